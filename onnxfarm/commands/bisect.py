@@ -14,6 +14,7 @@ from rich.console import Console
 from farm.contract.cells import Runtime
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
+from farm.rules.changes import metric_steps
 from farm.rules.changes.watch_rounds import KINDS, Rule
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
@@ -52,7 +53,11 @@ DEFAULT_KINDS = ("slower", "parity", "placement", "failed")
 
 KindOption = Annotated[
     str,
-    typer.Option("--for", help=f"Search for one kind of change: {', '.join(KINDS)}.", show_default="the most severe"),
+    typer.Option(
+        "--for",
+        help=f"Search for one kind of change: {', '.join(KINDS)}; or by a metric such as p99_ms, for better or worse.",
+        show_default="the most severe",
+    ),
 ]
 ThresholdOption = Annotated[float, typer.Option(help="Slower beyond this fraction counts as bad; 0.05 allows 5 %.")]
 OneBatchOption = Annotated[
@@ -94,6 +99,7 @@ def bisect(  # noqa: PLR0913  every option of the command
 ) -> None:
     """Find the first bad release by halving: each step measures the good one and one other side by side."""
     rule, sides = _rule(kind, threshold), _sides(good, bad)
+    metrics = metric_steps.names_of(kind)
     axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     declared = runtimeless(
         matrix,
@@ -102,7 +108,7 @@ def bisect(  # noqa: PLR0913  every option of the command
         asker="A bisection",
         by="--good and --bad",
     )
-    question = _Question(Subject(model, inputs, expected, seed), declared, rule, sides)
+    question = _Question(Subject(model, inputs, expected, seed), declared, rule, sides, metrics)
     console = console_for(stderr=True)
     answer = _answered(question, home=home or default_home(), report=report, console=console)
     write_plain(answer, json_file)
@@ -117,6 +123,7 @@ class _Question(NamedTuple):
     declared: Matrix
     rule: Rule
     sides: tuple[Runtime, Runtime]
+    metrics: tuple[str, ...] = ()
 
 
 def _answered(question: _Question, *, home: Path, report: Path | None, console: Console) -> "Answer":
@@ -127,7 +134,9 @@ def _answered(question: _Question, *, home: Path, report: Path | None, console: 
     versions = bisection.candidates(good, bad)
     releases = [f"{good.distribution}=={version}" for version in versions]
     with workbench.opened(question.subject, home=home, console=console, releases=releases) as bench:
-        search = bisection.Search(bench, question.declared, question.rule, good, bad, versions=tuple(versions))
+        search = bisection.Search(
+            bench, question.declared, question.rule, good, bad, versions=tuple(versions), metrics=question.metrics
+        )
         answer = search.run()
         if report is not None:
             from onnxfarm.here.report import write_report
@@ -139,10 +148,10 @@ def _answered(question: _Question, *, home: Path, report: Path | None, console: 
 
 
 def _rule(kind: str, threshold: float) -> Rule:
-    if kind and kind not in KINDS:
-        raise Usage(f"--for: {choice_sentence('kind', kind, KINDS)}")
+    if kind and kind not in KINDS and not metric_steps.names_of(kind):
+        raise Usage(f"--for: {choice_sentence('kind', kind, (*KINDS, *metric_steps.NAMES))}")
     try:
-        return Rule.model_validate({"latency": threshold, "kinds": [kind] if kind else list(DEFAULT_KINDS)})
+        return Rule.model_validate({"latency": threshold, "kinds": [kind] if kind in KINDS else list(DEFAULT_KINDS)})
     except ValidationError as problem:
         raise Usage(f"--threshold {threshold:g} is not a fraction from 0 to 100: write 0.05 for 5 %.") from problem
 

@@ -11,8 +11,10 @@ from farm.contract.reasons import CellStatus
 from farm.rules.cells.numbers import counted, signed_change
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.bisection import Bisection, BisectionProblem, Outcome
+from farm.rules.changes.metric_steps import SoughtMetric, is_by_repeat, read_metric_step, sought_of
 from farm.rules.changes.probes import Sought, Step, read_step
-from farm.rules.changes.watch_rounds import Finding, Pair, Rule
+from farm.rules.changes.watch_rounds import Pair, Rule
+from farm.rules.comparing import repeats
 from farm.rules.comparing.sides import compared
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.subsets import narrowed, with_runtimes
@@ -106,6 +108,8 @@ class Search:
     good: Runtime
     bad: Runtime
     versions: Sequence[str]
+    # whose change is looked for, for better or worse; empty: what the rule calls bad
+    metrics: Sequence[str] = ()
     steps: list[StepTaken] = field(default_factory=list)
     # what was measured of each release
     evidence: dict[str, tuple[Document, Plan]] = field(default_factory=dict)
@@ -114,28 +118,31 @@ class Search:
     def run(self) -> Answer:
         """The answer as plain values. Raises Usage when the question is wrong, Infrastructure."""
         document, positions, minutes = self._measured(self.matrix, self.bad)
-        finding = self._shown(document)
-        comparison = compared(document, finding.baseline, finding.candidate)
-        size = (comparison.ratio, comparison.ci_low) if comparison is not None else (None, None)
-        sought = Sought(finding.kind, finding.series, *size)
+        sought = self._shown_metric(document) if self.metrics else self._shown(document)
         search = Bisection(self.versions, good=self.good.version, bad=self.bad.version)
-        self._note(read_step(document, self.rule, sought, **self._names(self.bad)), document, self.bad, minutes)
+        self._note(self._read(document, sought, self.bad), document, self.bad, minutes)
         search.next_probe()
         search.record(self.bad.version, Outcome.BAD)
-        point = narrowed(self.matrix_of(self.bad), [positions[finding.candidate]], runtimes=[self.good, self.bad])
+        _, candidate = self._cells(self.bad.version, sought)
+        point = narrowed(self.matrix_of(self.bad), [positions[candidate]], runtimes=[self.good, self.bad])
         while (version := search.next_probe()) is not None:
             probe = Runtime(distribution=self.good.distribution, version=version)
             step = self._probed(point, probe, sought)
             search.record(version, step.outcome)
         return self._answer(search, sought)
 
-    def _probed(self, point: Matrix, probe: Runtime, sought: Sought) -> Step:
+    def _read(self, document: Document, sought: Sought | SoughtMetric, probe: Runtime) -> Step:
+        if isinstance(sought, SoughtMetric):
+            return read_metric_step(document, sought, **self._names(probe))
+        return read_step(document, self.rule, sought, **self._names(probe))
+
+    def _probed(self, point: Matrix, probe: Runtime, sought: Sought | SoughtMetric) -> Step:
         """The step of one release: the fewest rounds first, more of them where those do not tell."""
         spent = 0.0
         for most_rounds in (FEWEST_ROUNDS, workbench.MOST_ROUNDS):
             document, _, minutes = self._measured(point, probe, most_rounds=most_rounds)
             spent += minutes
-            step = read_step(document, self.rule, sought, **self._names(probe))
+            step = self._read(document, sought, probe)
             if step.outcome is not Outcome.SKIPPED or step.ratio is None:
                 break
         self._note(step, document, probe, spent)
@@ -155,7 +162,8 @@ class Search:
         self.bench.console.print(
             f"step {len(self.steps) + 1}: {self.good} beside {probe.version}", highlight=False, markup=False
         )
-        plan = workbench.reshaped(plan, lambda block: workbench.along(block, most_rounds=most_rounds))
+        rounds = repeats.FEWEST_ROUNDS if is_by_repeat(self.metrics, self.matrix.axes.get("scenario", ())) else None
+        plan = workbench.reshaped(plan, lambda block: workbench.along(block, most_rounds=most_rounds, rounds=rounds))
         document = self.bench.measure(plan)
         self.evidence[probe.version] = document, plan
         return document, positions, (time.monotonic() - began) / 60.0
@@ -163,13 +171,27 @@ class Search:
     def _names(self, probe: Runtime) -> dict[str, str]:
         return {"old": str(self.good), "new": str(probe)}
 
-    def _shown(self, document: Document) -> Finding:
+    def _shown_metric(self, document: Document) -> SoughtMetric:
+        """The metric that changed. Raises Usage when none did, or when a side cannot be measured at all."""
+        self._must_run(document, watch_rounds.pairs(document, **self._names(self.bad)))
+        found = sought_of(document, self.metrics, **self._names(self.bad))
+        if found is None:
+            raise Usage(
+                f"{self.bad.version} was given as bad, but beside {self.good.version} none of these is decided to have "
+                f"changed here: {', '.join(self.metrics)}."
+            )
+        return found
+
+    def _shown(self, document: Document) -> Sought:
         """What bad is worse in. Raises Usage when it is not, or when a side cannot be measured at all."""
         pairs = watch_rounds.pairs(document, **self._names(self.bad))
         self._must_run(document, pairs)
         judgement = watch_rounds.judge(document, self.rule, **self._names(self.bad))
         if judgement.findings:
-            return watch_rounds.worst(judgement.findings)
+            finding = watch_rounds.worst(judgement.findings)
+            comparison = compared(document, finding.baseline, finding.candidate)
+            size = (comparison.ratio, comparison.ci_low) if comparison is not None else (None, None)
+            return Sought(finding.kind, finding.series, *size)
         if judgement.infra:
             raise Infrastructure(f"The model could not be measured: {judgement.infra[0]}")
         said = [*(one.text for one in judgement.undecided), *judgement.news]
@@ -213,18 +235,19 @@ class Search:
             f"  {probe.version} is {step.outcome}{size} ({minutes:.1f} min){reason}", highlight=False, markup=False
         )
 
-    def _answer(self, search: Bisection, sought: Sought) -> Answer:
+    def _answer(self, search: Bisection, sought: Sought | SoughtMetric) -> Answer:
         found = search.answer()
         minutes = (time.monotonic() - self._began) / 60.0
         turn = next(step for step in self.steps if step["version"] == found.first_bad)
-        sentence = found.sentence()
+        what, kind = sought.words if isinstance(sought, SoughtMetric) else ("bad", sought.kind)
+        sentence = found.sentence(what)
         return {
             "schema": SCHEMA,
             "model": self.bench.name,
             "distribution": self.good.distribution,
             "good": self.good.version,
             "bad": self.bad.version,
-            "kind": sought.kind,
+            "kind": kind,
             "sentence": f"{sentence[:1].upper()}{sentence[1:]} It took {minutes:.1f} minutes over "
             f"{counted(len(self.versions), 'version')}.",
             "change": turn["text"],
@@ -246,7 +269,7 @@ class Search:
             "steps": self.steps,
         }
 
-    def _cells(self, version: str, sought: Sought) -> list[str]:
+    def _cells(self, version: str, sought: Sought | SoughtMetric) -> list[str]:
         """The names of the compared cells in what was measured of a release."""
         probe = Runtime(distribution=self.good.distribution, version=version)
         pairs = watch_rounds.pairs(self.evidence[version][0], **self._names(probe))

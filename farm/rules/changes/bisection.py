@@ -54,17 +54,20 @@ class Answer:
         """False when it was bad, then fixed, then bad again."""
         return len(self.turns) == 1
 
-    def sentence(self) -> str:
-        """The answer for people."""
+    def sentence(self, what: str = "bad") -> str:
+        """The answer for people. `what`: how the first such release is, such as `in which peak memory is bigger`."""
+        release = f"the first {what} release" if what == "bad" else f"the first release {what}"
+        good = "was still good" if what == "bad" else "was not yet so"
         where = (
-            f"{self.first_bad} is the first bad release; {self.last_good} was still good"
+            f"{self.first_bad} is {release}; {self.last_good} {good}"
             if self.is_exact
-            else f"one of {', '.join(self.suspects)} is the first bad release (those between could not be judged)"
+            else f"one of {', '.join(self.suspects)} is {release} (those between could not be judged)"
         )
         effort = f"{self.probes} probe{'' if self.probes == 1 else 's'}"
         if self.is_monotone:
             return f"{where} ({effort})."
-        story = ", ".join(f"{span.turned} in {span.after}" for span in self.turns)
+        told = {Outcome.BAD: "so", Outcome.GOOD: "back"} if what != "bad" else {}
+        story = ", ".join(f"{told.get(span.turned, span.turned)} in {span.after}" for span in self.turns)
         return f"{where} ({effort}). It changed more than once: {story}."
 
 

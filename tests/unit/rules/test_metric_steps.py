@@ -1,0 +1,137 @@
+"""A bisection by a metric: which change is looked for, and which release has it."""
+
+from typing import Any
+
+import pytest
+
+from farm.contract.document import Cell, Comparison, Document, MetricChange
+from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from farm.rules.changes import metric_steps, watch_rounds
+from farm.rules.changes.bisection import Bisection, Outcome
+
+OLD, NEW = "onnxruntime==1.23.1", "onnxruntime==1.23.2"
+SPACE, RESIDENT, GROWTH = "peak_address_space_bytes", "peak_memory_bytes", "growth_bytes_per_1000"
+
+
+def change(name: str, verdict: Any, ratio: float | None, **more: Any) -> MetricChange:
+    facts: dict[str, Any] = {"unit": "bytes", "baseline": 1.0, "candidate": ratio or 2.0, "margin": 0.1, "rounds": 2}
+    return MetricChange(name=name, verdict=verdict, ratio=ratio, ci_low=ratio, ci_high=ratio, **facts, **more)
+
+
+def document(*changes: MetricChange, new: str = "done", is_compared: bool = True) -> Document:
+    facts: dict[str, Any] = {
+        "block": "b1", "model_sha256": "0" * 64, "p50_ms": 1.0, "provider": "CPUExecutionProvider", "precision": "fp32",
+        "threads": 2,
+    }  # fmt: skip
+    reason = None if new == "done" else Reason(code=ReasonCode.CRASHED, text="It died.")
+    cells = [
+        Cell(id="c1", digest="1", runtime=OLD, status=CellStatus.DONE, **facts),
+        Cell(id="c2", digest="2", runtime=NEW, status=CellStatus(new), reason=reason, **facts),
+    ]
+    pair = Comparison(
+        baseline="c1", candidate="c2", axis="runtime", verdict="equal", margin=0.02, metrics=list(changes)
+    )
+    return Document(machine={}, seed=0, cells=cells, comparisons=[pair] if is_compared else [])
+
+
+def sought(*changes: MetricChange, asked: str = "memory") -> metric_steps.SoughtMetric | None:
+    return metric_steps.sought_of(document(*changes), metric_steps.names_of(asked), old=OLD, new=NEW)
+
+
+def step(found: MetricChange, *changes: MetricChange, **how: Any) -> tuple[Outcome, str]:
+    asked = metric_steps.SoughtMetric(watch_rounds.series_of(document().cells[0]), found)
+    said = metric_steps.read_metric_step(document(*changes, **how), asked, old=OLD, new=NEW)
+    return said.outcome, said.text
+
+
+def test_memory_is_every_metric_in_bytes() -> None:
+    assert {SPACE, RESIDENT, GROWTH, "cache_bytes"} == set(metric_steps.names_of("memory"))
+    assert metric_steps.names_of("p99_ms") == ("p99_ms",)
+    assert metric_steps.names_of("slower") == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "scenarios", "is_by_repeat"),
+    [
+        ("memory", [], True),
+        ("memory", ["fresh"], False),
+        (SPACE, ["fresh"], True),
+        ("p99_ms", [], False),
+        (GROWTH, [], False),
+    ],
+)
+def test_a_repeat_decides_on_memory_alone(asked: str, scenarios: list[str], is_by_repeat: bool) -> None:
+    assert metric_steps.is_by_repeat(metric_steps.names_of(asked), scenarios) is is_by_repeat
+
+
+def test_the_largest_loss_is_looked_for_then_the_largest_gain() -> None:
+    grown, shrunk, more = (
+        change(SPACE, "bigger", 2.6),
+        change(RESIDENT, "smaller", 0.1),
+        change(RESIDENT, "bigger", 1.2),
+    )
+    found = sought(shrunk, grown)
+    assert found is not None
+    assert found.change == grown
+    assert found.words == ("in which peak address space is bigger", SPACE)
+    assert sought(more, grown) == found
+    only = sought(shrunk)
+    assert only is not None
+    assert only.change == shrunk
+    assert sought(change(SPACE, "equal", 1.0)) is None
+    assert sought(change("session_ms", "slower", 2.0)) is None
+    assert sought(change("session_ms", "slower", 2.0), asked="session_ms") is not None
+    assert metric_steps.sought_of(document(is_compared=False), [SPACE], old=OLD, new=NEW) is None
+
+
+def test_a_release_with_half_of_the_change_has_it() -> None:
+    grown = change(SPACE, "bigger", 4.0)
+    assert step(grown, change(SPACE, "bigger", 2.1)) == (
+        Outcome.BAD, "peak address space 0.00 MiB instead of 0.00 MiB",
+    )  # fmt: skip
+    for other in (change(SPACE, "bigger", 1.9), change(SPACE, "smaller", 0.1), change(SPACE, "equal", 1.0)):
+        assert step(grown, other) == (Outcome.GOOD, "")
+    assert step(grown, change(SPACE, "undecided", 2.0)) == (Outcome.SKIPPED, "peak address space is undecided")
+
+
+def test_growth_without_a_ratio_is_weighed_by_its_margins() -> None:
+    grown = change(GROWTH, "bigger", None, change=100.0)
+    assert step(grown, change(GROWTH, "bigger", None, change=60.0))[0] is Outcome.BAD
+    assert step(grown, change(GROWTH, "bigger", None, change=40.0))[0] is Outcome.GOOD
+    assert step(change(GROWTH, "bigger", None), change(GROWTH, "bigger", None))[0] is Outcome.BAD
+
+
+def test_what_was_not_compared_is_skipped_with_its_reason() -> None:
+    grown = change(SPACE, "bigger", 2.0)
+    assert step(grown) == (Outcome.SKIPPED, "It was not compared.")
+    assert step(grown, new="crashed", is_compared=False) == (Outcome.SKIPPED, "It died.")
+    nowhere = metric_steps.SoughtMetric("nothing", grown)
+    assert metric_steps.read_metric_step(document(grown), nowhere, old=OLD, new=NEW).text == "It was not compared."
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "sentence"),
+    [
+        (
+            {"3": Outcome.BAD, "2": Outcome.GOOD},
+            "3 is the first release in which it is smaller; 2 was not yet so (2 probes).",
+        ),
+        ({"3": Outcome.BAD, "2": Outcome.SKIPPED}, "one of 2, 3 is the first release in which it is smaller (those"),
+    ],
+)
+def test_the_answer_says_what_the_first_release_is_like(outcomes: dict[str, Outcome], sentence: str) -> None:
+    search = Bisection(["1", "2", "3"], good="1", bad="3")
+    for version, outcome in outcomes.items():
+        search.record(version, outcome)
+    assert search.answer().sentence("in which it is smaller").startswith(sentence)
+
+
+def test_a_change_that_came_back_is_told_too() -> None:
+    search = Bisection(["1", "2", "3", "4"], good="1", bad="4")
+    for version, outcome in {"4": Outcome.BAD, "2": Outcome.BAD, "3": Outcome.GOOD}.items():
+        search.record(version, outcome)
+    assert (
+        search.answer()
+        .sentence("in which it is bigger")
+        .endswith("It changed more than once: so in 2, back in 3, so in 4.")
+    )
