@@ -54,18 +54,28 @@ class Outcome:
         return gate_reports.headline(self.answer)
 
 
-def run_gate(
-    bench: Bench, matrix: Matrix, *, old: Runtime, new: Runtime, fail_on: Sequence[Check], confirm: bool
-) -> Outcome:
+@dataclass(frozen=True)
+class Checks:
+    """What fails a gate, and which metrics it looks at besides the headline."""
+
+    fail_on: Sequence[Check]
+    metrics: Sequence[str] = gates.USUAL
+
+    def judge(self, document: Document, sides: tuple[Runtime, Runtime]) -> GateAnswer:
+        """The document's answer."""
+        old, new = map(str, sides)
+        return gates.judge_gate(document, old=old, new=new, fail_on=self.fail_on, metrics=self.metrics)
+
+
+def run_gate(bench: Bench, matrix: Matrix, *, sides: tuple[Runtime, Runtime], checks: Checks, confirm: bool) -> Outcome:
     """Measure and judge. With `confirm`, a noisy failure counts when a fresh block of its points shows it again."""
     document = bench.measure(matrix)
-    sides = {"old": str(old), "new": str(new)}
-    answer = gates.judge_gate(document, **sides, fail_on=fail_on)
+    answer = checks.judge(document, sides)
     infra = _infra(document)
     doubtful = gates.noisy_failures(answer)
     if confirm and doubtful and not infra:
-        again = bench.measure(_narrow(bench, matrix, [one.candidate for one in doubtful], runtimes=(old, new)))
-        shown = gates.judge_gate(again, **sides, fail_on=fail_on)
+        again = bench.measure(_narrow(bench, matrix, [one.candidate for one in doubtful], runtimes=sides))
+        shown = checks.judge(again, sides)
         answer = gates.confirmed(answer, again=_same_points(shown, again, document))
         infra = _infra(again)
     return Outcome(answer, document, infra)
@@ -84,13 +94,13 @@ def _narrow(bench: Bench, matrix: Matrix, cells: Sequence[str], *, runtimes: tup
     return replace(found, axes={**found.axes, "runtime": runtimes})
 
 
-def _same_points(shown: GateAnswer, again: Document, first: Document) -> set[tuple[Check, str]]:
+def _same_points(shown: GateAnswer, again: Document, first: Document) -> set[tuple[str, str]]:
     """What the second document shows, under the cells' names in the first."""
     places = {cell.id: watch_rounds.place_of(cell) for cell in again.cells}
     names: dict[tuple[str, str], list[str]] = {}
     for cell in first.cells:
         names.setdefault(watch_rounds.place_of(cell), []).append(cell.id)
-    return {(finding.check, name) for finding in shown.findings for name in names.get(places[finding.candidate], ())}
+    return {(finding.what, name) for finding in shown.findings for name in names.get(places[finding.candidate], ())}
 
 
 def _infra(document: Document) -> tuple[str, ...]:

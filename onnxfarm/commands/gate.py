@@ -47,14 +47,22 @@ from onnxfarm.screen import console_for, show
 from onnxfarm.subject import Subject
 
 if TYPE_CHECKING:
-    from farm.rules.changes.gate import Check
-    from onnxfarm.gate import Bench, Given, Outcome
+    from onnxfarm.gate import Bench, Checks, Given, Outcome
 
 DEFAULT_CHECKS = "slower,parity,placement,failed"
 MOST_ROUNDS = 96
 
 FailOnOption = Annotated[
-    str, typer.Option(help="What fails the gate: slower, bigger, parity, placement, failed, undecided.")
+    str, typer.Option(help="What fails the gate: slower, bigger, lower, parity, placement, failed, undecided.")
+]
+MetricOption = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        metavar="NAMES",
+        help="Metrics that slower, bigger and lower speak of beside the p50, such as session_ms,memory.",
+        show_default="memory, growth, p99 and the highest rate under load, the first token",
+    ),
 ]
 ConfirmOption = Annotated[
     bool, typer.Option("--confirm/--no-confirm", help="Fail on a latency change only if a fresh block confirms it.")
@@ -83,6 +91,7 @@ def gate(  # noqa: PLR0913  every option of the command
     baseline: Annotated[str, typer.Option(help="The runtime in use now, e.g. 1.29.0 or onnxruntime-openvino==1.24.1.")],
     candidate: Annotated[str, typer.Option(help="The runtime that would replace it, e.g. 1.31.1.")],
     fail_on: FailOnOption = DEFAULT_CHECKS,
+    metric: MetricOption = None,
     provider: ProviderOption = None,
     batch: BatchOption = None,
     shape: ShapeOption = None,
@@ -110,7 +119,7 @@ def gate(  # noqa: PLR0913  every option of the command
     home: HomeOption = None,
 ) -> None:
     """Measure a model with two runtimes side by side, and fail when the candidate is worse."""
-    checks, sides = _checks(fail_on), _sides(baseline, candidate)
+    checks, sides = _checks(fail_on, metric), _sides(baseline, candidate)
     axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads, "precision": precision}
     axes |= {"scenario": scenario, "memory-limit-mb": memory_limit_mb, "budget": budget}
     declared = runtimeless(matrix, axes, asker="A gate", by="--baseline and --candidate")
@@ -119,7 +128,7 @@ def gate(  # noqa: PLR0913  every option of the command
     )
     where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout)
     console = console_for(stderr=True)
-    outcome = _outcome(where, declared, sides, fail_on=checks, confirm=confirm, console=console)
+    outcome = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
     gate_files.write(outcome, summary=summary, junit=junit, benchmark_json=benchmark_json, json_file=json_file)
     _tell(outcome.document, outcome.headline, console=console)
     if outcome.infra:
@@ -159,7 +168,7 @@ def _outcome(
     declared: Matrix,
     sides: tuple[Runtime, Runtime],
     *,
-    fail_on: tuple["Check", ...],
+    checks: "Checks",
     confirm: bool,
     console: Console,
 ) -> "Outcome":
@@ -169,9 +178,8 @@ def _outcome(
         from onnxfarm.gate import Given, run_gate
     deadline = None if where.timeout_min is None else time.monotonic() + 60.0 * where.timeout_min
     given = Given(where.subject, deadline, rounds=where.rounds)
-    old, new = sides
     with _bench(where, given, sides, console=console) as bench:
-        return run_gate(bench, declared, old=old, new=new, fail_on=fail_on, confirm=confirm)
+        return run_gate(bench, declared, sides=sides, checks=checks, confirm=confirm)
 
 
 def _bench(
@@ -187,8 +195,10 @@ def _bench(
     return here.opened(given, home=where.home, releases=beyond(sides), console=console)
 
 
-def _checks(text: str) -> tuple["Check", ...]:
-    from farm.rules.changes.gate import CHECKS
+def _checks(text: str, metrics: str | None) -> "Checks":
+    from farm.rules.changes.gate import CHECKS, USUAL
+    from farm.rules.changes.metric_steps import MEMORY, NAMES, names_of
+    from onnxfarm.gate import Checks
 
     named = [part.strip() for part in text.split(",") if part.strip()]
     for one in named:
@@ -196,7 +206,12 @@ def _checks(text: str) -> tuple["Check", ...]:
             raise Usage(f"--fail-on: {choice_sentence('check', one, CHECKS)}")
     if not named:
         raise Usage(f"--fail-on is empty, so the gate could never fail: choose from {', '.join(CHECKS)}.")
-    return tuple(one for one in CHECKS if one in named)
+    wanted = USUAL if metrics is None else [one.strip() for one in metrics.split(",") if one.strip()]
+    for one in wanted:
+        if not names_of(one):
+            raise Usage(f"--metric: {choice_sentence('metric', one, (MEMORY, *NAMES))}")
+    told = tuple(name for one in wanted for name in names_of(one))
+    return Checks(fail_on=tuple(one for one in CHECKS if one in named), metrics=told)
 
 
 def _sides(baseline: str, candidate: str) -> tuple[Runtime, Runtime]:

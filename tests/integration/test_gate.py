@@ -87,6 +87,7 @@ def test_a_gate_that_runs_out_of_time_ends_with_4(home: Path) -> None:
         (["--candidate", "newest"], "--candidate: Unknown distribution 'newest'"),
         (["--candidate", "1.17.2"], "1.17.2 does not exist"),
         (["--candidate", "1.31.1", "--fail-on", "slow"], "did you mean 'slower'"),
+        (["--candidate", "1.31.1", "--metric", "p99"], "did you mean 'p99_ms'"),
         (["--candidate", "1.31.1", "--fail-on", ","], "is empty"),
         (["--candidate", "1.31.1", "--timeout", "0"], "minutes above 0"),
         (["--candidate", "1.31.1", "--rounds", "0"], "1 to 96"),

@@ -7,26 +7,44 @@ from typing import Literal, get_args
 from farm.contract.document import Cell, Comparison, Document
 from farm.contract.reasons import CellStatus
 from farm.rules.cells import label
+from farm.rules.cells.metrics import COMPARED
 from farm.rules.cells.numbers import change
 from farm.rules.changes import watch_rounds
 from farm.rules.reporting import metric_changes
 from farm.rules.tracing.placement import cell_changes
 
-Check = Literal["slower", "bigger", "parity", "placement", "failed", "undecided"]
+Check = Literal["slower", "bigger", "lower", "parity", "placement", "failed", "undecided"]
 CHECKS: tuple[Check, ...] = get_args(Check)
-# checks that a fresh block has to show again; the others follow from the graph and the outputs alone
-NOISY: frozenset[Check] = frozenset({"slower", "failed"})
+# checks that a fresh block has to show again; the others follow from the graph, the outputs and a repeat
+NOISY: frozenset[Check] = frozenset({"slower", "lower", "failed"})
+# what is checked besides the headline, unless it is said: what runs tell in their sentence
+USUAL = tuple(metric.name for metric, judging in COMPARED if judging.is_told)
+_BY_REPEAT = frozenset(metric.name for metric, judging in COMPARED if judging.by == "repeat")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check of one pair of cells that found something. `is_failure`: the gate was told to fail on it."""
+    """One check of one pair of cells that found something. `is_failure`: the gate was told to fail on it.
+
+    `metric`: which it is about, where that is neither the headline nor memory.
+    """
 
     check: Check
     baseline: str
     candidate: str
     text: str
     is_failure: bool
+    metric: str = ""
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether a fresh block has to show it again."""
+        return self.check in NOISY or bool(self.metric)
+
+    @property
+    def what(self) -> str:
+        """What tells it from others of its pair."""
+        return f"{self.check} {self.metric}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +70,21 @@ class GateAnswer:
         return self.compared > 0 and not self.failures
 
 
-def judge_gate(document: Document, *, old: str, new: str, fail_on: Collection[str]) -> GateAnswer:
-    """Check every point that was asked of both runtimes (`distribution==version`); `fail_on`: checks that fail it."""
+def judge_gate(
+    document: Document, *, old: str, new: str, fail_on: Collection[str], metrics: Collection[str] = USUAL
+) -> GateAnswer:
+    """Check every point that was asked of both runtimes (`distribution==version`); `fail_on`: checks that fail it.
+
+    `metrics`: those that are checked besides the headline.
+    """
     pairs = watch_rounds.pairs(document, old=old, new=new)
     findings = [
-        Finding(check, pair.old.id, pair.new.id, text, is_failure=check in fail_on)
+        Finding(check, pair.old.id, pair.new.id, text, is_failure=check in fail_on, metric=metric)
         for pair in pairs
-        for check, text in _checks(pair.comparison, old=pair.old, new=pair.new)
+        for check, text, metric in (
+            *((check, text, "") for check, text in _checks(pair.comparison, old=pair.old, new=pair.new, names=metrics)),
+            *_metrics(pair.comparison, old=pair.old, new=pair.new, names=metrics),
+        )
     ]
     return GateAnswer(
         findings=tuple(findings),
@@ -68,23 +94,23 @@ def judge_gate(document: Document, *, old: str, new: str, fail_on: Collection[st
     )
 
 
-def confirmed(answer: GateAnswer, *, again: Collection[tuple[Check, str]]) -> GateAnswer:
+def confirmed(answer: GateAnswer, *, again: Collection[tuple[str, str]]) -> GateAnswer:
     """The answer after a fresh block: noisy failures that it did not show become findings that fail nothing.
 
-    `again`: (check, candidate's cell in the first document) of what was shown again.
+    `again`: (what was found, candidate's cell in the first document) of what was shown again.
     """
     return replace(answer, findings=tuple(_weighed(finding, again) for finding in answer.findings))
 
 
-def _weighed(finding: Finding, again: Collection[tuple[Check, str]]) -> Finding:
-    if not finding.is_failure or finding.check not in NOISY or (finding.check, finding.candidate) in again:
+def _weighed(finding: Finding, again: Collection[tuple[str, str]]) -> Finding:
+    if not finding.is_failure or not finding.is_noisy or (finding.what, finding.candidate) in again:
         return finding
     return replace(finding, is_failure=False, text=f"{finding.text}; a fresh block did not show it again")
 
 
 def noisy_failures(answer: GateAnswer) -> Sequence[Finding]:
     """Failures that a fresh block has to show again before the gate fails on them."""
-    return [finding for finding in answer.failures if finding.check in NOISY]
+    return [finding for finding in answer.failures if finding.is_noisy]
 
 
 def cell_label(cell: Cell) -> str:
@@ -98,7 +124,7 @@ def point_label(cell: Cell) -> str:
     return label.series(cell) + hardware
 
 
-def _checks(pair: Comparison | None, *, old: Cell, new: Cell) -> list[tuple[Check, str]]:
+def _checks(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[str]) -> list[tuple[Check, str]]:
     found: list[tuple[Check, str]] = []
     where = cell_label(new)
     if not _is_done(new):
@@ -113,7 +139,7 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell) -> list[tuple[Chec
         found.append(("slower", f"{where} is {_size(pair)} slower than {old.runtime}"))
     elif pair.verdict in ("undecided", "not comparable"):
         found.append(("undecided", f"{where} against {old.runtime} is {pair.verdict}{_because(pair)}"))
-    found += _bigger(pair, where=where, old=old)
+    found += _bigger(pair, where=where, old=old, names=names)
     if new.parity.verdict == "fail" and old.parity.verdict != "fail":
         found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))
     elif new.parity.verdict == "fail" and (grown := watch_rounds.parity_growth(old.parity.outputs, new.parity.outputs)):
@@ -122,10 +148,28 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell) -> list[tuple[Chec
     return found
 
 
-def _bigger(pair: Comparison | None, *, where: str, old: Cell) -> list[tuple[Check, str]]:
-    grown = [] if pair is None else [change for change in metric_changes.further(pair) if change.verdict == "bigger"]
+def _bigger(pair: Comparison | None, *, where: str, old: Cell, names: Collection[str]) -> list[tuple[Check, str]]:
+    """Memory, where a repeat decides."""
+    further = [] if pair is None else metric_changes.further(pair)
+    grown = [one for one in further if one.verdict == "bigger" and one.name in _BY_REPEAT and one.name in names]
     said = " and ".join(metric_changes.words(change) for change in grown)
     return [("bigger", f"{where} takes more memory than {old.runtime}: {said}")] if grown else []
+
+
+def _metrics(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[str]) -> list[tuple[Check, str, str]]:
+    """Other metrics that are worse; of those that somebody named also what is undecided."""
+    found: list[tuple[Check, str, str]] = []
+    further = [] if pair is None or not (_is_done(old) and _is_done(new)) else metric_changes.further(pair)
+    for one in further:
+        if one.name not in names or one.name in _BY_REPEAT:
+            continue
+        title, where = metric_changes.title(one), cell_label(new)
+        if one.verdict in ("slower", "bigger", "lower") and metric_changes.is_loss(one):
+            text = f"{where}: {title} is {one.verdict} than with {old.runtime}: {metric_changes.words(one)}"
+            found.append((one.verdict, text, one.name))
+        elif one.verdict == "undecided" and one.name not in USUAL:
+            found.append(("undecided", f"{where}: {title} against {old.runtime} is undecided", one.name))
+    return found
 
 
 def _why(cell: Cell) -> str:

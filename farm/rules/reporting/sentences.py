@@ -143,8 +143,13 @@ def _caveat(one: Standing, cells: Mapping[str, Cell]) -> str:
         return ""
     sides = [cells[side] for side in (one.comparison.baseline, one.comparison.candidate)]
     wrong = [cell.id for cell in sides if cell.parity.verdict == "fail"]
-    why = {"faster": ", so its speedup does not count", "more": ", so its items/s do not count"}
-    return f"The outputs of {' and '.join(wrong)} fail parity{why.get(one.change.word, '')}."
+    outputs = f"the outputs of {' and '.join(wrong)} fail parity"
+    gains = {"faster": ("is faster but", "its speedup does"), "more": ("has more items/s but is", "its items/s do")}
+    if one.change.word not in gains:
+        return _capital(f"{outputs}.")
+    told, what = gains[one.change.word]
+    who = _capital(_named_side(one.axis, cells[one.comparison.candidate]))
+    return f"{who} {told} different: {outputs}, so {what} not count."
 
 
 def _left_out(found: Opening) -> str:

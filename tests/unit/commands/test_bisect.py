@@ -162,6 +162,7 @@ def command(*words: object) -> Result:
         (["--good", "good", "--bad", "1.31.1"], "'good'"),
         (["--good", "1.20.1", "--bad", "onnxruntime-openvino==1.24.1"], "two releases of one"),
         (["--good", "1.20.1", "--bad", "1.31.1", "--for", "slow"], "did you mean 'slower'"),
+        (["--good", "1.20.1", "--bad", "1.31.1", "--for", "peak_memory"], "did you mean 'peak_memory_bytes'"),
         (["--good", "1.20.1", "--bad", "1.31.1", "--threshold", "-1"], "--threshold -1"),
         (["--good", "1.20.1", "--bad", "1.31.1", "--threshold", "nan"], "--threshold nan"),
         (["--good", "1.20.1", "--bad", "1.31.1", "--matrix", '{"runtime": ["1.31.1"]}'], "leave `runtime` out"),

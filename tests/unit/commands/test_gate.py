@@ -9,7 +9,7 @@ import pytest
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.matrices import matrix as matrices
-from onnxfarm.gate import Given, Outcome, run_gate
+from onnxfarm.gate import Checks, Given, Outcome, run_gate
 from onnxfarm.here import workbench
 from onnxfarm.here.gate import Local
 from onnxfarm.subject import Subject
@@ -23,9 +23,8 @@ NEW = Runtime(distribution="onnxruntime", version="1.31.1")
 def gate(bench: MadeUpBench, *, old: Runtime = OLD, new: Runtime = NEW, confirm: bool = True) -> Outcome:
     declared = matrices.parse({"batch": [1, 8], "precision": ["fp32"], "runtime": [str(old), str(new)]})
     local = Local(bench, Given(Subject(Path("m")), deadline=None))
-    return run_gate(
-        local, declared, old=old, new=new, fail_on=("slower", "parity", "placement", "failed"), confirm=confirm
-    )
+    checks = Checks(fail_on=("slower", "parity", "placement", "failed"))
+    return run_gate(local, declared, sides=(old, new), checks=checks, confirm=confirm)
 
 
 def on(runtime: Runtime, **changes: Any) -> Callable[[CellSpec], Mapping[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from farm.contract.document import Cell, Comparison, Document, OperatorTime, Parity, ParityOutput
+from farm.contract.document import Cell, Comparison, Document, MetricChange, OperatorTime, Parity, ParityOutput
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import gate, gate_reports
 
@@ -234,3 +234,49 @@ def test_a_pull_request_reads_what_the_run_came_to_and_where_it_stands() -> None
     markdown = gate_reports.as_markdown(_judged(document, fail_on=["slower"]), document)
     assert "1.31.1 is \\*as fast\\*." in markdown
     assert markdown.rstrip().endswith("[The run](https://farm.example/runs/7/)")
+
+
+def _with_metrics(*changes: MetricChange, **candidate: Any) -> Document:
+    document = _document(**candidate)
+    (pair,) = document.comparisons
+    return document.model_copy(update={"comparisons": [pair.model_copy(update={"metrics": list(changes)})]})
+
+
+def _change(name: str, verdict: Any, *, unit: str = "ms") -> MetricChange:
+    return MetricChange(
+        name=name, unit=unit, baseline=10.0, candidate=20.0, ratio=2.0, ci_low=1.9, ci_high=2.1, verdict=verdict,
+        margin=0.1, rounds=8,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (_change("p99_ms", "slower"), "p99 is slower than with onnxruntime==1.0: p99 20.0 ms instead of 10.0 ms"),
+        (_change("max_rate_per_s", "lower", unit="requests/s"), "highest rate is lower than with onnxruntime==1.0"),
+        (_change("growth_bytes_per_1000", "bigger", unit="bytes"), "growth per 1,000 inferences is bigger than with"),
+    ],
+)
+def test_the_gate_speaks_of_what_a_scenario_is_about(change: MetricChange, text: str) -> None:
+    answer = _judged(_with_metrics(change), fail_on=[change.verdict])
+    (found,) = answer.failures
+    assert (found.check, found.metric, found.what) == (change.verdict, change.name, f"{change.verdict} {change.name}")
+    assert text in found.text
+    # a fresh block has to show the same metric again
+    assert list(gate.noisy_failures(answer)) == [found]
+    assert gate.confirmed(answer, again={(change.verdict, "2.0")}).is_passed
+    assert not gate.confirmed(answer, again={(found.what, "2.0")}).is_passed
+
+
+def test_other_metrics_are_asked_for_by_name() -> None:
+    document = _with_metrics(
+        _change("session_ms", "slower"), _change("first_ms", "undecided"), _change("max_rate_per_s", "higher"),
+        _change("peak_memory_bytes", "bigger", unit="bytes"),
+    )  # fmt: skip
+    assert [one.check for one in _judged(document, fail_on=gate.CHECKS).findings] == ["bigger"]
+    asked = gate.judge_gate(
+        document, old="onnxruntime==1.0", new="onnxruntime==2.0", fail_on=["slower"], metrics=["session_ms", "first_ms"]
+    )
+    assert [(one.check, one.metric) for one in asked.findings] == [("slower", "session_ms"), ("undecided", "first_ms")]
+    failed = _with_metrics(_change("p99_ms", "slower"), status=CellStatus.FAILED)
+    assert [one.check for one in _judged(failed, fail_on=["slower"]).findings] == ["failed"]
