@@ -31,6 +31,24 @@ def _memory(comparison: Comparison) -> Entry:
     return verdict_entry(change.verdict, soft=size)
 
 
+def _others(comparison: Comparison) -> Entry:
+    """Metrics that are neither the headline nor memory: what changed, losses first; else whether all are equal."""
+    told = [one for one in metric_changes.further(comparison) if one.unit != "bytes"]
+    changed = [one for one in metric_changes.changed(comparison) if one in told]
+    if not told:
+        return Entry(numbers.NOT_MEASURED)
+    if not changed:
+        undecided = [metric_changes.title(one) for one in told if one.verdict == "undecided"]
+        return verdict_entry("undecided", soft=", ".join(undecided)) if undecided else verdict_entry("equal")
+    said = [
+        f"{metric_changes.title(one)} {numbers.change(one.ratio)}" if one.ratio else metric_changes.title(one)
+        for one in changed
+    ]
+    alike = [text for text, one in zip(said, changed, strict=True) if one.verdict == changed[0].verdict]
+    more = f"; {len(said) - len(alike)} more" if len(said) > len(alike) else ""
+    return verdict_entry(changed[0].verdict, soft=f"{', '.join(alike)}{more}")
+
+
 COLUMNS: tuple[Column[Named], ...] = (
     Column("Where", lambda one: Entry(one.where)),
     Column("Baseline → candidate", lambda one: Entry(one.step, href=one.href)),
@@ -49,6 +67,11 @@ COLUMNS: tuple[Column[Named], ...] = (
         "Memory",
         lambda one: _memory(one.comparison),
         "peak of the process, resident or address space, whichever changed; under 16 MiB is equal",
+    ),
+    Column(
+        "Other metrics",
+        lambda one: _others(one.comparison),
+        "session creation, first inference and what the scenario is about: those that changed, each by its own verdict",
     ),
     Prose("Note", lambda one: Entry(_note(one))),
 )

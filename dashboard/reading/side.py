@@ -1,11 +1,11 @@
 """Cells of any runs side by side: a base and up to three others, line by line, with what differs marked."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from dashboard import axes, numbers
 from dashboard.words import Sign, sign_of
-from farm.contract.document import Cell, Comparison
+from farm.contract.document import Cell, Comparison, MetricChange
 from farm.rules.comparing import verdicts
 from farm.rules.comparing.quantities import change_between, items_factor
 from farm.rules.comparing.sides import between, by_sides
@@ -49,6 +49,8 @@ class Judged:
     is_items: bool = False
     is_wrong: bool = False
     by_processor: bool = False
+    # every metric with a verdict of its own, where one block measured both
+    metrics: Mapping[str, MetricChange] = field(default_factory=dict)
 
     @property
     def is_sure(self) -> bool:
@@ -128,15 +130,25 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judg
         return _unpaired(base.cell, other.cell)
     told = change_between(paired, base.cell, other.cell)
     if told.figures is None:
-        return Judged(sign_of(told.word), "", paired.reason or "")
+        return Judged(sign_of(told.word), "", paired.reason or "", metrics=_metrics(paired))
     is_items = told.quantity == "items"
     interval = numbers.change_interval(told.low, told.high, ratio=told.ratio)
     by_processor = paired.verdict_from == "processor"
     by = "; by processor time, as other programs kept the machine busy" if by_processor else ""
     how = f"{interval}, {numbers.count(paired.rounds, 'round')} side by side in one block{by}"
     return Judged(
-        sign_of(told.word), numbers.change(*told.figures), how, *told.figures, is_items, by_processor=by_processor
+        sign_of(told.word),
+        numbers.change(*told.figures),
+        how,
+        *told.figures,
+        is_items,
+        by_processor=by_processor,
+        metrics=_metrics(paired),
     )
+
+
+def _metrics(paired: Comparison) -> dict[str, MetricChange]:
+    return {change.name: change for change in paired.metrics}
 
 
 def _unpaired(base: Cell, other: Cell) -> Judged:

@@ -8,8 +8,9 @@ from dashboard.figures import accuracies
 from dashboard.metrics import metric_with_unit, title
 from dashboard.reading.side import Chosen, Judged, names
 from dashboard.tables import Entry, Head, Table
-from farm.contract.document import Cell
+from farm.contract.document import Cell, MetricChange
 from farm.rules.cells.metrics import METRICS, Metric
+from farm.rules.reporting import metric_changes
 
 P50, THROUGHPUT = "p50_ms", "throughput"
 # what differs between any two cells says nothing: counts and spreads of single launches
@@ -90,12 +91,21 @@ def change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:
     if base.batch != other.batch:
         is_told = is_judged and judged.is_items and metric.name == THROUGHPUT
         return Change(judged.change.removesuffix(" items/s"), judged.ratio) if is_told else Change()
+    if (verdict := judged.metrics.get(metric.name)) is not None and metric.name != P50:
+        return _verdict(verdict)
     if not is_judged:
         return Change(numbers.change(new / old), new / old)
     ratio, low, high = judged.ratio or 1.0, judged.low or 1.0, judged.high or 1.0
     if metric.name == THROUGHPUT:
         ratio, low, high = 1 / ratio, 1 / high, 1 / low
     return Change(numbers.change(ratio, low, high), ratio)
+
+
+def _verdict(change: MetricChange) -> Change:
+    """`▲ slower +12 %`, by the launches of both; of growth the word alone."""
+    sign = words.sign_of(change.verdict)
+    size = "" if not change.ratio else f" {numbers.change(*metric_changes.figures(change))}"
+    return Change(f"{sign.mark} {sign.word}{size}", change.ratio)
 
 
 def shown(rows: Sequence[Line], *, every: bool, wanted: str) -> list[Line]:

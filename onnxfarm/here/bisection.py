@@ -14,7 +14,6 @@ from farm.rules.changes.bisection import Bisection, BisectionProblem, Outcome
 from farm.rules.changes.metric_steps import SoughtMetric, is_by_repeat, read_metric_step, sought_of
 from farm.rules.changes.probes import Sought, Step, read_step
 from farm.rules.changes.watch_rounds import Pair, Rule
-from farm.rules.comparing import repeats
 from farm.rules.comparing.sides import compared
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.subsets import narrowed, with_runtimes
@@ -30,6 +29,8 @@ from onnxfarm.problems import Infrastructure, Usage
 SCHEMA = "onnxfarm.bisect/1"
 # what a quick block has; enough to tell a change of a fifth from none
 FEWEST_ROUNDS = 8
+# of metrics that two rounds decide, as a busy machine may end a block half way
+REPEATS = 4
 
 
 class StepTaken(TypedDict):
@@ -162,7 +163,7 @@ class Search:
         self.bench.console.print(
             f"step {len(self.steps) + 1}: {self.good} beside {probe.version}", highlight=False, markup=False
         )
-        rounds = repeats.FEWEST_ROUNDS if is_by_repeat(self.metrics, self.matrix.axes.get("scenario", ())) else None
+        rounds = REPEATS if is_by_repeat(self.metrics, self.matrix.axes.get("scenario", ())) else None
         plan = workbench.reshaped(plan, lambda block: workbench.along(block, most_rounds=most_rounds, rounds=rounds))
         document = self.bench.measure(plan)
         self.evidence[probe.version] = document, plan

@@ -8,8 +8,9 @@ from dashboard.reading import cells, comparisons, facts, side, verdict
 from dashboard.reading.open_cells import open_cells
 from dashboard.reading.plan import blocks, refused, summary, warnings
 from dashboard.reading.plan import cells as plan_cells
+from dashboard.tables import Entry
 from dashboard.words import sign_of
-from farm.contract.document import Cell, Document, Input
+from farm.contract.document import Cell, Document, Input, MetricChange, MetricVerdict
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planner
 from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan
@@ -351,3 +352,28 @@ def test_a_plan_says_which_noise_it_had_to_assume() -> None:
 
 def test_a_plan_of_nothing_says_so() -> None:
     assert summary(Plan(budget="quick")) == "Nothing of this matrix can run."
+
+
+def test_other_metrics_stand_in_one_column_losses_first(document: Document, by_id: dict[str, Cell]) -> None:
+    one = document.comparisons[0]
+
+    def change(name: str, verdict: MetricVerdict, ratio: float, unit: str = "ms") -> MetricChange:
+        return MetricChange(
+            name=name, unit=unit, baseline=1.0, candidate=ratio, ratio=ratio, ci_low=ratio, ci_high=ratio,
+            verdict=verdict, margin=0.1, rounds=8,
+        )  # fmt: skip
+
+    def column(*changes: MetricChange) -> Entry:
+        told = one.model_copy(update={"metrics": list(changes)})
+        (row,) = comparisons.table([told], by_id, address).rows
+        return row[-2]
+
+    slower, faster = change("session_ms", "slower", 1.2), change("first_ms", "faster", 0.5)
+    memory = change("peak_memory_bytes", "bigger", 2.0, "bytes")
+    assert column().text == "not measured"
+    assert column(memory).text == "not measured"
+    found = column(faster, slower, memory)
+    assert (found.value, found.soft) == ("slower", "session creation +20.0 %; 1 more")
+    assert column(change("session_ms", "equal", 1.0)).value == "equal"
+    open_ = column(change("session_ms", "equal", 1.0), change("first_ms", "undecided", 1.3))
+    assert (open_.value, open_.soft) == ("undecided", "first inference")

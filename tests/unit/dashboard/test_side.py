@@ -6,7 +6,7 @@ import pytest
 
 from dashboard.figures import beside
 from dashboard.reading import side, side_rows
-from farm.contract.document import Cell, Document, Parity
+from farm.contract.document import Cell, Document, MetricChange, Parity
 from farm.rules.cells.metrics import BY_NAME
 
 KEYS = ("b1-a0", "b1-a1")
@@ -101,3 +101,19 @@ def test_a_metric_that_no_cell_has_is_not_offered_and_not_drawn(chosen: list[sid
     assert "energy_mj" not in names
     figure = beside.beside(BY_NAME["energy_mj"], [beside.Bar("one", chosen[0].cell, "")])
     assert figure.empty == "None of these cells has a figure for energy per inference."
+
+
+def test_metrics_that_both_launches_say_have_verdicts_beside_their_figures(
+    chosen: list[side.Chosen], document: Document
+) -> None:
+    facts = {"unit": "ms", "margin": 0.1, "rounds": 8}
+    session = MetricChange(
+        name="session_ms", baseline=40, candidate=80, ratio=2.0, ci_low=1.9, ci_high=2.1, verdict="slower", **facts
+    )
+    growth = MetricChange(name="first_ms", baseline=0, candidate=1, verdict="bigger", change=1.0, **facts)
+    (one,) = [each for each in document.comparisons if {each.baseline, each.candidate} == set(KEYS)]
+    judged = side.judge(*chosen, [one.model_copy(update={"metrics": [session, growth]})])
+    known = {line.name: line.changes[1].text for line in side_rows.lines(chosen, [judged])}
+    assert known["Session creation"].startswith("▲ slower ×2.0")
+    assert known["First inference"] == "▲ bigger"
+    assert "slower" not in known["p50"]
