@@ -121,6 +121,15 @@ class OperatorTime(Part):
     time_us: float
 
 
+class PromptTime(Part):
+    """The trace of a prompt of so many tokens, as of a cell: times of one prompt, the slowest operators."""
+
+    tokens: int
+    traced_us: float
+    unaccounted_us: float | None = None
+    operators: list[OperatorTime] = Field(default_factory=list)
+
+
 class CurvePoint(Part):
     """From `at_s` on, for `span_s` seconds. `energy_mj`: millijoules per inference."""
 
@@ -252,6 +261,9 @@ class Cell(LaterAxes, Part):
     # the slowest of them; `executed` counts all, by provider and operator, copies left out
     operators: list[OperatorTime] = Field(default_factory=list)
     executed: dict[str, dict[str, int]] = Field(default_factory=dict)
+    # of a cell that generates the above is of a token behind the prompt; own nodes that copied a cache for it
+    prompt: PromptTime | None = Field(default=None, exclude_if=lambda prompt: prompt is None)
+    cache_copies: list[str] = Field(default_factory=list, exclude_if=lambda copies: not copies)
     packages: dict[str, str] = Field(default_factory=dict)
     repeat_command: str = ""
     # what parts of launches came to, what they say together, the tokens of one, metrics; absent where there are none
@@ -369,6 +381,8 @@ class Comparison(Part):
     noise_from: Literal["node", "block", "assumed"] | None = None
     traces: int = 0
     operators: list[OperatorChange] = Field(default_factory=list)
+    # the same over the prompt, where cells generate: the above is of a token behind it
+    prompt_operators: list[OperatorChange] = Field(default_factory=list, exclude_if=lambda changes: not changes)
     # every metric that both arms' launches say, with its verdict, the headline first; absent where there are none
     metrics: list[MetricChange] = Field(default_factory=list, exclude_if=lambda metrics: not metrics)
 

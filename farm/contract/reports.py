@@ -26,6 +26,8 @@ MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")
 Metrics = Annotated[dict[MetricName, float], Field(max_length=32, exclude_if=lambda metrics: not metrics)]
 # own nodes of a model whose times a round tells one by one; a trace names no more either
 MOST_NODES = 2_000
+# nodes that copy a cache, named one by one
+MOST_CACHE_COPIES = 256
 Microseconds = Annotated[float, Field(ge=0, le=1e10)]
 NodeTimes = Annotated[tuple[Microseconds, ...], Field(max_length=MOST_NODES, exclude_if=lambda times: not times)]
 # own nodes that an executed node reads from
@@ -141,6 +143,15 @@ class ProviderShare(Message):
     time_share: Annotated[float, Field(ge=0, le=1)]
 
 
+class PromptTrace(Message):
+    """The same trace's other part, of a launch that generates: the `tokens` of a prompt. Times in µs per prompt."""
+
+    tokens: Count
+    runs: Count
+    run_us: NonNegative
+    operators: tuple[Operator, ...] = ()
+
+
 class TraceReport(Message):
     """One profiled process of an arm. The raw Chrome-trace JSON is uploaded apart, by digest."""
 
@@ -159,6 +170,11 @@ class TraceReport(Message):
     # share of executed nodes that could be mapped to the model's own nodes
     mapped_share: Annotated[float, Field(ge=0, le=1)] | None = None
     raw_sha256: str | None = None
+    # of a launch that generates the above is of a token behind the prompt; own nodes that copied a cache for it
+    prompt: Annotated[PromptTrace | None, Field(exclude_if=lambda prompt: prompt is None)] = None
+    cache_copies: Annotated[
+        tuple[str, ...], Field(max_length=MOST_CACHE_COPIES, exclude_if=lambda copies: not copies)
+    ] = ()
 
 
 class Phase(Message):
@@ -166,6 +182,16 @@ class Phase(Message):
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     metrics: Metrics = Field(default_factory=dict)
+
+
+class ForcedScores(Message):
+    """What a decoder scored at `places` of a given text, from the end of the prompt on.
+
+    `scores`: of the same drawn tokens at each place, base64 of little-endian float32.
+    """
+
+    places: Annotated[tuple[Count, ...], Field(max_length=64)] = ()
+    scores: Annotated[str, StringConstraints(max_length=65_536)] = ""
 
 
 class Sample(Message):
@@ -204,6 +230,9 @@ class Sample(Message):
         tuple[Annotated[int, Field(ge=0, lt=1 << 31)], ...],
         Field(max_length=4096, exclude_if=lambda tokens: not tokens),
     ] = ()
+    # of each of these tokens how far its score stood above the second, and what was scored of a given text
+    gaps: Annotated[tuple[NonNegative, ...], Field(max_length=4096, exclude_if=lambda gaps: not gaps)] = ()
+    forced: Annotated[ForcedScores | None, Field(exclude_if=lambda forced: forced is None)] = None
     # µs of an inference, traced after the windows: the median of each own node that the arm's first trace names, in
     # the order of their names; sent where the order asks for it alone
     nodes_us: NodeTimes = ()

@@ -139,7 +139,7 @@ def _trace(launcher: Launcher, arm: PreparedArm, folder: Path) -> Line:
     profiled = traces.profile_arm(launcher, arm, trace_round=0)
     mapper = traces.Mapper(work_dir=folder)
     mapper.learn([profiled])
-    report = traces.report_of(profiled, mapper.origins(profiled), store=lambda *_: None)
+    report = traces.report_of(profiled, mapper, store=lambda *_: None)
     traces.drop(profiled)
     if report.reason is not None:
         return {"reason": report.reason.text}

@@ -209,11 +209,9 @@ class _Block:
         has_edges = self._round_traces is not None
         for one in profiled:
             store = self._environment.store_trace
-            origins = self._mapper.origins(one)
-            source = self._mapper.source_of(one) if has_edges else None
-            self._report(traces.report_of(one, origins, store=store, source=source))
+            self._report(traces.report_of(one, self._mapper, store=store, has_edges=has_edges))
             if self._round_traces is not None:
-                self._round_traces.learn(one, origins)
+                self._round_traces.learn(one, self._mapper.origins(one))
             traces.drop(one)
 
     def _measure_rounds(self) -> Reply:

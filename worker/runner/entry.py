@@ -83,12 +83,12 @@ def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: orde
 
         passes |= {"check": check.run_check, "look": look.run_look}
     if todo.program is None:
-        from worker.runner import conformance, evaluation, trace
+        from worker.runner import conformance, evaluation, generation_trace, trace
 
         passes |= {
             "conformance": conformance.run_conformance,
             "evaluation": evaluation.run_evaluation,
-            "trace": trace.run_trace,
+            "trace": (generation_trace if todo.scenario["kind"] == "generate" else trace).run_trace,
         }
     if todo.kind not in passes:
         raise faults.Refusal("internal", f"the runner knows no pass named {todo.kind!r}")

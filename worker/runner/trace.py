@@ -28,7 +28,7 @@ _EXTERNAL_KEYS = {
 def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Profile 10 to `trace_runs` runs; executed nodes with their median self time, and where their graph lies."""
     given = load_arrays(order.inputs)
-    engine, saved = _open_profiled(order, timer=timer)
+    engine, saved = open_profiled(order, timer=timer)
     inputs = choose_inputs(engine, given)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     with faults.translated("run", **facts), timer.phase("runs"):
@@ -39,19 +39,30 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
         path = engine.session.end_profiling()
     with timer.phase("parse"):
         summary = profile.summarise(read_profile(path), skip_runs=WARMUP_RUNS)
+    return {**facts, **told(summary), **beside(engine, path, saved)}
+
+
+def told(summary: profile.Summary) -> dict[str, object]:
+    """What some profiled runs took, and their executed nodes."""
     return {
-        **facts,
         "runs": summary.runs,
         "run_us": summary.run_us,
         "has_overflowed": summary.has_overflowed,
         "executed": profile.as_rows(summary),
+    }
+
+
+def beside(engine: Engine, path: str, saved: str | None) -> dict[str, object]:
+    """What mapping needs besides: which provider took which nodes, and the names of the files."""
+    return {
         "assigned": _assignments(engine),
         "raw": os.path.basename(path),
         "optimized": os.path.basename(saved) if saved else None,
     }
 
 
-def _open_profiled(order: Order, *, timer: PhaseTimer) -> tuple[Engine, str | None]:
+def open_profiled(order: Order, *, timer: PhaseTimer) -> tuple[Engine, str | None]:
+    """A session under the profiler, and where it saved the optimised model, if it could."""
     saved = os.path.join(order.work_dir, OPTIMIZED_NAME)
     config = {**_EXTERNAL_KEYS, _ASSIGNMENT_KEY: "1"}
     tune: Tune = {

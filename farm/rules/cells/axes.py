@@ -6,7 +6,7 @@ names, sorts or compares cells goes through this table. Pure.
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from packaging.version import Version
 
@@ -19,6 +19,9 @@ from farm.rules.cells.session_sets import SESSION_SCHEMA, read_session, set_of
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice
 from farm.rules.runtimes import distributions, plugins, providers
 from farm.rules.runtimes.order import release_order
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsRichComparison
 
 __all__ = ["AXES", "BY_NAME", "MATRIX_AXES", "OWN_AXES", "SAID", "Axis", "Declared"]
 
@@ -33,6 +36,11 @@ _PRECISION_NAME = rf"^({'|'.join(recipes.PRECISIONS)})(:[a-z-]+(=[^:]*)?)*$"
 def pairs(entries: Mapping[str, object]) -> str:
     """Names with their values, as the command line takes them: `height=8 width=8`."""
     return " ".join(f"{name}={value}" for name, value in sorted(entries.items()))
+
+
+def _sizes(cell: Cell) -> Mapping[str, int]:
+    """Sizes of free dimensions; those of a cell that generates are of its check alone: its lengths say the rest."""
+    return {} if cell.scenario.startswith("generate") else cell.shapes
 
 
 def runtime_name(requirement: str) -> str:
@@ -145,9 +153,10 @@ AXES: tuple[Axis, ...] = (
     Axis(
         "shapes",
         "Shapes",
-        short_of=lambda c: pairs(c.shapes),
-        label_of=lambda c: pairs(c.shapes) or "default shapes",
-        order_of=lambda c: sorted(c.shapes.items()),
+        value_of=lambda c: cast("SupportsRichComparison", _sizes(c)),
+        short_of=lambda c: pairs(_sizes(c)),
+        label_of=lambda c: pairs(_sizes(c)) or "default shapes",
+        order_of=lambda c: sorted(_sizes(c).items()),
         default={},
         declared=Declared(
             "shapes",

@@ -125,6 +125,8 @@ class Metric:
 LEAST_MEMORY = 16.0 * MIB
 # what the pages of a process come and go by is no growth
 LEAST_GROWTH = 64.0 * 1024
+# milliseconds over 1,000 positions
+LEAST_TOKEN_GROWTH = 0.05
 _MEMORY = partial(Alert, "memory", least=LEAST_MEMORY)
 _BY_REPEAT = Judging(SIZE, by="repeat", margin=LEAST_MEMORY, is_told=True)
 
@@ -134,6 +136,8 @@ MAX_RATE, GOODPUT = "max_rate_per_s", "goodput_per_s"
 # of generating: time per token behind the first, and until the first
 TPOT, TTFT, TOKENS_RATE = "tpot_ms", "ttft_ms", "tokens_per_s"
 OUTSIDE, OUTSIDE_CPU = "outside_ms", "outside_cpu_ms"
+TTFT_CPU, TPOT_GROWTH = "ttft_cpu_ms", "tpot_growth_ms_per_1000"
+DIFFERING_ROWS = "differing_rows"
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -257,7 +261,18 @@ METRICS: tuple[Metric, ...] = (
         noise="launches",
         reads="latency",
         note="the graph over the prompt, and choosing the token",
-        judging=Judging(TIME, is_told=True),
+        judging=Judging(TIME),
+    ),
+    Metric(
+        TTFT_CPU,
+        "processor time to the first token",
+        "ms",
+        "less",
+        summary=median,
+        noise="launches",
+        reads="latency",
+        note="the thread's own time over the prompt, without the turns that other programs took",
+        judging=Judging(TIME),
     ),
     Metric(
         TOKENS_RATE,
@@ -297,6 +312,16 @@ METRICS: tuple[Metric, ...] = (
         noise="launches",
         note="of the thread that chooses the token",
         judging=Judging(TIME, margin=0.1),
+    ),
+    Metric(
+        TPOT_GROWTH,
+        "growth of the time per token",
+        "ms",
+        "less",
+        summary=median,
+        noise="launches",
+        note="over 1,000 positions, between the first and the last quarter of the new tokens",
+        judging=Judging(TIME, by="difference", margin=LEAST_TOKEN_GROWTH),
     ),
     Metric(
         "cache_bytes",
@@ -347,6 +372,15 @@ METRICS: tuple[Metric, ...] = (
         summary=max,
         reads="count",
         note="sets of inputs answered otherwise than alone",
+    ),
+    Metric(
+        DIFFERING_ROWS,
+        "rows that differ",
+        "",
+        "less",
+        summary=max,
+        reads="count",
+        note="of the first and last row of a batch: those with other tokens than alone",
     ),
     Metric("copies", "copies", "", "less", reads="count", note="between host and device, per inference"),
     Metric("disturbed_samples", "disturbed launches", reads="count", note="another program took the processor"),

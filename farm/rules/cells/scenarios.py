@@ -154,9 +154,9 @@ def is_plain(spec: CellSpec) -> bool:
     return of(spec).kind in (SINGLE, "sustained") and spec.workload.concurrency == 1
 
 
-def is_traced(spec: CellSpec) -> bool:
-    """Whether a trace of one inference is one of the work that is measured: a token takes another way than a prompt."""
-    return of(spec).kind != "generate"
+def has_phases(spec: CellSpec) -> bool:
+    """Whether a prompt and the tokens behind it are traced apart: one may change while the other does not."""
+    return of(spec).kind == "generate"
 
 
 def is_one_stream(spec: CellSpec) -> bool:

@@ -42,6 +42,7 @@ def turned(one: Comparison) -> Comparison:
             **_turned_items(one),
             "verdict": _TURNED.get(one.verdict, one.verdict),
             "operators": [_turned_operator(change) for change in one.operators],
+            "prompt_operators": [_turned_operator(change) for change in one.prompt_operators],
             "metrics": [_turned_metric(change) for change in one.metrics],
         }
     )

@@ -20,11 +20,15 @@ def among_launches(launches: Sequence[Tokens]) -> str:
     return ""
 
 
-def against(tokens: Tokens, baseline: Tokens, *, named: str) -> str:
-    """What a stream is against another, whose cell is `named`, in one sentence."""
+def against(tokens: Tokens, baseline: Tokens, *, named: str, gaps: Sequence[float] = ()) -> str:
+    """What a stream is against another, whose cell is `named`, in one sentence.
+
+    `gaps`: how far the best score of that cell stood above the second at each of its tokens.
+    """
     place = first_difference(baseline, tokens)
     if place is None:
         return f"All {len(tokens)} tokens are those of {named}."
     if place > min(len(tokens), len(baseline)):
         return f"It has {len(tokens)} tokens, {named} {len(baseline)}."
-    return f"Token {place} of {len(tokens)} is {tokens[place - 1]}, where {named} chose {baseline[place - 1]}."
+    text = f"Token {place} of {len(tokens)} is {tokens[place - 1]}, where {named} chose {baseline[place - 1]}"
+    return f"{text}: its two best scores were {gaps[place - 1]:.2g} apart." if len(gaps) >= place else f"{text}."

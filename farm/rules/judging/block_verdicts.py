@@ -158,7 +158,7 @@ class BlockJudge:
         return self.rounds - len(self.paired(planned).deciding)
 
     def arms_to_explain(self) -> tuple[int, ...]:
-        """The arms of comparisons that were called slower or faster and whose operators can say why.
+        """The arms of comparisons that were called slower or faster, or have two phases, whose operators can say why.
 
         None of those that enough of their rounds have traced. Arms of one comparison stand together, those of the
         largest change along the axis asked for first come first: busy nodes trace fewer.
@@ -166,13 +166,17 @@ class BlockJudge:
         explained = [
             judged
             for judged in self.comparisons()
-            if judged.verdict in ("slower", "faster")
-            and judged.planned.axis in EXPLAINED_AXES
-            and scenarios.is_traced(self.block.arms[judged.planned.baseline].spec)
+            if judged.planned.axis in EXPLAINED_AXES
+            and (judged.verdict in ("slower", "faster") or self._has_phases(judged))
             and len(self.traced_rounds(judged.planned)) <= MORE_TRACES
         ]
         places = [judged.planned for judged in sorted(explained, key=_asked_first)]
         return tuple(dict.fromkeys(arm for planned in places for arm in (planned.baseline, planned.candidate)))
+
+    def _has_phases(self, judged: Judged) -> bool:
+        """Whether the verdict is about one phase of two, and the other may have changed."""
+        spec = self.block.arms[judged.planned.baseline].spec
+        return judged.verdict != "not comparable" and judged.figures is not None and scenarios.has_phases(spec)
 
     def comparisons(self) -> list[Judged]:
         """Every planned comparison with its verdict so far, in the order of the plan."""

@@ -98,6 +98,15 @@ class Evidence:
         found = {r: t for (of, r), t in sorted(self.traces.items()) if of == arm and t.reason is None}
         return {number: trace for number, trace in found.items() if trace.operators}
 
+    def prompts_of(self, arm: int) -> dict[int, TraceReport]:
+        """Of launches that generate, the same traces' parts over the prompt, likewise."""
+        parts = {number: (trace, trace.prompt) for number, trace in self.traces_of(arm).items()}
+        return {
+            number: trace.model_copy(update={"run_us": prompt.run_us, "operators": prompt.operators})
+            for number, (trace, prompt) in parts.items()
+            if prompt is not None and prompt.operators
+        }
+
     def node_times(self, arm: int) -> dict[int, tuple[float, ...]]:
         """Times (µs) of the own nodes that the arm's first trace names, by round, of launches that traced them."""
         first = self.traces_of(arm).get(0)

@@ -39,8 +39,8 @@ LOAD_USUAL_PART = 0.6
 LOAD_USUAL_BOUND = 10.0
 # a rate that a generator was late for is driven so often
 LOAD_TRIES = 3
-# a launch that generates does it so often: tried, warming up, measured twice; worker.runner.scenarios
-GENERATIONS = 6
+# a launch that generates does it so often: a given text, told, warming up, measured twice; worker.runner.scenarios
+GENERATIONS = 7
 TOKEN_SHARE = 0.25
 # the first block on a node also installs its runtimes; not counted, for they are kept
 RUNNER_TIMEOUT_FLOOR_S = 120.0

@@ -6,7 +6,7 @@ from farm.contract import document as doc
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.contract.reports import CheckReport, TraceReport
+from farm.contract.reports import CheckReport, PromptTrace, TraceReport
 from farm.rules.cells import identity, metrics, scenarios, sustained
 from farm.rules.cells.commands import repeat_command
 from farm.rules.judging.evidence import Evidence
@@ -75,7 +75,7 @@ def _measured_cell(
     scenario = scenarios.of(arm.spec)
     summary = summarise(samples, batch=workload.batch, concurrency=workload.concurrency, is_loaded=scenario.is_open)
     made = generated.generated(arm, one, evidence)
-    judged = generated.with_tokens(_parity(arm.spec, check, record, own=one.block.tolerances), made)
+    judged = generated.with_tokens(_parity(arm.spec, check, record, own=one.block.tolerances), made, summary)
     known = (
         _identity(arm.spec, arm.labels, record, sustained_s=one.block.sustained_s)
         | _numbers(summary)
@@ -97,7 +97,8 @@ def _measured_cell(
         "accuracy": _accuracy(arm, one, evidence),
         "model_bytes": record.sizes.get(arm.spec.digest),
         "phases": phases.phases_of(samples),
-        "scenario_text": phases.text_of(summary, scenario) or generated.sentence(summary, made),
+        "scenario_text": phases.text_of(summary, scenario)
+        or generated.sentence(summary, made, evidence.traces.get((arm.arm, 0))),
         "tokens": made.tokens,
         "metrics": _carried(check, summary),
     }
@@ -111,7 +112,7 @@ def _identity(
     return {
         "model": model.name,
         "model_sha256": model.main_sha256,
-        "inputs": inputs_of(spec, model),
+        "inputs": generated.prompts_of(spec) or inputs_of(spec, model),
         "requested_providers": list(providers.requested_list(providers.of(spec.provider))),
         **identity.told(spec, opset=model.opset, session=labels.get("session", "default"), sustained_s=sustained_s),
     }
@@ -188,10 +189,24 @@ def _traced(trace: TraceReport | None) -> dict[str, object]:
             doc.OperatorTime(**operator.model_dump(exclude={"calls"})) for operator in ordered[:MOST_OPERATORS]
         ],
         "executed": executions.as_counts(executions.histogram(trace.operators)),
+        "prompt": _prompt(trace.prompt),
+        "cache_copies": list(trace.cache_copies),
     }
 
 
-def _unaccounted_us(trace: TraceReport) -> float | None:
+def _prompt(trace: PromptTrace | None) -> doc.PromptTime | None:
+    if trace is None:
+        return None
+    ordered = sorted(trace.operators, key=lambda operator: -operator.time_us)
+    return doc.PromptTime(
+        tokens=trace.tokens,
+        traced_us=trace.run_us,
+        unaccounted_us=_unaccounted_us(trace),
+        operators=[doc.OperatorTime(**one.model_dump(exclude={"calls"})) for one in ordered[:MOST_OPERATORS]],
+    )
+
+
+def _unaccounted_us(trace: TraceReport | PromptTrace) -> float | None:
     """Time of an inference in no operator: between them, and the profiler's own. None where operators overlap."""
     if trace.run_us is None:
         return None

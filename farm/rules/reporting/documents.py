@@ -146,6 +146,7 @@ def _comparison(
         noise_from=noise_from,
         traces=why.traces,
         operators=operator_changes.told(why.nodes),
+        prompt_operators=operator_changes.told(operator_changes.explain_prompt(judge, judged).nodes),
         metrics=metrics,
     )
 

@@ -1,24 +1,44 @@
 """What a cell that generates says: its times in a sentence, its tokens, and how they stand to others. Pure."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from farm.contract import document as doc
-from farm.rules.cells.metrics import TOKENS_RATE, TPOT, TTFT
-from farm.rules.cells.numbers import milliseconds, three_digits
-from farm.rules.generation import streams
+from farm.contract.cells import CellSpec
+from farm.contract.reports import Sample, TraceReport
+from farm.rules.cells import scenarios
+from farm.rules.cells.metrics import DIFFERING_ROWS, TOKENS_RATE, TPOT, TTFT
+from farm.rules.cells.numbers import counted, milliseconds, percent, three_digits
+from farm.rules.generation import forced, streams
 from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary
 from farm.rules.planning.plans import Arm
 from farm.rules.reporting.records import BlockRecord
 
+# of scores of the same text by the same numbers in two runtimes; any other precision rounds more
+_TOLERANCES: Final = {"fp32": 1e-4, "fp16": 5e-3}
+_WIDEST: Final = 2e-2
+_FUSED: Final = "Attention"
+
 
 @dataclass(frozen=True)
 class Generated:
-    """`text`: how the tokens stand to others. `is_other`: they should be the same, and are not."""
+    """`text`: how the tokens stand to others. `is_other`: they, or what was scored, should be the same, and are not."""
 
     tokens: tuple[int, ...] = ()
     text: str = ""
     is_other: bool = False
+
+
+def prompts_of(spec: CellSpec) -> list[doc.Input]:
+    """What launches are given, instead of what the check was fed; none of a cell that generates nothing."""
+    scenario = scenarios.of(spec)
+    if scenario.kind != "generate":
+        return []
+    told = scenario.generation.as_order(seed=spec.workload.seed, batch=spec.workload.batch)
+    made_by = f"token ids of the vocabulary, drawn by seed {told['seed']}"
+    shape = [spec.workload.batch or 1, scenario.generation.prompt]
+    return [doc.Input(name="prompt", dtype="int64", shape=shape, made_by=made_by)]
 
 
 def generated(arm: Arm, one: BlockRecord, evidence: Evidence) -> Generated:
@@ -26,35 +46,75 @@ def generated(arm: Arm, one: BlockRecord, evidence: Evidence) -> Generated:
 
     A model of another precision may choose other tokens: that is told, and is no failure.
     """
-    launches = [sample.tokens for sample in evidence.samples(arm.arm) if sample.tokens]
+    launches = [sample for sample in evidence.samples(arm.arm) if sample.tokens]
     if not launches:
         return Generated()
-    if apart := streams.among_launches(launches):
-        return Generated(launches[0], apart, is_other=True)
+    first = launches[0]
+    if apart := streams.among_launches([sample.tokens for sample in launches]):
+        return Generated(first.tokens, apart, is_other=True)
     baseline = next((other for other in one.block.arms if any(s.tokens for s in evidence.samples(other.arm))), arm)
     if baseline.arm == arm.arm:
-        return Generated(launches[0])
-    first = next(sample.tokens for sample in evidence.samples(baseline.arm) if sample.tokens)
+        return Generated(first.tokens)
+    against = next(sample for sample in evidence.samples(baseline.arm) if sample.tokens)
+    return _against(first, against, arm=arm, baseline=baseline)
+
+
+def _against(one: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Generated:
+    """The stream, then the scores of the same text: where they agree, drawn tokens differ by their sampler alone."""
     is_alike = baseline.spec.recipe == arm.spec.recipe
-    return Generated(
-        launches[0],
-        streams.against(launches[0], first, named=baseline.id),
-        is_other=is_alike and launches[0] != first,
-    )
+    scored = _scored(one, other, arm.spec)
+    is_drawn, is_other = scenarios.of(arm.spec).generation.sampler.draws, one.tokens != other.tokens
+    said = [streams.against(one.tokens, other.tokens, named=baseline.id, gaps=() if is_drawn else other.gaps)]
+    is_only_drawn = is_drawn and is_other and scored is not None and scored.is_same
+    if scored is not None:
+        said.append(scored.sentence(named=baseline.id))
+    if is_only_drawn:
+        said.append("It is different by its sampler, not by its model.")
+    is_wrong = (is_other and not is_only_drawn) or (scored is not None and not scored.is_same)
+    return Generated(one.tokens, " ".join(said), is_other=is_alike and is_wrong)
 
 
-def with_tokens(parity: doc.Parity, found: Generated) -> doc.Parity:
-    """Parity that fails where tokens are not those that they should be."""
-    if not found.is_other:
+def _scored(one: Sample, other: Sample, spec: CellSpec) -> forced.Forced | None:
+    if one.forced is None or other.forced is None:
+        return None
+    return forced.compared(one.forced, other.forced, tolerance=_TOLERANCES.get(spec.recipe.precision, _WIDEST))
+
+
+def with_tokens(parity: doc.Parity, found: Generated, summary: CellSummary | None) -> doc.Parity:
+    """Parity that fails where tokens are not those that they should be, or rows of a batch not those alone."""
+    rows = summary.launched.get(DIFFERING_ROWS) if summary is not None else None
+    wrong = [found.text] if found.is_other else []
+    if rows is not None and rows.value:
+        wrong.append(f"{counted(int(rows.value), 'row')} of the batch chose other tokens than alone.")
+    if not wrong:
         return parity
-    return parity.model_copy(update={"verdict": "fail", "text": f"{found.text} {parity.text}".strip()})
+    return parity.model_copy(update={"verdict": "fail", "text": " ".join([*wrong, parity.text]).strip()})
 
 
-def sentence(summary: CellSummary | None, found: Generated) -> str:
-    """The first token, the next ones, and how the tokens stand to others; empty for a cell that generates nothing."""
+def sentence(summary: CellSummary | None, found: Generated, trace: TraceReport | None = None) -> str:
+    """The first token, the next ones, how the tokens stand to others, and what the trace found of attention and caches.
+
+    Empty for a cell that generates nothing.
+    """
     launched = summary.launched if summary is not None else {}
     if not found.tokens or any(name not in launched for name in (TTFT, TPOT, TOKENS_RATE)):
         return ""
     ttft, tpot, rate = (launched[name].value for name in (TTFT, TPOT, TOKENS_RATE))
     times = f"The first token after {milliseconds(ttft)}, then {milliseconds(tpot)} a token"
-    return f"{times}: {three_digits(rate)} tokens/s. {found.text}".strip()
+    said = (f"{times}: {three_digits(rate)} tokens/s.", found.text, *(_traced(trace) if trace is not None else ()))
+    return " ".join(text for text in said if text)
+
+
+def _traced(trace: TraceReport) -> list[str]:
+    """How many fused attentions a token runs through, and what copying the cache takes of it."""
+    if trace.reason is not None or trace.prompt is None:
+        return []
+    names = [one.op_type for one in trace.operators if one.op_type.endswith(_FUSED)]
+    kinds = ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
+    said = [f"Fused attention: {kinds}." if kinds else "No attention is fused."]
+    whole = sum(one.time_us for one in trace.operators)
+    copying = sum(one.time_us for one in trace.operators if one.node in trace.cache_copies and one.op_type == "Concat")
+    if trace.cache_copies and whole > 0:
+        nodes = counted(len(trace.cache_copies), "Concat node")
+        said.append(f"Copies of the cache by {nodes} take {percent(copying / whole)} of a token's time.")
+    return said

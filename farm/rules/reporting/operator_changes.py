@@ -36,6 +36,14 @@ def explain(judge: BlockJudge, judged: Judged) -> Attribution:
     return attribute([old[number] for number in shared], [new[number] for number in shared])
 
 
+def explain_prompt(judge: BlockJudge, judged: Judged) -> Attribution:
+    """The same of the prompt, where launches generate: from the traces that both arms have of the same trace round."""
+    old = judge.evidence.prompts_of(judged.planned.baseline)
+    new = judge.evidence.prompts_of(judged.planned.candidate)
+    shared = sorted(old.keys() & new.keys())
+    return attribute([old[number] for number in shared], [new[number] for number in shared])
+
+
 def told(changes: Sequence[NodeChange]) -> list[doc.OperatorChange]:
     """The changes as a document has them, the largest first."""
     kept = sorted(changes, key=lambda one: not (one.figures is not None and is_change(one.figures.verdict)))

@@ -9,7 +9,15 @@ from farm.rules.cells.axes import BY_NAME
 from farm.rules.cells.numbers import counted, microseconds, milliseconds, percent, signed
 from farm.rules.comparing.quantities import Change, change_between
 from farm.rules.planning.blocks import TWIN
-from farm.rules.reporting import busy_machine, fusions, metric_changes, outside_graph, parities, simulated
+from farm.rules.reporting import (
+    busy_machine,
+    fusions,
+    generation_phases,
+    metric_changes,
+    outside_graph,
+    parities,
+    simulated,
+)
 from farm.rules.reporting.called_operators import certainty
 from farm.rules.reporting.headlines import WORK_AXES, Opening, Standing, axis_rank, opening_of
 from farm.rules.runtimes import frameworks, plugins
@@ -84,8 +92,16 @@ def explanation(comparison: Comparison) -> str | None:
     """`‹type›: k nodes, a → b µs, explains p % of the change`, or that it is outside the graph; None without a reason.
 
     Where rounds were traced, how many of these nodes are called slower or faster by themselves; and whether the machine
-    was busy.
+    was busy. Of cells that generate, decoding and prefill apart.
     """
+    own = _explanation(comparison)
+    if not comparison.prompt_operators:
+        return own
+    parts = (f"decoding: {own}" if own else "", generation_phases.explanation(comparison))
+    return "; ".join(part for part in parts if part) or None
+
+
+def _explanation(comparison: Comparison) -> str | None:
     named = _named_type(comparison)
     if named is None or named.share is None:
         return outside_graph.explanation(comparison)
@@ -128,7 +144,13 @@ def _told(one: Standing, found: Opening, cells: Mapping[str, Cell]) -> list[str]
     caveat = _caveat(one, cells)
     # a cell whose outputs are wrong is not praised before that is said
     first = [caveat, text] if one.change.is_gain else [text, caveat]
-    return [*first, _because(one), _also_changed(one, candidate), agreement]
+    return [
+        generation_phases.sentence(one.comparison, candidate),
+        *first,
+        _because(one),
+        _also_changed(one, candidate),
+        agreement,
+    ]
 
 
 def _capital(text: str) -> str:

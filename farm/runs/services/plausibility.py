@@ -1,6 +1,7 @@
 """Whether a report can be true: a node may be broken, or lie."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from farm.contract.reports import (
 from farm.contract.sustained import CurveReport
 from farm.registry.models import EvaluationData
 from farm.rules.cells import scenarios
+from farm.rules.generation import forced
 from farm.rules.judging.block_verdicts import MORE_TRACES
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
 from farm.rules.planning.plans import PlannedBlock
@@ -114,6 +116,10 @@ def _check_trace(report: TraceReport, block: PlannedBlock) -> None:
         raise _implausible(f"trace round {report.trace_round} was never asked for")
     if len(report.operators) > MAX_OPERATORS:
         raise _implausible(f"the trace has {len(report.operators)} operators")
+    if report.prompt is not None and scenarios.of(block.arms[report.arm].spec).kind != "generate":
+        raise _implausible(f"arm {report.arm} has the trace of a prompt, which its scenario has none of")
+    if report.prompt is not None and len(report.prompt.operators) > MAX_OPERATORS:
+        raise _implausible(f"the trace of the prompt has {len(report.prompt.operators)} operators")
     shares = sum(share.time_share for share in report.providers)
     if shares > 1.001:
         raise _implausible(f"the providers' time shares add up to {shares:.3f}")
@@ -162,13 +168,25 @@ def _seconds_of(place: ArmSample, block: PlannedBlock) -> float:
         raise _implausible(f"arm {place.arm} has phases, which its scenario has none of")
     if len(place.sample.tokens) != scenarios.of(spec).generation.new:
         raise _implausible(f"arm {place.arm} has {len(place.sample.tokens)} tokens, not those of its scenario")
-    problem = next(_sample_problems(place.sample), None)
+    problem = next(chain(_sample_problems(place.sample), _generation_problems(place.sample)), None)
     if problem is not None:
         raise _implausible(f"arm {place.arm}: {problem}")
     if scenarios.of(spec).is_open:
         # latencies overlap: waiting counts for all who wait
         return place.sample.n / place.sample.throughput if place.sample.throughput else 0.0
     return place.sample.mean_ms * place.sample.n / 1000.0 / spec.workload.concurrency
+
+
+def _generation_problems(sample: Sample) -> Iterator[str]:
+    if sample.gaps and len(sample.gaps) != len(sample.tokens):
+        yield f"{len(sample.gaps)} gaps between scores are not those of {len(sample.tokens)} tokens"
+    if sample.forced is not None and not sample.tokens:
+        yield "scores of a given text were not asked for"
+    elif sample.forced is not None:
+        try:
+            forced.unpacked(sample.forced)
+        except forced.ScoresProblem as problem:
+            yield str(problem)
 
 
 def _sample_problems(sample: Sample) -> Iterator[str]:

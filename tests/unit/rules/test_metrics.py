@@ -111,9 +111,9 @@ def test_a_sample_without_further_metrics_is_sent_as_older_farms_take_it():
 CARRIED = [
     "instructions",
     "peak_address_space_bytes",
-    *("tpot_ms", "ttft_ms", "tokens_per_s", "prefill_tokens_per_s"),
-    *("outside_ms", "outside_cpu_ms", "cache_bytes"),
-    *("growth_bytes_per_1000", "max_rate_per_s", "goodput_per_s", "differing_answers"),
+    *("tpot_ms", "ttft_ms", "ttft_cpu_ms", "tokens_per_s", "prefill_tokens_per_s"),
+    *("outside_ms", "outside_cpu_ms", "tpot_growth_ms_per_1000", "cache_bytes"),
+    *("growth_bytes_per_1000", "max_rate_per_s", "goodput_per_s", "differing_answers", "differing_rows"),
 ]
 
 

@@ -8,14 +8,17 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from farm.rules.generation import decoders
+from farm.contract.reports import ForcedScores
+from farm.rules.generation import decoders, forced
 from farm.workshop.samples import builders
 from tests.unit.rules.test_decoders import IDS, LOGITS, MASK, PASTS, PRESENTS, Port, cache
 from tests.unit.workshop.test_samples import generated
+from worker.runner import generation_trace
 from worker.runner.faults import Refusal
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.sample import driven
-from worker.runner.scenarios import decoder_ports, table
+from worker.runner.scenarios import decoder_ports, prompts, table
+from worker.runner.scenarios.generated import Alone, Taken
 from worker.runner.scenarios.protocol import Room
 
 POSITIONS = Port("position_ids", "int64", ("batch", "sequence"))
@@ -128,3 +131,74 @@ def test_drawn_tokens_are_the_same_in_every_generation_and_move_with_the_seed(tm
     first, again, greedy = (answered(path, prompt=8, new=16, **one) for one in (drawn, drawn, {}))
     assert first["metrics"]["differing_answers"] == 0
     assert first["tokens"] == again["tokens"] != greedy["tokens"]
+
+
+def test_rows_of_a_batch_choose_what_they_choose_alone(tmp_path: Path) -> None:
+    path = builders.write_model("decoder-gqa", tmp_path)
+    told = answered(path, prompt=8, new=12, batch=3)
+    prompt = np.random.default_rng(3).integers(0, 1000, (3, 8))
+    assert told["metrics"]["differing_rows"] == 0
+    assert told["tokens"] == generated(path, prompt[:1], new=12)[0]
+    assert told["metrics"]["cache_bytes"] == 3 * 2 * 2 * 2 * 64 * 4 * (8 + 12 - 1)
+    assert (
+        "differing_rows"
+        not in answered(path, prompt=8, new=12, batch=3, sampling="top-k", limit=2, temperature=1)["metrics"]
+    )
+
+
+def test_a_row_that_a_batch_answers_otherwise_is_counted(tmp_path: Path) -> None:
+    path = builders.write_model("decoder", tmp_path)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    decoder = decoder_ports.decoder_of(session)
+    given = prompts.of({"batch": 2, "prompt": 8, "seed": 3}, vocabulary=1000)
+    alone = [generated(path, given[row : row + 1], new=4)[0] for row in (0, 1)]
+    tokens = np.array(alone).T.copy()
+    assert Alone(session, decoder, given).differing(tokens, {}) == 0
+    tokens[3, 1] += 1
+    assert Alone(session, decoder, given).differing(tokens, {}) == 1
+
+
+def test_a_given_text_is_scored_alike_by_both_spellings_and_gaps_are_those_of_the_scores(tmp_path: Path) -> None:
+    one, other = (
+        answered(builders.write_model(name, tmp_path), prompt=8, new=16) for name in ("decoder", "decoder-gqa")
+    )
+    scored = [ForcedScores.model_validate(told["forced"]) for told in (one, other)]
+    assert scored[0].places == (0, 2, 4, 6, 8, 10, 12, 15)
+    assert scored[0].scores != scored[1].scores or one["gaps"] == other["gaps"]
+    found = forced.compared(*scored, tolerance=1e-4)
+    assert found is not None
+    assert found.is_same
+    assert len(one["gaps"]) == 16
+    assert min(one["gaps"]) > 0
+
+
+def test_growth_is_that_of_the_quartiles_over_their_distance() -> None:
+    taken = Taken(17, {})
+    # 1 µs more at each position
+    taken._graph_ns.extend([9000, *(1000 * place for place in range(16))])
+    assert taken.growth_ms() == pytest.approx(1.0)
+    short = Taken(4, {})
+    short._graph_ns.extend([1, 2, 3, 4])
+    assert short.growth_ms() is None
+
+
+def test_prompt_and_token_are_traced_apart(tmp_path: Path) -> None:
+    path = builders.write_model("decoder-gqa", tmp_path)
+    told = {"kind": "generate", "prompt": 64, "new": 32, "seed": 3}
+    order = Order(
+        kind="trace",
+        model=str(path),
+        inputs="",
+        provider="CPUExecutionProvider",
+        scenario=told,
+        trace_runs=6,
+        trace_s=0.0,
+        work_dir=str(tmp_path),
+    )
+    answer = generation_trace.run_trace(order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
+    prompt = answer["prompt"]
+    assert isinstance(prompt, dict)
+    assert (answer["runs"], prompt["runs"], prompt["tokens"]) == (40, 5, 64)
+    names = [{row["op_type"] for row in some} for some in (answer["executed"], prompt["executed"])]
+    assert "GroupQueryAttention" in names[0] & names[1]
+    assert prompt["run_us"] > answer["run_us"]

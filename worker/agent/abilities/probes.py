@@ -110,8 +110,7 @@ def probe(
             )
             return Abilities()
         profiled = traces.profile_arm(launcher, arm, trace_round=0)
-    origins = traces.Mapper(work_dir=folder).origins(profiled)
-    trace = traces.report_of(profiled, origins, store=lambda arm, trace_round, path: None)
+    trace = traces.report_of(profiled, traces.Mapper(work_dir=folder), store=lambda arm, trace_round, path: None)
     traces.drop(profiled)
     shown = next((share for share in trace.providers if share.name == entry.name), None)
     if shown is None:

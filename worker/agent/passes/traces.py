@@ -11,8 +11,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from farm.contract.reasons import Reason
-from farm.contract.reports import MOST_NODES, Operator, ProviderShare, TraceReport
+from farm.contract.reports import MOST_CACHE_COPIES, MOST_NODES, Operator, PromptTrace, ProviderShare, TraceReport
 from farm.contract.texts import own_words
+from farm.rules.cells import scenarios
 from farm.rules.tracing import node_origins
 from farm.rules.tracing.alignment import Origin
 from farm.rules.tracing.executions import COPY_TO_DEVICE, COPY_TO_HOST
@@ -27,6 +28,8 @@ from worker.agent.passes.orders import RunnerOrder
 
 # a report stays under 1 MB: the slowest operators one by one, the others in one sum a provider
 MAX_OPERATORS = MOST_NODES
+# of the prompt, beside those of a token
+MAX_PROMPT_OPERATORS = 512
 # a node that reads from more others tells of so many
 MOST_EDGES = 64
 
@@ -58,6 +61,13 @@ class _Group(BaseModel):
     nodes: tuple[tuple[str, str], ...]
 
 
+class _Prompt(BaseModel):
+    tokens: int = Field(ge=1)
+    runs: int = Field(ge=0)
+    run_us: float = Field(ge=0, allow_inf_nan=False)
+    executed: tuple[Row, ...]
+
+
 class _Reply(BaseModel):
     runs: int = Field(ge=0)
     run_us: float = Field(ge=0, allow_inf_nan=False)
@@ -65,6 +75,7 @@ class _Reply(BaseModel):
     assigned: tuple[_Group, ...] = ()
     raw: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
     optimized: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_.-]+$")
+    prompt: _Prompt | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +115,8 @@ def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Pr
         "trace_runs": budgets.TRACE_RUNS,
         "trace_s": trace_s,
     }
+    if scenarios.of(arm.order.cell).kind == "generate":
+        order["scenario"] = scenarios.as_order(arm.order.cell)
     answer = launcher.launch(arm, order, work_dir=folder)
     if answer.reason is not None:
         return Profiled(arm=arm, trace_round=trace_round, reason=answer.reason, folder=folder)
@@ -141,9 +154,16 @@ class Mapper:
 
     def origins(self, profiled: Profiled) -> list[Origin]:
         """Origins of the executed nodes, in order; unmapped where the graph could not be read, none without a trace."""
-        if profiled.reply is None:
-            return []
-        executed = [row.executed() for row in profiled.reply.executed]
+        return self._origins(profiled, profiled.reply.executed) if profiled.reply is not None else []
+
+    def origins_of_prompt(self, profiled: Profiled) -> list[Origin]:
+        """The same of the prompt's nodes; none of a launch without one."""
+        prompt = profiled.reply.prompt if profiled.reply is not None else None
+        return self._origins(profiled, prompt.executed) if prompt is not None else []
+
+    def _origins(self, profiled: Profiled, rows: Sequence[Row]) -> list[Origin]:
+        assert profiled.reply is not None
+        executed = [row.executed() for row in rows]
         model, source = self._models.get(profiled.arm.model), self._models.get(profiled.arm.source)
         if model is None or source is None:
             return [node_origins.UNMAPPED] * len(executed)
@@ -159,14 +179,12 @@ class Mapper:
         )
 
 
-def report_of(
-    profiled: Profiled, origins: Sequence[Origin], *, store: StoreTrace, source: Graph | None = None
-) -> TraceReport:
+def report_of(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edges: bool = False) -> TraceReport:
     """The report of one trace; the raw file of an arm's first trace is stored.
 
-    `origins`: of its executed nodes, as the mapper has them. `source`: the uploaded model's graph, where operators tell
-    which own nodes they read from.
+    `has_edges`: operators tell which own nodes they read from, as far as the uploaded model's graph is known.
     """
+    origins, source = mapper.origins(profiled), mapper.source_of(profiled)
     arm, trace_round = profiled.arm.arm, profiled.trace_round
     reply = profiled.reply
     if reply is None or profiled.folder is None:
@@ -180,11 +198,13 @@ def report_of(
         runs=reply.runs,
         run_us=reply.run_us,
         providers=_shares(reply.executed),
-        operators=_operators(reply, origins, source=source),
+        operators=_operators(reply.executed, reply.runs, origins, source=source if has_edges else None),
         copies_to_device=_copies(reply, COPY_TO_DEVICE),
         copies_to_host=_copies(reply, COPY_TO_HOST),
         mapped_share=node_origins.mapped_share(origins),
         raw_sha256=store(arm, trace_round, raw) if trace_round == 0 and raw is not None else None,
+        prompt=_prompt(reply.prompt, mapper.origins_of_prompt(profiled)),
+        cache_copies=_cache_copies(reply, origins, source) if reply.prompt is not None and source is not None else (),
     )
 
 
@@ -207,7 +227,26 @@ def _shares(rows: Sequence[Row]) -> tuple[ProviderShare, ...]:
     return tuple(sorted(shares, key=lambda one: -one.time_share))
 
 
-def _operators(reply: _Reply, origins: Sequence[Origin], *, source: Graph | None) -> tuple[Operator, ...]:
+def _prompt(found: _Prompt | None, origins: Sequence[Origin]) -> PromptTrace | None:
+    if found is None or found.runs == 0:
+        return None
+    operators = _operators(found.executed, found.runs, origins, source=None, most=MAX_PROMPT_OPERATORS)
+    return PromptTrace(tokens=found.tokens, runs=found.runs, run_us=found.run_us, operators=operators)
+
+
+def _cache_copies(reply: _Reply, origins: Sequence[Origin], source: Graph) -> tuple[str, ...]:
+    """Own nodes that put a cache together anew at each token: executed Concat whose output is the next past."""
+    found = []
+    for row, origin in zip(reply.executed, origins, strict=True):
+        own = source.by_label.get(origin.node or "") if row.op_type == "Concat" else None
+        if own is not None and any(name.startswith("present") for name in own.outputs):
+            found.append(own.label)
+    return tuple(found[:MOST_CACHE_COPIES])
+
+
+def _operators(
+    rows: Sequence[Row], runs: int, origins: Sequence[Origin], *, source: Graph | None, most: int = MAX_OPERATORS
+) -> tuple[Operator, ...]:
     operators = [
         Operator(
             node=row.own_node(origin),
@@ -215,13 +254,13 @@ def _operators(reply: _Reply, origins: Sequence[Origin], *, source: Graph | None
             op_type=row.op_type,
             provider=row.provider,
             time_us=row.time_us,
-            calls=max(1, round(row.calls / reply.runs)),
+            calls=max(1, round(row.calls / runs)),
             reads=_read_by(origin, source) if source is not None else (),
         )
-        for row, origin in zip(reply.executed, origins, strict=True)
+        for row, origin in zip(rows, origins, strict=True)
     ]
     operators.sort(key=lambda one: -one.time_us)
-    return (*operators[:MAX_OPERATORS], *_sum_of(operators[MAX_OPERATORS:]))
+    return (*operators[:most], *_sum_of(operators[most:]))
 
 
 def _read_by(origin: Origin, source: Graph) -> tuple[str, ...]:

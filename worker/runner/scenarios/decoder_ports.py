@@ -90,12 +90,19 @@ class Steps:
 
     def __init__(self, session: Any, decoder: Decoder, *, prompt: Array, new: int) -> None:
         self._session, self._decoder, self._new = session, decoder, new
-        length = prompt.shape[1]
+        self._batch, length = prompt.shape
         self.most = length + new - 1
-        self._prompt = prompt.astype(decoder.roles["tokens"].dtype)
-        self.token = np.zeros((1, 1), dtype=decoder.roles["tokens"].dtype)
-        self._made = {role: _made(role, port, self.most) for role, port in decoder.roles.items() if role != "tokens"}
-        sizes = [int(np.prod(_sized(port.shape, self.most))) for port, _ in decoder.caches]
+        kind = decoder.roles["tokens"].dtype
+        self._prompt = np.ascontiguousarray(prompt, dtype=kind)
+        counted = decoder.roles.get("positions")
+        self._places = np.tile(np.arange(length, dtype=counted.dtype if counted else kind), (self._batch, 1))
+        self.token = np.zeros((self._batch, 1), dtype=kind)
+        self._made = {
+            role: _made(role, port, self.most, batch=self._batch)
+            for role, port in decoder.roles.items()
+            if role != "tokens"
+        }
+        sizes = [int(np.prod(self._sized(port, self.most))) for port, _ in decoder.caches]
         self._buffers = [
             [_zeros((size,), port.dtype) for size, (port, _) in zip(sizes, decoder.caches, strict=True)]
             for _ in range(2)
@@ -103,7 +110,7 @@ class Steps:
         # of a past that is empty too, an address is asked for
         self.cache_bytes = sum(buffer.nbytes for buffer in self._buffers[0])
         kind, scored = decoder.scores.dtype, decoder.vocabulary
-        self._scored = [_zeros((1, length, scored), kind), _zeros((1, 1, scored), kind)]
+        self._scored = [_zeros((self._batch, now, scored), kind) for now in (length, 1)]
         self.scores = [self._scored[0][:, -1], self._scored[1][:, 0]]
         self._held = [self._bound(step, length) for step in range(new)]
 
@@ -121,18 +128,30 @@ class Steps:
         tokens = self._prompt if step == 0 else self.token
         self._bind(binding.bind_input, self._decoder.roles["tokens"].name, tokens, tokens.shape)
         for role, values in self._made.items():
-            shape, first = place_of(role, self._decoder.roles[role], past=past, now=now)
-            self._bind(binding.bind_input, self._decoder.roles[role].name, values, shape, first=first)
+            port = self._decoder.roles[role]
+            if role == "positions" and step == 0:
+                self._bind(binding.bind_input, port.name, self._places, self._places.shape)
+                continue
+            shape, first = place_of(role, port, past=past, now=now, batch=self._batch)
+            self._bind(binding.bind_input, port.name, values, shape, first=first)
         one, other = self._buffers[step % 2], self._buffers[(step + 1) % 2]
         for (port, present), before, after in zip(self._decoder.caches, one, other, strict=True):
-            self._bind(binding.bind_input, port.name, before, _sized(port.shape, past))
-            self._bind(binding.bind_output, present, after, _sized(port.shape, past + now))
+            self._bind(binding.bind_input, port.name, before, self._sized(port, past))
+            self._bind(binding.bind_output, present, after, self._sized(port, past + now))
         self._bind(
             binding.bind_output, self._decoder.scores.name, self._scored[min(step, 1)], self._scored[min(step, 1)].shape
         )
         for name in self._decoder.others:
             binding.bind_output(name, "cpu")
         return binding
+
+    def _sized(self, port: Port, length: int) -> list[int]:
+        """A cache's shape: heads and their size are numbers, the length is third from behind."""
+        *front, heads, _, width = port.shape
+        assert isinstance(heads, int)
+        assert isinstance(width, int)
+        # keys and values in one tensor: 2 in front of the batch
+        return [*([2] if len(front) == 2 else []), self._batch, heads, length, width]
 
     @staticmethod
     def _bind(bind: Callable[..., None], name: str, buffer: Array, shape: Any, *, first: int = 0) -> None:
@@ -149,33 +168,23 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:
     return found
 
 
-def _made(role: str, port: Port, most: int) -> Array:
-    """What a role holds over all steps: each step sees a part of it."""
+def _made(role: str, port: Port, most: int, *, batch: int) -> Array:
+    """What a role holds over all steps: each step sees a part of it, the same number for every sequence."""
     if role == "mask":
-        return np.ones(most, dtype=port.dtype)
+        return np.ones(batch * most, dtype=port.dtype)
     # the last place of a row is one less than its length, and so the place itself
-    return np.arange(most + 1, dtype=port.dtype)
+    return np.repeat(np.arange(most + 1, dtype=port.dtype), 1 if role == "total" else batch)
 
 
-def place_of(role: str, port: Port, *, past: int, now: int) -> tuple[list[int], int]:
-    """The shape at a step, and where the part begins."""
+def place_of(role: str, port: Port, *, past: int, now: int, batch: int = 1) -> tuple[list[int], int]:
+    """The shape at a step behind the prompt, and where the part begins; at the prompt of what counts no places."""
     if role == "mask":
-        return [1, past + now], 0
+        return [batch, past + now], 0
     if role == "positions":
-        return [1, now], past
-    shape = [1] * len(port.shape)
-    return shape, past + now - (1 if role == "last_places" else 0)
-
-
-def _sized(shape: list[object], length: int) -> list[int]:
-    """A cache's shape for one sequence: heads and their size are numbers, the length is third from behind."""
-    *front, heads, _, width = shape
-    fixed = [one if isinstance(one, int) else 1 for one in front]
-    # keys and values in one tensor: 2 in front of the batch
-    fixed = [2, 1] if len(fixed) == 2 else [1]
-    assert isinstance(heads, int)
-    assert isinstance(width, int)
-    return [*fixed, heads, length, width]
+        return [batch, now], past * batch
+    if role == "last_places":
+        return [batch, *[1] * (len(port.shape) - 1)][: len(port.shape)], (past + now - 1) * batch
+    return [1] * len(port.shape), past + now
 
 
 def _key(port: Port) -> tuple[int, str] | None:

@@ -1,0 +1,95 @@
+"""What two decoders scored of the same given text, place by place, so that one early difference ends nothing. Pure."""
+
+from array import array
+from base64 import b64decode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isfinite
+from sys import byteorder
+
+from farm.contract.reports import ForcedScores
+
+_BYTES = 4
+
+
+class ScoresProblem(Exception):
+    """Scores that are not so many for each place, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """`largest`: the largest difference of a score, at `place` behind the prompt.
+
+    `beyond`: how many of the `places` have one past the tolerance.
+    """
+
+    places: int
+    largest: float
+    place: int
+    beyond: int
+
+    @property
+    def is_same(self) -> bool:
+        """Whether all scores are within the tolerance."""
+        return self.beyond == 0
+
+    def sentence(self, *, named: str) -> str:
+        """How they stand to the cell that is `named`."""
+        where = f"Given the same text, its scores at {self.places} place{'' if self.places == 1 else 's'}"
+        if self.is_same:
+            return f"{where} are within {self.largest:.2g} of {named}'s."
+        place = "the end of the prompt" if self.place == 0 else f"token {self.place} behind it"
+        size = f"by up to {self.largest:.2g}" if isfinite(self.largest) else "by no number"
+        return f"{where} differ from {named}'s {size}, most at {place}: {self.beyond} beyond the tolerance."
+
+
+def unpacked(given: ForcedScores) -> list["array[float]"]:
+    """The scores of each place. Raises ScoresProblem."""
+    try:
+        raw = b64decode(given.scores, validate=True)
+    except ValueError as error:
+        raise ScoresProblem("the scores of a given text are not base64") from error
+    count = len(given.places)
+    if not count or not raw or len(raw) % (_BYTES * count):
+        raise ScoresProblem(f"{len(raw)} bytes of scores are not as many at each of {count} places")
+    size = len(raw) // count
+    found = [array("f", raw[place * size : (place + 1) * size]) for place in range(count)]
+    if byteorder == "big":
+        for one in found:
+            one.byteswap()
+    return found
+
+
+def compared(one: ForcedScores, baseline: ForcedScores, *, tolerance: float) -> Forced | None:
+    """One side against the other; None where they scored other places or tokens.
+
+    `tolerance`: a share of the score, and of the largest at its place besides: scores near zero have no digits of their
+    own behind many layers.
+    """
+    if one.places != baseline.places:
+        return None
+    news, olds = unpacked(one), unpacked(baseline)
+    if len(news[0]) != len(olds[0]):
+        return None
+    differences = [_largest(new, old) for new, old in zip(news, olds, strict=True)]
+    beyond = sum(_is_beyond(new, old, tolerance=tolerance) for new, old in zip(news, olds, strict=True))
+    worst = max(range(len(differences)), key=lambda place: differences[place])
+    return Forced(len(differences), differences[worst], one.places[worst], beyond)
+
+
+def _largest(new: Sequence[float], old: Sequence[float]) -> float:
+    return max(_apart(a, b) for a, b in zip(new, old, strict=True))
+
+
+def _apart(new: float, old: float) -> float:
+    """Equal infinities are no difference; what is no number is the largest."""
+    if new == old:
+        return 0.0
+    return abs(new - old) if isfinite(new - old) else inf
+
+
+def _is_beyond(new: Sequence[float], old: Sequence[float], *, tolerance: float) -> bool:
+    largest = max((abs(b) for b in old if isfinite(b)), default=0.0)
+    return any(
+        _apart(a, b) > tolerance * (largest + (abs(b) if isfinite(b) else 0.0)) for a, b in zip(new, old, strict=True)
+    )

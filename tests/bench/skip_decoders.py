@@ -1,0 +1,101 @@
+"""Decoders whose residuals are added inside SkipLayerNormalization, or inside SkipSimplifiedLayerNormalization.
+
+    python -m tests.bench.skip_decoders FOLDER [--layers 8]
+
+Writes `skip.onnx` and `skip-simplified.onnx`: hidden 256, GroupQueryAttention, seeded weights, a peaked head.
+`onnxfarm bench FOLDER/skip.onnx --ort 1.29.0,1.30.0 --scenario generate:prompt=256:new=64` is the figure of
+docs/generate.md.
+"""
+
+import argparse
+from pathlib import Path
+
+import onnx
+
+from farm.workshop.samples.attention import Parts, attend_grouped, prepare_lengths
+from farm.workshop.samples.decoder import CONTEXT, HEADS, HIDDEN, INNER, KEPT_HEADS, VOCABULARY, WIDTH
+from farm.workshop.samples.graphs import GraphBuilder, Port
+from farm.workshop.samples.weights import Seeded
+
+NORMS = {"skip": "SkipLayerNormalization", "skip-simplified": "SkipSimplifiedLayerNormalization"}
+
+
+def main() -> None:
+    """Writes both."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--layers", type=int, default=8)
+    asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    for name in NORMS:
+        print(write(name, asked.folder, layers=asked.layers))
+
+
+def write(name: str, folder: Path, *, layers: int = 8) -> Path:
+    """The model `name` in the folder; its path."""
+    path = folder / f"{name}.onnx"
+    path.write_bytes(_decoder(name, layers).SerializeToString(deterministic=True))
+    return path
+
+
+def _decoder(name: str, layers: int) -> onnx.ModelProto:
+    graph, seeded = GraphBuilder(), Seeded(20_262)
+    prepare_lengths(graph)
+    tokens = graph.weight("token_table", seeded.dense(HIDDEN, VOCABULARY).T * 4)
+    places = graph.weight("position_table", seeded.dense(HIDDEN, CONTEXT).T * 8)
+    found = graph.add("Gather", "token", [tokens, "input_ids"])
+    hidden = graph.add("Add", "embedded", [found, graph.add("Gather", "position", [places, "position_ids"])])
+    branch = graph.add("Mul", "nothing_yet", [hidden, graph.weight("none_yet", seeded.uniform(1, spread=0.01))])
+    for layer in range(layers):
+        normed, hidden = _normed(graph, seeded, hidden, branch, name=name, place=f"layer{layer}_norm1")
+        sizes = (("query", HEADS), ("key", KEPT_HEADS), ("value", KEPT_HEADS))
+        query, key, value = (
+            _linear(graph, seeded, normed, name=f"layer{layer}_{part}", columns=heads * WIDTH) for part, heads in sizes
+        )
+        mixed = attend_grouped(graph, Parts(layer, query, key, value, heads=HEADS, kept_heads=KEPT_HEADS, width=WIDTH))
+        branch = _linear(graph, seeded, mixed, name=f"layer{layer}_output", columns=HIDDEN)
+        normed, hidden = _normed(graph, seeded, hidden, branch, name=name, place=f"layer{layer}_norm2")
+        wide = _linear(graph, seeded, normed, name=f"layer{layer}_wide", columns=INNER)
+        active = graph.add("Relu", f"layer{layer}_relu", [wide])
+        branch = _linear(graph, seeded, active, name=f"layer{layer}_narrow", columns=HIDDEN, rows=INNER)
+    last, _ = _normed(graph, seeded, hidden, branch, name=name, place="last_norm")
+    scores = graph.add("MatMul", "head", [last, graph.weight("head_weight", seeded.dense(HIDDEN, VOCABULARY))])
+    squared = graph.add("Mul", "head_squared", [scores, scores])
+    graph.add("Mul", "head_cubed", [squared, scores], output="logits")
+    return graph.finished(
+        name,
+        inputs=_ports("past_key_values", "past_sequence_length", layers) | _given(),
+        outputs=_ports("present", "total_sequence_length", layers)
+        | {"logits": (onnx.TensorProto.FLOAT, ["batch", "sequence_length", VOCABULARY])},
+    )
+
+
+def _normed(graph: GraphBuilder, seeded: Seeded, hidden: str, branch: str, *, name: str, place: str) -> tuple[str, str]:
+    """The normalised sum, and the sum."""
+    weights = [graph.weight(f"{place}_scale", 1 + seeded.uniform(HIDDEN, spread=0.1))]
+    shift = seeded.uniform(HIDDEN, spread=0.1)
+    weights += [graph.weight(f"{place}_shift", shift)] if name == "skip" else []
+    outputs = [f"{place}_out", "", "", f"{place}_sum"]
+    graph.contrib(NORMS[name], place, [hidden, branch, *weights], outputs=outputs)
+    return outputs[0], outputs[3]
+
+
+def _linear(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, columns: int, rows: int = HIDDEN) -> str:
+    weight, bias = seeded.dense(rows, columns), seeded.uniform(columns, spread=0.02)
+    return graph.linear(name, x, weight=weight, bias=bias)
+
+
+def _given() -> dict[str, Port]:
+    lengths = {"input_ids": "sequence_length", "position_ids": "sequence_length"}
+    lengths["attention_mask"] = "total_sequence_length"
+    return {name: (onnx.TensorProto.INT64, ["batch", length]) for name, length in lengths.items()}
+
+
+def _ports(stem: str, length: str, layers: int) -> dict[str, Port]:
+    shape: list[str | int] = ["batch", KEPT_HEADS, length, WIDTH]
+    names = [f"{stem}.{layer}.{part}" for layer in range(layers) for part in ("key", "value")]
+    return {name: (onnx.TensorProto.FLOAT, shape) for name in names}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The trace pass of a cell that generates: the prompt and steps behind it, told apart by the order of their runs."""
+
+import time
+
+import numpy as np
+
+from worker.runner import faults, profile, trace
+from worker.runner.engine import Engine
+from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.scenarios import prompts
+from worker.runner.scenarios.decoder_ports import Steps, decoder_of
+from worker.runner.scenarios.protocol import Call
+
+# steps that are traced behind each prompt, evenly along the sequence; passes that warm up, and the fewest that count
+STEPS = 8
+WARMUP_PASSES = 2
+LEAST_PASSES = 5
+
+
+def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+    """Executed nodes of a step with their median self time, and under `prompt` those of the prompt."""
+    engine, saved = trace.open_profiled(order, timer=timer)
+    facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
+    with faults.translated("run", **facts), timer.phase("runs"):
+        # its buffers are known to the bindings by their addresses alone: they live as long as the steps
+        steps = _steps(order, engine)
+        calls = _some(steps.calls())
+        passes = _run_profiled(calls, order)
+        path = engine.session.end_profiling()
+    with timer.phase("parse"):
+        events = trace.read_profile(path)
+        begun, count = WARMUP_PASSES * len(calls), passes * len(calls)
+        prompt_runs = set(range(begun, count, len(calls)))
+        step, prompt = (
+            profile.summarise(events, skip_runs=begun, cold_runs=others)
+            for others in (prompt_runs, set(range(begun, count)) - prompt_runs)
+        )
+    tokens = int(order.scenario["prompt"])
+    apart = {key: value for key, value in trace.told(prompt).items() if key != "has_overflowed"}
+    return {**facts, **trace.told(step), **trace.beside(engine, path, saved), "prompt": {"tokens": tokens, **apart}}
+
+
+def _steps(order: Order, engine: Engine) -> Steps:
+    told, decoder = order.scenario, decoder_of(engine.session)
+    given = prompts.of(told, vocabulary=decoder.vocabulary)
+    return Steps(engine.session, decoder, prompt=given, new=int(told["new"]))
+
+
+def _some(calls: list[Call]) -> list[Call]:
+    """The prompt, then some of the steps: each is bound by itself, and can be run behind any other."""
+    new = len(calls)
+    places = np.unique(np.linspace(1, new - 1, min(STEPS, new - 1)).astype(int)).tolist()
+    return [calls[0], *(calls[place] for place in places)]
+
+
+def _run_profiled(calls: list[Call], order: Order) -> int:
+    """How many passes were run in all."""
+    ends_at, done = None, 0
+    most = WARMUP_PASSES + max(LEAST_PASSES, order.trace_runs)
+    while done < most:
+        if done == WARMUP_PASSES:
+            ends_at = time.perf_counter() + order.trace_s
+        if ends_at is not None and done >= WARMUP_PASSES + LEAST_PASSES and time.perf_counter() >= ends_at:
+            break
+        for call in calls:
+            call()
+        done += 1
+    return done

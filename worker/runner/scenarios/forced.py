@@ -1,0 +1,55 @@
+"""What a decoder scores at places of a text that is given, whatever it would have chosen: teacher forcing.
+
+Two runtimes score the same text, so that one early difference does not end the comparison of what they computed.
+"""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from worker.runner import faults
+from worker.runner.parity import Array
+from worker.runner.scenarios import prompts
+from worker.runner.scenarios.decoder_ports import Steps
+from worker.runner.scenarios.protocol import Call
+
+# places of the text, the end of the prompt first, and tokens of the vocabulary whose scores are kept at each
+PLACES, PROBES = 8, 64
+
+
+class Forced:
+    """The scores of the first sequence. The probed tokens are drawn once by the seed, the same for every runtime."""
+
+    def __init__(self, told: Mapping[str, Any], *, vocabulary: int) -> None:
+        self._told, self._vocabulary = told, vocabulary
+        new = int(told["new"])
+        self._places = np.unique(np.linspace(0, new - 1, min(PLACES, new)).astype(int)).tolist()
+        dice = np.random.default_rng(np.random.SeedSequence([int(told["seed"]) % 2**32, 0x9085]))
+        self._probes = np.sort(dice.choice(vocabulary, min(PROBES, vocabulary), replace=False))
+        self._kept: list[Array] = []
+
+    def run(self, calls: list[Call], steps: Steps) -> None:
+        """Each step once, so that one which the model refuses is named besides. Raises Refusal."""
+        given = prompts.forced(self._told, vocabulary=self._vocabulary)
+        for number, call in enumerate(calls):
+            self._step(call, number)
+            if number in self._places:
+                self._kept.append(steps.scores[min(number, 1)][0, self._probes].astype(np.float32))
+            steps.token[:, 0] = given[number]
+
+    @property
+    def told_as(self) -> dict[str, object]:
+        """Places, from the end of the prompt, and the scores of all probes at each: base64 of little-endian float32."""
+        scores = np.array(self._kept, dtype="<f4")
+        return {"places": self._places, "scores": base64.b64encode(scores.tobytes()).decode()}
+
+    def _step(self, call: Call, number: int) -> None:
+        try:
+            call()
+        except Exception as error:
+            code, text = faults.explain(error, during="run")
+            prompt, new = int(self._told["prompt"]), int(self._told["new"])
+            place = f"token {number + 1} of {new}, behind {prompt + number - 1:,} others"
+            raise faults.Refusal(code, f"the model refused {place}: {text}") from error

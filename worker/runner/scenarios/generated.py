@@ -1,0 +1,155 @@
+"""Generations as they were timed: what the graph took, what choosing took, which tokens came of it."""
+
+import time
+from array import array
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from worker.runner import windows
+from worker.runner.order import BudgetOrder
+from worker.runner.parity import Array
+from worker.runner.scenarios import choice
+from worker.runner.scenarios.decoder_ports import Decoder, Steps
+from worker.runner.scenarios.protocol import Call
+
+# generations of a launch at least, and seconds after which none begins
+GENERATIONS = 2
+MOST_S = 10.0
+# so many prompts are timed at least, in so many seconds at most
+PROMPTS, PROMPTS_S = 7, 1.0
+# below so many steps nobody can say what the time per token grows by
+FEWEST_GROWING = 8
+_MS = 1e-6
+
+
+@dataclass
+class Taken:
+    """Of every step of every generation: what the graph took, what choosing the token took, processor time."""
+
+    new: int
+    told: Mapping[str, Any]
+    tokens: list[Array] = field(default_factory=list)
+    wall_ns: int = 0
+    cpu_ns: int = 0
+    _graph_ns: "array[int]" = field(default_factory=lambda: array("Q"))
+    _outside_ns: "array[int]" = field(default_factory=lambda: array("Q"))
+    _cpu_ns: "array[int]" = field(default_factory=lambda: array("Q"))
+    _prompts_ns: list[int] = field(default_factory=list)
+    _prompts_cpu_ns: list[int] = field(default_factory=list)
+
+    def run(self, calls: list[Call], steps: Steps) -> None:
+        """One generation, which draws as the one before did."""
+        clock, spent, token, choose = time.perf_counter_ns, time.thread_time_ns, steps.token, choice.made(self.told)
+        scores, chosen = steps.scores[0], []
+        began, cpu_began = clock(), spent()
+        for call in calls:
+            cpu_before, before = spent(), clock()
+            call()
+            after, cpu_after = clock(), spent()
+            choosing = clock()
+            best = choose(scores)
+            token[:, 0] = best
+            chosen.append(best)
+            done = clock()
+            self._graph_ns.append(after - before)
+            self._outside_ns.append(done - choosing)
+            self._cpu_ns.append(cpu_after - cpu_before)
+            scores = steps.scores[1]
+        self.wall_ns += clock() - began
+        self.cpu_ns += spent() - cpu_began
+        self.tokens.append(np.array(chosen))
+
+    def repeat(self, calls: list[Call], steps: Steps, budget: BudgetOrder) -> None:
+        """Generations until there are enough, and seconds enough; then prompts, where those were few."""
+        at_least_ns = int(max(budget.window_s, budget.at_least_s) * 1e9)
+        while self.wall_ns < MOST_S * 1e9 and (len(self.tokens) < GENERATIONS or self.wall_ns < at_least_ns):
+            self.run(calls, steps)
+        self._repeat_prompt(calls[0])
+
+    def _repeat_prompt(self, call: Call) -> None:
+        clock, spent = time.perf_counter_ns, time.thread_time_ns
+        ends_at = clock() + int(PROMPTS_S * 1e9)
+        while len(self.tokens) + len(self._prompts_ns) < PROMPTS and clock() < ends_at:
+            cpu_before, before = spent(), clock()
+            call()
+            self._prompts_ns.append(clock() - before)
+            self._prompts_cpu_ns.append(spent() - cpu_before)
+
+    def graph(self) -> windows.Durations:
+        """ns of each step in the graph, [generation, step]; the first step is the prompt."""
+        return np.array(self._graph_ns, dtype=np.uint64).reshape(-1, self.new)
+
+    def outside(self) -> windows.Durations:
+        """ns of choosing each token, likewise."""
+        return np.array(self._outside_ns, dtype=np.uint64).reshape(-1, self.new)
+
+    @property
+    def prompt_ms(self) -> float:
+        """The graph over the prompt, the median of all that were timed."""
+        return float(np.median([*self.graph()[:, 0].tolist(), *self._prompts_ns])) * _MS
+
+    @property
+    def prompt_cpu_ms(self) -> float | None:
+        """Thread CPU time of the same; None on a clock that stood."""
+        each = float(np.median([*self._spent()[:, 0].tolist(), *self._prompts_cpu_ns])) * _MS
+        return each if each > 0 else None
+
+    def cpu_p50_ms(self) -> float | None:
+        """Thread CPU time of a step behind the prompt, the median of the generations; None on a clock that stood."""
+        each = float(np.median(self._spent()[:, 1:].mean(axis=1))) * _MS
+        return each if each > 0 else None
+
+    def _spent(self) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
+        return np.array(self._cpu_ns, dtype=np.float64).reshape(-1, self.new)
+
+    def growth_ms(self) -> float | None:
+        """What the time per token grows by over 1,000 positions: of their first and last quarter, medians."""
+        each = np.median(self.graph()[:, 1:], axis=0)
+        if each.size < FEWEST_GROWING:
+            return None
+        quarters = np.array_split(each, 4)
+        apart = each.size - (quarters[0].size + quarters[-1].size) / 2
+        grown_ns = float(np.median(quarters[-1])) - float(np.median(quarters[0]))
+        return float(grown_ns * _MS / apart * 1000.0)
+
+
+def gaps_of(calls: list[Call], steps: Steps, told: Mapping[str, Any]) -> list[float]:
+    """How far the best score stood above the second at each token of the first sequence, in a generation not timed."""
+    choose: Callable[[Array], Array] = choice.made(told)
+    scores, gaps = steps.scores[0], []
+    for call in calls:
+        call()
+        second, first = np.partition(scores[0], -2)[-2:] if scores.shape[-1] > 1 else (scores[0, 0], scores[0, 0])
+        gap = float(first) - float(second)
+        gaps.append(float(f"{gap:.4g}") if isfinite(gap) else 0.0)
+        steps.token[:, 0] = choose(scores)
+        scores = steps.scores[1]
+    return gaps
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Rows of a batch, generated by themselves: the first and the last."""
+
+    session: Any
+    decoder: Decoder
+    given: Array
+
+    def differing(self, tokens: Array, told: Mapping[str, Any]) -> float | None:
+        """How many of them chose other tokens than in the batch; None where tokens are drawn, each row by other dice.
+
+        `tokens`: of the batch, [step, sequence].
+        """
+        if told.get("sampling", "greedy") != "greedy":
+            return None
+        found = 0
+        for row in {0, len(self.given) - 1}:
+            steps = Steps(self.session, self.decoder, prompt=self.given[row : row + 1], new=len(tokens))
+            taken = Taken(len(tokens), told)
+            taken.run(list(steps.calls()), steps)
+            found += bool(np.any(taken.tokens[0][:, 0] != tokens[:, row]))
+        return float(found)
