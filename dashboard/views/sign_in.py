@@ -1,5 +1,7 @@
-"""Signing in by a one-time link, and out."""
+"""Signing in by a one-time link, and out. By an identity provider: dashboard.views.openid."""
 
+from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth import login, logout
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
@@ -7,6 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dashboard.views.access import refused
 from dashboard.views.orders import own_page
+from farm.accounts.openid import sessions as openid
 from farm.accounts.refusals import Refusal
 from farm.accounts.selectors import user_of_sign_in_link
 from farm.accounts.services import redeem_sign_in_link
@@ -17,10 +20,11 @@ NEXT = "next"
 
 @require_safe
 def ask(request: HttpRequest) -> HttpResponse:
-    """Says how to get a link; passwords do not exist here."""
+    """The identity provider's button, and how to get a link; passwords do not exist here."""
     if request.user.is_authenticated:
-        return redirect(_next(request))
-    return render(request, "dashboard/sign_in.html", {"next": request.GET.get(NEXT, "")})
+        return redirect(wanted_page(request))
+    shown = {"next": request.GET.get(NEXT, ""), "provider": settings.OPENID, "has_links": settings.LOCAL_SIGN_IN}
+    return render(request, "dashboard/sign_in.html", shown)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -32,23 +36,28 @@ def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
     """
     try:
         if request.method != "POST":
-            shown = {"user_named": user_of_sign_in_link(secret), "next": _next(request)}
-            return _kept_private(render(request, "dashboard/sign_in_link.html", shown))
+            shown = {"user_named": user_of_sign_in_link(secret), "next": wanted_page(request)}
+            return kept_private(render(request, "dashboard/sign_in_link.html", shown))
         login(request, redeem_sign_in_link(secret), backend=BACKEND)
     except Refusal as refusal:
         if not request.user.is_authenticated:
-            return _kept_private(refused(request, refusal))
-    return _kept_private(redirect(_next(request)))
+            return kept_private(refused(request, refusal))
+    return kept_private(redirect(wanted_page(request)))
 
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """Ends the session of this browser."""
+    """Ends the session of this browser, and the one that it has with the identity provider it came by."""
+    address, name = openid.address_to_sign_out(request), openid.provider_of(request)
     logout(request)
+    if address:
+        return render(request, "dashboard/onward.html", {"address": address, "name": name})
+    if name:
+        messages.success(request, f"You are signed out here. At {name} you may still be signed in.")
     return redirect("dashboard:ask_sign_in")
 
 
-def _next(request: HttpRequest) -> str:
+def wanted_page(request: HttpRequest) -> str:
     """Where the visitor wanted to go, when that is a page of this farm."""
     wanted = own_page(request, request.POST.get(NEXT) or request.GET.get(NEXT, ""))
     # the administration sends everybody else back here
@@ -56,7 +65,7 @@ def _next(request: HttpRequest) -> str:
     return wanted if wanted and is_in else "/"
 
 
-def _kept_private(response: HttpResponseBase) -> HttpResponseBase:
+def kept_private(response: HttpResponseBase) -> HttpResponseBase:
     """The page's address is a secret: no cache keeps it, no search engine lists it, no other address is told of it.
 
     The origin alone is told, because a form of a page without a referrer is taken for another site's.

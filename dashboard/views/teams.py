@@ -78,6 +78,7 @@ def _shown(request: HttpRequest, found: "Team", **more: object) -> HttpResponse:
         "members": selectors.members_of(found),
         "may_manage": selectors.can_manage(person(request), team=found),
         "roles": ROLES.items(),
+        "groups": selectors.groups_that_rule(found),
         **more,
     }
     return render(request, "dashboard/team.html", context)

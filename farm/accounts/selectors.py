@@ -1,10 +1,11 @@
 """What is known about people, teams and tokens. Everything a person sees goes through `visible_to`."""
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from farm.accounts.models import AuditEvent, Membership, Share, SignInLink, Team, Token, User
+from farm.accounts.models import AuditEvent, GroupRole, Membership, Share, SignInLink, Team, Token, User
 from farm.accounts.refusals import Missing, NotAllowed
 from farm.accounts.secrecy import digest_of_secret
 
@@ -105,7 +106,23 @@ def user_of_sign_in_link(secret: str) -> User:
     link = fresh.filter(digest=digest_of_secret(secret), user__is_active=True).first()
     if link is None:
         raise no_such_link()
+    if not opens_here(link):
+        raise links_are_off()
     return link.user
+
+
+def opens_here(link: SignInLink) -> bool:
+    """Whether a link may sign anybody in on this farm: any may, unless people come by the identity provider alone."""
+    return settings.LOCAL_SIGN_IN or link.is_emergency
+
+
+def links_are_off() -> NotAllowed:
+    """Why a link signs nobody in where local sign-in is off."""
+    return NotAllowed(
+        "One-time links are switched off on this farm: people sign in through its identity provider.",
+        code="local_off",
+        hint="While it is away, the farm's own machine makes links: `python manage.py sign_in_link NAME --emergency`.",
+    )
 
 
 def no_such_link() -> NotAllowed:
@@ -137,3 +154,13 @@ def audit_events_visible_to(user: Anyone) -> QuerySet[AuditEvent]:
     if user.is_authenticated and user.is_superuser:
         return events
     return events.filter(team__in=Team.objects.managed_by(user))
+
+
+def group_roles() -> QuerySet[GroupRole]:
+    """What the identity provider's groups mean on this farm, by group."""
+    return GroupRole.objects.select_related("team")
+
+
+def groups_that_rule(team: Team) -> list[str]:
+    """Groups whose members have a role in the team by being in them."""
+    return list(team.group_roles.values_list("group", flat=True))

@@ -12,7 +12,14 @@ from django.utils import timezone
 from farm.accounts.models import AuditEvent, Membership, Share, SignInLink, Team, Token, User
 from farm.accounts.refusals import Conflict, Gone, Invalid, Missing, NotAllowed
 from farm.accounts.secrecy import HINT_LENGTH, LINK_PREFIX, SHARE_PREFIX, TOKEN_PREFIX, digest_of_secret, new_secret
-from farm.accounts.selectors import can_manage, can_write, no_such_link, teams_visible_to
+from farm.accounts.selectors import (
+    can_manage,
+    can_write,
+    links_are_off,
+    no_such_link,
+    opens_here,
+    teams_visible_to,
+)
 from farm.accounts.states import Role, Scope, ShareKind
 
 TOKEN_DAYS = 365
@@ -65,8 +72,9 @@ def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> tuple
     with transaction.atomic():
         if team.memberships.count() >= MAX_MEMBERS:
             raise Conflict(f"Team “{team.name}” has {MAX_MEMBERS} members, as many as it may.", code="full")
-        needs_link = user is None or not user.is_active
+        needs_link = settings.LOCAL_SIGN_IN and (user is None or not user.is_active)
         if user is None:
+            _must_be_let_in_here(name)
             user = create_user(name=_checked_name(name))
             record(verb="person invited", subject=name, actor=by, team=team)
         elif user.is_active:
@@ -83,6 +91,8 @@ def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> tuple
 def renew_link(*, user: User, by: User) -> str:
     """A one-time link for somebody who is locked out. Raises NotAllowed unless `by` administers the installation."""
     _must_administer(by, "make a sign-in link for somebody else")
+    if not settings.LOCAL_SIGN_IN:
+        raise links_are_off()
     if not user.is_active:
         raise Conflict(f"The account of {user.username} is closed; invite them again.", code="closed")
     record(verb="sign-in link made", subject=user.username, actor=by)
@@ -195,10 +205,16 @@ def note_token_use(token: Token) -> None:
         Token.objects.filter(pk=token.pk).update(last_used_at=now)
 
 
-def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE) -> str:
-    """The address of a page whose button signs the user in once, before it expires."""
+def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE, is_emergency: bool = False) -> str:
+    """The address of a page whose button signs the user in once, before it expires.
+
+    `is_emergency`: for whoever works on the farm's own machine; it opens where local sign-in is off, too.
+    """
     secret = new_secret(LINK_PREFIX)
-    SignInLink.objects.create(user=user, digest=digest_of_secret(secret), expires_at=timezone.now() + life)
+    until = timezone.now() + life
+    SignInLink.objects.create(user=user, digest=digest_of_secret(secret), expires_at=until, is_emergency=is_emergency)
+    if is_emergency:
+        record(verb="emergency link made", subject=user.username)
     return f"{settings.PUBLIC_URL}/sign-in/{secret}/"
 
 
@@ -207,9 +223,17 @@ def redeem_sign_in_link(secret: str) -> User:
     now = timezone.now()
     link = SignInLink.objects.select_related("user").filter(digest=digest_of_secret(secret)).first()
     fresh = SignInLink.objects.filter(digest=digest_of_secret(secret), used_at=None, expires_at__gt=now)
-    if link is None or not link.user.is_active or not fresh.update(used_at=now):
+    if link is None or not link.user.is_active:
         raise no_such_link()
-    record(verb="signed in by link", subject=link.user.username, actor=link.user)
+    if not opens_here(link):
+        raise links_are_off()
+    if not fresh.update(used_at=now):
+        raise no_such_link()
+    record(
+        verb="signed in by emergency link" if link.is_emergency else "signed in by link",
+        subject=link.user.username,
+        actor=link.user,
+    )
     return link.user
 
 
@@ -303,6 +327,16 @@ def _must_be_new_to(team: Team, user: User) -> None:
 def _must_administer(user: User, what: str) -> None:
     if not user.is_superuser:
         raise NotAllowed(f"Only an administrator of this farm may {what}; ask one.")
+
+
+def _must_be_let_in_here(name: str) -> None:
+    """Raises Conflict where accounts come from the identity provider alone."""
+    if not settings.LOCAL_SIGN_IN:
+        raise Conflict(
+            f"There is no account “{name[:150]}” on this farm, and accounts come from its identity provider alone.",
+            code="not_here_yet",
+            hint="Let them sign in once, or map a group of theirs to this team; then they can be given a role.",
+        )
 
 
 def _checked_name(name: str) -> str:

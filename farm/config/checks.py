@@ -17,6 +17,18 @@ def check_override(**_: object) -> list[CheckMessage]:
     return [Error(text, hint=f"Unset it, or write {OWNS_EVERY_MODEL} if that is true.", id="onnxfarm.E002")]
 
 
+@register(Tags.security)
+def check_openid(**_: object) -> list[CheckMessage]:
+    """An identity provider that is named in part, and a farm that nobody could get into."""
+    known = settings.OPENID
+    if known is not None and known.problem:
+        return [Error(known.problem, hint="docs/signing-in.md says what is needed.", id="onnxfarm.E003")]
+    if known is None and not settings.LOCAL_SIGN_IN:
+        text = "ONNXFARM_LOCAL_SIGN_IN is off and no identity provider is named: nobody can sign in."
+        return [Error(text, hint="Set ONNXFARM_OIDC_ISSUER, or switch local sign-in on.", id="onnxfarm.E004")]
+    return []
+
+
 @register(Tags.security, deploy=True)
 def check_address(**_: object) -> list[CheckMessage]:
     """An address by plain HTTP is for one machine alone."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from pydantic import model_validator
+from pydantic import SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from farm.config import addresses
@@ -75,6 +75,28 @@ class Environment(BaseSettings):
     metrics_token: str = ""
     # `yes-i-own-every-model`: models are read even where no sandbox holds, with all rights of this farm's processes
     unsandboxed: str = ""
+    # OpenID Connect: the issuer's address as its own document spells it, and the farm's registration there; the secret
+    # itself or a file that holds it. Empty: people sign in by one-time links alone
+    oidc_issuer: str = ""
+    oidc_client_id: str = ""
+    oidc_client_secret: SecretStr = SecretStr("")
+    oidc_client_secret_file: Path | None = None
+    # what the button says; empty: the issuer's host
+    oidc_name: str = ""
+    oidc_scopes: str = "openid profile email"
+    # the claim that holds groups; a dot leads into an object: realm_access.roles
+    oidc_groups_claim: str = "groups"
+    # whoever is in it administers the farm; empty: groups make nobody an administrator
+    oidc_admin_group: str = ""
+    # hosts besides the issuer's own that its document may lead to, comma-separated: oauth2.example,keys.example
+    oidc_hosts: str = ""
+    # certificates of a private authority
+    oidc_ca_file: str = ""
+    # after how many hours somebody signs in there again, and after how many days without that their tokens rest
+    oidc_session_h: float = 12.0
+    oidc_token_days: float = 30.0
+    # `false`: one-time links of the farm's own open nothing, except those of `sign_in_link --emergency`
+    local_sign_in: bool = True
     log_level: str = "INFO"
 
     @model_validator(mode="after")

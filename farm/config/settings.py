@@ -9,6 +9,7 @@ from farm.config.buckets import bucket_storage
 from farm.config.databases import database
 from farm.config.environment import Environment
 from farm.config.mail import mail_settings
+from farm.config.openid import registration
 from farm.contract.version import PREPARE_QUEUE, TICK_QUEUE
 from farm.rules.runtimes.distributions import read_names
 
@@ -33,6 +34,8 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "ninja",
     "django_htmx",
+    "allauth.account",
+    "allauth.socialaccount",
     "farm.accounts",
     "farm.registry",
     "farm.fleet",
@@ -53,6 +56,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
 ]
 
 ROOT_URLCONF = "farm.config.urls"
@@ -62,6 +66,13 @@ AUTH_USER_MODEL = "accounts.User"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
+
+# People who come by OpenID Connect: allauth carries the conversation, shows no page and keeps no e-mail and no token.
+OPENID = registration(ENVIRONMENT)
+LOCAL_SIGN_IN = ENVIRONMENT.local_sign_in
+SOCIALACCOUNT_ADAPTER = "farm.accounts.openid.exchange.SignInAdapter"
+SOCIALACCOUNT_EMAIL_VERIFICATION = ACCOUNT_EMAIL_VERIFICATION = "none"
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = SOCIALACCOUNT_STORE_TOKENS = False
 
 TEMPLATES = [
     {

@@ -3,6 +3,8 @@
 Only SHA-256 digests are stored; 256 random bits need no slow hash.
 """
 
+from datetime import timedelta
+
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
@@ -30,17 +32,31 @@ class Token(models.Model):
     @property
     def is_valid(self) -> bool:
         """Whether it opens anything now."""
-        return self.revoked_at is None and self.expires_at > timezone.now() and self.user.is_active
+        return not self.rests and self.revoked_at is None and self.expires_at > timezone.now() and self.user.is_active
+
+    @property
+    def rests(self) -> bool:
+        """Whether it opens nothing until its person signs in through the identity provider again, which vouches for
+        them: somebody who has left never does."""
+        provider, vouched = settings.OPENID, self.user.vouched_at
+        if provider is None or vouched is None:
+            return False
+        return bool(timezone.now() - vouched > timedelta(days=provider.token_days))
 
 
 class SignInLink(models.Model):
-    """A link that signs a person in once, before it expires."""
+    """A link that signs a person in once, before it expires.
+
+    `is_emergency`: made on the farm's own machine, for a farm whose identity provider is away: it opens where others
+    are refused.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="sign_in_links")
     digest = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True, blank=True)
+    is_emergency = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         ordering = ["-id"]

@@ -194,6 +194,12 @@ POST   settings/teams/<int:team_id>/<str:username>/<str:what>/   moved moved mov
 GET    sign-in/                                                  moved moved moved moved ok    ok    ok
 GET    sign-in/<str:secret>/                                     moved moved moved moved no    no    no
 POST   sign-in/<str:secret>/                                     moved moved moved moved no    no    no
+# the world has no identity provider: tests/integration/accounts/test_openid.py
+POST   sign-in/openid/                                           404   404   404   404   404   404   404
+GET    sign-in/openid/back/                                      404   404   404   404   404   404   404
+GET    settings/openid/                                          no    no    no    no    sign-in sign-in sign-in
+POST   settings/openid/                                          no    no    no    no    sign-in sign-in sign-in
+POST   settings/openid/<int:mapping_id>/forget/                  no    no    no    no    sign-in sign-in sign-in
 POST   sign-out/                                                 moved moved moved moved moved moved moved
 GET    alerts/                                                   ok    ok    ok    ok    sign-in sign-in sign-in
 GET    alerts/digest/                                            ok    ok    ok    ok    sign-in sign-in sign-in

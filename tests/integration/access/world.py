@@ -88,6 +88,7 @@ class World:
             "team_id": team.pk,
             "username": _leaving(team).username,
             "what": "drain",
+            "mapping_id": 1,
             "name": "watch",
             **self._found(team, owner, measured),
             "secret": "ofs_nobody-made-this",

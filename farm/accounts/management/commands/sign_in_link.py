@@ -2,6 +2,7 @@
 
 import json
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from farm.accounts.models import User
@@ -14,6 +15,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", nargs="?", default="", help="user name")
+        parser.add_argument(
+            "--emergency", action="store_true", help="let it open where one-time links are switched off"
+        )
         parser.add_argument("--token", action="store_true", help="issue a token too and print both as JSON")
 
     def handle(self, *args: object, **options: object) -> None:
@@ -21,7 +25,11 @@ class Command(BaseCommand):
         user = User.objects.filter(username=name).first() if name else create_owner()
         if user is None:
             raise CommandError(f"There is no user “{name}”; without a name the link is for the owner.")
-        link = make_sign_in_link(user)
+        if not (settings.LOCAL_SIGN_IN or options["emergency"]):
+            raise CommandError(
+                "One-time links are switched off on this farm (ONNXFARM_LOCAL_SIGN_IN): add --emergency."
+            )
+        link = make_sign_in_link(user, is_emergency=bool(options["emergency"]))
         if not options["token"]:
             self.stdout.write(link)
             return

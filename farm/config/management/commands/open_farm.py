@@ -39,7 +39,8 @@ class Command(BaseCommand):
         owner = create_owner()
         opened = {
             "user": owner.username,
-            "link": make_sign_in_link(owner, life=LINK_LIFE),
+            # whoever starts a farm on its own machine may always look at it
+            "link": make_sign_in_link(owner, life=LINK_LIFE, is_emergency=not settings.LOCAL_SIGN_IN),
             "token": _chosen_token(owner) or _kept_token(owner),
             "code": _code(owner) if options["code"] else None,
         }

@@ -1,0 +1,63 @@
+"""Claims of an identity provider as the farm reads them: who somebody is, and the groups they are in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeGuard
+
+from farm.accounts.refusals import Invalid
+
+MAX_SUBJECT: Final = 191
+MAX_NAME: Final = 100
+MAX_GROUPS: Final = 5_000
+MAX_GROUP: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A person as the provider tells of them. `groups`: None where it said nothing about groups."""
+
+    subject: str
+    name: str
+    groups: frozenset[str] | None
+
+
+def read_identity(claims: Mapping[str, object], *, groups_claim: str, provider: str) -> Identity:
+    """Raises Invalid for claims that name nobody, or groups that are no list of names."""
+    subject = claims.get("sub")
+    if not is_subject(subject):
+        raise Invalid(
+            f"{provider} did not say who signed in: its “sub” has to be a text of 1 to {MAX_SUBJECT} characters."
+        )
+    return Identity(subject, _name(claims, subject), _groups(claims, groups_claim, provider))
+
+
+def is_subject(said: object) -> TypeGuard[str]:
+    """Whether that can be a person's lasting name with the provider."""
+    return isinstance(said, str) and 0 < len(said) <= MAX_SUBJECT and said.isprintable()
+
+
+def _name(claims: Mapping[str, object], subject: str) -> str:
+    """A name that may stand on pages: letters, digits and @ . + - _ alone."""
+    mail = claims.get("email")
+    before = mail.partition("@")[0] if isinstance(mail, str) else ""
+    for said in (claims.get("preferred_username"), before, claims.get("name"), subject):
+        if isinstance(said, str):
+            kept = "".join(sign if sign.isalnum() or sign in "@.+-_" else "-" for sign in said[:MAX_NAME]).strip("-")
+            if kept:
+                return kept
+    return "person"
+
+
+def _groups(claims: Mapping[str, object], claim: str, provider: str) -> frozenset[str] | None:
+    """Every group's name, as the provider writes it; names that are too long name no rule and are left out."""
+    said: object = claims
+    # a dot leads into an object, as Keycloak's realm_access.roles; a claim that is named with its dots comes first
+    for part in [claim] if claim in claims else claim.split("."):
+        said = said.get(part) if isinstance(said, Mapping) else None
+    if said is None:
+        return None
+    if isinstance(said, str):
+        said = [said]
+    if not isinstance(said, list) or len(said) > MAX_GROUPS or not all(isinstance(one, str) for one in said):
+        raise Invalid(f"{provider} sent “{claim}” as something other than a list of at most {MAX_GROUPS:,} names.")
+    return frozenset(one for one in said if 0 < len(one) <= MAX_GROUP)

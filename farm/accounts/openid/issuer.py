@@ -1,0 +1,133 @@
+"""Asking the identity provider: nobody else, in a short time, and no more of an answer than is wanted.
+
+The provider says of itself where its parts are (OpenID Connect Discovery 1.0, section 4). That document has to name the
+issuer that the farm was told, and addresses of that issuer's host or of hosts that the farm's administrator named.
+"""
+
+import io
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any, Final
+
+import requests
+from django.core.cache import cache
+from urllib3.exceptions import HTTPError
+
+from farm.accounts.openid.registration import Registration
+from farm.accounts.refusals import Away, Invalid
+
+WELL_KNOWN: Final = "/.well-known/openid-configuration"
+TIMEOUT_S: Final = 5.0
+DEADLINE_S: Final = 10.0
+MAX_BYTES: Final = 1 << 20
+KEPT_S: Final = 300
+AWAY_KEPT_S: Final = 5
+NEEDED: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+OPTIONAL: Final = ("userinfo_endpoint", "end_session_endpoint")
+SETTING: Final = "ONNXFARM_OIDC_HOSTS"
+
+
+class IssuerSession(requests.Session):
+    """Requests to the issuer alone: no redirect is followed, no proxy or password of the environment is used."""
+
+    def __init__(self, registration: Registration) -> None:
+        super().__init__()
+        self.registration = registration
+        self.trust_env = False
+        self.verify = registration.ca_file or True
+
+    def request(self, method: str, url: str | bytes, *args: Any, **options: Any) -> requests.Response:
+        if not isinstance(url, str) or not self.registration.may_lead_to(url):
+            raise requests.exceptions.InvalidURL("not an address of the identity provider")
+        options |= {"timeout": TIMEOUT_S, "allow_redirects": False, "stream": True}
+        answer = super().request(method, url, *args, **options)
+        with closing(answer.raw):
+            body = _body(answer)
+        answer.raw = io.BytesIO(body)
+        return answer
+
+
+def configuration(registration: Registration) -> dict[str, Any]:
+    """The provider's own document, checked. Raises Away where it does not come, Invalid for one that cannot be used."""
+    if registration.problem:
+        raise Invalid(f"This farm's sign-in is not set up: {registration.problem}")
+    key = f"openid:{registration.issuer}"
+    if (kept := cache.get(key)) is not None:
+        if not kept:
+            raise away(registration.name)
+        return dict(kept)
+    try:
+        found = _fetched(registration)
+    except Away:
+        # a page that anybody may open waits for no provider that was away a moment ago
+        cache.set(key, {}, AWAY_KEPT_S)
+        raise
+    _check(found, registration)
+    cache.set(key, found, KEPT_S)
+    return found
+
+
+def away(name: str) -> Away:
+    """What is said of a provider that does not answer."""
+    return Away(
+        f"{name} does not answer, so nobody was signed in.", hint="Try again in a minute, or ask an administrator."
+    )
+
+
+def _fetched(registration: Registration) -> dict[str, Any]:
+    try:
+        with IssuerSession(registration) as session:
+            answer = session.get(registration.issuer.rstrip("/") + WELL_KNOWN)
+        if answer.status_code != 200:
+            raise Away(
+                f"{registration.name} answers {answer.status_code} where its configuration should be.",
+                hint="Ask an administrator whether ONNXFARM_OIDC_ISSUER is right.",
+            )
+        found = answer.json()
+    except requests.exceptions.JSONDecodeError:
+        found = None
+    except requests.RequestException as problem:
+        raise away(registration.name) from problem
+    if not isinstance(found, dict):
+        raise Invalid(f"{registration.name} sent no configuration that this farm can read.")
+    return found
+
+
+def _check(found: Mapping[str, Any], registration: Registration) -> None:
+    """Raises Invalid for a document of another issuer, or one that leads elsewhere."""
+    name, issuer = registration.name, found.get("issuer")
+    if issuer != registration.issuer:
+        raise Invalid(
+            f"{name} says that it is “{str(issuer)[:200]}”, and this farm expects “{registration.issuer}”: nobody was "
+            f"signed in.",
+            code="other_issuer",
+        )
+    for part in NEEDED + OPTIONAL:
+        url = found.get(part)
+        if url is None and part in OPTIONAL:
+            continue
+        if not registration.may_lead_to(url):
+            raise Invalid(
+                f"{name} names “{str(url)[:200]}” as its {part}, which is not on the issuer's host.",
+                hint=f"If that is right, an administrator lists the host in {SETTING}.",
+                code="elsewhere",
+            )
+
+
+def _body(answer: requests.Response) -> bytes:
+    """What was sent. Raises RequestException for too much of it, or too slow."""
+    until = time.monotonic() + DEADLINE_S
+    body = bytearray()
+    try:
+        while part := answer.raw.read1(1 << 16, decode_content=True):
+            body += part
+            if len(body) > MAX_BYTES:
+                raise requests.exceptions.ContentDecodingError(f"more than {MAX_BYTES} bytes")
+            if time.monotonic() > until:
+                raise requests.exceptions.ReadTimeout(f"not read within {DEADLINE_S:.0f} s")
+    except (OSError, HTTPError) as problem:
+        if isinstance(problem, requests.RequestException):
+            raise
+        raise requests.exceptions.ConnectionError(str(problem)) from problem
+    return bytes(body)

@@ -1,0 +1,180 @@
+"""People who come by the identity provider: their account, and the rights that their groups give them.
+
+An account belongs to the provider's own lasting name of a person (issuer and subject), and to nothing else: neither a
+user name nor an e-mail address makes somebody the owner of an account that is there already.
+"""
+
+import hashlib
+from collections.abc import Collection
+from itertools import count
+
+from allauth.socialaccount.models import SocialAccount
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from farm.accounts.models import GroupRole, Membership, Team, Token, User
+from farm.accounts.openid.claims import Identity
+from farm.accounts.openid.registration import Registration
+from farm.accounts.refusals import Conflict, Invalid, Missing, NotAllowed
+from farm.accounts.services import create_user, record
+from farm.accounts.states import Role
+
+# the strongest last
+STRENGTH = (Role.VIEWER, Role.MEMBER, Role.ADMIN)
+
+
+def issuer_key(issuer: str) -> str:
+    """What an account's provider is called in its row: another issuer's subjects are other people."""
+    return "openid-" + hashlib.sha256(issuer.encode()).hexdigest()[:32]
+
+
+def take_in(identity: Identity, *, registration: Registration) -> tuple[User, bool]:
+    """The account of whoever signed in at the provider, made on their first time, with the rights of their groups.
+
+    Answers whether it is new. Raises NotAllowed for a closed account, Invalid where rights depend on groups and the
+    provider said nothing about any.
+    """
+    try:
+        with transaction.atomic():
+            user, is_new = _account_of(identity, registration)
+            _give_rights(user, identity.groups, registration)
+            now = timezone.now()
+            User.objects.filter(pk=user.pk).update(vouched_at=now)
+            user.refresh_from_db()
+            record(verb="signed in by provider", subject=user.username, actor=user, facts={"subject": identity.subject})
+    except IntegrityError:
+        # the same person's first sign-in in another window was faster
+        if not SocialAccount.objects.filter(provider=issuer_key(registration.issuer), uid=identity.subject).exists():
+            raise
+        return take_in(identity, registration=registration)
+    return user, is_new
+
+
+def connect(*, user: User, subject: str, registration: Registration) -> User | None:
+    """From now on the provider's person of that subject is this user; the account that they had is closed.
+
+    For administrators on the farm's own machine. Answers the account that was closed. Raises Conflict for a user who
+    is another person of the provider already.
+    """
+    key = issuer_key(registration.issuer)
+    with transaction.atomic():
+        mine = SocialAccount.objects.filter(provider=key, user=user).first()
+        if mine is not None and mine.uid != subject:
+            raise Conflict(f"{user.username} is the provider's “{mine.uid}” already.", code="connected")
+        known = SocialAccount.objects.select_related("user").filter(provider=key, uid=subject).first()
+        if known is None:
+            SocialAccount.objects.create(provider=key, uid=subject, user=user)
+        elif known.user_id != user.pk:
+            User.objects.filter(pk=known.user_id).update(is_active=False)
+            Token.objects.filter(user=known.user_id, revoked_at=None).update(revoked_at=timezone.now())
+            SocialAccount.objects.filter(pk=known.pk).update(user=user)
+        record(verb="account connected", subject=user.username, facts={"subject": subject})
+    return known.user if known is not None and known.user_id != user.pk else None
+
+
+def map_group(*, group: str, team: Team, role: str, by: User) -> GroupRole:
+    """Whoever is in the group gets the role at their next sign-in; the same group and team again: the new role."""
+    _must_administer(by)
+    if not 0 < len(group) <= 200 or not group.isprintable():
+        raise Invalid("A group's name has 1 to 200 printable characters, as the provider writes it.", code="bad_name")
+    if role not in Role.values:
+        raise Invalid(f"“{role[:40]}” is not a role; use one of {', '.join(Role.values)}.", code="unknown_role")
+    with transaction.atomic():
+        found, _ = GroupRole.objects.update_or_create(group=group, team=team, defaults={"role": role})
+        record(verb="group mapped", subject=group, actor=by, team=team, facts={"role": role})
+    return found
+
+
+def forget_group(*, mapping_id: int, by: User) -> GroupRole:
+    """The group means nothing any more; what it gave goes at each person's next sign-in. Raises Missing."""
+    _must_administer(by)
+    found = GroupRole.objects.select_related("team").filter(pk=mapping_id).first()
+    if found is None:
+        raise Missing(f"There is no group rule {mapping_id}; it may be gone already.")
+    with transaction.atomic():
+        record(verb="group forgotten", subject=found.group, actor=by, team=found.team, facts={"role": found.role})
+        found.delete()
+    return found
+
+
+def _account_of(identity: Identity, registration: Registration) -> tuple[User, bool]:
+    key = issuer_key(registration.issuer)
+    known = SocialAccount.objects.select_related("user").filter(provider=key, uid=identity.subject).first()
+    if known is None:
+        user = create_user(name=_free_name(identity.name))
+        SocialAccount.objects.create(provider=key, uid=identity.subject, user=user)
+        facts = {"subject": identity.subject, "called": identity.name}
+        record(verb="account made at first sign-in", subject=user.username, actor=user, facts=facts)
+        return user, True
+    user = known.user
+    if not user.is_active:
+        raise NotAllowed(
+            f"The account of {user.username} on this farm is closed.",
+            code="closed",
+            hint="Ask an administrator of the farm to open it again.",
+        )
+    return user, False
+
+
+def _give_rights(user: User, groups: frozenset[str] | None, registration: Registration) -> None:
+    """Makes the person's roles what their groups say, in every team that a group is mapped to."""
+    rules = list(GroupRole.objects.select_related("team"))
+    if groups is None:
+        if rules or registration.admin_group:
+            raise _no_groups(registration)
+        return
+    if registration.admin_group:
+        _set_administrator(user, registration.admin_group in groups)
+    wanted: dict[int, Role] = {}
+    for rule in rules:
+        if rule.group in groups:
+            wanted[rule.team_id] = max(wanted.get(rule.team_id, Role.VIEWER), Role(rule.role), key=STRENGTH.index)
+    ruled = {rule.team_id: rule.team for rule in rules}
+    _take_out(user, ruled.keys(), stays=wanted.keys())
+    for team_id, role in wanted.items():
+        _set_role(user, ruled[team_id], role)
+
+
+def _no_groups(registration: Registration) -> Invalid:
+    return Invalid(
+        f"{registration.name} sent no “{registration.groups_claim}”, by which this farm knows what you may do, so "
+        f"nobody was signed in.",
+        code="no_groups",
+        hint="Ask an administrator to let it send that claim, or to name another in ONNXFARM_OIDC_GROUPS_CLAIM.",
+    )
+
+
+def _take_out(user: User, ruled: Collection[int], *, stays: Collection[int]) -> None:
+    """Out of every team that groups decide about, or once put the person into, where none of theirs is mapped."""
+    for membership in user.memberships.select_related("team").select_for_update(of=("self",)):
+        if membership.team_id not in stays and (membership.from_groups or membership.team_id in ruled):
+            membership.delete()
+            record(verb="member removed", subject=user.username, team=membership.team, facts={"by": "groups"})
+
+
+def _set_role(user: User, team: Team, role: Role) -> None:
+    known = Membership.objects.filter(user=user, team=team).first()
+    if known is not None and known.role == role and known.from_groups:
+        return
+    Membership.objects.update_or_create(user=user, team=team, defaults={"role": role, "from_groups": True})
+    if known is None or known.role != role:
+        record(verb="role set", subject=user.username, team=team, facts={"role": role, "by": "groups"})
+
+
+def _set_administrator(user: User, wanted: bool) -> None:
+    if user.is_superuser == wanted == user.is_staff:
+        return
+    User.objects.filter(pk=user.pk).update(is_superuser=wanted, is_staff=wanted)
+    verb = "made administrator" if wanted else "no longer administrator"
+    record(verb=verb, subject=user.username, actor=user, facts={"by": "groups"})
+
+
+def _free_name(wanted: str) -> str:
+    """The name that the provider calls them by; with a number where somebody else here has it, in any letters."""
+    candidates = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
+    return next(name for name in candidates if not User.objects.filter(username__iexact=name).exists())
+
+
+def _must_administer(by: User) -> None:
+    if not by.is_superuser:
+        raise NotAllowed("Only an administrator of this farm may say what a provider's groups mean; ask one.")

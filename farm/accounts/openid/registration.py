@@ -1,0 +1,56 @@
+"""What the farm knows of its identity provider from its configuration. No Django here: the settings use it."""
+
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+CALLBACK: Final = "/sign-in/openid/back/"
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """How the farm is registered with its identity provider. `hosts`: where the issuer's own document may lead besides
+    the issuer's host."""
+
+    issuer: str
+    client_id: str
+    secret: str = field(repr=False)
+    name: str
+    scopes: tuple[str, ...] = ("openid", "profile", "email")
+    groups_claim: str = "groups"
+    admin_group: str = ""
+    hosts: tuple[str, ...] = ()
+    ca_file: str = ""
+    session_h: float = 12.0
+    token_days: float = 30.0
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the configuration, in a sentence; empty where nothing is."""
+        if not self.client_id or not self.secret:
+            return "ONNXFARM_OIDC_CLIENT_ID or its secret is missing: register the farm with the identity provider."
+        try:
+            parts = urlsplit(self.issuer)
+            port = parts.port
+        except ValueError:
+            return "ONNXFARM_OIDC_ISSUER cannot be read as an address."
+        plain = parts.scheme == "http" and parts.hostname in LOOPBACK
+        if not parts.hostname or not (parts.scheme == "https" or plain) or port == 0:
+            return "ONNXFARM_OIDC_ISSUER has to begin with https:// and name a host."
+        if parts.query or parts.fragment or parts.username or parts.password:
+            return "ONNXFARM_OIDC_ISSUER holds no user, no password, no query and no fragment."
+        return ""
+
+    def may_lead_to(self, url: object) -> bool:
+        """Whether the farm may ask this address, or send a browser there: the issuer's, or a named host's by HTTPS."""
+        if not isinstance(url, str) or any(ord(sign) <= 32 or ord(sign) == 127 for sign in url):
+            return False
+        try:
+            wanted, own = urlsplit(url), urlsplit(self.issuer)
+            if wanted.username is not None or wanted.password is not None or "\\" in url:
+                return False
+            origins = [(part.scheme, part.hostname, part.port) for part in (wanted, own)]
+        except ValueError:
+            return False
+        return origins[0] == origins[1] or (wanted.scheme == "https" and wanted.netloc.lower() in self.hosts)

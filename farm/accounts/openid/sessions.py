@@ -1,0 +1,67 @@
+"""The browser's session of somebody who came by the identity provider, from its beginning to its end."""
+
+import logging
+from typing import Final
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.contrib.auth import login
+from django.http import HttpRequest
+
+from farm.accounts.models import User
+from farm.accounts.openid.claims import read_identity
+from farm.accounts.openid.exchange import registration, who_came_back
+from farm.accounts.openid.issuer import configuration
+from farm.accounts.openid.people import take_in
+from farm.accounts.refusals import Refusal
+
+log = logging.getLogger(__name__)
+BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
+# of the session: the provider's name and the ID token, by which the provider knows whom to sign out
+NAME: Final = "openid_name"
+ID_TOKEN: Final = "openid_id_token"
+# beyond it a header of this farm's or the provider's proxy would be too long
+MAX_HINT: Final = 4_000
+
+
+def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:
+    """Signs in whoever comes back from the provider: the user, the page they wanted, and whether their account is new.
+
+    Raises a Refusal in one sentence; then nobody is signed in.
+    """
+    mine = registration()
+    try:
+        claims, id_token, wanted = who_came_back(request)
+        identity = read_identity(claims, groups_claim=mine.groups_claim, provider=mine.name)
+        user, is_new = take_in(identity, registration=mine)
+    except Refusal as refusal:
+        log.warning("sign-in through %s refused: %s (%s)", mine.name, refusal.detail, refusal.code)
+        raise
+    login(request, user, backend=BACKEND)
+    request.session[NAME], request.session[ID_TOKEN] = mine.name, id_token if len(id_token) <= MAX_HINT else ""
+    request.session.set_expiry(int(mine.session_h * 3600))
+    return user, wanted, is_new
+
+
+def provider_of(request: HttpRequest) -> str:
+    """The provider that the browser's session came by; empty for a session of a one-time link."""
+    return str(request.session.get(NAME, ""))
+
+
+def address_to_sign_out(request: HttpRequest) -> str:
+    """Where the provider signs the browser out too (RP-Initiated Logout 1.0); empty where it cannot or does not
+    answer, or the session came by a link."""
+    token = request.session.get(ID_TOKEN)
+    if token is None or settings.OPENID is None:
+        return ""
+    try:
+        address = configuration(settings.OPENID).get("end_session_endpoint")
+    except Refusal as refusal:
+        log.warning("signed out here alone: %s", refusal)
+        return ""
+    if not address:
+        return ""
+    asked = {"client_id": settings.OPENID.client_id, "post_logout_redirect_uri": f"{settings.PUBLIC_URL}/sign-in/"}
+    if token:
+        asked["id_token_hint"] = token
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"
