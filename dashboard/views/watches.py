@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypedDict
 
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -22,12 +23,13 @@ from farm.accounts.refusals import Missing, NotAllowed, Refusal
 from farm.accounts.selectors import can_write, team_to_write, teams_visible_to
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
-from farm.alerts.selectors.releases import published
+from farm.alerts.selectors.releases import choices
 from farm.alerts.selectors.rounds import watched_models
 from farm.alerts.services import causes
 from farm.alerts.services import watches as services
 from farm.contract.numbers import is_row_number
 from farm.registry.selectors import models_visible_to
+from farm.rules.runtimes.allowances import names_of
 from farm.rules.runtimes.distributions import WATCHED
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: obj
         "figure": trends.figure_of(row)[0],
         "matrix_text": form.matrix_text(row.matrix),
         "may_write": may_write,
-        "releases": published(row.distribution)[::-1][:RELEASES_OFFERED],
+        "releases": choices(row.distribution, reference=row.reference)[:RELEASES_OFFERED],
         "errors": {},
         "typed": {},
         **more,
@@ -182,9 +184,9 @@ def _form(
         "teams": list(teams_visible_to(user)),
         **_models_offered(user, given["models"]),
         "channels": list(selectors.channels_visible_to(user)),
-        "distributions": WATCHED,
+        "distributions": (*WATCHED, *sorted(names_of(settings.ALLOWED_PACKAGES) - {*WATCHED})),
         "kinds": reading.kinds(),
-        "releases": published(given["distribution"])[::-1][:RELEASES_OFFERED],
+        "releases": choices(given["distribution"], reference=given["reference"])[:RELEASES_OFFERED],
     }
     return render(request, "dashboard/watch_form.html", context, status=status)
 

@@ -90,6 +90,9 @@ class AlertOut(Schema):
     good: str = Field(description="the last good release")
     bad: str = Field(description="the release in which it was found")
     first_bad: str = Field(description="the release that a bisection named; empty: none did")
+    moved: list[str] = Field(
+        description="of two packages that are watched together, those whose release changed; empty: one is watched"
+    )
     assignee: str | None = Field(description="the assignee; null: nobody")
     note: str = Field(description="the latest note")
     snoozed_until: datetime | None = Field(description="snoozed until; null: not snoozed, or until a release")
@@ -102,6 +105,10 @@ class AlertOut(Schema):
     @staticmethod
     def resolve_url(alert: Alert) -> str:
         return address_of(alert)
+
+    @staticmethod
+    def resolve_moved(alert: Alert) -> list[str]:
+        return list(alert.moved)
 
     @staticmethod
     def resolve_assignee(alert: Alert) -> str | None:

@@ -17,6 +17,7 @@ from farm.alerts.states import (
     InvestigationState,
 )
 from farm.registry.models import Model, Version
+from farm.rules.runtimes import pairs
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
@@ -87,6 +88,12 @@ class Alert(models.Model):
     def release(self) -> str:
         """What alerts are grouped under."""
         return f"{self.distribution}=={self.first_bad or self.bad}"
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """Of two packages that are watched together those whose release changed; empty where one is watched."""
+        good, bad = (f"{self.distribution}=={version}" for version in (self.good, self.bad))
+        return pairs.moved(good, bad)
 
     @property
     def is_snoozed(self) -> bool:

@@ -1,8 +1,15 @@
-"""Which releases exist, as far as this farm knows."""
+"""Which releases exist, as far as this farm knows.
+
+Of two packages that are watched together, a runtime's version names both; see `farm.rules.runtimes.pairs`.
+"""
 
 from typing import TypedDict
 
+from django.conf import settings
+
 from farm.alerts.models import Release
+from farm.rules.runtimes import pairs, plugins
+from farm.rules.runtimes.allowances import ranges_of
 from farm.rules.runtimes.order import is_prerelease, release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME
 
@@ -17,15 +24,43 @@ def published(distribution: str, *, with_prereleases: bool = False) -> list[str]
     return sorted(kept, key=release_order)
 
 
-def newest(distribution: str, *, with_prereleases: bool = False) -> str | None:
-    """The newest of them; None when none is known."""
+def newest(distribution: str, *, reference: str, with_prereleases: bool = False) -> str | None:
+    """The newest of them, or None when none is known; beside a reference that names two packages, of both."""
     found = published(distribution, with_prereleases=with_prereleases)
-    return found[-1] if found else None
+    if not pairs.is_pair(reference) or not found:
+        return found[-1] if found else None
+    cores = _cores(distribution, with_prereleases=with_prereleases)
+    return pairs.newest(reference, owns=found, cores=cores)
 
 
-def was_offered(distribution: str) -> bool:
-    """Whether the package index ever answered for the distribution."""
-    return Release.objects.filter(distribution=distribution).exists()
+def between(distribution: str, *, good: str, bad: str) -> list[str]:
+    """The published versions among which a change between these two is looked for, and they themselves, in order."""
+    found = published(distribution)
+    if pairs.is_pair(good) and pairs.is_pair(bad):
+        return pairs.between(good, bad, owns=found, cores=_cores(distribution))
+    return sorted({*found, good, bad}, key=release_order)
+
+
+def choices(distribution: str, *, reference: str) -> list[str]:
+    """The versions that a watch may name, newest first; beside a reference that names two packages, of both."""
+    found = published(distribution)
+    if pairs.is_pair(reference):
+        cores = _cores(distribution)
+        found = [plugins.beside(own, core) for own in found for core in cores]
+    return found[::-1]
+
+
+def _cores(distribution: str, *, with_prereleases: bool = False) -> list[str]:
+    """The published releases of ONNX Runtime that may stand beside a package."""
+    offered = published(pairs.CORE, with_prereleases=with_prereleases)
+    return pairs.within(ranges_of(distribution, settings.ALLOWED_PACKAGES), offered)
+
+
+def was_offered(distribution: str, *, reference: str) -> bool:
+    """Whether the package index ever answered for the distribution, and for what stands beside it."""
+    wanted = pairs.packages(distribution, reference)
+    rows = Release.objects.filter(distribution__in=wanted)
+    return rows.values("distribution").order_by("distribution").distinct().count() == len(wanted)
 
 
 class Known(TypedDict):
@@ -45,14 +80,14 @@ def for_planning() -> Known:
 
 
 def yanked(distribution: str) -> dict[str, str]:
-    """Releases of a distribution that the index took back, as `distribution==version`, and why."""
-    rows = Release.objects.filter(distribution=distribution, is_yanked=True)
+    """Releases of a distribution, or beside it, that the index took back, as `distribution==version`, and why."""
+    rows = Release.objects.filter(distribution__in={distribution, pairs.CORE}, is_yanked=True)
     return {str(row): row.yanked_because for row in rows}
 
 
 def known(distribution: str) -> list[str]:
-    """Every release that the index ever had, as `distribution==version`.
+    """Every release of it, or beside it, that the index ever had, as `distribution==version`.
 
     A yanked one is among them: a watch that is pinned to it may go on, as installers take what is pinned.
     """
-    return [str(row) for row in Release.objects.filter(distribution=distribution)]
+    return [str(row) for row in Release.objects.filter(distribution__in={distribution, pairs.CORE})]

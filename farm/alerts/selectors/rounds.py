@@ -42,7 +42,8 @@ def last_release(watch: Watch, model: Model) -> str:
 
 
 def newest_release(watch: Watch) -> str | None:
-    return newest(watch.distribution, with_prereleases=watch.with_prereleases)
+    """The newest release of what is watched; None when none is known."""
+    return newest(watch.distribution, reference=watch.reference, with_prereleases=watch.with_prereleases)
 
 
 def baselines(watch: Watch, model: Model) -> list[str]:

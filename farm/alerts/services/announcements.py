@@ -107,6 +107,7 @@ def _payload(alert: Alert, event: AlertEvent) -> dict[str, object]:
         "good": alert.good,
         "bad": alert.bad,
         "first_bad": alert.first_bad or None,
+        "moved": list(alert.moved),
         "symptoms": [
             {
                 "kind": symptom.kind,

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from farm.accounts.refusals import Refusal
 from farm.alerts.models import Investigation
-from farm.alerts.selectors.releases import published
+from farm.alerts.selectors.releases import between
 from farm.alerts.services import measurements
 from farm.alerts.services.measurements import Answer, CannotMeasure
 from farm.alerts.states import InvestigationState
@@ -15,7 +15,6 @@ from farm.rules.changes.bisection import Bisection, BisectionProblem, Outcome
 from farm.rules.changes.probes import Sought, read_step
 from farm.rules.comparing.power import LOOKS
 from farm.rules.matrices.subsets import narrowed
-from farm.rules.runtimes.order import release_order
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.services import more_rounds
@@ -95,8 +94,7 @@ def minutes_of(run: Run) -> float:
 
 def _replayed(one: Investigation, *, good: str, bad: str) -> Bisection:
     """The search as it stands after the steps so far. The alert's own evidence is the first of them."""
-    versions = published(one.alert.distribution)
-    versions = sorted({*versions, good, bad}, key=release_order)
+    versions = between(one.alert.distribution, good=good, bad=bad)
     search = Bisection(versions, good=good, bad=bad)
     if (good, bad) == (one.alert.good, one.alert.bad):
         search.next_probe()

@@ -14,10 +14,11 @@ from farm.alerts.models import Watch, WatchRound
 from farm.alerts.selectors.releases import was_offered
 from farm.alerts.selectors.rounds import last_release, newest_release, newest_version, watched_models
 from farm.alerts.services.watches import check_release, next_time
-from farm.alerts.states import Cause
-from farm.registry.models import Version
+from farm.alerts.states import Cause, RoundState
+from farm.registry.models import Model, Version
 from farm.registry.states import VersionState
 from farm.rules.runtimes.order import release_order
+from farm.rules.runtimes.pairs import steps
 
 
 def notice_releases() -> int:
@@ -27,17 +28,31 @@ def notice_releases() -> int:
 
 def _notice_release(watch: Watch) -> int:
     # before the index has answered, nobody knows what it offers: the farm's own table is no evidence
-    new = newest_release(watch) if was_offered(watch.distribution) else None
+    is_known = was_offered(watch.distribution, reference=watch.reference)
+    new = newest_release(watch) if is_known else None
     if new is None:
         return 0
-    key = f"release:{new}"
-    known = set(watch.rounds.filter(key=key).values_list("version__model_id", flat=True))
-    count = 0
-    for model in watched_models(watch):
-        version = newest_version(model) if model.pk not in known else None
-        if version is not None and release_order(old := last_release(watch, model)) < release_order(new):
-            count += _open(watch, version, cause=Cause.RELEASE, key=key, old=old, new=new) is not None
-    return count
+    done = set(watch.rounds.filter(key=_release_key(new)).values_list("version__model_id", flat=True))
+    models = [model for model in watched_models(watch) if model.pk not in done]
+    return sum(_notice_for(watch, model, new=new) for model in models)
+
+
+def _notice_for(watch: Watch, model: Model, *, new: str) -> bool:
+    """A round for the next step on the way to the newest release; one at a time where two packages moved."""
+    version = newest_version(model)
+    if version is None or release_order(old := last_release(watch, model)) >= release_order(new):
+        return False
+    for step in steps(old, new):
+        if _open(watch, version, cause=Cause.RELEASE, key=_release_key(step), old=old, new=step) is not None:
+            return True
+        # it has had its round: once that is over, one that could not be measured is left out
+        if watch.rounds.filter(key=_release_key(step), version__model=model).exclude(state=RoundState.JUDGED).exists():
+            return False
+    return False
+
+
+def _release_key(version: str) -> str:
+    return f"release:{version}"
 
 
 def notice_versions() -> int:

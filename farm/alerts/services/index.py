@@ -20,7 +20,7 @@ from django.utils import timezone
 from farm.alerts.models import IndexLook, Release, Watch
 from farm.contract.reasons import ReasonedError
 from farm.registry.services import published_on_npm
-from farm.rules.runtimes import releases, web
+from farm.rules.runtimes import pairs, releases, web
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
 from farm.rules.runtimes.order import is_prerelease
 
@@ -41,7 +41,8 @@ def look_if_due() -> int:
     """
     if settings.INDEX_POLL_S <= 0:
         return 0
-    wanted = set(Watch.objects.filter(is_active=True).values_list("distribution", flat=True))
+    watched = Watch.objects.filter(is_active=True).values_list("distribution", "reference").order_by().distinct()
+    wanted = {one for distribution, reference in watched for one in pairs.packages(distribution, reference)}
     return sum(look_for_releases(one) for one in sorted(wanted) if _is_my_turn(one))
 
 

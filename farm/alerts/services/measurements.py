@@ -52,7 +52,7 @@ def start_round(one: WatchRound) -> bool:
     watch = one.watch
     releases = dict.fromkeys([one.pinned, one.old, one.new, *baselines(watch, one.version.model)])
     runtimes = [watch.runtime(version) for version in releases]
-    matrix = with_runtimes(matrices.parse(watch.matrix), runtimes)
+    matrix = with_runtimes(matrices.parse(watch.matrix, allowed=settings.ALLOWED_PACKAGES), runtimes)
     with transaction.atomic():
         run = start(watch, one.version, matrix, reason=RunReason.WATCH)
         if not one.move(RoundState.MEASURING, was=RoundState.WAITING, run=run):

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TypedDict, Unpack, cast
 
 from croniter import CroniterBadCronError, croniter
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
@@ -23,8 +24,9 @@ from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.subsets import unpaired_sentence
-from farm.rules.runtimes import releases
-from farm.rules.runtimes.distributions import WATCHED, version_of
+from farm.rules.runtimes import distributions, plugins, releases
+from farm.rules.runtimes.allowances import names_of
+from farm.rules.runtimes.distributions import WATCHED, RuntimeProblem, version_of
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.runs.services import read_matrix
 from farm.runs.services.run_plans import Declared
@@ -76,7 +78,7 @@ def create_watch(
     _check_models(team, models, label)
     _check_distribution(distribution)
     chosen = cast(Changes, {"matrix": None, "rule": None, "reference": "", **how})
-    settings = _read(chosen, distribution=distribution)
+    columns = _read(chosen, distribution=distribution)
     with transaction.atomic():
         watch = Watch.objects.create(
             team=team,
@@ -85,7 +87,7 @@ def create_watch(
             label=label.strip(),
             distribution=distribution,
             seen_version=_newest_version(),
-            **settings,
+            **columns,
         )
         watch.watched.set(models)
         watch.channels.set(_own(team, channels))
@@ -97,11 +99,11 @@ def change_watch(*, watch: Watch, by: User, **changes: Unpack[Changes]) -> Watch
     """Change what a watch does: any of CHANGEABLE, and `channels`. Raises as `create_watch` does."""
     _must_write(watch.team, by)
     channels = changes.pop("channels", None)
-    settings = _read(changes, distribution=watch.distribution)
+    columns = _read(changes, distribution=watch.distribution)
     with transaction.atomic():
-        for field, value in settings.items():
+        for field, value in columns.items():
             setattr(watch, field, value)
-        watch.save(update_fields=[*settings])
+        watch.save(update_fields=[*columns])
         if channels is not None:
             watch.channels.set(_own(watch.team, channels))
         record(verb="watch changed", subject=watch.name, actor=by, team=watch.team, facts={"changed": [*changes]})
@@ -116,16 +118,28 @@ def remove_watch(*, watch: Watch, by: User) -> None:
 
 
 def check_release(distribution: str, version: str) -> str:
-    """The version, if such a release is known and was not yanked. Raises Invalid with the nearest one."""
+    """The version, if such a release is known and was not yanked. Raises Invalid with the nearest one.
+
+    Of a plug-in's package it may name the ONNX Runtime beside it, `0.2.0+onnxruntime==1.30.0`; one of other people gets
+    the newest of its range.
+    """
     asked = version.strip().removeprefix(f"{distribution}==")
-    version = version_of(distribution, asked) or ""
-    if not version:
-        raise Invalid(f"“{asked[:40]}” is not a version: write it like 1.29.0.", code="unknown_runtime")
-    runtime = Runtime(distribution=distribution, version=version)
+    runtime = _runtime(distribution, asked)
     sentence = releases.unknown_sentence(runtime, extra=known(distribution), yanked=yanked(distribution))
     if sentence is not None:
         raise Invalid(sentence, code="unknown_runtime")
-    return version
+    return runtime.version
+
+
+def _runtime(distribution: str, asked: str) -> Runtime:
+    if version := version_of(distribution, asked):
+        asked = version
+    elif "+" not in asked:
+        raise Invalid(f"“{asked[:40]}” is not a version: write it like 1.29.0.", code="unknown_runtime")
+    try:
+        return distributions.read(f"{distribution}=={asked}", allowed=settings.ALLOWED_PACKAGES)
+    except RuntimeProblem as problem:
+        raise Invalid(str(problem), code="unknown_runtime") from problem
 
 
 def next_time(schedule: str, *, after: datetime | None = None) -> datetime | None:
@@ -163,8 +177,11 @@ def _check_models(team: Team, models: list[Model], label: str) -> None:
 
 
 def _check_distribution(distribution: str) -> None:
-    if distribution not in WATCHED:
-        raise Invalid(choice_sentence("distribution", distribution, WATCHED), code="unknown_runtime")
+    if distribution in names_of(settings.ALLOWED_PACKAGES) or distribution in WATCHED:
+        return
+    if plugins.of_others(distribution) is not None:
+        raise Invalid(distributions.of_others_sentence(distribution), code="unknown_runtime")
+    raise Invalid(choice_sentence("distribution", distribution, WATCHED), code="unknown_runtime")
 
 
 def _read(given: Changes, *, distribution: str) -> dict[str, object]:

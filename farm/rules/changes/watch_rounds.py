@@ -21,6 +21,7 @@ from farm.rules.cells.numbers import MIB, percent, three_digits
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from farm.rules.comparing.sides import BySides, between, by_sides
 from farm.rules.reporting import sentences
+from farm.rules.runtimes import pairs as package_pairs
 from farm.rules.tracing.placement import cell_changes
 
 Kind = Literal["slower", "parity", "placement", "session", "first", "memory", "failed"]
@@ -247,7 +248,8 @@ def _why(cell: Cell) -> str:
 
 
 def _note(notes: _Notes, rule: Rule, kind: Kind, pair: Pair, text: str, *, size: float | None = None) -> None:
-    """Keeps a finding if the rule alerts on its kind; otherwise it is news."""
+    """Keeps a finding if the rule alerts on its kind; otherwise it is news. Of two packages it says which moved."""
+    text = f"{text} {package_pairs.moved_sentence(pair.old.runtime, pair.new.runtime)}".rstrip()
     if kind in rule.kinds:
         found = Finding(kind, pair.series, pair.old.id, pair.new.id, pair.old.node, text, size)
         notes.findings.append(found)

@@ -35,6 +35,7 @@ __all__ = [
     "RuntimeProblem",
     "build_of",
     "is_known",
+    "of_others_sentence",
     "read",
     "read_names",
     "read_version",
@@ -53,6 +54,7 @@ _BUILDS = {build.package: build for build in CPU.builds}
 _BUILDS_ALONE = frozenset(_BUILDS) - {plugin.package for plugin in CPU.plugins}
 # what the contract's Runtime takes; `packaging` alone would take an epoch and a leading v too
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+]{0,31}")
+_BY_WHOM = "by a farm's admin (ONNXFARM_ALLOWED_PACKAGES) and by the owner of the machine (--allow-package)"
 # `0.2.0+onnxruntime==1.30.0`: the ONNX Runtime that a plug-in is measured beside
 _BESIDE = re.compile(rf"(.*?)\s*\+\s*{PLAIN.package}\s*==\s*(.*)", re.DOTALL)
 
@@ -159,11 +161,15 @@ def version_of(distribution: str, text: str) -> str | None:
 def _unknown(distribution: str, allowed: Collection[str]) -> str | None:
     if is_known(distribution, allowed):
         return None
-    by_whom = "by a farm's admin (ONNXFARM_ALLOWED_PACKAGES) and by the owner of the machine (--allow-package)"
     if plugins.of_others(distribution) is not None:
-        return f"{distribution} is other people's code, which has to be allowed by its name: {by_whom}."
+        return of_others_sentence(distribution)
     listed = choice_sentence("distribution", distribution, _LISTED)
-    return f"{listed} Another package has to be allowed by its name: {by_whom}."
+    return f"{listed} Another package has to be allowed by its name: {_BY_WHOM}."
+
+
+def of_others_sentence(distribution: str) -> str:
+    """What is said of a known package of other people that nobody allowed."""
+    return f"{distribution} is other people's code, which has to be allowed by its name: {_BY_WHOM}."
 
 
 def _parts(text: str) -> tuple[str | None, str | None]:
