@@ -31,6 +31,8 @@ def constant(name: str) -> str:
         ("WEBGPU", providers.resolve("webgpu").name),
         ("WEBGPU_TAG", providers.resolve("webgpu").tag),
         ("WEBGPU_SOFTWARE_TAG", providers.resolve("webgpu").simulated_tag),
+        ("WEBNN", providers.resolve("webnn").name),
+        ("WEBNN_TAG", providers.resolve("webnn").tag),
         ("WEBGPU_MODULE", web.WEBGPU_MODULE),
         ("WEBGPU_GLUE", web.WEBGPU_GLUE),
         ("WEBGPU_BINARY", web.WEBGPU_BINARY),

@@ -21,12 +21,16 @@ export const WEBGPU_SOFTWARE_TAG = "webgpu-simulated";
 export const WEBGPU_MODULE = "ort.webgpu.min.mjs";
 export const WEBGPU_GLUE = "ort-wasm-simd-threaded.asyncify.mjs";
 export const WEBGPU_BINARY = "ort-wasm-simd-threaded.asyncify.wasm";
+export const WEBNN = "WebNNExecutionProvider";
+export const WEBNN_TAG = "webnn";
 /**
- * What a browser runs: the package's word for the provider, and its files. What WebGPU does not take runs as WebAssembly.
+ * What a browser runs: the package's word for the provider, and its files. What WebGPU or WebNN does not take runs as
+ * WebAssembly.
  * @type {Record<string, {short: string, files: string[], requested: string[]}>}
  */
 export const ENGINES = {
   [PROVIDER]: { short: "wasm", files: [MODULE, GLUE, BINARY], requested: [PROVIDER] },
+  [WEBNN]: { short: "webnn", files: [WEBGPU_MODULE, WEBGPU_GLUE, WEBGPU_BINARY], requested: [WEBNN, PROVIDER] },
   [WEBGPU]: { short: "webgpu", files: [WEBGPU_MODULE, WEBGPU_GLUE, WEBGPU_BINARY], requested: [WEBGPU, PROVIDER] },
 };
 /** Codes of reasons that end a cell as failed, and not as refused. */

@@ -4,6 +4,7 @@
 const SIMD = new Uint8Array([
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11,
 ]);
+export const NO_WEBNN = "none";
 const LOW_BATTERY = 0.2;
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|basic render|software/i;
 
@@ -46,7 +47,7 @@ export async function facts(name) {
       clock_resolution_ms: clockResolutionMs(),
       is_isolated: crossOriginIsolated,
       webgpu: (await adapter())?.name ?? "none",
-      webnn: await webnn(),
+      webnn: ((why) => (!why ? "there" : why === NO_WEBNN ? why : `${NO_WEBNN}: ${why}`))(await webnn()),
     },
   };
 }
@@ -76,11 +77,11 @@ export async function adapter() {
   return { name: `${told || "unnamed"}${isSoftware ? " (software)" : ""}`.slice(0, 200), isSoftware };
 }
 
-/** Whether there is a WebNN that computes, in words; the page measures nothing on it. */
-async function webnn() {
+/** Why no WebNN computes here: NO_WEBNN without one, else the browser's own words; empty where it does. */
+export async function webnn() {
   const { ml } = /** @type {any} */ (navigator);
-  if (!ml) return "none";
-  return ml.createContext().then(() => "there", (/** @type {Error} */ problem) => `none: ${problem.message}`.slice(0, 200));
+  if (!ml) return NO_WEBNN;
+  return ml.createContext().then(() => "", (/** @type {Error} */ problem) => problem.message.slice(0, 200) || "unknown");
 }
 
 /** Why nothing is measured now, in one sentence; empty when nothing stands against it. */

@@ -1,9 +1,9 @@
 /** What this browser can do, with its evidence: a tiny model, judged by its outputs and by its own trace. */
 
 import {
-  DISTRIBUTION, PROBED_WITH, PROVIDER, Problem, TAG, WEBGPU, WEBGPU_SOFTWARE_TAG, WEBGPU_TAG,
+  DISTRIBUTION, PROBED_WITH, PROVIDER, Problem, TAG, WEBGPU, WEBGPU_SOFTWARE_TAG, WEBGPU_TAG, WEBNN, WEBNN_TAG,
 } from "./contract.js";
-import { adapter } from "./device.js";
+import { NO_WEBNN, adapter, webnn } from "./device.js";
 import { launch } from "./launch.js";
 
 // relu(x · w), x and w of 8 × 8, w[i][j] = (3 i + 5 j) mod 7 − 3; operator set 13, IR version 7
@@ -36,11 +36,28 @@ export async function probe(files) {
   if (!found.shown) return abilities;
   claim(abilities, TAG, PROVIDER, found.shown);
   const gpu = await adapter();
-  if (!gpu) return abilities;
-  const onGpu = await tried(files, WEBGPU).catch(unavailable);
-  if (onGpu.shown) claim(abilities, gpu.isSoftware ? WEBGPU_SOFTWARE_TAG : WEBGPU_TAG, WEBGPU, onGpu.shown, gpu.name);
-  else selfTest.sentence = `${selfTest.sentence} WebGPU (${gpu.name}) is not claimed: ${onGpu.sentence}`.slice(0, 1000);
+  if (gpu) await proven(abilities, files, WEBGPU, gpu.isSoftware ? WEBGPU_SOFTWARE_TAG : WEBGPU_TAG, gpu.name);
+  const why = await webnn();
+  if (!why) await proven(abilities, files, WEBNN, WEBNN_TAG, "WebNN");
+  else if (why !== NO_WEBNN) leaveOut(abilities, "WebNN", why);
   return abilities;
+}
+
+/**
+ * Claims a provider that a trace of the probe shows; else the self-test says why it is not claimed.
+ * @param {Abilities} abilities @param {import("./files.js").Files} files @param {string} provider @param {string} tag
+ * @param {string} where
+ */
+async function proven(abilities, files, provider, tag, where) {
+  const found = await tried(files, provider).catch(unavailable);
+  if (found.shown) claim(abilities, tag, provider, found.shown, where);
+  else leaveOut(abilities, where, found.sentence);
+}
+
+/** @param {Abilities} abilities @param {string} what @param {string} why */
+function leaveOut(abilities, what, why) {
+  const { selfTest } = abilities;
+  selfTest.sentence = `${selfTest.sentence} ${what} is not claimed: ${why}`.slice(0, 1000);
 }
 
 /** How many of the probe's nodes its trace shows on a provider; with none, the sentence says why. */

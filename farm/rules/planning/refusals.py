@@ -109,8 +109,8 @@ def _provider_not_in_build(spec: CellSpec, about: Circumstances) -> Reason | Non
         return None
     if web.is_web(spec.runtime):
         text = (
-            f"{entry.name} is not in {spec.runtime}, which runs in browsers: set `provider: wasm` or `webgpu`, "
-            "or take another runtime."
+            f"{entry.name} is not in {spec.runtime}, which runs in browsers: set `provider: wasm`, `webgpu` or "
+            "`webnn`, or take another runtime."
         )
     elif not entry.packages:
         text = (
@@ -205,7 +205,7 @@ def _no_program(spec: CellSpec, about: Circumstances) -> Reason | None:
 def _no_webgpu_yet(spec: CellSpec, _: Circumstances) -> Reason | None:
     if not web.is_web(spec.runtime) or spec.provider == web.PROVIDER.name or web.has_webgpu(spec.runtime.version):
         return None
-    text = f"{spec.runtime} is measured as WebAssembly alone: WebGPU needs {web.WEBGPU_FROM} or newer."
+    text = f"{spec.runtime} is measured as WebAssembly alone: WebGPU and WebNN need {web.WEBGPU_FROM} or newer."
     return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
 
 

@@ -254,6 +254,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
         ),
     ),
     web.PROVIDER,
+    web.WEBNN,
     Provider(
         name="PluginExecutionProvider",
         short="plugin",

@@ -26,6 +26,16 @@ PROVIDER = Provider(
     builds=(BUILD,),
     needs="a browser with WebAssembly SIMD that is open as a node",
 )
+# what the browser hands on to the system's own machine learning: behind a flag, or on some systems alone
+WEBNN = Provider(
+    name="WebNNExecutionProvider",
+    short="webnn",
+    title="WebNN",
+    device="npu",
+    tag="webnn",
+    builds=(BUILD,),
+    needs="a browser open as a node whose WebNN computes",
+)
 # npm, November 2026, from the first release that is made of modules
 RELEASES = (
     "1.19.0",
@@ -49,7 +59,7 @@ RELEASES = (
 # what a browser loads of the package's folder `dist`: its module, the glue of the WebAssembly module, and that itself
 MODULE, GLUE, BINARY = "ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"
 FILES = (MODULE, GLUE, BINARY)
-# the same for WebGPU, from the first release that has it as the native provider
+# the same for WebGPU and WebNN, from the first release that has WebGPU as the native provider
 WEBGPU_FROM = "1.23.2"
 WEBGPU_MODULE = "ort.webgpu.min.mjs"
 WEBGPU_GLUE, WEBGPU_BINARY = "ort-wasm-simd-threaded.asyncify.mjs", "ort-wasm-simd-threaded.asyncify.wasm"

@@ -15,12 +15,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.long, pytest.ma
 SWIFTSHADER = [
     "--enable-unsafe-webgpu",
     "--use-webgpu-adapter=swiftshader",
-    "--enable-features=Vulkan",
+    # no Chromium of Debian computes by WebNN: with its flag it says so
+    "--enable-features=Vulkan,WebMachineLearningNeuralNetwork",
     "--enable-unsafe-swiftshader",
 ]
 RELEASES = ("onnxruntime-web==1.29.0", "onnxruntime-web==1.30.0")
 MATRIX = {
-    "matrix": {"runtime": list(RELEASES), "provider": ["webgpu"], "hardware": ["webgpu-simulated"]},
+    "matrix": {"runtime": list(RELEASES), "provider": ["webgpu", "webnn"], "hardware": ["webgpu-simulated"]},
     "budget": "quick",
 }
 
@@ -34,10 +35,15 @@ def test_webgpu_on_a_software_adapter_is_proven_marked_and_compared_with_nothing
     (node,) = [one for one in farm.api("GET", "/nodes").json() if one["name"] == "softgpu"]
     assert {"wasm", "webgpu-simulated"} <= {*node["tags"]}
     assert "webgpu" not in node["tags"]
+    assert "webnn" not in node["tags"]
+    assert "WebNN is not claimed: Failed to execute 'createContext'" in node["self_test"]["sentence"]
     run = farm.start_run(MODELS / "relu_op13_ir7.onnx", MATRIX)
     document = finished(farm, page, run)
     own.close()
-    cells = [cell for cell in document["cells"] if cell["twin_of"] is None]
+    refused = [cell for cell in document["cells"] if cell["provider"] == "WebNNExecutionProvider"]
+    assert {cell["status"] for cell in refused} == {"refused"}
+    assert all("webnn" in cell["reason"]["text"] for cell in refused), refused
+    cells = [cell for cell in document["cells"] if cell["twin_of"] is None and cell not in refused]
     assert {cell["runtime"] for cell in cells} == set(RELEASES)
     for cell in cells:
         assert (cell["status"], cell["reason"]) == ("done", None)

@@ -51,14 +51,14 @@ def test_two_releases_are_two_arms_of_one_block():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"provider": ["cpu"]}, "which runs in browsers: set `provider: wasm` or `webgpu`"),
         ({"memory-limit-mb": [1024]}, "has no memory-limit-mb: leave that out for browsers"),
+        ({"provider": ["cpu"]}, "which runs in browsers: set `provider: wasm`, `webgpu` or `webnn`"),
         ({"policy": ["prefer-npu"]}, "has no policy: leave that out for browsers"),
         ({"concurrency": [2]}, "has no concurrency: leave that out for browsers"),
         ({"session": [{"name": "side", "execution_mode": "parallel"}]}, "execution_mode: parallel"),
         ({"runtime": ["onnxruntime==1.31.1"]}, "it comes with onnxruntime-web"),
         ({"provider": [{"name": "webgpu", "options": {"preferredLayout": "NHWC"}}]}, "has no options of providers"),
-        ({"provider": ["webgpu"], "runtime": [f"{web.DISTRIBUTION}==1.22.0"]}, "WebGPU needs 1.23.2 or newer"),
+        ({"provider": ["webgpu"], "runtime": [f"{web.DISTRIBUTION}==1.22.0"]}, "WebGPU and WebNN need 1.23.2 or newer"),
     ],
 )
 def test_what_browsers_do_not_do_is_refused_in_words(options, words):
@@ -127,3 +127,17 @@ def test_a_release_that_npm_took_back_is_answered_with_the_nearest_that_it_did_n
 @pytest.mark.parametrize(("version", "files"), [("1.22.0", web.FILES), ("1.30.0", (*web.FILES, *web.WEBGPU_FILES))])
 def test_the_files_of_a_release_are_those_that_its_browsers_load(version, files):
     assert web.files_of(version) == files
+
+
+def test_webnn_that_no_browser_has_proven_is_refused_in_words():
+    (refused,) = asked(provider=["webnn"], fleet=(SOFTWARE,)).refused
+    assert refused.reason.code == "no_node"
+    assert "webnn" in refused.reason.text
+    there = TAB.model_copy(
+        update={
+            "tags": frozenset({"wasm", "webnn"}),
+            "providers": frozenset({"WasmExecutionProvider", "WebNNExecutionProvider"}),
+        }
+    )
+    (block,) = asked(provider=["webnn"], fleet=(there,)).blocks
+    assert block.nodes == ("7",)
