@@ -21,9 +21,14 @@ def write_text(text: str, path: Path) -> None:
     if path == STDOUT:
         sys.stdout.write(text)
         return
+    write_bytes(text.encode(), path)
+
+
+def write_bytes(content: bytes, path: Path) -> None:
+    """Write a file, whole or not at all. Raises Usage when it cannot be written."""
     try:
         draft = path.with_name(f".{path.name}.part")
-        draft.write_text(text, encoding="utf-8")
+        draft.write_bytes(content)
         draft.replace(path)
     except OSError as problem:
         raise Usage(f"{path} cannot be written ({problem.strerror}): give the path of a file.") from problem

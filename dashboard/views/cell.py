@@ -21,7 +21,7 @@ from dashboard.views.run import address_in
 from farm.accounts.refusals import Missing
 from farm.contract.document import BlockFacts, Cell, Comparison, Document
 from farm.registry.selectors import model_file_digest
-from farm.rules.reporting import sentences, simulated
+from farm.rules.reporting import compiled_models, sentences, simulated
 from farm.rules.reporting.headlines import opening_comparison
 from farm.rules.reporting.stability import at_risk
 from farm.runs import selectors
@@ -73,6 +73,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         **panel(request, row, document.cells, found),
         "siblings": reading.siblings(document.cells, found, address),
         "traces": _traces(row, found),
+        "compiled": _compiled(row, found),
         "variant": variant_of_cell(row, found.id),
         "log": pages.log_of(row, found.id),
         "machine": node,
@@ -81,7 +82,8 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
             row.pk, found, chosen=pages.measured_as([(row.pk, found.id)])[0], url=settings.PUBLIC_URL
         ),
         "share_subject": f"{row.pk}:{found.id}",
-        "may_share": found.p50_ms is not None and selectors.can_write_run(person(request), row),
+        "may_write": (may_write := selectors.can_write_run(person(request), row)),
+        "may_share": found.p50_ms is not None and may_write,
     }
     return render(request, "dashboard/cell.html", context)
 
@@ -169,6 +171,19 @@ def _traces(row: "Run", cell: Cell) -> list[dict[str, object]]:
         {"href": f"/api/v1/traces/{trace.pk}.json", "number": trace.trace_round + 1}
         for trace in selectors.traces_of(row, cell.id)
     ]
+
+
+def _compiled(row: "Run", cell: Cell) -> dict[str, object] | None:
+    """The model that the provider compiled, with what it was compiled for; None where there is none."""
+    found = selectors.compiled_model(row, cell.id)
+    if found is None:
+        return None
+    return {
+        "href": f"/api/v1/runs/{row.pk}/cells/{cell.id}/compiled.onnx",
+        "sentence": compiled_models.sentence(cell),
+        "sha256": found.blob.sha256,
+        "bytes": found.blob.bytes,
+    }
 
 
 def machine(facts: Mapping[str, object], node: str | None, before: BlockFacts | None = None) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from farm.api.turns import Press
-from farm.contract.node import MAX_PART_BYTES, MAX_REPORT_BYTES, MAX_TRACE_BYTES
+from farm.contract.node import MAX_COMPILED_BYTES, MAX_PART_BYTES, MAX_REPORT_BYTES, MAX_TRACE_BYTES
 
 PREFIX = "/api/node/v1/"
 # a message of a node that is no report, such as a hello with its log's tail
@@ -82,6 +82,7 @@ ENDPOINTS = (
     Endpoint("runtime-files", "GET", "runtime-files/X", Way.FILE),
     _page("tab", "tab/X"),
     Endpoint("traces", "PUT", "blocks/X/traces/X/X", Way.UPLOAD, most_bytes=MAX_TRACE_BYTES, body_s=UPLOAD_S),
+    Endpoint("compiled", "PUT", "blocks/X/compiled/X", Way.UPLOAD, most_bytes=MAX_COMPILED_BYTES, body_s=UPLOAD_S),
     Endpoint("parts", "PUT", "blocks/X/parts/X", Way.UPLOAD, most_bytes=MAX_PART_BYTES, body_s=UPLOAD_S),
 )
 

@@ -164,6 +164,15 @@ def put_part(request: HttpRequest, block: str, arm: int, attempt: int) -> messag
     return messages.TraceStored(sha256=sha256)
 
 
+@node_api.put("/blocks/{block}/compiled/{int:arm}", response=messages.TraceStored)
+def put_compiled(request: HttpRequest, block: str, arm: int, attempt: int) -> messages.TraceStored:
+    """Store a model that holds what a provider compiled of an arm's: the body is the .onnx, which is read by nobody."""
+    sha256 = services.accept_compiled(
+        node=_node(request), block_id=block, attempt=attempt, token=_token(request), arm=arm, chunks=_chunks(request)
+    )
+    return messages.TraceStored(sha256=sha256)
+
+
 @node_api.get("/files/{sha256}")
 def file(request: HttpRequest, sha256: str) -> StoredFile:
     """A file of the block that this node holds."""

@@ -46,6 +46,8 @@ MAX_TRACE_BYTES = 32 * 1024 * 1024
 MAX_TRACE_UNPACKED_BYTES = 512 * 1024 * 1024
 # a zipped part of a model that shows a difference
 MAX_PART_BYTES = 32 * 1024 * 1024
+# a model that holds what a provider compiled
+MAX_COMPILED_BYTES = 64 * 1024 * 1024
 # the farm's clock and a node's clock may differ by this much in a signed request
 SIGNATURE_WINDOW_S = 300
 MAX_WAIT_S = 30

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import STDOUT, write_document, write_text
+from onnxfarm.outputs import STDOUT, write_bytes, write_document, write_text
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
@@ -22,20 +22,28 @@ def results(
     timings: Annotated[
         str, typer.Option(metavar="CELL", help="Print every timing of one cell as CSV, in nanoseconds.")
     ] = "",
+    compiled: Annotated[
+        str, typer.Option(metavar="CELL", help="Fetch the model that a provider compiled for one cell; name -o FILE.")
+    ] = "",
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of printing; - is stdout."),
     ] = STDOUT,
 ) -> None:
     """Print a run's cells and comparisons; what is finished so far while it still goes on."""
-    if sum((as_json, as_csv, bool(timings))) > 1:
-        raise Usage("--json, --csv and --timings exclude each other: ask for one.")
+    if sum((as_json, as_csv, bool(timings), bool(compiled))) > 1:
+        raise Usage("--json, --csv, --timings and --compiled exclude each other: ask for one.")
+    if compiled and output == STDOUT:
+        raise Usage("--compiled fetches a file: name it with -o model.onnx.")
     with Client(find_account(server)) as client:
         if as_csv:
             write_text(client.csv(run), output)
             return
         if timings:
             write_text(client.timings(run, timings), output)
+            return
+        if compiled:
+            write_bytes(client.compiled(run, compiled), output)
             return
         document = read_document(client, run)
         if as_json:

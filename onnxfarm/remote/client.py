@@ -151,6 +151,10 @@ class Client:
         """Every timing behind a cell as CSV, in nanoseconds."""
         return self._request("GET", f"/runs/{_id(run_id)}/cells/{quote(cell, safe='')}/timings.csv").text
 
+    def compiled(self, run_id: str, cell: str) -> bytes:
+        """The model that a provider compiled while this cell was measured."""
+        return self._request("GET", f"/runs/{_id(run_id)}/cells/{quote(cell, safe='')}/compiled.onnx").content
+
     def cancel(self, run_id: str) -> rows.Run:
         """Stop a run; stopping it again changes nothing."""
         return self._json(rows.Run, "POST", f"/runs/{_id(run_id)}/cancel", json={}, is_repeatable=True)

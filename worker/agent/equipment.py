@@ -77,6 +77,7 @@ class NodeEquipment:
             work_dir=self._work,
             store_trace=self._store_trace,
             store_part=self._store_part,
+            store_compiled=self._store_compiled,
             say=self._say,
             search=self._search,
         )
@@ -216,4 +217,20 @@ class NodeEquipment:
             )
         except farm.GatewayError as problem:
             logger.warning("The part of arm %d was not stored: %s", arm, problem)
+            return None
+
+    def _store_compiled(self, arm: int, model: Path) -> str | None:
+        """Sends a compiled model; one that cannot be stored is a warning."""
+        lease = self._lease
+        size = model.stat().st_size
+        if lease is None or size > messages.MAX_COMPILED_BYTES:
+            logger.warning("The compiled model of arm %d has %d bytes and is not sent.", arm, size)
+            return None
+        order = lease.order
+        try:
+            return self._gateway.put_compiled(
+                order.block, attempt=order.attempt, token=lease.token, arm=arm, model=model.read_bytes()
+            )
+        except farm.GatewayError as problem:
+            logger.warning("The compiled model of arm %d was not stored: %s", arm, problem)
             return None

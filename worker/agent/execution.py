@@ -28,6 +28,7 @@ from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.machine import affinity
 from worker.agent.passes import (
     checks,
+    compilation,
     divergence_questions,
     engines,
     evaluation,
@@ -146,6 +147,7 @@ class _Block:
         self._evaluate()
         reply = self._measure_rounds()
         self._trace_again(reply)
+        self._keep_compiled()
         self._sustain()
 
     def _check(self, ready: list[PreparedArm]) -> None:
@@ -202,6 +204,16 @@ class _Block:
         for found in evaluation.evaluate_arms(self._launcher, list(self._alive.arms.values()), say=self._say):
             self._stop_if_over()
             self._report(found)
+
+    def _keep_compiled(self) -> None:
+        """What providers compiled, for download; a cell whose model cannot be kept is measured all the same."""
+        store = self._environment.store_compiled
+        if store is None:
+            return
+        for arm in compilation.wanted(self._alive.arms.values()):
+            self._say(arm, "keeping what was compiled")
+            compilation.keep_compiled(self._launcher, arm, store=store)
+            self._stop_if_over()
 
     def _tell_traces(self, profiled: list[traces.Profiled]) -> None:
         """Map and report; a trace that failed leaves its cell measured, without placement."""

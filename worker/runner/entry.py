@@ -83,9 +83,10 @@ def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: orde
 
         passes |= {"check": check.run_check, "look": look.run_look}
     if todo.program is None:
-        from worker.runner import conformance, evaluation, generation_trace, trace
+        from worker.runner import compilation, conformance, evaluation, generation_trace, trace
 
         passes |= {
+            "compilation": compilation.run_compilation,
             "conformance": conformance.run_conformance,
             "evaluation": evaluation.run_evaluation,
             "trace": (generation_trace if todo.scenario["kind"] == "generate" else trace).run_trace,

@@ -92,6 +92,8 @@ class Provider:
     `simulated_on`: tags of machines on which its plug-in brings a simulator of the device, whose cells have a tag of
     their own.
 
+    `leaves_context`: what it compiled can be kept in a model (ONNX Runtime's EPContext), which is offered for download.
+
     `probe_with`: the build that a probe installs, where plain `onnxruntime` has not got the provider, and `signs` of a
     machine that is worth it; None: the owner has to ask.
     """
@@ -119,6 +121,7 @@ class Provider:
     probe_with: str = ""
     signs: Signs | None = None
     simulated_on: frozenset[str] = frozenset()
+    leaves_context: bool = False
 
     @property
     def simulated_tag(self) -> str:

@@ -175,6 +175,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
         ),
         needs="a Snapdragon device with the named backend, or an x86 processor that simulates one",
         simulated_on=frozenset({"x86"}),
+        leaves_context=True,
         probe_with="onnxruntime-qnn==2.7.0",
         options=frozenset(
             {

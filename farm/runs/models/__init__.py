@@ -1,4 +1,4 @@
-from farm.runs.models.attempt import NONE, Attempt, Part, Report, Trace, TraceReading
+from farm.runs.models.attempt import NONE, Attempt, CompiledModel, Part, Report, Trace, TraceReading
 from farm.runs.models.block import MAX_FAILURES, Block
 from farm.runs.models.cell import Arm, Cell
 from farm.runs.models.divergence import Divergence
@@ -15,6 +15,7 @@ __all__ = [
     "Cell",
     "CellDocument",
     "Comparison",
+    "CompiledModel",
     "Divergence",
     "Event",
     "FinishedDocument",

@@ -107,6 +107,22 @@ class Part(models.Model):
         return f"part of arm {self.arm}, {self.attempt}"
 
 
+class CompiledModel(models.Model):
+    """A model that a node's provider compiled of one arm's, as the node sent it. Nothing outside a sandbox reads it."""
+
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="compiled")
+    arm = models.PositiveSmallIntegerField()
+    blob = models.ForeignKey(Blob, models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["attempt", "arm"], name="one_compiled_model_per_place")]
+
+    def __str__(self) -> str:
+        return f"compiled model of arm {self.arm}, {self.attempt}"
+
+
 class TraceReading(models.Model):
     """One inference of a raw trace, read in the workshop once somebody looks; asked → read | failed.
 

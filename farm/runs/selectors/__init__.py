@@ -1,3 +1,4 @@
+from farm.runs.selectors.compiled_models import compiled_model, compiled_name
 from farm.runs.selectors.documents import (
     block_document,
     cell_document,
@@ -35,6 +36,8 @@ __all__ = [
     "cell_document",
     "cell_of",
     "comparisons_of",
+    "compiled_model",
+    "compiled_name",
     "document",
     "document_json",
     "events",

@@ -1,5 +1,6 @@
 from farm.runs.services.bell import ring, ring_again, tell_waiting_runs
 from farm.runs.services.cleanup import clear_unnamed
+from farm.runs.services.compiled_models import accept_compiled
 from farm.runs.services.conclusion import add_leads, conclude_runs
 from farm.runs.services.continuation import cancel_run, more_rounds
 from farm.runs.services.divergences import accept_part, ask_divergence
@@ -13,6 +14,7 @@ from farm.runs.services.timelines import read_trace, timeline_of
 from farm.runs.services.traces import accept_trace
 
 __all__ = [
+    "accept_compiled",
     "accept_part",
     "accept_report",
     "accept_trace",

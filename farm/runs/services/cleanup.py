@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from farm.registry.services import remove_unused
-from farm.runs.models import Attempt, Part, Trace
+from farm.runs.models import Attempt, CompiledModel, Part, Trace
 from farm.runs.states import AttemptState
 
 # attempts cleared at once
@@ -22,9 +22,11 @@ def clear_unnamed() -> int:
 
 
 def clear_uncounted(attempt: Attempt) -> None:
-    """Removes the traces of an attempt that came to nothing: no page shows them. Call inside a transaction."""
-    traces = Trace.objects.filter(attempt=attempt)
-    blobs = list(traces.values_list("blob_id", flat=True))
-    if blobs:
-        traces.delete()
-        remove_unused(blobs)
+    """Removes the traces and compiled models of an attempt that came to nothing: no page shows them.
+
+    Call inside a transaction.
+    """
+    for rows in (Trace.objects.filter(attempt=attempt), CompiledModel.objects.filter(attempt=attempt)):
+        if blobs := list(rows.values_list("blob_id", flat=True)):
+            rows.delete()
+            remove_unused(blobs)

@@ -9,7 +9,7 @@ from django.db.models import Sum
 from farm.accounts.refusals import Conflict, TooLarge
 from farm.registry.services import add_blob, remove_unused
 from farm.registry.storage import Draft
-from farm.runs.models import Attempt, Block, Part, Trace
+from farm.runs.models import Attempt, Block, CompiledModel, Part, Trace
 from farm.runs.services.leases import Held
 from farm.runs.services.locks import lock_block
 
@@ -53,6 +53,18 @@ def keep_part(draft: Draft, held: Held, *, arm: int) -> str:
     return draft.sha256
 
 
+def keep_compiled(draft: Draft, held: Held, *, arm: int) -> str:
+    """Keeps what a provider compiled of one arm's model and gives its digest. Raises as `keep_trace`."""
+    with transaction.atomic():
+        block = _locked(held)
+        earlier = CompiledModel.objects.select_related("blob").filter(attempt=held.attempt, arm=arm).first()
+        _check_room(held.attempt, draft, earlier_bytes=earlier.blob.bytes if earlier else 0)
+        blob = add_blob(team=block.run.team, draft=draft)
+        CompiledModel.objects.update_or_create(attempt=held.attempt, arm=arm, defaults={"blob": blob})
+        remove_unused([earlier.blob_id if earlier else None])
+    return draft.sha256
+
+
 def _locked(held: Held) -> Block:
     block = lock_block(held.block.pk, run_id=held.block.run_id)
     must_be_current(Held(block, Attempt.objects.get(pk=held.attempt.pk)))
@@ -62,7 +74,8 @@ def _locked(held: Held) -> Block:
 def _check_room(attempt: Attempt, draft: Draft, *, earlier_bytes: int) -> None:
     traces = attempt.traces.aggregate(total=Sum("bytes"))["total"] or 0
     parts = attempt.parts.aggregate(total=Sum("blob__bytes"))["total"] or 0
-    total = traces + parts - earlier_bytes + draft.bytes
+    compiled = attempt.compiled.aggregate(total=Sum("blob__bytes"))["total"] or 0
+    total = traces + parts + compiled - earlier_bytes + draft.bytes
     if total > MOST_BYTES:
         raise TooLarge(
             f"The files of attempt {attempt.number} would have {total:,} bytes; at most {MOST_BYTES:,} are kept.",

@@ -183,6 +183,8 @@ class World:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(b"[]"))
         run.team.blobs.create(sha256=digest, bytes=22)
+        blob = run.team.blobs.get(sha256=digest)
+        attempt.compiled.create(arm=0, blob=blob)
         return int(attempt.traces.create(arm=0, trace_round=0, sha256=digest, bytes=22).pk)
 
     def _stored(self, run: Run) -> str:
@@ -202,6 +204,7 @@ class World:
             "PUT api/v1/uploads": f"?file=raw.onnx&team={team}",
             "PUT api/node/v1/blocks/<block>/traces/<int:arm>/<int:trace_round>": "?attempt=1",
             "PUT api/node/v1/blocks/<block>/parts/<int:arm>": "?attempt=1",
+            "PUT api/node/v1/blocks/<block>/compiled/<int:arm>": "?attempt=1",
             "GET runs/new/": f"?version={self.unused.pk}",
         }
         return queries.get(f"{line.method} {line.route}", "")
@@ -325,6 +328,7 @@ PAYLOADS: Final[dict[str, Callable[[World], dict[str, Any] | bytes]]] = {
     "POST watches/<int:watch_id>/edit/": lambda world: _watch_form(world, "upgrades"),
     "POST settings/channels/": lambda world: _channel(world),
     "PUT api/node/v1/blocks/<block>/parts/<int:arm>": lambda world: b"zip",
+    "PUT api/node/v1/blocks/<block>/compiled/<int:arm>": lambda world: b"model",
     "POST api/v1/nodes/invitations": lambda world: {"team": world.run.team.name},
     "PATCH api/v1/nodes/<int:node_id>": lambda world: {"hours": "20:00-06:00"},
     "POST api/node/v1/enrol": _enrolment,

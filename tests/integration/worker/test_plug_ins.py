@@ -1,16 +1,21 @@
 """A plug-in's provider on real runtimes in the real sandbox."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from farm.contract.cells import SessionSettings
+from farm.contract.blocks import ArmOrder
+from farm.contract.cells import Budget, Recipe, SessionSettings
 from farm.contract.reasons import ReasonCode
-from farm.contract.reports import CheckReport, TraceReport
-from tests.integration.worker.making import MODELS, Workbench, checks, traces
+from farm.contract.reports import CheckReport, EnginesReport, TraceReport
+from farm.workshop import orders
+from tests.integration.worker.making import MODELS, Workbench, checks, end, of_kind, traces
 
 WEBGPU = "onnxruntime-ep-webgpu==0.4.0"
 SWITCH = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
+INPUTS = MODELS / "cnn_fixed_b1.inputs.npz"
 ADAPTERS = sorted(Path("/usr/share/vulkan/icd.d").glob("lvp_icd*.json"))
 
 pytestmark = pytest.mark.slow
@@ -75,6 +80,48 @@ def test_a_plug_in_that_takes_its_name_from_its_registration_is_active(bench: Wo
     assert found.active_providers[0] == "QNNExecutionProvider"
     assert found.provider_facts["device"].startswith("CPU")
     assert found.is_simulated
+
+
+def test_what_the_simulator_compiled_is_kept_and_runs_again_without_being_compiled(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    half, compiled = tmp_path / "half", tmp_path / "compiled" / "net_ctx.onnx"
+    half.mkdir()
+    compiled.parent.mkdir()
+    given = tmp_path / "given"
+    given.mkdir()
+    shutil.copy(MODELS / "cnn_fixed_b1.onnx", given)
+    made = orders.make_variant(given, "cnn_fixed_b1.onnx", recipe=Recipe(precision="fp16"), out_dir=half)
+    bench.environment = replace(bench.environment, store_compiled=lambda arm, model: str(shutil.copy(model, compiled)))
+    plain = on_qnn(bench, 0, half / made.main)
+    on_cpu = bench.arm(1, half / made.main, inputs=INPUTS, runtime="onnxruntime-qnn==2.7.0")
+    assert end(bench.execute([plain, on_cpu], budget=Budget.GLANCE)).reason is None
+    found = orders.inspect(compiled.parent, compiled.name)
+    assert found.ok, found.problem
+    assert found.compiled is not None
+    assert (found.compiled.by, found.compiled.problem) == (("QNNExecutionProvider",), "")
+    assert found.compiled.sdk
+    # taken in again it runs as it is and gives what it gave before; nothing is left of it to keep
+    bench.environment = replace(bench.environment, store_compiled=lambda arm, model: kept.append(arm))
+    kept: list[int] = []
+    reports = bench.execute([plain, on_qnn(bench, 1, compiled)], budget=Budget.GLANCE)
+    assert [check.reason for check in checks(reports).values()] == [None, None]
+    assert checks(reports)[1].active_providers[0] == "QNNExecutionProvider"
+    (beside,) = of_kind(reports, EnginesReport)
+    (pair,) = beside.pairs
+    assert sum(output.violations for output in pair.outputs) == 0
+    assert kept == [0]
+
+
+def on_qnn(bench: Workbench, number: int, model: Path) -> ArmOrder:
+    return bench.arm(
+        number,
+        model,
+        inputs=INPUTS,
+        runtime="onnxruntime-qnn==2.7.0",
+        provider="QNNExecutionProvider",
+        provider_options={"backend_type": "htp"},
+    )
 
 
 def test_by_a_policy_onnx_runtime_chooses_and_a_release_without_policies_says_so(bench: Workbench) -> None:

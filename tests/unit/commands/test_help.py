@@ -13,7 +13,18 @@ from onnxfarm.main import app
 
 # left out, these do nothing: there is no default to show
 WITHOUT_DEFAULT = {
-    *("--html", "--summary", "--junit", "--benchmark-json", "--timings", "--out", "--issue", "--report", "--json"),
+    *(
+        "--html",
+        "--summary",
+        "--junit",
+        "--benchmark-json",
+        "--timings",
+        "--compiled",
+        "--out",
+        "--issue",
+        "--report",
+        "--json",
+    ),
     *(
         "--matrix",
         "--shape",

@@ -6,7 +6,9 @@ from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
 from farm.rules.planning import compiled, planner
 from farm.rules.planning.plans import CompiledFacts
+from farm.rules.reporting import compiled_models
 from tests.unit.rules.making import make_model
+from tests.unit.rules.test_watching import cell
 
 QNN = CompiledFacts(by=("QNN",), sdk="2.38.0", hardware="v73")
 ON_QNN = {"runtime": "onnxruntime-qnn==2.7.0", "provider": "qnn"}
@@ -48,3 +50,28 @@ def test_code_that_lies_beside_the_model_is_refused_everywhere():
 def test_by_what_it_was_compiled_is_said_as_far_as_the_model_says_it():
     assert compiled.in_words(CompiledFacts(by=("QNN", "theirs"))) == "QNN and theirs"
     assert compiled.in_words(QNN) == "QNN, SDK 2.38.0, for v73"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"simulated": True, "packages": {"onnxruntime": "1.31.1"}},
+            "QNNExecutionProvider (backend_type=htp, soc_model=57) of onnxruntime-qnn 2.7.0 on ONNX Runtime 1.31.1, "
+            "for a simulator on x86.",
+        ),
+        (
+            {"provider_facts": {"device": "NPU of Qualcomm"}},
+            "QNNExecutionProvider (backend_type=htp, soc_model=57) of onnxruntime-qnn 2.7.0, for NPU of Qualcomm.",
+        ),
+        ({"provider_options": {}}, "QNNExecutionProvider of onnxruntime-qnn 2.7.0."),
+    ],
+)
+def test_a_model_that_was_compiled_while_it_was_measured_says_for_what(changes, words):
+    known = {
+        "runtime": "onnxruntime-qnn==2.7.0",
+        "provider": "QNNExecutionProvider",
+        "provider_options": {"soc_model": "57", "backend_type": "htp"},
+    }
+    told = compiled_models.sentence(cell("c1", **{**known, **changes}))
+    assert told == f"Compiled by {words}"

@@ -14,6 +14,8 @@ from worker.agent.machine import facts
 StoreTrace = Callable[[int, int, Path], str | None]
 # (arm, zip with the part of a model that shows a difference) → digest under which it was stored, None: not stored
 StorePart = Callable[[int, Path], str | None]
+# (arm, model that holds what a provider compiled) → digest under which it was stored, None: not stored
+StoreCompiled = Callable[[int, Path], str | None]
 Say = Callable[[str], None]
 
 
@@ -32,6 +34,8 @@ class NodeEnvironment:
     work_dir: Path
     store_trace: StoreTrace = lambda arm, trace_round, path: None
     store_part: StorePart = lambda arm, path: None
+    # None: nobody wants it, and nothing is compiled for it
+    store_compiled: StoreCompiled | None = None
     read_facts: Callable[[], Facts] = facts.read_facts
     say: Say = field(default=lambda text: None)
     search: Search | None = None

@@ -167,6 +167,17 @@ class Gateway:
         )
         return _parsed(response, messages.TraceStored).sha256
 
+    def put_compiled(self, block: str, *, attempt: int, token: str, arm: int, model: bytes) -> str:
+        """Stores a model that holds what a provider compiled; gives its digest."""
+        response = self._send(
+            "PUT",
+            f"blocks/{block}/compiled/{arm}",
+            params={"attempt": str(attempt)},
+            content=model,
+            headers={"Content-Type": "application/octet-stream", messages.ATTEMPT_TOKEN_HEADER: token},
+        )
+        return _parsed(response, messages.TraceStored).sha256
+
     def file(self, sha256: str, *, token: str) -> Iterator[bytes]:
         """The bytes of a file of a block leased to this node, in pieces."""
         headers = self._headers() | {messages.ATTEMPT_TOKEN_HEADER: token}

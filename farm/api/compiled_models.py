@@ -1,0 +1,74 @@
+"""A model that a provider compiled while a cell was measured: for what, and its bytes."""
+
+from django.http import FileResponse, HttpRequest
+from ninja import Router, Schema
+from pydantic import Field
+
+from farm.accounts.refusals import Missing, NotAllowed
+from farm.api.auth import person
+from farm.api.description import answering
+from farm.registry.selectors import stored_path
+from farm.rules.reporting import compiled_models as words
+from farm.runs import selectors
+from farm.runs.models import CompiledModel, Run
+
+router = Router(tags=["runs"])
+
+
+class CompiledOut(Schema):
+    """What a provider compiled of a cell's model, and for what: as the node that measured it says."""
+
+    sha256: str = Field(description="the digest of the file")
+    bytes: int = Field(description="its size")
+    url: str = Field(description="where it is fetched")
+    sentence: str = Field(description="for what it was compiled, in words")
+    provider: str = Field(description="the provider that compiled it, and that runs it")
+    provider_options: dict[str, str] = Field(description="the options it was compiled with, such as soc_model")
+    runtime: str = Field(description="the runtime that compiled it")
+    packages: dict[str, str] = Field(description="every package of that runtime's environment")
+    device: dict[str, str] = Field(description="what the plug-in and its device say of themselves")
+    simulated: bool = Field(description="whether a simulator stood in for the device")
+
+
+@router.get("/runs/{int:run_id}/cells/{str:cell}/compiled", response=CompiledOut)
+def compiled(request: HttpRequest, run_id: int, cell: str) -> CompiledOut:
+    """What a provider compiled of a cell's model, and for what."""
+    run = selectors.run(person(request), run_id)
+    found, told = _found(run, cell), selectors.cell_document(run, cell)
+    return CompiledOut(
+        sha256=found.blob.sha256,
+        bytes=found.blob.bytes,
+        url=f"/api/v1/runs/{run_id}/cells/{cell}/compiled.onnx",
+        sentence=words.sentence(told),
+        provider=told.provider,
+        provider_options={name: str(value) for name, value in told.provider_options.items()},
+        runtime=told.runtime,
+        packages=told.packages,
+        device=told.provider_facts,
+        simulated=told.simulated,
+    )
+
+
+@router.get(
+    "/runs/{int:run_id}/cells/{str:cell}/compiled.onnx",
+    openapi_extra=answering("application/octet-stream", "a model of nodes EPContext, as the node sent it"),
+)
+def compiled_file(request: HttpRequest, run_id: int, cell: str) -> FileResponse:
+    """The compiled model itself, byte by byte as a node sent it: load it in a sandbox, or upload it again."""
+    run = selectors.run(person(request), run_id)
+    if not selectors.can_write_run(person(request), run):
+        raise NotAllowed(f"Only members can download what was compiled in run {run_id}: it is a model.")
+    found = _found(run, cell)
+    name = selectors.compiled_name(selectors.cell_document(run, cell))
+    stored = stored_path(found.blob.sha256).open("rb")
+    return FileResponse(stored, content_type="application/octet-stream", filename=name, as_attachment=True)
+
+
+def _found(run: Run, cell: str) -> CompiledModel:
+    found = selectors.compiled_model(run, cell)
+    if found is None:
+        raise Missing(
+            f"Nothing was compiled for cell {cell} of run {run.pk}: a provider that compiles, such as qnn, leaves a "
+            "model where its cell was measured and the model is not compiled already."
+        )
+    return found

@@ -1,0 +1,157 @@
+"""Models that a provider compiled on a node: kept within limits, offered with what they are for, to members alone."""
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from farm.accounts.models import Membership, Team, User
+from farm.accounts.refusals import Conflict, TooLarge, Unprocessable
+from farm.accounts.states import Role
+from farm.contract.blocks import Lease
+from farm.contract.reports import EndReport
+from farm.fleet.models import Node
+from farm.registry.models import Blob, Version
+from farm.runs import services
+from farm.runs.models import Attempt, CompiledModel, Run
+from farm.runs.services.cleanup import clear_uncounted
+from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version, post
+from tests.unit.rules.making import make_check, make_facts, make_rounds
+
+pytestmark = pytest.mark.django_db
+ApiOf = Callable[..., Client]
+QNN = "QNNExecutionProvider"
+MODEL = b"a model of one node, EPContext"
+
+
+@pytest.fixture
+def node(team: Team, owner: User) -> Node:
+    tags = {"cpu": "a probe", "x86": "x86_64", "qnn-simulated": "a probe"}
+    return make_node(team, owner=owner, providers=["CPUExecutionProvider", QNN], tags=tags)
+
+
+@pytest.fixture
+def version(team: Team) -> Version:
+    return make_version(team, is_quantised=True)
+
+
+@pytest.fixture
+def run(node: Node, version: Version, member: User) -> Run:
+    asked = {
+        "runtime": ["onnxruntime-qnn==2.7.0"],
+        "provider": [{"name": "qnn", "options": {"soc_model": "57"}}, "cpu"],
+        "hardware": ["qnn-simulated"],
+        "batch": [1],
+    }
+    return make_run(version, member, matrix=asked)
+
+
+@pytest.fixture
+def lease(run: Run, node: Node) -> Lease:
+    return claim(node, first_block(run))
+
+
+def arm_on(lease: Lease, provider: str) -> int:
+    return next(arm.arm for arm in lease.order.arms if arm.cell.provider == provider)
+
+
+def send(node: Node, lease: Lease, *, arm: int, chunks: Any = (MODEL,)) -> str:
+    order = lease.order
+    return services.accept_compiled(
+        node=node, block_id=order.block, attempt=order.attempt, token=lease.token, arm=arm, chunks=chunks
+    )
+
+
+def finish(node: Node, lease: Lease) -> None:
+    medians = {arm.arm: 1.0 for arm in lease.order.arms}
+    facts = {"provider_facts": {"device": "CPU of Qualcomm"}, "is_simulated": True}
+    checks = [make_check(arm).model_copy(update=facts) for arm in medians]
+    for report in (make_facts(), *checks, *make_rounds(8, medians), EndReport(wall_s=1.0)):
+        post(node, lease, report)
+
+
+def names(run: Run) -> dict[int, str]:
+    return {row.number: row.name for row in first_block(run).arms.all()}
+
+
+def test_a_compiled_model_is_offered_with_what_it_was_compiled_for(
+    api_of: ApiOf, member: User, node: Node, run: Run, lease: Lease
+) -> None:
+    digest = send(node, lease, arm=arm_on(lease, QNN))
+    assert digest == sha256(MODEL).hexdigest()
+    assert send(node, lease, arm=arm_on(lease, QNN)) == digest
+    finish(node, lease)
+    name = names(run)[arm_on(lease, QNN)]
+    client = api_of(member)
+    told = client.get(f"/api/v1/runs/{run.pk}/cells/{name}/compiled").json()
+    assert (told["sha256"], told["bytes"], told["provider"]) == (digest, len(MODEL), QNN)
+    assert told["provider_options"]["soc_model"] == "57"
+    assert told["runtime"] == "onnxruntime-qnn==2.7.0"
+    assert told["simulated"]
+    assert told["sentence"].startswith("Compiled by QNNExecutionProvider (")
+    assert "soc_model=57" in told["sentence"]
+    assert "a simulator" in told["sentence"]
+    answer = client.get(told["url"])
+    assert b"".join(answer) == MODEL  # type: ignore[arg-type]
+    assert answer["Content-Type"] == "application/octet-stream"
+    assert answer["Content-Disposition"] == 'attachment; filename="encoder-fp32-qnn-ctx.onnx"'
+
+
+def test_its_cells_page_offers_it_to_members_and_tells_viewers_of_it(
+    client: Client, team: Team, member: User, stranger: User, node: Node, run: Run, lease: Lease
+) -> None:
+    send(node, lease, arm=arm_on(lease, QNN))
+    finish(node, lease)
+    name = names(run)[arm_on(lease, QNN)]
+    client.force_login(member)
+    page = client.get(f"/runs/{run.pk}/cells/{name}/").content.decode()
+    assert "Compiled model" in page
+    assert f"/api/v1/runs/{run.pk}/cells/{name}/compiled.onnx" in page
+    Membership.objects.create(team=team, user=stranger, role=Role.VIEWER)
+    client.force_login(stranger)
+    page = client.get(f"/runs/{run.pk}/cells/{name}/").content.decode()
+    assert "Compiled by QNNExecutionProvider" in page
+    assert "compiled.onnx" not in page
+    assert client.get(f"/api/v1/runs/{run.pk}/cells/{name}/compiled.onnx").status_code == 403
+
+
+def test_a_cell_without_one_says_when_there_is_one(api_of: ApiOf, member: User, node: Node, run: Run) -> None:
+    answer = api_of(member).get(f"/api/v1/runs/{run.pk}/cells/c1/compiled")
+    assert answer.status_code == 404
+    assert answer.json()["detail"].startswith(f"Nothing was compiled for cell c1 of run {run.pk}: a provider that")
+
+
+def test_what_no_node_should_send_is_refused(
+    node: Node, lease: Lease, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    qnn = arm_on(lease, QNN)
+    with pytest.raises(Unprocessable, match="Nothing is compiled for arm 99"):
+        send(node, lease, arm=99)
+    with pytest.raises(Unprocessable, match="Nothing is compiled for arm"):
+        send(node, lease, arm=arm_on(lease, "CPUExecutionProvider"))
+    with pytest.raises(Unprocessable, match="The compiled model is empty"):
+        send(node, lease, arm=qnn, chunks=())
+    monkeypatch.setattr("farm.runs.services.compiled_models.MAX_COMPILED_BYTES", 10)
+    with pytest.raises(TooLarge):
+        send(node, lease, arm=qnn)
+    monkeypatch.undo()
+    monkeypatch.setattr("farm.runs.services.deposits.MOST_BYTES", 10)
+    with pytest.raises(TooLarge, match="at most 10 are kept"):
+        send(node, lease, arm=qnn)
+    assert CompiledModel.objects.count() == 0
+    assert not Blob.objects.filter(sha256=sha256(MODEL).hexdigest()).exists()
+
+
+def test_an_attempt_that_is_over_keeps_nothing_more_and_one_that_came_to_nothing_leaves_nothing(
+    node: Node, lease: Lease, run: Run
+) -> None:
+    qnn = arm_on(lease, QNN)
+    send(node, lease, arm=qnn)
+    clear_uncounted(Attempt.objects.get(block=first_block(run)))
+    assert CompiledModel.objects.count() == 0
+    assert not Blob.objects.filter(sha256=sha256(MODEL).hexdigest()).exists()
+    finish(node, lease)
+    with pytest.raises(Conflict):
+        send(node, lease, arm=qnn)

@@ -1,0 +1,25 @@
+"""The compile pass: a session that leaves what its provider compiled in a model of its own. Never timed."""
+
+import os
+
+from worker.runner import faults
+from worker.runner.engine import open_engine
+from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.session import Tune
+
+
+def run_compilation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+    """Writes ONNX Runtime's EPContext model to `order.keep`, with the code inside it; how many bytes it has."""
+    if order.keep is None:
+        raise faults.Refusal("internal", "the order names no file for the compiled model")
+    tune: Tune = {
+        "config_entries": {
+            "ep.context_enable": "1",
+            "ep.context_file_path": order.keep,
+            "ep.context_embed_mode": "1",
+        }
+    }
+    open_engine(order, timer=timer, tune=tune)
+    if not os.path.isfile(order.keep):
+        raise faults.Refusal("not_supported", f"{order.provider} left nothing compiled: it took no part of the model")
+    return {"bytes": os.path.getsize(order.keep)}
