@@ -32,7 +32,8 @@ PLAIN_WIDTH = 160
 NARROW = 100
 TWIN = "twin"
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "fail": "bold red", "failed": "red", "crashed": "red"}
-COLOURS |= dict.fromkeys(("fewer", "bigger"), COLOURS["slower"]) | dict.fromkeys(("more", "smaller"), COLOURS["faster"])
+COLOURS |= dict.fromkeys(("fewer", "bigger", "lower"), COLOURS["slower"])
+COLOURS |= dict.fromkeys(("more", "smaller", "higher"), COLOURS["faster"])
 
 # columns: what is compared most comes first, where it ran last
 _FIRST = ("runtime", "opset", "provider", "precision")
@@ -271,7 +272,7 @@ def _ordered(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> li
 def _comparison_figures(comparison: Comparison, told: Change) -> list[str | Text]:
     size, interval = change_beside(told.word, *told.figures) if told.figures is not None else ("", "")
     least = comparison.smallest_detectable
-    unit = " items/s" if told.word in ("more", "fewer") else ""
+    unit = {"items": " items/s", "rate": " rate"}.get(told.quantity, "") if told.is_decided else ""
     return [
         _coloured(f"{signed(told.word)}{unit}", told.word),
         size,
@@ -303,7 +304,7 @@ def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[
 
 def _weight(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int, float]:
     """Slower first, the larger change before the smaller."""
-    order = {"slower": 0, "fewer": 0, "faster": 1, "more": 1, "undecided": 2, "equal": 3}
+    order = {"slower": 0, "fewer": 0, "lower": 0, "faster": 1, "more": 1, "higher": 1, "undecided": 2, "equal": 3}
     told = change_of(comparison, cells)
     return order.get(told.word, 4), -told.size
 

@@ -12,7 +12,11 @@ from farm.contract.document import Comparison
 from farm.rules.comparing.quantities import Change
 
 NAME = "comparisons"
-_WORDS: Sequence[str] = ("slower", "fewer", "faster", "more", "equal", "undecided", "not comparable")
+_WORDS: Sequence[str] = (
+    "slower", "fewer", "lower", "faster", "more", "higher", "equal", "undecided", "not comparable",
+)  # fmt: skip
+_UNITS = {"items": "items/s", "rate": "requests/s"}
+_QUANTITIES = {"items": "items per second", "rate": "the highest rate"}
 MOST = 40
 
 
@@ -43,7 +47,7 @@ class Named:
 
 def _change(one: Named) -> Entry:
     change = one.change
-    unit = "items/s" if change.quantity == "items" else ""
+    unit = _UNITS.get(change.quantity, "")
     return Entry(numbers.change(change.ratio, change.low, change.high), change.ratio, soft=unit)
 
 
@@ -70,8 +74,8 @@ def ratios(named: Sequence[Named]) -> Figure:
     if len(drawn) > MOST:
         drawn = sorted(drawn, key=lambda one: -one.change.size)[:MOST]
     reached = scales.ends([(one.change.low, one.change.high, one.change.ratio) for one in drawn])
-    is_of_items = all(one.change.quantity == "items" for one in drawn)
-    quantity = "items per second" if is_of_items else "latency"
+    of = {one.change.quantity for one in drawn}
+    quantity = _QUANTITIES.get(next(iter(of)), "latency") if len(of) == 1 else "latency"
     return Figure(
         name=NAME,
         title=finding(named),
@@ -118,7 +122,7 @@ def finding(named: Sequence[Named]) -> str:
 
 
 def _with_unit(word: str) -> str:
-    return f"{word} items/s" if word in ("more", "fewer") else word
+    return f"{word} items/s" if word in ("more", "fewer") else f"{word} rate" if word in ("higher", "lower") else word
 
 
 def _points(verdict: str, drawn: Sequence[Named]) -> Json:

@@ -9,11 +9,14 @@ LINE = "@line"
 OTHER = "@series-other"
 ACCENT = "@accent"
 VERDICT_COLOURS = {"slower": "@slower", "faster": "@faster", "fewer": "@slower", "more": "@faster"}
+VERDICT_COLOURS |= {"lower": "@slower", "higher": "@faster"}
 VERDICT_MARKS = {
     "slower": "triangle-right",
     "faster": "triangle-left",
     "more": "triangle-right",
     "fewer": "triangle-left",
+    "higher": "triangle-right",
+    "lower": "triangle-left",
     "equal": "square",
     "undecided": "circle-open",
     "not comparable": "x-thin-open",

@@ -287,7 +287,7 @@ def _judged(cell: Cell, group: Sequence[Cell], grid: Grid, first_head: str) -> t
         return sign, "", comparison.reason or ""
     if grid.column_axis.name in WORKLOAD_AXES and told.quantity == "latency":
         return Sign("·", f"×{numbers.plain(told.ratio)} the time", "quiet"), "", _title(cell)
-    unit = " items/s" if told.quantity == "items" else ""
+    unit = {"items": " items/s", "rate": " requests/s"}.get(told.quantity, "")
     words = f"{sign.word}, {numbers.change(told.ratio, told.low, told.high)}{unit}"
     if told.is_decided:
         words = f"{numbers.change_size(told.ratio, told.low, told.high)} {sign.word}"

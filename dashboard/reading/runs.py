@@ -29,7 +29,7 @@ def verdict(lead: Lead) -> Entry:
 def change(lead: Lead) -> Entry:
     """By how much; of a run of one cell, its latency."""
     if lead.ratio is not None:
-        soft = "items/s" if lead.quantity == "items" else ""
+        soft = {"items": "items/s", "rate": "requests/s"}.get(lead.quantity, "")
         return Entry(numbers.change(lead.ratio, lead.low, lead.high), lead.ratio, soft=soft)
     if lead.p50_ms is not None:
         return Entry(f"{numbers.milliseconds(lead.p50_ms, lead.p50_ci_ms)} ms")

@@ -49,6 +49,8 @@ class Judged:
     is_items: bool = False
     is_wrong: bool = False
     by_processor: bool = False
+    # of the highest rate under load
+    is_rate: bool = False
     # every metric with a verdict of its own, where one block measured both
     metrics: Mapping[str, MetricChange] = field(default_factory=dict)
 
@@ -143,6 +145,7 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judg
         *told.figures,
         is_items,
         by_processor=by_processor,
+        is_rate=told.quantity == "rate",
         metrics=_metrics(paired),
     )
 

@@ -87,11 +87,12 @@ def change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:
     old, new = metric.value(base), metric.value(other)
     if not metric.better or not old or not new or base.model != other.model or base.shapes != other.shapes:
         return Change()
-    is_judged = metric.name in (P50, THROUGHPUT) and None not in (judged.ratio, judged.low, judged.high)
+    is_told = not judged.is_rate and None not in (judged.ratio, judged.low, judged.high)
+    is_judged = metric.name in (P50, THROUGHPUT) and is_told
     if base.batch != other.batch:
-        is_told = is_judged and judged.is_items and metric.name == THROUGHPUT
-        return Change(judged.change.removesuffix(" items/s"), judged.ratio) if is_told else Change()
-    if (verdict := judged.metrics.get(metric.name)) is not None and metric.name != P50:
+        is_of_items = is_judged and judged.is_items and metric.name == THROUGHPUT
+        return Change(judged.change.removesuffix(" items/s"), judged.ratio) if is_of_items else Change()
+    if (verdict := judged.metrics.get(metric.name)) is not None and (metric.name != P50 or judged.is_rate):
         return _verdict(verdict)
     if not is_judged:
         return Change(numbers.change(new / old), new / old)

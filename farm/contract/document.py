@@ -340,7 +340,8 @@ class Comparison(Part):
     """Two arms of one block that differ in one axis.
 
     `ratio` is candidate / baseline of what the verdict rests on, `verdict_from`: wall-clock p50, or processor time
-    where other programs kept the machine busy. Both stand below it too, over the rounds that count.
+    where other programs kept the machine busy. Both stand below it too, over the rounds that count. Where a load looks
+    for the highest rate, it rests on that: `ratio` is of the time from one request to the next, 1 / rate.
     """
 
     baseline: str
@@ -353,7 +354,7 @@ class Comparison(Part):
     ci_level: float | None = None
     p: float | None = None
     verdict: Literal["slower", "faster", "equal", "undecided", "not comparable"]
-    verdict_from: Literal["wall", "processor"] = "wall"
+    verdict_from: Literal["wall", "processor", "rate"] = "wall"
     wall_ratio: float | None = None
     wall_ci_low: float | None = None
     wall_ci_high: float | None = None

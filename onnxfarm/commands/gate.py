@@ -49,7 +49,7 @@ from onnxfarm.subject import Subject
 if TYPE_CHECKING:
     from onnxfarm.gate import Bench, Checks, Given, Outcome
 
-DEFAULT_CHECKS = "slower,parity,placement,failed"
+DEFAULT_CHECKS = "slower,lower,parity,placement,failed"
 MOST_ROUNDS = 96
 
 FailOnOption = Annotated[

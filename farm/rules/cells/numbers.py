@@ -20,7 +20,7 @@ SIGNS = {
     "fewer": "▼",
 }
 # verdicts that say the direction themselves
-DIRECTED = ("slower", "faster", "more", "fewer")
+DIRECTED = ("slower", "faster", "more", "fewer", "higher", "lower")
 MINUS = "\N{MINUS SIGN}"
 # how a cell ended, for those that did not finish by themselves
 _SIGN_OF_STATUS = {"timeout": "failed", "crashed": "failed", "cancelled": "failed"}

@@ -136,7 +136,7 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[
     if pair is None:
         found.append(("undecided", f"{where} and {old.runtime} were not measured in one block"))
     elif pair.verdict == "slower":
-        found.append(("slower", f"{where} is {_size(pair)} slower than {old.runtime}"))
+        found.append(_slower(pair, where=where, old=old))
     elif pair.verdict in ("undecided", "not comparable"):
         found.append(("undecided", f"{where} against {old.runtime} is {pair.verdict}{_because(pair)}"))
     found += _bigger(pair, where=where, old=old, names=names)
@@ -186,6 +186,14 @@ def _size(pair: Comparison) -> str:
         return "measurably"
     size, interval = change(pair.ratio, pair.ci_low, pair.ci_high)
     return f"{size} ({100 * (pair.ci_level or 0.95):.3g} % interval {interval})"
+
+
+def _slower(pair: Comparison, *, where: str, old: Cell) -> tuple[Check, str]:
+    """The headline: latency, or the highest rate where a load looks for it."""
+    if pair.verdict_from != "rate":
+        return "slower", f"{where} is {_size(pair)} slower than {old.runtime}"
+    told = [f": {metric_changes.words(one)}" for one in pair.metrics if one.name == metric_changes.headline_of(pair)]
+    return "lower", f"{where} keeps its bound up to a lower rate than {old.runtime}{''.join(told)}"
 
 
 def _because(pair: Comparison) -> str:

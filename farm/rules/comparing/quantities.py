@@ -1,4 +1,5 @@
-"""In which quantity a comparison is told: latency, or items per second where its two sides have different batches.
+"""In which quantity a comparison is told: latency, the highest rate where a load looks for it, or items per second
+where its two sides have different batches.
 
 More items take more time, so that a latency of batch 8 against one of batch 1 says nothing by itself. The items per
 second of a cell are batch / p50, therefore their ratio and its interval are those of latency turned round, times the
@@ -12,10 +13,11 @@ from typing import Literal
 
 from farm.contract.document import Cell, Comparison
 
-Quantity = Literal["latency", "items"]
-Word = Literal["slower", "faster", "equal", "undecided", "not comparable", "more", "fewer"]
-GAINS: tuple[Word, ...] = ("faster", "more")
-DECIDED: tuple[Word, ...] = ("slower", "faster", "more", "fewer")
+Quantity = Literal["latency", "items", "rate"]
+Word = Literal["slower", "faster", "equal", "undecided", "not comparable", "more", "fewer", "higher", "lower"]
+GAINS: tuple[Word, ...] = ("faster", "more", "higher")
+DECIDED: tuple[Word, ...] = ("slower", "faster", "more", "fewer", "higher", "lower")
+_OF_RATES: Mapping[Word, Word] = {"slower": "lower", "faster": "higher"}
 # From the 95 % interval to those at which a block decides: 99 % for a change, 97.5 % for equality, of eight rounds
 # (Student's t with 7 degrees of freedom: 3.499 / 2.365 and 2.841 / 2.365; with more rounds it is less).
 TO_CHANGE, TO_EQUAL = 1.48, 1.2
@@ -66,6 +68,8 @@ def change_between(one: Comparison, baseline: Cell, candidate: Cell) -> Change:
     """The same, of these two cells. Different models are never judged."""
     word: Word = "not comparable" if baseline.model != candidate.model else one.verdict
     own = Change("latency", word, one.ratio, one.ci_low, one.ci_high)
+    if one.verdict_from == "rate":
+        return _of_rate(own)
     times = items_factor(baseline, candidate)
     if times is None:
         return own
@@ -73,6 +77,15 @@ def change_between(one: Comparison, baseline: Cell, candidate: Cell) -> Change:
         return Change("items", word)
     ratio, low, high = (times / end for end in (own.ratio or 1.0, own.high or 1.0, own.low or 1.0))
     return Change("items", _judged((ratio, low, high), margin=one.margin), ratio, low, high)
+
+
+def _of_rate(own: Change) -> Change:
+    """The same of the highest rate, which is what the time from one request to the next is turned round."""
+    word = _OF_RATES.get(own.word, own.word)
+    if own.figures is None:
+        return Change("rate", word)
+    ratio, low, high = own.figures
+    return Change("rate", word, 1.0 / ratio, 1.0 / high, 1.0 / low)
 
 
 def items_factor(baseline: Cell, candidate: Cell) -> float | None:

@@ -46,9 +46,9 @@ BEFORE_ROUNDS = (FactsReport, CheckReport, EnginesReport, AccuracyReport)
 class Judged:
     """A comparison of a block, judged. `figures` is None when there are too few pairs; `rounds` are those behind it.
 
-    `figures` are those of `wall` or of `processor`, as `verdict_from` says; other programs disturbed `disturbed` of all
-    rounds. `slow` counts the launches of both arms that were slow. `reason` is empty when the figures speak for
-    themselves.
+    `figures` are those of `wall` or of `processor`, as `verdict_from` says, or of the time from one request to the
+    next at the highest rate; other programs disturbed `disturbed` of all rounds. `slow` counts the launches of both
+    arms that were slow. `reason` is empty when the figures speak for themselves.
     """
 
     planned: PlannedComparison
@@ -145,6 +145,8 @@ class BlockJudge:
 
     def paired(self, planned: PlannedComparison) -> Paired:
         """The rounds of a comparison that count."""
+        if scenarios.of(self.block.arms[planned.candidate].spec).looks_for_a_rate:
+            return counted_rounds.rates(self.evidence, planned.baseline, planned.candidate)
         return counted_rounds.pair_up(self.evidence, planned.baseline, planned.candidate, least=self.block.min_rounds)
 
     def traced_rounds(self, planned: PlannedComparison) -> list[tuple[Sequence[float], Sequence[float]]]:
@@ -194,7 +196,11 @@ class BlockJudge:
             note = " ".join(text for text in notes if text)
             judged = _judged(planned, figures, obstacle=obstacle, note=note, per_pair=per_pair)
             judged = replace(
-                judged, verdict_from=one.verdict_from, wall=both[0], processor=both[1], disturbed=one.disturbed
+                judged,
+                verdict_from=one.verdict_from,
+                wall=None if one.verdict_from == "rate" else both[0],
+                processor=both[1],
+                disturbed=one.disturbed,
             )
             found.append(disturbances.explained(_with_slow_launches(judged, one.deciding), one))
         return found

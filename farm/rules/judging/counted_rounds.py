@@ -10,10 +10,12 @@ from statistics import median
 from typing import Literal
 
 from farm.contract.reports import Sample
+from farm.rules.cells.metrics import BY_NAME, MAX_RATE
 from farm.rules.judging.evidence import Evidence
 
-VerdictFrom = Literal["wall", "processor"]
+VerdictFrom = Literal["wall", "processor", "rate"]
 Pair = tuple[float, float]
+RATE = BY_NAME[MAX_RATE]
 # where more of the rounds than this stayed disturbed, the machine is busy and all of them count
 BUSY_SHARE = 1 / 3
 
@@ -22,7 +24,8 @@ BUSY_SHARE = 1 / 3
 class Paired:
     """The rounds that count, as (baseline, candidate) p50 in ms. `processor` is empty where a launch has no such one.
 
-    `numbers`: which rounds they are.
+    Where a rate is what is looked for, `wall` is the time from one request to the next at the highest that kept the
+    bound. `numbers`: which rounds they are.
     `disturbed` of the `rounds` with both samples stayed disturbed; `core_share`: what those launches got of a core.
     """
 
@@ -38,6 +41,16 @@ class Paired:
     def deciding(self) -> list[Pair]:
         """The pairs that the verdict rests on."""
         return self.processor if self.verdict_from == "processor" else self.wall
+
+
+def rates(evidence: Evidence, baseline: int, candidate: int) -> Paired:
+    """The rounds of two arms that look for a rate, where both found one."""
+    found = {
+        number: (1000.0 / before, 1000.0 / after)
+        for number, (old, new) in _rounds_of_both(evidence, baseline, candidate).items()
+        if (before := RATE.of(old)) and (after := RATE.of(new))
+    }
+    return Paired(wall=list(found.values()), processor=[], verdict_from="rate", numbers=tuple(found), rounds=len(found))
 
 
 def pair_up(evidence: Evidence, baseline: int, candidate: int, *, least: int) -> Paired:

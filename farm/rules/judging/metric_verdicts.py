@@ -10,10 +10,12 @@ from farm.rules.comparing import differences, repeats, verdicts
 from farm.rules.comparing.comparisons import Comparison, Verdict
 from farm.rules.comparing.pooled import joined
 from farm.rules.comparing.repeats import Repeated, Way
+from farm.rules.judging import counted_rounds
 from farm.rules.judging.block_verdicts import FEWEST_PAIRS, BlockJudge, Judged
-from farm.rules.judging.counted_rounds import Pair
+from farm.rules.judging.counted_rounds import RATE, Pair
 from farm.rules.planning.estimates import ROUNDS
 
+_RATES: Mapping[Verdict, MetricVerdict] = {"slower": "lower", "faster": "higher", "equal": "equal"}
 _WAYS: Mapping[Verdict, Way] = {"slower": "more", "faster": "less", "equal": "equal"}
 
 
@@ -24,11 +26,20 @@ def changes(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChan
     """
     found = [_headline(judge, one) for one in judged]
     for metric, judging in COMPARED:
-        places = [] if metric is JUDGED else [n for n, one in enumerate(judged) if _is_said(judge, one, judging)]
+        places = [
+            place
+            for place, one in enumerate(judged)
+            if metric is not headline_of(one) and _is_said(judge, one, judging)
+        ]
         told = _BY[judging.by](judge, [judged[place] for place in places], metric, judging)
         for place, change in zip(places, told, strict=True):
             found[place] += [] if change is None else [change]
     return found
+
+
+def headline_of(judged: Judged) -> Metric:
+    """The metric that the comparison's own verdict is about."""
+    return RATE if judged.verdict_from == "rate" else JUDGED
 
 
 def _is_said(judge: BlockJudge, judged: Judged, judging: Judging) -> bool:
@@ -42,8 +53,14 @@ def _headline(judge: BlockJudge, judged: Judged) -> list[MetricChange]:
     figures = judged.figures
     if figures is None or judged.verdict == "not comparable":
         return []
-    told = _told(judge.paired(judged.planned).deciding, figures, JUDGED, judged.verdict, rounds=judged.rounds)
-    return [_with_ratio(told, figures)]
+    pairs = judge.paired(judged.planned).deciding
+    if judged.verdict_from != "rate":
+        return [_with_ratio(_told(pairs, figures, JUDGED, judged.verdict, rounds=judged.rounds), figures)]
+    rates = [(1000.0 / old, 1000.0 / new) for old, new in pairs]
+    word = _RATES.get(judged.verdict, "undecided")
+    told = _told(rates, figures, RATE, word, rounds=judged.rounds)
+    turned = {"ratio": 1.0 / figures.ratio, "ci_low": 1.0 / figures.ci_high, "ci_high": 1.0 / figures.ci_low}
+    return [told.model_copy(update=turned)]
 
 
 def _by_repeat(
@@ -122,10 +139,10 @@ _BY = {"repeat": _by_repeat, "difference": _by_difference, "ratio": _by_ratio}
 
 
 def _pairs(judge: BlockJudge, judged: Judged, metric: Metric) -> list[Pair]:
-    """Those of the rounds that count for the headline, where both launches say it."""
-    planned = judged.planned
-    counted = judge.paired(planned).numbers
-    return judge.evidence.of_rounds(planned.baseline, planned.candidate, metric=metric, numbers=counted)
+    """Those of the rounds that count for latency, where both launches say it."""
+    arms = judged.planned.baseline, judged.planned.candidate
+    counted = counted_rounds.pair_up(judge.evidence, *arms, least=judge.block.min_rounds).numbers
+    return judge.evidence.of_rounds(*arms, metric=metric, numbers=counted)
 
 
 def _told(

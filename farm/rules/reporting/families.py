@@ -29,7 +29,7 @@ def is_tested(comparison: Comparison) -> bool:
 def fallen(comparison: Comparison, *, among: int) -> Comparison:
     """A comparison that does not hold among so many: undecided, and why."""
     reason = " ".join(text for text in (multiplicity.sentence(among, "comparison"), comparison.reason) if text)
-    metrics = metric_changes.with_headline(comparison.metrics, "undecided")
+    metrics = metric_changes.with_headline(comparison, "undecided")
     return comparison.model_copy(update={"verdict": "undecided", "reason": reason, "metrics": metrics})
 
 

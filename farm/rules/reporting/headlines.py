@@ -15,7 +15,7 @@ from farm.rules.planning.blocks import TWIN
 # Along these another amount of work is done at a time, with nothing to divide it by: more time for it is no news.
 WORK_AXES = ("concurrency", "shapes", "hardware", "model")
 # of the comparisons of one axis: a slowdown first, then a gain, then what nobody knows yet
-_ORDER = {"slower": 3, "fewer": 3, "faster": 2, "more": 2, "undecided": 1}
+_ORDER = {"slower": 3, "fewer": 3, "lower": 3, "faster": 2, "more": 2, "higher": 2, "undecided": 1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """What comparisons say of further metrics than their headline, such as memory beside latency, in words. Pure."""
 
-from collections.abc import Sequence
 from math import log
 
 from farm.contract.document import Comparison, MetricChange, MetricVerdict
-from farm.rules.cells.metrics import BY_NAME, SIZE, TIME, Metric
+from farm.rules.cells.metrics import BY_NAME, JUDGED, MAX_RATE, SIZE, TIME, Metric
 from farm.rules.cells.numbers import MIB, mebibytes, three_digits
 
 CHANGED: tuple[MetricVerdict, ...] = ("slower", "bigger", "lower", "higher", "faster", "smaller")
@@ -13,19 +12,22 @@ _GAINS = ("faster", "smaller")
 _LOSSES = ("slower", "bigger")
 
 
-def with_headline(metrics: Sequence[MetricChange], verdict: MetricVerdict) -> list[MetricChange]:
+def with_headline(one: Comparison, verdict: MetricVerdict) -> list[MetricChange]:
     """The metrics with another verdict on the first, which is the comparison's own."""
-    return [change.model_copy(update={"verdict": verdict}) if _is_headline(change) else change for change in metrics]
+    return [
+        change.model_copy(update={"verdict": verdict}) if change.name == headline_of(one) else change
+        for change in one.metrics
+    ]
 
 
-def _is_headline(change: MetricChange) -> bool:
-    known = BY_NAME.get(change.name)
-    return known is not None and known.is_judged
+def headline_of(one: Comparison) -> str:
+    """The name of the metric that the comparison's own verdict is about."""
+    return MAX_RATE if one.verdict_from == "rate" else JUDGED.name
 
 
 def further(one: Comparison) -> list[MetricChange]:
     """All but the headline."""
-    return [change for change in one.metrics if not _is_headline(change)]
+    return [change for change in one.metrics if change.name != headline_of(one)]
 
 
 def of_memory(one: Comparison) -> list[MetricChange]:

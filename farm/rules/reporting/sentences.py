@@ -42,6 +42,13 @@ _ITEMS = {
     "equal": "{who} runs {what} with as many items/s as {than}{where}, within ± {margin} ({sure}).",
     "undecided": "Whether {who} runs {what} with more or fewer items/s than {than}{where} is undecided ({sure}).",
 }
+_RATES = {
+    "higher": "{who} serves {what} at a {size} higher rate than {than}{where} ({sure}).",
+    "lower": "{who} serves {what} at a {size} lower rate than {than}{where} ({sure}).",
+    "equal": "{who} serves {what} at as high a rate as {than}{where}, within ± {margin} ({sure}).",
+    "undecided": "Whether {who} serves {what} at a higher or lower rate than {than}{where} is undecided ({sure}).",
+}
+_TEMPLATES = {"latency": _LATENCY, "items": _ITEMS, "rate": _RATES}
 
 
 def opening(document: Document) -> str:
@@ -166,7 +173,11 @@ def _caveat(one: Standing, cells: Mapping[str, Cell]) -> str:
     sides = [cells[side] for side in (one.comparison.baseline, one.comparison.candidate)]
     wrong = [cell.id for cell in sides if cell.parity.verdict == "fail"]
     outputs = f"the outputs of {' and '.join(wrong)} fail parity"
-    gains = {"faster": ("is faster but", "its speedup does"), "more": ("has more items/s but is", "its items/s do")}
+    gains = {
+        "faster": ("is faster but", "its speedup does"),
+        "more": ("has more items/s but is", "its items/s do"),
+        "higher": ("serves a higher rate but is", "that does"),
+    }
     if one.change.word not in gains:
         return _capital(f"{outputs}.")
     told, what = gains[one.change.word]
@@ -236,7 +247,9 @@ def _agreement(one: Standing, standings: Sequence[Standing]) -> str:
     if len(words) == 1:
         return ""
     same = words.count(one.change.word)
-    what = f"have {one.change.word} items/s" if one.change.word in ("more", "fewer") else f"are {one.change.word}"
+    word = one.change.word
+    units = {"more": "more items/s", "fewer": "fewer items/s", "higher": "a higher rate", "lower": "a lower rate"}
+    what = f"have {units[word]}" if word in units else f"are {word}"
     return f"{same} of {len(words)} comparisons by {one.axis} {what}."
 
 
@@ -253,7 +266,7 @@ def _statement(comparison: Comparison, baseline: Cell, candidate: Cell, *, befor
     model = (candidate.model or "the model") if before is None else "it"
     what, sure = f"{model} ({_shared(comparison.axis, candidate)})", _certainty(comparison, change)
     size, _ = numbers.change_beside(change.word, *change.figures)
-    told = _ITEMS[change.word] if change.quantity == "items" else _LATENCY[change.word]
+    told = _TEMPLATES[change.quantity][change.word]
     margin = f"{100 * comparison.margin:.3g} %"
     text = told.format(who=who, what=what, than=than, where=where, size=size, margin=margin, sure=sure)
     return f"{text}{_wanted(comparison) if change.word == 'undecided' else ''}"

@@ -10,7 +10,9 @@ from farm.contract.document import Document, MetricChange
 from farm.contract.reports import EndReport, Report
 from farm.rules.cells.metrics import BY_NAME, COMPARED, LEAST_GROWTH
 from farm.rules.cells.numbers import MIB
+from farm.rules.changes import gate
 from farm.rules.comparing import differences
+from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.comparing.sides import turned
 from farm.rules.reporting import metric_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
@@ -65,9 +67,7 @@ def test_the_headline_comes_first_and_says_what_the_comparison_says() -> None:
         ("single", "session_ms", 40.0, 80.0, "slower", False),
         ("single", "session_ms", 40.0, 41.0, "equal", True),
         ("single", "first_ms", 4.0, 2.0, "faster", True),
-        ("load:bound=20ms", "max_rate_per_s", 100.0, 60.0, "lower", False),
-        ("load:bound=20ms", "max_rate_per_s", 100.0, 160.0, "higher", True),
-        ("load:bound=20ms", "p99_ms", 10.0, 20.0, "slower", False),
+        ("load:rate=20", "p99_ms", 10.0, 20.0, "slower", False),
         ("load:rate=20:bound=20ms", "goodput_per_s", 20.0, 10.0, "lower", False),
         ("generate", "ttft_ms", 50.0, 40.0, "faster", True),
         ("generate", "tpot_ms", 5.0, 6.0, "slower", False),
@@ -190,3 +190,59 @@ def test_differences_beyond_any_size_are_judged_too() -> None:
     (judged,) = differences.judge_many([[(0.0, 1e15)] * 8], margin=1.0)
     assert judged.said.verdict == "slower"
     assert judged.change == pytest.approx(differences.MOST_MARGINS)
+
+
+def loaded(old: float, new: float, **more: float) -> Document:
+    both = ({"max_rate_per_s": rate, **more} for rate in (old, new))
+    return measured(*both, scenario="load:bound=20ms")
+
+
+@pytest.mark.parametrize(
+    ("new", "verdict", "word", "said"),
+    [
+        (
+            80.0,
+            "slower",
+            "lower",
+            "highest load, p99 within 20 ms) at a 20.0 % lower rate than 1.30.0",
+        ),
+        (125.0, "faster", "higher", "25"),
+        (100.0, "equal", "equal", "at as high a rate as 1.30.0"),
+    ],
+)
+def test_where_a_rate_is_looked_for_the_verdict_is_about_it(new: float, verdict: str, word: str, said: str) -> None:
+    document = loaded(100.0, new)
+    (comparison,) = document.comparisons
+    assert (comparison.verdict, comparison.verdict_from) == (verdict, "rate")
+    assert comparison.ratio == pytest.approx(100.0 / new, rel=0.01)
+    assert comparison.wall_ratio is None
+    first, p50 = comparison.metrics[:2]
+    assert (first.name, first.verdict, p50.name, p50.verdict) == ("max_rate_per_s", word, "p50_ms", "equal")
+    assert first.baseline == pytest.approx(100.0, rel=0.01)
+    assert first.ci_low <= first.ratio <= first.ci_high
+    assert first.ratio == pytest.approx(new / 100.0, rel=0.01)
+    told = change_of(comparison, {cell.id: cell for cell in document.cells})
+    assert (told.quantity, told.word) == ("rate", word)
+    assert (told.ratio, told.low, told.high) == pytest.approx((first.ratio, first.ci_low, first.ci_high))
+    assert said in document.sentence
+    assert " rate " in document.sentence
+    assert metric_changes.further(comparison)[0] == p50
+
+
+def test_a_rate_that_few_launches_found_is_undecided() -> None:
+    document = measured({"max_rate_per_s": 100.0}, {}, scenario="load:bound=20ms")
+    (comparison,) = document.comparisons
+    assert (comparison.verdict, comparison.ratio) == ("undecided", None)
+    assert change_of(comparison, {cell.id: cell for cell in document.cells}) == Change("rate", "undecided")
+    assert (
+        "Whether"
+        in measured({"max_rate_per_s": 100.0}, {"max_rate_per_s": 104.0}, rounds=4, scenario="load:bound=20ms").sentence
+    )
+
+
+def test_the_gate_fails_on_a_lower_rate() -> None:
+    sides = {"old": "onnxruntime==1.30.0", "new": "onnxruntime==1.31.1"}
+    (found,) = gate.judge_gate(loaded(100.0, 80.0), **sides, fail_on=["slower", "lower"]).failures
+    assert found.check == "lower"
+    assert "keeps its bound up to a lower rate than onnxruntime==1.30.0: highest rate 79.9 requests/s" in found.text
+    assert gate.judge_gate(loaded(100.0, 125.0), **sides, fail_on=["slower", "lower"]).is_passed
