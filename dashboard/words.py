@@ -105,6 +105,8 @@ KINDS = {
     "session": Sign("▲", "slower to load", "slower"),
     "first": Sign("▲", "slower first inference", "slower"),
     "memory": Sign("▲", "more memory", "slower"),
+    "growth": Sign("▲", "growing memory", "slower"),
+    "ttft": Sign("▲", "slower first token", "slower"),
 }
 
 

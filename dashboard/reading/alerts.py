@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from farm.alerts.models import Alert, Symptom
 
 # as farm.rules.changes.watch_rounds orders findings: wrong before failed before slower
-ORDER = ("parity", "failed", "slower", "placement", "session", "first", "memory")
+ORDER = ("parity", "failed", "slower", "placement", "ttft", "session", "first", "memory", "growth")
 ORDERS = {
     "id": ("pk",),
     "state": ("state",),

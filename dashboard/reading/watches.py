@@ -211,6 +211,8 @@ def rule_words(rule: "Rule") -> list[str]:
         "session": f"session creation more than {numbers.share(rule.session)} slower",
         "first": f"the first inference more than {numbers.share(rule.first)} slower",
         "memory": f"peak memory more than {numbers.share(rule.memory)} larger",
+        "growth": "memory that grows more from inference to inference, shown again by a fresh block",
+        "ttft": f"the first token more than {numbers.share(rule.latency)} later, shown again by a fresh block",
         "failed": "a cell that worked and now fails or is refused",
     }
     return [limits[kind] for kind in rule.kinds]

@@ -19,7 +19,7 @@ from farm.runs.models import Arm, Run
 from farm.runs.models import Cell as CellRow
 
 # the symptom that says most, by kind
-ORDER = ("slower", "parity", "failed", "placement", "session", "first", "memory")
+ORDER = ("slower", "parity", "failed", "placement", "ttft", "session", "first", "memory", "growth")
 
 
 def case_of(alert: Alert) -> Case:

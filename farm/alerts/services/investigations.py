@@ -27,7 +27,7 @@ from farm.runs.states import RunState
 log = logging.getLogger(__name__)
 
 # what an alert is investigated by: the symptom that says most, by kind
-ORDER = ("slower", "parity", "failed", "placement", "session", "first", "memory")
+ORDER = ("slower", "parity", "failed", "placement", "ttft", "session", "first", "memory", "growth")
 # kinds that a session option may undo
 SWITCHABLE = ("slower",)
 NEWS = (AlertEventKind.OPENED, AlertEventKind.REOPENED, AlertEventKind.WIDENED)

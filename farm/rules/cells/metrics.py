@@ -21,6 +21,8 @@ Noise = Literal["rounds", "launches", "unknown"]
 # how a figure is written: a time with the digits of its interval, three digits, bytes in MiB, a whole number, yes or no
 Reading = Literal["latency", "plain", "memory", "count", "yes"]
 AlertKind = Literal["session", "first", "memory"]
+# what watches alert on by a verdict
+VerdictKind = Literal["growth", "ttft"]
 Summary = Callable[[Sequence[float]], float]
 # what a verdict says of more of a metric, and of less
 Words = tuple[Literal["slower", "bigger", "higher"], Literal["faster", "smaller", "lower"]]
@@ -45,7 +47,8 @@ class Judging:
     `by`: pairs of launches by round, as their ratio or as their difference in the metric's own unit; or a repeat, of
     what comes out alike at every launch. `margin`: what is of no consequence, as a fraction, where it is more than the
     block's own; of differences and repeats in the metric's own unit. `kinds`: the scenarios whose launches say it,
-    where others say something else by that name. `is_told`: in the run's sentence.
+    where others say something else by that name. `is_told`: in the run's sentence. `alerts_as`: the kind of change by
+    which a watch alerts when it is worse.
     """
 
     words: Words
@@ -53,6 +56,7 @@ class Judging:
     margin: float = 0.0
     kinds: tuple[str, ...] = ()
     is_told: bool = False
+    alerts_as: VerdictKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +265,7 @@ METRICS: tuple[Metric, ...] = (
         noise="launches",
         reads="latency",
         note="the graph over the prompt, and choosing the token",
-        judging=Judging(TIME),
+        judging=Judging(TIME, alerts_as="ttft"),
     ),
     Metric(
         TTFT_CPU,
@@ -342,7 +346,7 @@ METRICS: tuple[Metric, ...] = (
         noise="launches",
         reads="memory",
         note="of resident memory, once it has settled",
-        judging=Judging(SIZE, by="difference", margin=LEAST_GROWTH, is_told=True),
+        judging=Judging(SIZE, by="difference", margin=LEAST_GROWTH, is_told=True, alerts_as="growth"),
     ),
     Metric(
         MAX_RATE,
@@ -397,5 +401,11 @@ JUDGED = next(metric for metric in METRICS if metric.is_judged)
 OF_LAUNCHES = tuple(metric for metric in METRICS if metric.summary is not None)
 # what a watch compares, with what it makes of it
 ALERTING = tuple((metric, metric.alert) for metric in METRICS if metric.alert is not None)
+# what a watch alerts on by a verdict, by the metric's name
+BY_VERDICT: Mapping[str, VerdictKind] = {
+    metric.name: metric.judging.alerts_as
+    for metric in METRICS
+    if metric.judging is not None and metric.judging.alerts_as is not None
+}
 # those on which two arms have a verdict: `JUDGED` first, then those beside it
 COMPARED = tuple((metric, metric.judging) for metric in METRICS if metric.judging is not None)

@@ -17,8 +17,8 @@ Check = Literal["slower", "bigger", "lower", "parity", "placement", "failed", "u
 CHECKS: tuple[Check, ...] = get_args(Check)
 # checks that a fresh block has to show again; the others follow from the graph, the outputs and a repeat
 NOISY: frozenset[Check] = frozenset({"slower", "lower", "failed"})
-# what is checked besides the headline, unless it is said: what runs tell in their sentence
-USUAL = tuple(metric.name for metric, judging in COMPARED if judging.is_told)
+# what is checked besides the headline, unless it is said: what runs tell in their sentence, or watches alert on
+USUAL = tuple(metric.name for metric, judging in COMPARED if judging.is_told or judging.alerts_as)
 _BY_REPEAT = frozenset(metric.name for metric, judging in COMPARED if judging.by == "repeat")
 
 

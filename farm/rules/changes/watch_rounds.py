@@ -16,18 +16,18 @@ from farm.contract.cells import SINGLE, LaterAxes
 from farm.contract.document import Cell, Comparison, Document, ParityOutput
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.cells import label, scenarios
-from farm.rules.cells.metrics import ALERTING, Alert, Metric
+from farm.rules.cells.metrics import ALERTING, BY_VERDICT, Alert, Metric
 from farm.rules.cells.numbers import MIB, percent, three_digits
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from farm.rules.comparing.sides import BySides, between, by_sides
-from farm.rules.reporting import sentences
+from farm.rules.reporting import metric_changes, sentences
 from farm.rules.runtimes import pairs as package_pairs
 from farm.rules.tracing.placement import cell_changes
 
-Kind = Literal["slower", "parity", "placement", "session", "first", "memory", "failed"]
+Kind = Literal["slower", "parity", "placement", "session", "first", "memory", "growth", "ttft", "failed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # what a second, fresh block has to show again
-NOISY: frozenset[Kind] = frozenset({"slower", "session", "first", "memory", "failed"})
+NOISY: frozenset[Kind] = frozenset({"slower", "session", "first", "memory", "growth", "ttft", "failed"})
 Outcome = Literal["alert", "infra", "undecided", "news", "quiet"]
 
 # the pipeline's own endings: they say nothing of the model or the runtime's speed
@@ -52,7 +52,10 @@ Fraction = Annotated[float, Field(ge=0.0, le=100.0)]
 
 
 class Rule(Message):
-    """Which changes alert. Thresholds are fractions: 0.05 lets 5 % pass. `kinds`: what alerts at all."""
+    """Which changes alert. Thresholds are fractions: 0.05 lets 5 % pass. `kinds`: what alerts at all.
+
+    `latency` is that of the first token too; growth alerts by its verdict alone.
+    """
 
     latency: Fraction = 0.05
     session: Fraction = 0.5
@@ -211,7 +214,9 @@ def _cleared(pair: Pair) -> list[Kind]:
         "failed": True,
     }
     measured = [alert.kind for metric, alert in ALERTING if metric.value(pair.old) and metric.value(pair.new)]
-    return [*(kind for kind, well in is_well.items() if well), *measured]
+    told = pair.comparison.metrics if pair.comparison is not None else []
+    judged = [BY_VERDICT[one.name] for one in told if one.name in BY_VERDICT and one.verdict != "undecided"]
+    return [*(kind for kind, well in is_well.items() if well), *measured, *judged]
 
 
 def _judge_pair(pair: Pair, rule: Rule, notes: _Notes) -> None:
@@ -223,6 +228,7 @@ def _judge_pair(pair: Pair, rule: Rule, notes: _Notes) -> None:
     _judge_placement(pair, rule, notes)
     for metric, alert in ALERTING:
         _judge_metric(pair, rule, notes, metric=metric, alert=alert)
+    _judge_verdicts(pair, rule, notes)
 
 
 def _is_done(cell: Cell) -> bool:
@@ -334,6 +340,21 @@ def _judge_metric(pair: Pair, rule: Rule, notes: _Notes, *, metric: Metric, aler
         notes.news.append(text)
 
 
+def _judge_verdicts(pair: Pair, rule: Rule, notes: _Notes) -> None:
+    """Metrics that comparisons judge: what is decided to be worse, by more than the rule lets pass."""
+    told = metric_changes.further(pair.comparison) if pair.comparison is not None else []
+    for one in told:
+        kind = BY_VERDICT.get(one.name)
+        if kind is None or one.verdict in ("equal", "undecided"):
+            continue
+        text = f"{series_label(pair.new)}: {metric_changes.words(one)}, {one.verdict} from {pair.old.runtime} to "
+        text += f"{pair.new.runtime}."
+        if metric_changes.is_gain(one):
+            notes.news.append(text)
+        elif one.ratio is None or one.ratio > 1.0 + rule.latency:
+            _note(notes, rule, kind, pair, text, size=one.ratio)
+
+
 def _signed(ratio: float) -> str:
     return f"{'+' if ratio >= 1 else '−'}{percent(abs(ratio - 1.0))}"
 
@@ -352,7 +373,7 @@ def needs_confirmation(findings: Iterable[Finding]) -> bool:
 
 def worst(findings: Collection[Finding]) -> Finding:
     """The finding to open with: wrong before failed before slower, then the larger change."""
-    order = ("parity", "failed", "slower", "placement", "session", "first", "memory")
+    order = ("parity", "failed", "slower", "placement", "ttft", "session", "first", "memory", "growth")
     return min(findings, key=lambda one: (order.index(one.kind), -abs(log(one.size or 1.0))))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from farm.contract.document import Cell, Comparison, Document, OperatorTime, Parity, ParityOutput
+from farm.contract.document import Cell, Comparison, Document, MetricChange, OperatorTime, Parity, ParityOutput
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement, Rule, judge
@@ -46,7 +46,8 @@ def kinds(judgement: Judgement) -> list[str]:
 def test_an_unchanged_pair_is_quiet_and_clears_every_kind() -> None:
     found = judged(pair())
     assert (found.outcome, found.compared, kinds(found)) == ("quiet", 1, [])
-    assert {kind for kind, _ in found.cleared} == set(watch_rounds.KINDS)
+    # nothing was said of growth and the first token
+    assert {kind for kind, _ in found.cleared} == set(watch_rounds.KINDS) - {"growth", "ttft"}
 
 
 def test_slower_beyond_the_rule_is_a_finding_that_needs_a_fresh_block() -> None:
@@ -268,3 +269,38 @@ def test_false_alerts_need_two_errors_in_the_same_direction() -> None:
 def test_a_rule_that_cannot_be_meant_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Rule.model_validate(bad)
+
+
+def changed(name: str, verdict: Any, ratio: float | None) -> MetricChange:
+    return MetricChange(
+        name=name, unit="ms", baseline=10.0, candidate=12.0, ratio=ratio, ci_low=ratio, ci_high=ratio, verdict=verdict,
+        margin=0.1, rounds=8,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "is_found", "is_cleared"),
+    [
+        (changed("ttft_ms", "slower", 1.2), "ttft", True, False),
+        (changed("ttft_ms", "slower", 1.04), "ttft", False, True),
+        (changed("ttft_ms", "faster", 0.8), "ttft", False, True),
+        (changed("ttft_ms", "equal", 1.0), "ttft", False, True),
+        (changed("ttft_ms", "undecided", 1.2), "ttft", False, False),
+        (changed("growth_bytes_per_1000", "bigger", None), "growth", True, False),
+        (changed("session_ms", "slower", 9.0), "session", False, True),
+    ],
+)
+def test_what_a_verdict_calls_worse_alerts_by_its_kind(
+    change: MetricChange, kind: Any, is_found: bool, is_cleared: bool
+) -> None:
+    document = pair()
+    (one,) = document.comparisons
+    whole = document.model_copy(update={"comparisons": [one.model_copy(update={"metrics": [change]})]})
+    judgement = judge(whole, Rule(), old=OLD, new=NEW)
+    found = [one for one in judgement.findings if one.kind == kind]
+    assert bool(found) is is_found
+    assert any(cleared == kind for cleared, _ in judgement.cleared) is is_cleared
+    if is_found:
+        assert found[0].is_noisy
+        assert f"{change.verdict} from {OLD} to {NEW}" in found[0].text
+    assert (change.verdict == "faster") == bool(judgement.news)
