@@ -1,16 +1,15 @@
 """What onnxruntime-genai's releases do to a token, by blocks of this machine, and its own loop against ours.
 
     python -m tests.bench.genai blocks [--heads peaked,flat] [--blocks 10] [--seed 1] [--new 8] [--home DIR]
-    python -m tests.bench.genai loop [--pairs 8] [--seed 1]
+    python -m tests.bench.genai loop [--processes 8] [--seed 1]
 
 `blocks`: 0.13.1, 0.13.2 and 0.14.0 beside ONNX Runtime 1.29.0 on a seeded decoder of 152,000 tokens, top-p 0.9 on a
 peaked and on a flat head, greedy on the peaked one; each block with windows of a fifth, eight rounds, and up to 24
-while something is undecided. `loop`: time per token of a launch of ours against ten lines around genai, by turns.
+while something is undecided. `loop`: time per token of ours against ten lines around genai, by turns.
 """
 
 import argparse
 import json
-import random
 import subprocess
 import sys
 import tempfile
@@ -122,51 +121,53 @@ def totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 _LOOP = """
 import sys, json, time, numpy as np, onnxruntime_genai as og
-folder, prompt, new = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+sys.path.insert(0, sys.argv[1])
+from worker.runner import genai, order
+from worker.runner.scenarios.genai_taken import Taken
+folder, prompt, new, turns = sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
+ids = np.random.default_rng(0).integers(0, 1000, (1, prompt)).astype(np.int32)
 config = og.Config(folder); config.clear_providers()
 threads = {"intra_op_num_threads": 1, "inter_op_num_threads": 1}
 search = {"do_sample": False, "top_k": 1, "repetition_penalty": 1.0, "min_length": prompt + new}
 search["max_length"] = prompt + new
 config.overlay(json.dumps({"model": {"decoder": {"session_options": threads}}, "search": search}))
-model, walls, spent, stop = og.Model(config), [], [], time.perf_counter() + 1.5
-while time.perf_counter() < stop:
-    generator, each = og.Generator(model, og.GeneratorParams(model)), []
-    generator.append_tokens(np.random.default_rng(0).integers(0, 1000, (1, prompt)).astype(np.int32))
-    generator.generate_next_token(); cpu = time.thread_time_ns()
+model, spent, walls = og.Model(config), [], []
+def loop():
+    generator = og.Generator(model, og.GeneratorParams(model))
+    generator.append_tokens(ids)
+    generator.generate_next_token(); each = []; cpu = time.thread_time_ns()
     while not generator.is_done():
         before = time.perf_counter_ns(); generator.generate_next_token(); each.append(time.perf_counter_ns() - before)
-    spent.append((time.thread_time_ns() - cpu) / (new - 1)); walls += each
-half = len(spent) // 2
-print(json.dumps([sorted(spent)[half] / 1e6, sorted(walls)[len(walls) // 2] / 1e6]))
+    spent.append((time.thread_time_ns() - cpu) / (new - 1)); walls.append(sorted(each)[len(each) // 2])
+timer = order.PhaseTimer(launched_ns=None, entered_ns=0)
+asked = order.Order(kind="sample", model=folder + "/model.onnx", inputs="", provider=order.CPU, program=order.GENAI)
+ours = Taken(genai.load(asked, genai.Asked(ids, new), timer=timer))
+for turn in range(turns):
+    loop(); ours.run()
+mid = lambda some: sorted(some)[len(some) // 2]
+each = ours.steps()
+print(json.dumps({"processor": [ours.cpu_p50_ms(), mid(spent) / 1e6],
+                  "wall": [float(mid(np.median(each, axis=1))) / 1e6, mid(walls) / 1e6]}))
 """
-# the staged runner, its answer on stdout instead of the private pipe
-_OURS = """
-import sys, json, time; sys.path.insert(0, sys.argv[1])
-from worker.runner import entry
-entry._prepare_process()
-print(json.dumps(entry.answer_order(sys.stdin.buffer.read(), entered_ns=time.monotonic_ns())))
-"""
-PROMPT, NEW = 64, 64
+PROMPT, NEW, TURNS = 64, 64, 60
 
 
 def loop(asked: argparse.Namespace) -> None:
-    """A line a pair, then both ratios with their 95 % intervals."""
-    dice = random.Random(asked.seed)
+    """Both by turns in each of some processes; a line each, then both ratios with their 95 % intervals."""
     ratios: dict[str, list[float]] = {"processor": [], "wall": []}
     with tempfile.TemporaryDirectory() as folder:
         python = RuntimeStore(asked.home / "runtimes").provide(distributions.read(named("0.13.2"))).python
         stage, model = stage_runner(Path(folder) / "stage"), genai.write(Path(folder) / "model", decoder.make())
-        arms = {
-            "ours": lambda: _ours(python, stage, model),
-            "loop": lambda: _looped(python, model),
-        }
-        for _ in range(asked.pairs):
-            taken = {name: arms[name]() for name in dice.sample(sorted(arms), 2)}
-            print(json.dumps(taken), file=sys.stderr, flush=True)
-            for place, kind in enumerate(ratios):
-                ratios[kind].append(log(taken["ours"][place] / taken["loop"][place]))
+        words = [str(python), "-I", "-c", _LOOP, str(stage), str(model), str(PROMPT), str(NEW), str(TURNS)]
+        for _ in range(asked.processes):
+            done = subprocess.run(words, capture_output=True, text=True, check=True)
+            print(done.stdout.strip(), file=sys.stderr, flush=True)
+            for kind, (ours, theirs) in json.loads(done.stdout).items():
+                ratios[kind].append(log(ours / theirs))
     figures = {kind: _ratio(some) for kind, some in ratios.items()}
-    figure.publish(claim=str(__doc__).splitlines()[0], seed=asked.seed, figures={"pairs": asked.pairs, **figures})
+    figure.publish(
+        claim=str(__doc__).splitlines()[0], seed=asked.seed, figures={"processes": asked.processes, **figures}
+    )
 
 
 def _ratio(some: list[float]) -> dict[str, float]:
@@ -174,38 +175,12 @@ def _ratio(some: list[float]) -> dict[str, float]:
     return {"ours / loop": exp(median(some)), "low": exp(low), "high": exp(high)}
 
 
-def _looped(python: Path, model: Path) -> list[float]:
-    words = [str(python), "-I", "-c", _LOOP, str(model), str(PROMPT), str(NEW)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    found: list[float] = json.loads(done.stdout)
-    return found
-
-
-def _ours(python: Path, stage: Path, model: Path) -> list[float]:
-    order = {
-        "version": 1,
-        "kind": "sample",
-        "model": str(model / genai.MAIN),
-        "inputs": "",
-        "provider": "CPUExecutionProvider",
-        "program": "genai",
-        "scenario": {"kind": "generate", "prompt": PROMPT, "new": NEW, "seed": 0},
-        "budget": {"window_s": 1.0},
-        "gate_cpu_share": 0.0,
-        "session": {"threads": 1},
-    }
-    words = [str(python), "-c", _OURS, str(stage)]
-    done = subprocess.run(words, input=json.dumps(order), capture_output=True, text=True, check=True)
-    sample = json.loads(done.stdout)["sample"]
-    return [sample["cpu_p50_ms"], sample["metrics"]["tpot_ms"]]
-
-
 def main() -> None:
     """Measures what was asked for, and prints it as JSON."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("what", choices=("blocks", "loop"))
     parser.add_argument("--heads", default="peaked,flat")
-    for name, usual in (("blocks", 10), ("pairs", 8), ("seed", 1), ("new", 8)):
+    for name, usual in (("blocks", 10), ("processes", 8), ("seed", 1), ("new", 8)):
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--home", type=Path, default=Path.home() / ".onnxfarm")
     asked = parser.parse_args()

@@ -8,7 +8,6 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import onnxruntime_genai
 
 from worker.runner import faults
@@ -35,6 +34,11 @@ class Asked:
     seed: int = 0
 
     @property
+    def draws(self) -> bool:
+        """Whether a seed decides."""
+        return self.sampling != "greedy"
+
+    @property
     def search(self) -> dict[str, object]:
         """As onnxruntime-genai spells it. The length is forced: the token that would end the text is held back."""
         batch, length = self.prompt.shape
@@ -49,7 +53,7 @@ class Asked:
 
     def _sampler(self) -> dict[str, object]:
         """`top_k` of 0 for pure top-p: what the configuration says would draw from so many first."""
-        if self.sampling == "greedy":
+        if not self.draws:
             return _LIKELIEST
         limits: dict[str, object] = {"top_k": 0, "top_p": self.limit}
         if self.sampling == "top-k":
@@ -67,9 +71,12 @@ class Loaded:
     requested: list[str] = field(default_factory=lambda: [CPU])
     active: list[str] = field(default_factory=lambda: [CPU])
 
-    def begin(self) -> Any:
-        """A generator that has been given nothing yet."""
-        return onnxruntime_genai.Generator(self.model, onnxruntime_genai.GeneratorParams(self.model))
+    def begin(self, *, batch: int | None = None) -> Any:
+        """A generator that has been given nothing yet. `batch`: sequences, where other than asked."""
+        params = onnxruntime_genai.GeneratorParams(self.model)
+        if batch is not None:
+            params.set_search_options(batch_size=batch)
+        return onnxruntime_genai.Generator(self.model, params)
 
 
 @dataclass(frozen=True)
@@ -139,8 +146,3 @@ def _refuse_misfit(asked: Asked, told: Told) -> None:
             "inference_failed",
             f"the prompt holds the token id {beyond[0]} and the vocabulary has {told.vocabulary:,}; give other ids",
         )
-
-
-def drawn_prompt(told: Told, *, length: int, seed: int, batch: int = 1) -> Array:
-    """Token ids [batch, length] by the seed."""
-    return np.random.default_rng(seed).integers(0, told.vocabulary, (batch, length)).astype(np.int32)

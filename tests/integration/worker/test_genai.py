@@ -65,6 +65,9 @@ def test_128_greedy_tokens_are_those_of_the_graph_alone_in_both_spellings_of_att
     samples = samples_of(reports)
     assert len(samples[0].tokens) == 128
     assert all(one.tokens == samples[0].tokens for one in samples.values())
+    # and what was scored of a text that nobody chose
+    assert samples[2].forced == samples[0].forced
+    assert len(samples[2].gaps) == 128
     assert samples[2].metrics["tpot_ms"] == samples[2].p50_ms
     assert 0 < samples[2].metrics["outside_ms"] < samples[2].p50_ms
 
@@ -148,3 +151,34 @@ def test_a_release_that_does_not_load_beside_an_old_runtime_is_refused_in_one_se
     assert reason is not None
     assert reason.text.startswith("onnxruntime-genai==0.13.2+onnxruntime==1.17.3 could not be installed: ")
     assert reason.text.endswith("it may not load beside onnxruntime==1.17.3, so name another one")
+
+
+def test_rows_of_a_batch_are_those_alone_and_those_of_the_graph(bench, inputs, tmp_path):
+    folder = genai.write(tmp_path / "folder", decoder.make())
+    told = {"inputs": inputs, "workload": {"batch": 3, "scenario": "generate:prompt=16:new=16"}}
+    arms = [
+        bench.arm(0, folder / genai.MAIN, runtime="onnxruntime==1.29.0", **told),
+        bench.arm(1, folder / genai.MAIN, data=[folder / genai.CONFIG], runtime=GENAI, **told),
+    ]
+    with shortened_windows(), without_gate():
+        samples = samples_of(bench.execute(arms))
+    assert samples[1].tokens == samples[0].tokens
+    assert samples[1].metrics["differing_rows"] == 0
+
+
+def test_a_prompt_of_the_token_for_padding_is_attended_to(bench, inputs, tmp_path):
+    folder = genai.write(tmp_path / "folder", decoder.make())
+    with np.load(inputs) as held:
+        arrays = dict(held)
+    path = tmp_path / "padding.inputs.npz"
+    np.savez(path, **{**arrays, "input_ids": np.zeros((1, 4), dtype=np.int64)})
+    arm = bench.arm(
+        0,
+        folder / genai.MAIN,
+        data=[folder / genai.CONFIG],
+        inputs=path,
+        runtime=GENAI,
+        workload=work("generate:prompt=8:new=8"),
+    )
+    (scores,) = checks(bench.execute([arm]))[0].outputs
+    assert scores.violations == 0

@@ -25,7 +25,7 @@ class Forced:
     def __init__(self, told: Mapping[str, Any], *, vocabulary: int) -> None:
         self._told, self._vocabulary = told, vocabulary
         new = int(told["new"])
-        self._places = np.unique(np.linspace(0, new - 1, min(PLACES, new)).astype(int)).tolist()
+        self.places = np.unique(np.linspace(0, new - 1, min(PLACES, new)).astype(int)).tolist()
         dice = np.random.default_rng(np.random.SeedSequence([int(told["seed"]) % 2**32, 0x9085]))
         self._probes = np.sort(dice.choice(vocabulary, min(PROBES, vocabulary), replace=False))
         self._kept: list[Array] = []
@@ -35,15 +35,19 @@ class Forced:
         given = prompts.forced(self._told, vocabulary=self._vocabulary)
         for number, call in enumerate(calls):
             self._step(call, number)
-            if number in self._places:
-                self._kept.append(steps.scores[min(number, 1)][0, self._probes].astype(np.float32))
+            if number in self.places:
+                self.keep(steps.scores[min(number, 1)][0])
             steps.token[:, 0] = given[number]
+
+    def keep(self, scores: Array) -> None:
+        """The scores of all tokens at the next place."""
+        self._kept.append(scores[self._probes].astype(np.float32))
 
     @property
     def told_as(self) -> dict[str, object]:
         """Places, from the end of the prompt, and the scores of all probes at each: base64 of little-endian float32."""
         scores = np.array(self._kept, dtype="<f4")
-        return {"places": self._places, "scores": base64.b64encode(scores.tobytes()).decode()}
+        return {"places": self.places, "scores": base64.b64encode(scores.tobytes()).decode()}
 
     def _step(self, call: Call, number: int) -> None:
         try:
