@@ -65,7 +65,7 @@ def is_about(cells: Sequence[Cell], name: str) -> bool:
         over_inferences.NAME: over_inferences.readings_of,
         sustained.NAME: lambda cell: cell.sustained is not None and cell.sustained.points,
     }
-    measured = [cell for cell in cells if cell.p50_ms is not None]
+    measured = [cell for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
     return name in of and bool(measured) and all(of[name](cell) for cell in measured)
 
 

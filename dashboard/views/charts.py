@@ -28,11 +28,15 @@ class Tab:
 
 
 class Chart(TypedDict):
-    """The chosen chart with its tabs, and the pairs to choose from where it is of one comparison."""
+    """The chosen chart with its tabs, and the pairs to choose from where it is of one comparison.
+
+    `table_open`: whether its table is shown at once.
+    """
 
     tabs: tuple[Tab, ...]
     chart: str
     figure: Figure
+    table_open: NotRequired[bool]
     pairs: NotRequired[list[tuple[str, str]]]
     pair: NotRequired[str]
 
@@ -68,7 +72,7 @@ def of_run(request: HttpRequest, row: "Run", document: Document, address: Addres
     if not wanted:
         wanted = next((name for name in own if scenarios.is_about(document.cells, name)), "")
     if wanted in own:
-        return {"tabs": tabs, "chart": wanted, "figure": own[wanted]()}
+        return {"tabs": tabs, "chart": wanted, "figure": own[wanted](), "table_open": True}
     has_figures = any(comparison.ratio is not None for comparison in document.comparisons)
     chart = wanted if wanted in NAMES else "comparisons" if has_figures else "latency"
     if chart == "operators":

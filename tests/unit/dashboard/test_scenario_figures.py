@@ -104,6 +104,7 @@ def test_a_run_s_loads_stand_in_one_chart_by_what_tells_its_cells_apart() -> Non
     assert figure.data[0]["customdata"] == ["/c1", "/c1"]
     assert [line["name"] for line in drawn["goodput"]().data] == ["1.29.0", "1.31.1"]
     assert scenarios.is_about(two, "rates")
+    assert scenarios.is_about([*two, cell("c1.twin", twin_of="c1")], "rates")
     assert not scenarios.is_about([*two, cell("c3")], "rates")
     assert not scenarios.is_about([], "rates")
 

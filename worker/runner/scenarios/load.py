@@ -25,6 +25,7 @@ LEAST_PART = 1 / 8
 # of what the streams could serve, about so much keeps a bound; a launch whose rates then take longer is refused
 USUAL_PART = 0.6
 LONGEST_S = 75.0
+QUIETER = "measure when this machine is quieter, or on another one"
 # a rate is driven so often, where other programs keep the generator from its arrivals
 TRIES = 3
 # inferences of each stream whose every answer is compared
@@ -152,9 +153,10 @@ class OpenLoop:
             served = arrivals.serve(self._streams, gaps_s, clock=clock)
             if served.late_ns <= arrivals.MOST_LATE_NS:
                 return Step(rate, served, time.process_time_ns() - cpu_began)
+        way_out = "ask for fewer streams, or measure on a quieter machine" if len(self._streams) > 1 else QUIETER
         text = (
             f"generator late: at {rate:.4g} per s streams that waited began {served.late_ns * 1e-6:.2f} ms after their "
-            "arrivals, and latencies would be its own; ask for fewer streams, or measure on a quieter machine"
+            f"arrivals, and latencies would be its own; {way_out}"
         )
         raise faults.Refusal("not_supported", text)
 
