@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dashboard import numbers, words
 from dashboard.figures import colours, scales, theme
-from dashboard.figures.cell_lines import CellLines
+from dashboard.figures.cell_lines import CellLines, Placed
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
@@ -73,8 +73,13 @@ def together(cells: Sequence[Cell], address: Address) -> Figure:
             yaxis=theme.axis("p50, ms", **scales.linear([one.row.p50_ms for one in points])),
             showlegend=True,
         ),
-        table=Table.of(NAME, CAPTION, lines.columns(_COLUMNS), points),
+        table=Table.of(NAME, CAPTION, lines.columns(_columns_of(points)), points),
     )
+
+
+def _columns_of(points: Sequence[Placed[CurvePoint]]) -> Sequence[Column[CurvePoint]]:
+    """Without energy where nobody could read it, so that the table fits."""
+    return _COLUMNS if any(one.row.energy_mj is not None for one in points) else _COLUMNS[:-1]
 
 
 def _points(cell: Cell) -> list[CurvePoint]:

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from django.test import RequestFactory
+
 from dashboard import numbers
 from dashboard.figures import scenarios
+from dashboard.views import charts
 from farm.contract.document import Cell
-from tests.unit.rules.test_cell_axes import cell
+from tests.unit.rules.test_cell_axes import cell, document
 
 MEMORY = [
     {"name": f"memory {n}", "launches": 8, "metrics": {"inferences": 125.0 * n, "resident_bytes": 70e6 + n}}
@@ -132,3 +135,26 @@ def test_a_run_s_memory_and_minutes_are_a_line_a_cell() -> None:
     # 8 bytes are no slope
     low, high = quiet().layout["yaxis"]["range"]
     assert high - low >= 8.0
+
+
+def opened(wanted: str, *cells: Cell) -> charts.Chart:
+    """What a run's page shows where its address asks for this chart."""
+    request = RequestFactory().get("/", {"chart": wanted} if wanted else {})
+    return charts.of_run(request, None, document(*cells), "/{}".format)  # type: ignore[arg-type]
+
+
+def test_a_run_opens_with_the_chart_of_what_all_its_cells_did_and_shows_its_table() -> None:
+    load = loaded("c1", "onnxruntime==1.29.0", 200.0)
+    shown = opened("", load)
+    assert (shown["chart"], shown["table_open"]) == ("rates", True)
+    assert [tab.name for tab in shown["tabs"]][:4] == ["rates", "goodput", "processor", "comparisons"]
+    beside_single = opened("", load, cell("c2"))
+    assert (beside_single["chart"], "table_open" in beside_single) == ("latency", False)
+    assert opened("goodput", load, cell("c2"))["figure"].name == "goodput"
+    assert "rates" in [tab.name for tab in opened("memory", load)["tabs"]]
+
+
+def test_a_run_without_scenarios_has_no_tab_of_theirs() -> None:
+    shown = opened("rates", cell())
+    assert shown["chart"] == "latency"
+    assert not {tab.name for tab in charts.SCENARIOS} & {tab.name for tab in shown["tabs"]}
