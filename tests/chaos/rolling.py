@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import psycopg
+
 from farm.config.embedded import broker
 from farm.config.embedded.plan import free_port
 from tests.chaos.farm import LEASE_S, TICK_S, Part
@@ -65,6 +67,7 @@ class RollingFarm:
         self._start("database", self.cluster.command, log=self.cluster.log, **self.cluster.process_options)
         self._start("broker", broker.command(self.home), env=self.environment)
         wait_for(lambda: any(path.is_socket() for path in self.home.iterdir()), what="the broker", seconds=20)
+        wait_for(self._has_database, what="PostgreSQL", seconds=30)
         made = [self._opened(release) for _ in self.agents]
         self._codes = [one["code"] for one in made]
         return made[0]["link"], made[0]["token"]
@@ -121,6 +124,13 @@ class RollingFarm:
         logs = sorted(self.folder.glob("*.log"))
         words = {path.name: path.read_text(errors="replace").splitlines()[-lines:] for path in logs}
         return json.dumps(words, indent=1)
+
+    def _has_database(self) -> bool:
+        try:
+            psycopg.connect(self.cluster.url).close()
+        except psycopg.OperationalError:
+            return False
+        return True
 
     def _opened(self, release: Release) -> dict[str, str]:
         said = release.run("manage.py", "open_farm", "--code", environment=self.environment)

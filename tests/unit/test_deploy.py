@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from farm.config.environment import Environment
+from tests.acceptance.containers.screen import typed
+from tests.acceptance.containers.stack import COMPOSE as COMPOSE_COMMAND
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -129,6 +131,18 @@ def test_a_process_says_of_a_volume_that_it_may_not_write(tmp_path: Path, name: 
         f"onnxfarm: user {me} may not write in {volume}/farm, where the farm keeps its files: "
         f"chown -R {me}:{os.getgid()} that folder or volume.\n"
     )
+
+
+@pytest.mark.parametrize("name", ["server", "node"])
+def test_the_readme_builds_the_images_that_compose_and_its_next_lines_start(name: str) -> None:
+    built = typed("docker", "build", "-f", f"deploy/containers/{name}.Containerfile")
+    assert built[-3:] == ["-t", f"onnxfarm-{name}", "."]
+    if name == "server":
+        assert SERVICES["web"]["image"] == built[-2]
+        assert typed(*COMPOSE_COMMAND, "exec")[len(COMPOSE_COMMAND) + 1] in SERVICES
+    else:
+        assert built[-2] in typed("docker", "run", "--rm")
+        assert built[-2] in typed("docker", "run", "-d")
 
 
 def quickstart_in(checkout: Path, *words: str) -> "subprocess.CompletedProcess[str]":

@@ -1,22 +1,31 @@
 """The farm of deploy/compose.yaml in containers, with people and nodes on a network that has the proxy alone."""
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable
 from typing import Any, Final
 
 from tests.acceptance.containers.images import ROOT, Images
+from tests.acceptance.containers.screen import typed
 
 TRYING: Final = ROOT / "deploy" / "containers" / "trying"
 MADE: Final = TRYING / "made"
 ENV: Final = ROOT / "deploy" / ".env"
 PROJECT: Final = "onnxfarm-try"
 ADDRESS: Final = "https://farm.test"
+COMPOSE: Final = ("docker", "compose", "-f", "deploy/compose.yaml")
 OUTER: Final = f"{PROJECT}_outer"
 # started in this order, each when the one before is ready
-FIRST: Final = ("database", "broker", "proxy")
+FIRST: Final = ("database", "broker", "bucket", "proxy")
 PROCESSES: Final = ("web", "gateway", "prepare", "ticks")
+# of which deploy/containers/trying/compose.yaml has two each
+DOUBLED: Final = ("web", "gateway", "prepare")
+BUCKET: Final = """
+import boto3, os
+boto3.client("s3", endpoint_url=os.environ["ONNXFARM_BUCKET_URL"]).create_bucket(Bucket=os.environ["ONNXFARM_BUCKET"])
+"""
 
 
 class Stack:
@@ -46,14 +55,17 @@ class Stack:
         shutil.rmtree(MADE, ignore_errors=True)
 
     def start(self) -> None:
-        """Brings everything up and opens the farm."""
+        """Brings everything up, in the order that podman keeps not by itself, and opens the farm."""
+        assert typed(*COMPOSE, "up")[len(COMPOSE) :] == ["up", "-d"]
         self.compose("up", "-d", "--no-build", *FIRST)
         self.until("the database", lambda: "accepting" in self.inside("database", "pg_isready", "-h", "/tmp"))
+        self.compose("run", "--rm", "--no-deps", "--entrypoint", "python", "migrate", "-c", BUCKET)
         self.compose("up", "--no-build", "migrate")
-        self.compose("up", "-d", "--no-build", "--no-recreate", "--scale", "prepare=2", *PROCESSES)
+        self.compose("up", "-d", "--no-build", "--no-recreate", *PROCESSES)
         self.until("the farm", lambda: "401" in self.asked("/api/v1/models"))
-        opened = json.loads(self.inside("web", "python", "manage.py", "sign_in_link", "--token").splitlines()[-1])
-        self.token, self.link = opened["token"], opened["link"]
+        service, *words = typed(*COMPOSE, "exec")[len(COMPOSE) + 1 :]
+        self.link = self.inside(service, *words).splitlines()[-1]
+        self.token = json.loads(self.inside(service, *words, "--token").splitlines()[-1])["token"]
 
     def compose(self, *words: str, may_fail: bool = False) -> str:
         files = ["-f", "compose.yaml", "-f", "containers/trying/compose.yaml"]
@@ -83,15 +95,16 @@ class Stack:
         return self._outside("-c", text, *words)
 
     def join(self, name: str) -> None:
-        """A node of its own container joins, is approved by its fingerprint, and works."""
+        """A node of its own container joins, is approved by its fingerprint, and works: as the README says."""
         name = f"{PROJECT}-{name}"
         self.nodes.append(name)
+        volume = {"onnxfarm-node:/node": f"{name}:/node"}
         code = json.loads(self.person("node", "invite", "--json"))["code"]
-        words = ("enroll", ADDRESS, "--token", code, "--name", name)
-        said = self.podman("run", "--rm", *self._as_node(name), "localhost/onnxfarm-node", *words)
+        enrol = typed("docker", "run", "--rm", instead=volume | {"https://farm.example": ADDRESS, "ofe_…": code})
+        said = self.podman("run", *self._around(name), *enrol[2:])
         assert "Fingerprint:" in said, said
         self.person("node", "approve", name)
-        self.podman("run", "-d", "--restart", "always", "--name", name, *self._as_node(name), "localhost/onnxfarm-node")
+        self.podman("run", *self._around(name), *typed("docker", "run", "-d", instead=volume)[2:])
 
     def known_nodes(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self.person("node", "list", "--json"))
@@ -115,16 +128,20 @@ class Stack:
         run = ["run", "--rm", "--network", OUTER, *mounts, *given, *image]
         return self.podman(*run, *words, may_fail=may_fail, timeout_s=timeout_s)
 
-    def _as_node(self, name: str) -> list[str]:
-        """A node without rights: no root, nothing to write but its folder and /tmp."""
-        walls = ["--network", OUTER, "--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges"]
-        mounts = ["--tmpfs", "/tmp:exec", "-v", f"{name}:/node", "-v", f"{MADE / 'ca.pem'}:/ca.pem:ro"]
+    def _around(self, name: str) -> list[str]:
+        """What a node needs here beside the README's words: its name, the network, our CA, and wheels for no index."""
+        place = ["--name", name, "--hostname", name, "--network", OUTER, "-v", f"{MADE / 'ca.pem'}:/ca.pem:ro"]
         wheels = ["-v", f"{self.images.wheels}:/wheels:ro", "-e", "UV_OFFLINE=1", "-e", "UV_FIND_LINKS=/wheels"]
-        return [*walls, *mounts, *wheels, "-e", "SSL_CERT_FILE=/ca.pem"]
+        return [*place, *wheels, "-e", "SSL_CERT_FILE=/ca.pem"]
 
     def _make_settings(self) -> None:
         secret = self.images.run(["openssl", "rand", "-hex", "32"])
-        ENV.write_text(f"ONNXFARM_HOST=farm.test\nPOSTGRES_PASSWORD={secret[:32]}\nONNXFARM_SECRET_KEY={secret}\n")
+        told = {"ONNXFARM_HOST": "farm.test", "POSTGRES_PASSWORD": secret[:32], "ONNXFARM_SECRET_KEY": secret}
+        told |= {"ONNXFARM_BUCKET": "onnxfarm", "ONNXFARM_BUCKET_URL": "http://bucket:9000"}
+        told |= {"AWS_ACCESS_KEY_ID": "try", "AWS_SECRET_ACCESS_KEY": "try", "AWS_DEFAULT_REGION": "us-east-1"}
+        self.images.run(typed("cp"))
+        filled = re.sub(r"(?m)^(ONNXFARM_HOST|POSTGRES_PASSWORD|ONNXFARM_SECRET_KEY)=.*\n", "", ENV.read_text())
+        ENV.write_text(filled + "".join(f"{name}={value}\n" for name, value in told.items()))
         MADE.mkdir(parents=True, exist_ok=True)
         new = ["openssl", "req", "-newkey", "rsa:2048", "-nodes"]
         own = ["-x509", "-days", "2", "-subj", "/CN=onnxfarm try", "-addext", "basicConstraints=critical,CA:true"]
