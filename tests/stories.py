@@ -6,6 +6,8 @@ A test of such a story is marked `long`, so that `bash deploy/test` leaves it ou
 from dataclasses import dataclass, field
 
 FOLDER = "{folder}"
+# wheels and tools of the stories in containers, used again by the next
+KEPT = "/var/tmp/onnxfarm-containers"
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,24 @@ STORIES = (
         "from v0.1.0 to here without a stop: 200 blocks once, no page fails (needs haproxy and PostgreSQL)",
         6,
         ("tests.chaos.upgrade",),
+    ),
+    Story(
+        "containers",
+        "compose's farm in containers, to a verdict while they are killed; who sees what (as root, with podman)",
+        12,
+        (f"tests.acceptance.containers --keep {KEPT}",),
+    ),
+    Story(
+        "pods",
+        "deploy/kubernetes/small in podman's pods: pages answered, a hostile upload (as root, with podman, kubectl)",
+        4,
+        (f"tests.acceptance.containers.pods --keep {KEPT}",),
+    ),
+    Story(
+        "units",
+        "deploy/systemd under Debian's systemd in a container: sandbox, hostile upload, kill (as root, with podman)",
+        4,
+        (f"tests.acceptance.containers.units --keep {KEPT}",),
     ),
     Story(
         "arm",

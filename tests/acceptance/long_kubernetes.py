@@ -18,11 +18,15 @@ VALIDATE: Final = "kubernetes-validate==1.37.0"
 CANNOT: Final = 2
 
 
+def renderer() -> list[str]:
+    """The command that renders an overlay's folder; empty where there is none."""
+    known = (["kustomize", "build"], ["kubectl", "kustomize"])
+    return next((words for words in known if shutil.which(words[0])), [])
+
+
 def main() -> int:
-    program = next(
-        (words for words in (["kustomize", "build"], ["kubectl", "kustomize"]) if shutil.which(words[0])), None
-    )
-    if program is None:
+    program = renderer()
+    if not program:
         print("There is neither kustomize nor kubectl here.", file=sys.stderr)
         return CANNOT
     codes = [_check(program, name) for name in OVERLAYS]
