@@ -19,11 +19,17 @@ WHISKERS = 60
 
 
 def trend(
-    lines: Sequence[Line], *, reference: str, table: Table, releases: Sequence[str] = (), chosen: str = ""
+    lines: Sequence[Line],
+    *,
+    reference: str,
+    table: Table,
+    releases: Sequence[str] = (),
+    chosen: str = "",
+    what: str = "p50",
 ) -> Figure:
     """The lines of a watch over time; with `releases`, in their order, over these: those without a value are gaps.
 
-    `chosen`: the key of one that stands out in its own colour, the others are grey then.
+    `chosen`: the key of one that stands out in its own colour, the others are grey then. `what`: the metric.
     """
     if not lines:
         return nothing(NAME, "No data yet: the first round of this watch adds the first point of each series.", table)
@@ -34,13 +40,13 @@ def trend(
     return Figure(
         name=NAME,
         title=finding(ordered, reference=reference),
-        summary=_summary(lines, ordered, reference),
+        summary=_summary(lines, ordered, reference, what),
         data=data,
         layout=theme.layout(
             height=360,
             margin={"l": 8, "r": 24, "t": 8, "b": 8},
             xaxis=_axis(releases),
-            yaxis=theme.axis(f"p50 against {reference}, logarithmic", **scales.ratio(_reached(ordered))),
+            yaxis=theme.axis(f"{what} against {reference}, logarithmic", **scales.ratio(_reached(ordered))),
             shapes=[_level()],
             showlegend=len(ordered) > 1,
             legend={"traceorder": "reversed"},
@@ -72,11 +78,12 @@ def _note(lines: Sequence[Line], releases: Sequence[str]) -> str:
     return " ".join(filter(None, parts))
 
 
-def _summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str) -> str:
+def _summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str, what: str) -> str:
     values = sum(len(line.spots) for line in lines)
+    quantity = "p50 latency" if what == "p50" else what
     left = f" {len(lines) - len(drawn)} further series are in the table only." if len(lines) > len(drawn) else ""
     return (
-        f"{numbers.count(values, 'ratio')} of p50 latency to {reference}, each measured in one block with it. Long "
+        f"{numbers.count(values, 'ratio')} of {quantity} to {reference}, each measured in one block with it. Long "
         f"lines are thinned, their extremes kept.{left} The table has the last value of every series."
     )
 

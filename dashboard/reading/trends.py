@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from dashboard import numbers
 from dashboard.figures.lines import Line, Mark, Shift, Spot, shift_words
 from dashboard.tables import Column, Entry, Number, Table, counted, verdict_entry
+from farm.rules.cells.metrics import BY_NAME, METRICS, TIME, Metric, Words
 from farm.rules.comparing.changepoints import find_changepoints
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.order import release_order
@@ -50,6 +51,12 @@ def by_release(watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["A
     }
     raised = list(alerts)
     return _lines(ordered, lambda series, node, spots: ((), _marks(raised, series, node, spots, by_version=True)))
+
+
+def metrics_of(names: Iterable[str]) -> list[Metric]:
+    """The metrics of these names that a chart may be about, in the order of the table."""
+    known = set(names)
+    return [metric for metric in METRICS if metric.name in known]
 
 
 def releases_of(watch: "Watch", lines: Sequence[Line]) -> list[str]:
@@ -115,15 +122,25 @@ def _marks(
     return [Mark(place, one.pk, one.state) for place, one in named if place is not None]
 
 
-def table(lines: Sequence[Line], *, watch: int) -> Table:
+def words_of(metric: str) -> Words:
+    """What is said of more of a metric, and of less; of the p50 for no name."""
+    judging = BY_NAME[metric].judging if metric in BY_NAME else None
+    return TIME if judging is None else judging.words
+
+
+def table(lines: Sequence[Line], *, watch: int, words: Words = TIME) -> Table:
     """Every line with its last value, its level shifts and its alerts; a name leads to that line alone."""
     columns: tuple[Column[Line], ...] = (
         Column("Series", lambda line: Entry(line.label, href=href_of(watch, line.key))),
         Column("Node", lambda line: Entry(line.node)),
         Number("points", lambda line: counted(len(line.spots))),
         Column("Last release", lambda line: Entry(line.spots[-1].version, is_name=True)),
-        Column("Change", _direction, "whether the 95 % interval of the last value excludes no change; not a verdict"),
-        Number("last", lambda line: last_change(line), "p50 against the pinned release, in the same block"),
+        Column(
+            "Change",
+            lambda line: _direction(line, words),
+            "whether the 95 % interval of the last value excludes no change; not a verdict",
+        ),
+        Number("last", lambda line: last_change(line), "against the pinned release, in the same block"),
         Number("95 % interval", lambda line: Entry(last_interval(line), line.spots[-1].low)),
         Column("Level shifts", lambda line: Entry(shifts_words(line, most=3))),
         Column("Status", lambda line: verdict_entry(line.marks[-1].state if line.marks else "quiet")),
@@ -132,11 +149,11 @@ def table(lines: Sequence[Line], *, watch: int) -> Table:
     return Table.of("trends", "Long series against the pinned release", columns, lines)
 
 
-def _direction(line: Line) -> Entry:
+def _direction(line: Line, words: Words) -> Entry:
     last = line.spots[-1]
     if last.low is None or last.high is None or last.low <= 1.0 <= last.high:
         return verdict_entry("undecided")
-    return verdict_entry("slower" if last.low > 1.0 else "faster")
+    return verdict_entry(words[0] if last.low > 1.0 else words[1])
 
 
 def href_of(watch: int, key: str) -> str:

@@ -18,9 +18,13 @@ from dashboard.views.access import page, person
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 from farm.contract.numbers import is_row_number
+from farm.rules.cells import metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from farm.alerts.models import Watch
+    from farm.alerts.selectors.pages import PointRow
 
 WATCHES_OFFERED = 200
 AXES = ("time", "release")
@@ -41,45 +45,52 @@ def trends(request: HttpRequest) -> HttpResponse:
     watch = selectors.watch(user, int(wanted)) if is_row_number(wanted) else pages.first_with_points(watches)
     by = request.GET.get("by", "")
     chosen = request.GET.get("series", "")
+    offered = reading.metrics_of(pages.metrics_of(watch)) if watch is not None else []
+    metric = next((one.name for one in offered if one.name == request.GET.get("metric")), "")
     if downloads.is_wanted(request):
-        lines = reading.lines(watch, pages.points(watch)) if watch is not None else []
+        lines = reading.lines(watch, _points(watch, metric)) if watch is not None else []
         spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
         return downloads.as_file(request, "trends", spots, lambda one: file_rows.spot(*one))
     context: dict[str, object] = {"watches": watches, "watch": watch, "axes": AXES, "series": chosen}
     if watch is not None:
-        figure, shown = figure_of(watch, by=by, chosen=chosen)
+        figure, shown = figure_of(watch, by=by, chosen=chosen, metric=metric)
         context |= {"figure": figure, "by": shown, "what": watch_reading.sentence(watch)}
+        context |= {"metrics": offered, "metric": metric}
     return render(request, "dashboard/trends.html", context)
 
 
-def figure_of(watch: "Watch", *, by: str = "", chosen: str = "") -> tuple[Figure, str]:
+def _points(watch: "Watch", metric: str) -> "Iterable[PointRow]":
+    return pages.points_by(watch, metric) if metric else pages.points(watch)
+
+
+def figure_of(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "") -> tuple[Figure, str]:
     """The chart of a watch's series with its table, and over what it is drawn: as asked, else what tells more. A long
     one is as it was made for the last reader."""
     alerts = list(pages.alerts_of_watch(watch))
     count, newest = pages.newest_point(watch)
 
     def made() -> Lines:
-        points = list(pages.points(watch)) if count else []
+        points = list(_points(watch, metric)) if count else []
         return reading.lines(watch, points, alerts), reading.by_release(watch, points, alerts)
 
     if count < MANY:
-        return _drawn(watch, made(), by=by, chosen=chosen)
+        return _drawn(watch, made(), by=by, chosen=chosen, metric=metric)
     # neither values nor the series of an alert ever change: newer ones make another key
     marked = tuple((one.pk, one.state, len(one.symptoms.all())) for one in alerts)
-    key = (watch.pk, watch.created_at, watch.distribution, watch.reference, count, newest, marked)
+    key = (metric, watch.pk, watch.created_at, watch.distribution, watch.reference, count, newest, marked)
     return kept(
         "pieces",
         "trend",
         *key,
         by,
         chosen,
-        make=lambda: _drawn(watch, kept("large", "lines", *key, make=made), by=by, chosen=chosen),
+        make=lambda: _drawn(watch, kept("large", "lines", *key, make=made), by=by, chosen=chosen, metric=metric),
     )
 
 
-def _drawn(watch: "Watch", lines: Lines, *, by: str, chosen: str) -> tuple[Figure, str]:
+def _drawn(watch: "Watch", lines: Lines, *, by: str, chosen: str, metric: str) -> tuple[Figure, str]:
     over_time, over_releases = lines
-    table = reading.table(over_time, watch=watch.pk)
+    table = reading.table(over_time, watch=watch.pk, words=reading.words_of(metric))
     longest = max((len(line.spots) for line in over_time), default=0)
     shown = by if by in AXES else "time" if longest >= FEW else "release"
     chart = trend(
@@ -88,5 +99,6 @@ def _drawn(watch: "Watch", lines: Lines, *, by: str, chosen: str) -> tuple[Figur
         table=table,
         releases=reading.releases_of(watch, over_releases) if shown == "release" else (),
         chosen=chosen,
+        what=metrics.BY_NAME[metric].title if metric else "p50",
     )
     return chart, shown

@@ -123,7 +123,10 @@ class WatchRound(models.Model):
 
 
 class Point(models.Model):
-    """One value of a long series: a release measured in one block with the pinned reference, as a ratio to it."""
+    """One value of a long series: a release measured in one block with the pinned reference, as a ratio to it.
+
+    `metrics`: the same of further metrics, as [ratio, low, high] by name; null for rounds of before, and where none is.
+    """
 
     round = models.ForeignKey(WatchRound, models.CASCADE, related_name="points")
     watch = models.ForeignKey(Watch, models.CASCADE, related_name="points")
@@ -136,6 +139,7 @@ class Point(models.Model):
     high = models.FloatField(null=True)
     p50_ms = models.FloatField(null=True)
     reference_ms = models.FloatField(null=True)
+    metrics = models.JSONField(null=True)
     at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

@@ -19,6 +19,9 @@ Bound = float | None
 PointRow = tuple[str, str, str, str, str, float, Bound, Bound, datetime, int, int | None]
 # model, watch, its distribution and reference, series, node, label, release, ratio, low and high
 ValueRow = tuple[int, int, str, str, str, str, str, str, float, Bound, Bound]
+_POINT = (
+    "series", "label", "node", "runtime", "round__new", "ratio", "low", "high", "at", "round_id", "round__run",
+)  # fmt: skip
 # the lists that alerts stand in; `open` is what somebody has to look at now
 LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
 
@@ -111,20 +114,19 @@ def looks() -> dict[str, tuple[datetime | None, str]]:
 def points(watch: Watch, **which: object) -> QuerySet[Point, PointRow]:
     """The long series of a watch as plain rows, oldest first: series, label, node, runtime, the round's new release,
     ratio, low, high, time, round and its run."""
-    columns = (
-        "series",
-        "label",
-        "node",
-        "runtime",
-        "round__new",
-        "ratio",
-        "low",
-        "high",
-        "at",
-        "round_id",
-        "round__run",
-    )
-    return watch.points.filter(**which).order_by("pk").values_list(*columns)
+    return watch.points.filter(**which).order_by("pk").values_list(*_POINT)
+
+
+def points_by(watch: Watch, metric: str) -> list[PointRow]:
+    """The same of a further metric: the values that have it, with its ratio, low and high."""
+    rows = watch.points.filter(metrics__has_key=metric).order_by("pk").values_list(*_POINT, "metrics")
+    return [(*row[:5], *row[-1][metric], *row[8:-1]) for row in rows]
+
+
+def metrics_of(watch: Watch) -> list[str]:
+    """The further metrics that the newest value of the watch's long series has."""
+    newest = watch.points.order_by("-pk").values_list("metrics", flat=True).first()
+    return sorted(newest or ())
 
 
 def newest_point(watch: Watch) -> tuple[int, int]:

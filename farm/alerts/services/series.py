@@ -1,8 +1,9 @@
 """Long series: each watched cell as a ratio to the pinned reference that stood in the same block."""
 
 from farm.alerts.models import Point, WatchRound
-from farm.contract.document import Document
+from farm.contract.document import Comparison, Document
 from farm.rules.changes import watch_rounds
+from farm.rules.reporting import metric_changes
 
 
 def keep_points(one: WatchRound, document: Document) -> int:
@@ -29,7 +30,14 @@ def keep_points(one: WatchRound, document: Document) -> int:
                     high=comparison.ci_high,
                     p50_ms=pair.new.p50_ms,
                     reference_ms=pair.old.p50_ms,
+                    metrics=_metrics(comparison),
                 )
             )
     Point.objects.bulk_create(rows, ignore_conflicts=True)
     return len(rows)
+
+
+def _metrics(comparison: Comparison) -> dict[str, list[float]] | None:
+    """Further metrics that have a ratio."""
+    further = [one for one in metric_changes.further(comparison) if one.ratio]
+    return {one.name: list(metric_changes.figures(one)) for one in further} or None

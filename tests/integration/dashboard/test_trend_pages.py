@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from farm.accounts.models import User
-from farm.alerts.models import Watch, WatchRound
+from farm.alerts.models import Point, Watch, WatchRound
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from tests.integration.alerts.driving import labelled, make_watch, offer
@@ -50,6 +50,21 @@ def test_a_series_shows_its_level_shift_and_its_alert(signed_in: Client, watch: 
         assert f"alert {alert.pk}" in words
         assert 'role="img"' in response.content.decode()
     assert f"/alerts/{alert.pk}/" in signed_in.get("/trends/").content.decode()
+
+
+def test_a_trend_is_of_the_metric_that_is_chosen(signed_in: Client, watch: Watch, version: Version) -> None:
+    watching.long_series(watch, version, 6, step_at=3)
+    assert "Metric" not in assert_is_page(signed_in.get(f"/trends/?watch={watch.pk}"))
+    told = {"max_rate_per_s": [0.5, 0.45, 0.55], "peak_memory_bytes": [2.0, 2.0, 2.0]}
+    Point.objects.filter(pk__in=list(Point.objects.order_by("pk").values_list("pk", flat=True)[3:])).update(
+        metrics=told
+    )
+    body = signed_in.get(f"/trends/?watch={watch.pk}").content.decode()
+    assert '<option value="max_rate_per_s">highest rate</option>' in body
+    words = assert_is_page(signed_in.get(f"/trends/?watch={watch.pk}&metric=max_rate_per_s"))
+    assert "1.31.1 is at ÷2.0 against 1.29.0" in words or "1.31.1 is at \N{MINUS SIGN}50" in words
+    assert "lower" in words
+    assert "is at" in assert_is_page(signed_in.get(f"/trends/?watch={watch.pk}&metric=nothing"))
 
 
 def test_a_page_of_many_points_takes_few_queries(signed_in: Client, watch: Watch, version: Version) -> None:
