@@ -109,6 +109,7 @@ export class Node {
       this.abilities ??= await this.#probe();
       const paused = this.pause || (await pauseOfDevice());
       if (paused) return await this.#rest(paused);
+      if (this.now.signal.aborted) this.now = new AbortController();
       const welcome = await this.#welcome();
       if (welcome.queues.length === 0) return await this.#rest(welcome.sentence || "The farm gives this node no work now.");
       this.#tell({ state: "ready", sentence: "Waiting for work.", doing: "" });
@@ -197,7 +198,7 @@ export class Node {
     }
   }
 
-  /** A heartbeat every quarter of the lease; the block is over once the farm has given it away. */
+  /** A heartbeat every quarter of the lease; the block is over once the farm has given it away, or the battery is low. */
   async #keepLease(/** @type {import("./contract.js").Lease} */ lease, /** @type {AbortController} */ over) {
     let [leaseS, answeredAt] = [lease.lease_s, performance.now()];
     while (!over.signal.aborted) {
@@ -206,6 +207,7 @@ export class Node {
       try {
         leaseS = (await this.farm.heartbeat(lease, this.standing.doing)).lease_s;
         answeredAt = performance.now();
+        if (await pauseOfDevice()) this.now.abort();
       } catch (problem) {
         const isLate = performance.now() - answeredAt > PATIENCE_LEASES * leaseS * 1000;
         if (problem instanceof Refused || isLate) over.abort();

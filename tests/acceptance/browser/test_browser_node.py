@@ -5,6 +5,7 @@ of a block gives it back, and it is measured again.
 """
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -23,6 +24,8 @@ def test_a_browser_measures_two_releases_to_a_verdict_also_when_it_is_closed_in_
     farm: LiveFarm, browser: Browser
 ) -> None:
     context = browser.new_context(viewport=PHONE)
+    asked: set[str] = set()
+    context.on("request", lambda request: asked.add(urlsplit(request.url).netloc))
     page = joined(farm, context)
     run = farm.start_run(MODELS / "cnn_dyn.onnx", MATRIX)
     # not wait_for_function: the page's content security policy forbids it to evaluate a string
@@ -32,6 +35,8 @@ def test_a_browser_measures_two_releases_to_a_verdict_also_when_it_is_closed_in_
     page = opened(farm, context)
     document = finished(farm, page, run)
     context.close()
+    # what is not of the farm's own address is a blob of the page's own
+    assert asked - {""} == {urlsplit(farm.plan.told_to_nodes).netloc}
     cells = {cell["runtime"]: cell for cell in document["cells"] if cell["twin_of"] is None}
     assert set(cells) == set(RELEASES)
     for cell in cells.values():

@@ -166,6 +166,86 @@ def test_how_long_yet_follows_the_pace_of_the_last_round_within_what_was_promise
     assert (rounds, traces, unknown, unlimited) == (15, 3, None, 16)
 
 
+GROUPS = """async (runs) => {
+  const { groupOf } = await import("./windows.js");
+  return runs.map(([runMs, resolutionMs]) => groupOf(runMs, resolutionMs));
+}"""
+
+
+def test_inferences_shorter_than_100_steps_of_the_clock_are_timed_several_at_once(tab: Opening, person: User) -> None:
+    runs = [[20.0, 0.1], [10.0, 0.1], [5.0, 0.1], [0.3, 0.1], [0.0, 0.1], [0.4, 0.005]]
+    groups = tab().evaluate(GROUPS, runs)
+    assert groups == [1, 1, 2, 34, 1000, 2]
+    assert all(group * max(run, clock / 10) >= 100 * clock for group, (run, clock) in zip(groups, runs, strict=True))
+
+
+BATTERY = """async ({ level, charging }) => {
+  navigator.getBattery = async () => ({ level, charging });
+  const { pauseOfDevice } = await import("./device.js");
+  return pauseOfDevice();
+}"""
+
+
+def test_on_a_low_battery_nothing_is_measured_until_it_is_charged(tab: Opening, person: User) -> None:
+    page = tab()
+    low = page.evaluate(BATTERY, {"level": 0.14, "charging": False})
+    assert low == "The battery is at 14 %: connect a charger to go on."
+    assert page.evaluate(BATTERY, {"level": 0.14, "charging": True}) == ""
+    assert page.evaluate(BATTERY, {"level": 0.6, "charging": False}) == ""
+
+
+# a node whose farm gives it one block; the files of its one arm take as long as the page is not bothered
+GIVEN_BACK = """async (what) => {
+  const { Node } = await import("./node.js");
+  const [{ sleep }, { Problem }] = await Promise.all([import("./farm.js"), import("./contract.js")]);
+  const sent = [];
+  const body = btoa(JSON.stringify([[], { block: "7", attempt: 1 }]));
+  const cell = { runtime: { distribution: "onnxruntime-web", version: "1.30.0" }, provider: "WasmExecutionProvider" };
+  const order = { block: "7", attempt: 1, arms: [{ arm: 0, cell }], divergences: [], block_timeout_s: 600 };
+  let offers = 0;
+  const node = new Node({
+    secret: "x",
+    hello: async () => ({ health: "active", queues: ["cpu"], settings: { wait_s: 1, hello_every_s: 60 } }),
+    message: async () => offers++ ? sleep(60) : { message: { body } },
+    claim: async () => ({ order, token: "t", lease_s: 0.4 }),
+    heartbeat: async () => ({ lease_s: 0.4 }),
+    report: async (_, report) => (sent.push(report), { go_on: true }),
+  }, { name: "phone" });
+  node.abilities = { tags: {}, providers: [], selfTest: null };
+  node.files = { ready: [], runtime: async () => {
+    if (what === "battery") navigator.getBattery = async () => ({ level: 0.1, charging: false });
+    if (what === "hidden") {
+      Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true });
+      node.reconsider();
+    }
+    for (let tries = 0; tries < 100 && !node.now.signal.aborted; tries++) await sleep(0.1);
+    throw new Problem("artifact_unavailable", "The page went on.");
+  } };
+  const said = new Promise((done) => {
+    node.onChange = ({ state, sentence }) => state === "paused" && done(sentence);
+  });
+  node.run();
+  const sentence = await said;
+  node.isOver = true;
+  return [sent.map(({ kind, reason }) => [kind, reason?.code ?? ""]), sentence];
+}"""
+
+
+@pytest.mark.parametrize(
+    ("what", "sentence"),
+    [
+        ("battery", "The battery is at 10 %: connect a charger to go on."),
+        ("hidden", "The page is hidden: show it to go on."),
+    ],
+)
+def test_a_block_in_the_middle_goes_back_when_the_battery_is_low_or_the_page_is_hidden(
+    tab: Opening, person: User, what: str, sentence: str
+) -> None:
+    sent, said = tab().evaluate(GIVEN_BACK, what)
+    assert sent == [["facts", ""], ["end", "cancelled"]]
+    assert said == sentence
+
+
 JOINED = """async (code) => {
   const [{ Farm }, own] = await Promise.all([import("./farm.js"), import("./identity.js")]);
   const keys = await own.makeKeys();
