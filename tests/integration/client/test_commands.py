@@ -10,6 +10,9 @@ from typer.testing import Result
 
 from farm.accounts.models import Team, User
 from farm.registry.models import Version
+from farm.registry.services import add_blob
+from farm.registry.storage import Draft
+from farm.runs.models import Arm, CompiledModel
 from farm.runs.services import cancel_run
 from onnxfarm.problems import Usage
 from onnxfarm.remote.account import Account, config_file
@@ -146,6 +149,25 @@ def test_waiting_for_a_run_ends_as_the_run_did(onnxfarm: Command, team: Team, ow
     waited = onnxfarm("status", stopped.pk, "--wait")
     assert f"Run {stopped.pk}: cancelled" in waited.stdout
     assert "could be measured" in sentence(waited, code=1)
+
+
+def test_a_compiled_model_is_fetched_into_a_file(
+    onnxfarm: Command, team: Team, owner: User, member: User, tmp_path: Path
+) -> None:
+    assert "name it with -o" in sentence(onnxfarm("results", "1", "--compiled", "c1"), code=2)
+    run = finished_run(make_version(team, member), make_node(team, owner), member)
+    target = tmp_path / "net_ctx.onnx"
+    nothing = sentence(onnxfarm("results", run.pk, "--compiled", "c1", "-o", target), code=2)
+    assert f"Nothing was compiled for cell c1 of run {run.pk}" in nothing
+    arm = Arm.objects.get(block__run=run, name="c1")
+    draft = Draft("compiled.onnx", limit_bytes=100)
+    draft.write(b"a compiled model")
+    draft.seal()
+    blob = add_blob(team=team, draft=draft)
+    draft.discard()
+    CompiledModel.objects.create(attempt=arm.block.attempts.get(), arm=arm.number, blob=blob)
+    assert onnxfarm("results", run.pk, "--compiled", "c1", "-o", target).exit_code == 0
+    assert target.read_bytes() == b"a compiled model"
 
 
 def test_runs_are_listed_with_a_hint_while_there_are_none(onnxfarm: Command) -> None:

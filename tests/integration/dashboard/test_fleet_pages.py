@@ -1,9 +1,13 @@
 """The fleet and the page of a node."""
 
+import re
+from html import unescape
+
 import pytest
 from django.test import Client
 
 from dashboard import numbers
+from dashboard.reading.qr import code_of
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth, NodeState
@@ -68,6 +72,11 @@ def test_the_fleet_says_what_waits_and_when_a_block_queued_now_starts(
 def test_an_invitation_shows_the_command_once(signed_in: Client) -> None:
     response = signed_in.post("/fleet/invite/")
     assert "onnxfarm node enroll http" in assert_is_page(response)
+    page = response.content.decode()
+    (link,) = set(re.findall(r'href="([^"]+/tab/index\.html#ofe_[^"]+)"', page))
+    # the same link for the camera of a phone: its modules are those of the link and of no other
+    assert code_of(unescape(link)) in page
+    assert code_of(f"{link}x") not in page
     assert "ofe_" not in words_of(signed_in.get("/fleet/"))
 
 
