@@ -26,6 +26,7 @@ from farm.rules.reporting.headlines import opening_comparison
 from farm.rules.reporting.stability import at_risk
 from farm.runs import selectors
 from farm.runs.selectors import pages
+from farm.runs.selectors.retention import removed_timings, removed_traces
 from farm.runs.selectors.variants import variant_of_cell
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "siblings": reading.siblings(document.cells, found, address),
         "traces": _traces(row, found),
         "compiled": _compiled(row, found),
+        "gone_timings": removed_timings(row),
+        "gone_traces": removed_traces(row),
         "variant": variant_of_cell(row, found.id),
         "log": pages.log_of(row, found.id),
         "machine": node,

@@ -20,6 +20,7 @@ from farm.api import (
     plan,
     reports,
     resumable,
+    retention,
     runs,
     search,
     shares,
@@ -36,6 +37,7 @@ from farm.api.description import DescribedAPI
 ROUTERS = (
     tokens.router,
     teams.router,
+    retention.router,
     models.router,
     search.router,
     compatibility.router,

@@ -183,6 +183,8 @@ CELERY_BEAT_SCHEDULE = {
     "tick": {"task": "runs.tick", "schedule": every(ENVIRONMENT.tick_s), "options": _ticking},
     "sweep the registry": {"task": "registry.sweep", "schedule": every(15.0), "options": _ticking},
     "watch": {"task": "alerts.tick", "schedule": every(2 * ENVIRONMENT.tick_s), "options": _ticking},
+    "retain": {"task": "runs.retain", "schedule": every(60.0), "options": _ticking},
+    "clear orphans": {"task": "registry.clear_orphans", "schedule": every(3600.0), "options": {"queue": TICK_QUEUE}},
     "look for releases": {"task": "alerts.look_for_releases", "schedule": every(20.0), "options": _ticking},
 }
 

@@ -1,10 +1,14 @@
 """What the `prepare` workers do. A message holds a row's number and nothing else; doing it twice does nothing."""
 
+import logging
+
 from celery import shared_task
 
 from farm.accounts.ticks import tick
 from farm.registry import services
 from farm.registry.services import messages
+
+log = logging.getLogger(__name__)
 
 
 @shared_task(name=messages.INSPECT)  # type: ignore[untyped-decorator]
@@ -47,3 +51,10 @@ def fetch_web_runtime(row_id: int) -> None:
 def sweep() -> None:
     services.sweep()
     services.clear_expired()
+
+
+@shared_task(name="registry.clear_orphans")  # type: ignore[untyped-decorator]
+@tick("registry.clear_orphans")
+def clear_orphans() -> None:
+    if removed := services.clear_orphans():
+        log.info("removed %d files of the store that no row names", removed)

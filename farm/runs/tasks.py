@@ -36,6 +36,14 @@ def tick() -> None:
             log.exception("%s broke in this tick; the next one tries again", duty.__name__)
 
 
+@shared_task(name="runs.retain")  # type: ignore[untyped-decorator]
+@ticking("runs.retain")
+def retain() -> None:
+    """What the teams' retention rules name goes, once a day for each; a long pass goes on a minute later."""
+    if removed := services.retain():
+        log.info("retention removed %d runs' timings, traces and models", removed)
+
+
 @shared_task(name=READ_TRACE)  # type: ignore[untyped-decorator]
 def read_trace(reading_id: int) -> None:
     services.read_trace(reading_id)

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from onnxfarm.commands import backups
 from onnxfarm.commands.options import JsonOption
+from onnxfarm.commands.retention import retention
 from onnxfarm.outputs import write_plain
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
@@ -26,6 +27,7 @@ for name, group in (("users", users), ("teams", teams), ("tokens", tokens)):
     app.add_typer(group, name=name)
 app.command()(backups.backup)
 app.command()(backups.restore)
+app.command()(retention)
 
 
 class Role(StrEnum):

@@ -28,6 +28,14 @@ class PeopleClient(Client):
     def create_team(self, name: str) -> rows.Team:
         return self._json(rows.Team, "POST", "/teams", json={"name": name}, is_repeatable=False)
 
+    def retention(self, team_id: int) -> rows.Retention:
+        """What a team keeps, and what goes next."""
+        return self._json(rows.Retention, "GET", f"/teams/{team_id}/retention")
+
+    def set_retention(self, team_id: int, **days: int | None) -> rows.Retention:
+        """Sets `timings_days`, `traces_days` and `models_days`; None always keeps a kind."""
+        return self._json(rows.Retention, "PUT", f"/teams/{team_id}/retention", json=dict(days))
+
     def invite_person(self, team_id: int, username: str, role: str) -> rows.Invited:
         """Put a person into a team; `sign_in_link` where they are new."""
         order = {"username": username, "role": role}

@@ -208,6 +208,26 @@ class Team(TypedDict):
     members: list[Member]
 
 
+class Doomed(TypedDict):
+    """One kind that a team's retention removes next."""
+
+    kind: str
+    days: int
+    count: int
+    bytes: int
+
+
+class Retention(TypedDict):
+    """What a team keeps, and what goes next."""
+
+    timings_days: int | None
+    traces_days: int | None
+    models_days: int | None
+    acts_at: str | None
+    acted_at: str | None
+    doomed: list[Doomed]
+
+
 class Token(TypedDict):
     id: int
     hint: str

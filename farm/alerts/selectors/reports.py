@@ -17,6 +17,7 @@ from farm.rules.changes.report import Case
 from farm.runs import selectors as runs
 from farm.runs.models import Arm, Run
 from farm.runs.models import Cell as CellRow
+from farm.runs.selectors.retention import removed_timings
 
 # the symptom that says most, by kind
 ORDER = ("slower", "parity", "failed", "placement", "ttft", "session", "first", "memory", "growth")
@@ -51,7 +52,9 @@ def write_zip(alert: Alert, to: IO[bytes]) -> Case:
         for name, text in report.texts_of(case).items():
             archive.writestr(name, text)
         for side, cell in (("old", case.old), ("new", case.new)):
-            if Arm.objects.filter(block__run=symptom_run, name=cell.id).exists():
+            if gone := removed_timings(symptom_run):
+                archive.writestr(f"{report.timings_name(side)}.txt", f"{gone}\n")
+            elif Arm.objects.filter(block__run=symptom_run, name=cell.id).exists():
                 archive.writestr(report.timings_name(side), "".join(runs.timing_lines(symptom_run, cell.id)))
         for name, path in _files(symptom_run, case):
             archive.write(path, name)

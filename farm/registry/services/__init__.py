@@ -1,10 +1,11 @@
 from farm.registry.services.descriptions import describe_model, describe_version
 from farm.registry.services.evaluations import add_evaluation
 from farm.registry.services.inspection import inspect_version, order_inspection
+from farm.registry.services.orphans import clear_orphans
 from farm.registry.services.outlines import outline_of
 from farm.registry.services.products import ensure_preparation, ensure_variant
 from farm.registry.services.recovery import sweep
-from farm.registry.services.removal import Removed, remove_model, remove_unused, remove_version
+from farm.registry.services.removal import Removed, forget_model, remove_model, remove_unused, remove_version
 from farm.registry.services.restoration import restore_model, restore_version
 from farm.registry.services.resumption import abandon, append, begin_upload, clear_expired, complete
 from farm.registry.services.room import add_blob, room_left, store_blob
@@ -27,12 +28,14 @@ __all__ = [
     "begin_upload",
     "check_evaluation",
     "clear_expired",
+    "clear_orphans",
     "complete",
     "describe_model",
     "describe_version",
     "ensure_preparation",
     "ensure_variant",
     "fetch_web_runtime",
+    "forget_model",
     "inspect_version",
     "make_outline",
     "make_variant",

@@ -36,18 +36,28 @@ def remove_version(*, version: Version, by: User) -> Removed:
 
     A model whose last version goes, goes too. Raises NotAllowed without the right to write in the team.
     """
+    may_remove(version.model, by)
     return _removed(version.model, [version], by=by, what="version", name=str(version))
 
 
 def remove_model(*, model: Model, by: User) -> Removed:
     """Remove a model with all of its versions, each as `remove_version` does. Raises NotAllowed."""
-    versions = model.versions.kept().select_related("artifact", "model")
-    return _removed(model, versions, by=by, what="model", name=model.name)
-
-
-def _removed(model: Model, versions: Iterable[Version], *, by: User, what: str, name: str) -> Removed:
-    """`versions`: read under the team's lock, where they are a query. `what`, `name`: for the log."""
     may_remove(model, by)
+    return _removed(
+        model, model.versions.kept().select_related("artifact", "model"), by=by, what="model", name=model.name
+    )
+
+
+def forget_model(model: Model) -> int:
+    """Removes a model by the farm's own duty, with every version; 0 where one of them was measured meanwhile."""
+    if model.versions.filter(runs__isnull=False).exists():
+        return 0
+    _removed(model, model.versions.select_related("artifact", "model"), by=None, what="model", name=model.name)
+    return 1
+
+
+def _removed(model: Model, versions: Iterable[Version], *, by: User | None, what: str, name: str) -> Removed:
+    """`versions`: read under the team's lock, where they are a query. `what`, `name`: for the log."""
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=model.team_id)
         now = timezone.now()
@@ -111,12 +121,12 @@ def remove_unused(candidates: Iterable[int | None]) -> int:
         if _is_used(blob):
             continue
         blob.delete()
-        transaction.on_commit(partial(_remove_file, team_id=blob.team_id, sha256=blob.sha256))
+        transaction.on_commit(partial(remove_file, team_id=blob.team_id, sha256=blob.sha256))
         freed += blob.bytes
     return freed
 
 
-def _remove_file(*, team_id: int, sha256: str) -> None:
+def remove_file(*, team_id: int, sha256: str) -> None:
     """Removes a file without a row. Whoever uploads the same content meanwhile holds the team's lock, or waits for it.
 
     A file that stays, because the bucket is away, costs its room and nothing else.

@@ -4,6 +4,7 @@ from farm.runs.models.cell import Arm, Cell
 from farm.runs.models.divergence import Divergence
 from farm.runs.models.event import Event
 from farm.runs.models.findings import CellDocument, Comparison
+from farm.runs.models.retention import RetentionRule
 from farm.runs.models.run import FinishedDocument, Run
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "FinishedDocument",
     "Part",
     "Report",
+    "RetentionRule",
     "Run",
     "Trace",
     "TraceReading",

@@ -60,6 +60,9 @@ class Run(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
+    # by the team's retention rule; a trace or timing that is there all the same is being removed
+    timings_removed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    traces_removed_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     objects = RunQuerySet.as_manager()
 

@@ -8,6 +8,7 @@ from farm.runs.services.leases import claim_block, heartbeat, held_attempt, held
 from farm.runs.services.readiness import release_ready_blocks
 from farm.runs.services.recovery import sweep
 from farm.runs.services.reports import accept_report
+from farm.runs.services.retention import retain, set_retention
 from farm.runs.services.run_plans import must_be_meant, plan_run, read_matrix
 from farm.runs.services.submission import start_run
 from farm.runs.services.timelines import read_trace, timeline_of
@@ -33,8 +34,10 @@ __all__ = [
     "read_matrix",
     "read_trace",
     "release_ready_blocks",
+    "retain",
     "ring",
     "ring_again",
+    "set_retention",
     "start_run",
     "sweep",
     "tell_waiting_runs",

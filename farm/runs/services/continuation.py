@@ -10,6 +10,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.states import NodeHealth
 from farm.rules.cells.numbers import counted
 from farm.runs.models import Block, Run
+from farm.runs.selectors.retention import removed_timings
 from farm.runs.services.bell import ring_on_commit
 from farm.runs.services.completion import finish_run_if_over
 from farm.runs.services.locks import lock_run
@@ -51,6 +52,8 @@ def more_rounds(*, run: Run, by: User, rounds: int, blocks: Collection[int] | No
         raise Invalid(f"{rounds} more rounds cannot be measured; ask for 1 to {MOST_ROUNDS}.", code="rounds")
     with transaction.atomic():
         row = lock_run(run.pk)
+        if gone := removed_timings(row):
+            raise Conflict(gone, code="retention", hint="Start a new run to measure again.")
         chosen = _chosen(row, blocks)
         if row.state == RunState.FINISHED and not row.resume():
             raise Conflict(f"Run {row.pk} is {row.state}.")

@@ -20,6 +20,7 @@ from farm.registry.services.messages import hint
 from farm.registry.workbench import bench, copy
 from farm.rules.tracing.timeline import Timeline
 from farm.runs.models import Run, Trace, TraceReading
+from farm.runs.selectors.retention import removed_traces
 from farm.runs.selectors.traces import traces_of
 from farm.runs.states import ReadingState
 from farm.workshop import orders
@@ -40,7 +41,7 @@ def timeline_of(run: Run, name: str) -> Timeline | str:
     """The timeline of the cell's first stored trace; else a sentence that says why there is none, WAITS for not yet."""
     trace = traces_of(run, name).first()
     if trace is None:
-        return "No trace of this cell is stored."
+        return removed_traces(run) or "No trace of this cell is stored."
     reading = _asked(trace)
     if reading.state == ReadingState.READ:
         return _TIMELINE.validate_json(reading.body)

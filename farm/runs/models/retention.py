@@ -1,0 +1,30 @@
+"""How long a team keeps what its documents and verdicts do not need."""
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from farm.accounts.models import Team
+
+
+class RetentionRule(models.Model):
+    """Days after which raw timings, raw traces and models without a run are removed; None: always kept.
+
+    Nothing is removed before `acts_from`: until then the rule can be changed. `acted_at`: when all that was due had
+    been removed last.
+    """
+
+    team = models.OneToOneField(Team, models.CASCADE, related_name="retention")
+    timings_days = models.PositiveSmallIntegerField(null=True, blank=True)
+    traces_days = models.PositiveSmallIntegerField(null=True, blank=True)
+    models_days = models.PositiveSmallIntegerField(null=True, blank=True)
+    acts_from = models.DateTimeField()
+    acted_at = models.DateTimeField(null=True, blank=True)
+    changed_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    changed_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"retention of {self.team}"

@@ -1,0 +1,119 @@
+"""What retention would remove, before it does; and the sentence for what it has removed.
+
+Documents, verdicts, comparisons and series stay whatever the rule says: they are rows of their own, settled when a
+block ended. Raw timings are the reports of rounds; those of blocks that never ended well are the only evidence of them
+and stay.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Sum
+from django.utils import timezone
+
+from farm.accounts.models import Team, User
+from farm.accounts.selectors import team as team_of
+from farm.registry.models import Blob, Model, Version
+from farm.runs.models import Attempt, Report, RetentionRule, Run, Trace
+from farm.runs.states import BlockState, RunState
+
+TIMINGS: Final = "raw timings"
+TRACES: Final = "raw traces"
+MODELS: Final = "models without a run"
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """One kind that a rule would remove: of what is older than `days` days at the moment `at`, how much there is.
+
+    `count`: runs, traces or models. `bytes`: of timings what the nodes reported in all, of which they are the most.
+    """
+
+    kind: str
+    days: int
+    count: int
+    bytes: int
+
+
+def retention_of(user: User, team_id: int) -> RetentionRule:
+    """The team's rule; one that keeps everything where there is none. Raises Missing for others' teams."""
+    team = team_of(user, team_id)
+    found = RetentionRule.objects.select_related("team", "changed_by").filter(team=team).first()
+    return found or RetentionRule(team=team, acts_from=timezone.now())
+
+
+def next_act(rule: RetentionRule) -> datetime | None:
+    """When the rule acts next; None where it keeps everything."""
+    if all(days is None for days in (rule.timings_days, rule.traces_days, rule.models_days)):
+        return None
+    daily = rule.acted_at + timedelta(days=1) if rule.acted_at else rule.acts_from
+    return max(rule.acts_from, daily, timezone.now())
+
+
+def doomed(rule: RetentionRule) -> list[Doomed]:
+    """What the rule would remove when it acts next, of each kind that it has days for."""
+    at = next_act(rule) or timezone.now()
+    found = []
+    if rule.timings_days is not None:
+        runs = runs_due(rule.team, days=rule.timings_days, at=at)
+        attempts = Attempt.objects.filter(block__run__in=runs, block__state=BlockState.DONE)
+        size = attempts.aggregate(total=Sum("reported_bytes"))["total"] or 0
+        found.append(Doomed(TIMINGS, rule.timings_days, runs.count(), size))
+    if rule.traces_days is not None:
+        facts = traces_due(rule.team, days=rule.traces_days, at=at).aggregate(count=Count("pk"), total=Sum("bytes"))
+        found.append(Doomed(TRACES, rule.traces_days, facts["count"], facts["total"] or 0))
+    if rule.models_days is not None:
+        models = models_due(rule.team, days=rule.models_days, at=at)
+        used = Blob.objects.filter(uses__artifact__versions__model__in=models).distinct()
+        size = used.aggregate(total=Sum("bytes"))["total"] or 0
+        found.append(Doomed(MODELS, rule.models_days, models.count(), size))
+    return found
+
+
+def finished_before(team: Team, *, days: int, at: datetime) -> QuerySet[Run]:
+    """Runs of the team that were over for so many days at that moment."""
+    over = Run.objects.filter(team=team, state=RunState.FINISHED, is_concluded=True)
+    return over.filter(finished_at__lt=at - timedelta(days=days))
+
+
+def runs_due(team: Team, *, days: int, at: datetime) -> QuerySet[Run]:
+    """Those whose raw timings are still there."""
+    measured = Exists(Run.objects.filter(pk=OuterRef("pk"), blocks__state=BlockState.DONE))
+    return finished_before(team, days=days, at=at).filter(measured, timings_removed_at=None)
+
+
+def timings_of(run_id: int) -> QuerySet[Report]:
+    """The reports that hold raw timings of a run's blocks that ended well."""
+    return Report.objects.filter(attempt__block__run=run_id, attempt__block__state=BlockState.DONE, kind="round")
+
+
+def traces_due(team: Team, *, days: int, at: datetime) -> QuerySet[Trace]:
+    """Raw traces of runs that were over for so long; of a run of several months ago there may be none any more."""
+    return Trace.objects.filter(attempt__block__run__in=finished_before(team, days=days, at=at))
+
+
+def models_due(team: Team, *, days: int, at: datetime) -> QuerySet[Model]:
+    """Models of which no version was ever measured, watched or alerted about, with no upload since."""
+    used = Version.objects.filter(model=OuterRef("pk")).filter(
+        Q(runs__isnull=False) | Q(watch_rounds__isnull=False) | Q(alerts__isnull=False)
+    )
+    models = Model.objects.filter(team=team).exclude(Exists(used))
+    return models.annotate(last=Max("versions__created_at")).filter(last__lt=at - timedelta(days=days))
+
+
+def removed_timings(run: Run) -> str:
+    """What is said in place of raw timings that retention removed; empty where they are there."""
+    return _removed(run, "raw timings", run.timings_removed_at)
+
+
+def removed_traces(run: Run) -> str:
+    """The same of raw traces."""
+    return _removed(run, "raw traces", run.traces_removed_at)
+
+
+def _removed(run: Run, what: str, at: datetime | None) -> str:
+    if at is None:
+        return ""
+    kept = "its documents and verdicts are kept"
+    return f"The {what} of run {run.pk} were removed on {at:%Y-%m-%d}, as its team's retention rule says; {kept}."

@@ -1,0 +1,152 @@
+"""Retention: a team's rule, and removing what it names, in small steps.
+
+A rule that removes more than before acts a week after it was set, and can be changed until then. No step holds a lock
+for longer than it takes to delete a few hundred rows, and a pass that takes long goes on with the next tick.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from farm.accounts.models import Team, User
+from farm.accounts.refusals import Invalid, NotAllowed
+from farm.accounts.selectors import can_manage
+from farm.accounts.services import record
+from farm.registry.services import forget_model, remove_unused
+from farm.runs.models import FinishedDocument, RetentionRule, Run, Trace
+from farm.runs.selectors import retention as due
+from farm.runs.services.locks import lock_run
+from farm.runs.states import RunState
+
+log = logging.getLogger(__name__)
+NOTICE: Final = timedelta(days=7)
+DAILY: Final = timedelta(days=1)
+MOST_DAYS: Final = 3650
+REPORTS_AT_ONCE: Final = 500
+TRACES_AT_ONCE: Final = 50
+# a pass stops after so long and goes on with the next tick
+BUDGET_S: Final = 20.0
+FIELDS: Final = ("timings_days", "traces_days", "models_days")
+Days = int | None
+Goes = Callable[[], bool]
+
+
+def set_retention(*, team: Team, by: User, timings_days: Days, traces_days: Days, models_days: Days) -> RetentionRule:
+    """The team's rule from now on; None always keeps a kind. One that removes more acts in a week.
+
+    Raises NotAllowed unless `by` manages the team, Invalid for days out of range.
+    """
+    if not can_manage(by, team=team):
+        raise NotAllowed(f"Only an admin of team “{team.name}” may say how long it keeps what it measured.")
+    wanted = dict(zip(FIELDS, (timings_days, traces_days, models_days), strict=True))
+    if any(days is not None and not 1 <= days <= MOST_DAYS for days in wanted.values()):
+        raise Invalid(f"Say 1 to {MOST_DAYS:,} days, or nothing to keep it always.", code="days")
+    now = timezone.now()
+    with transaction.atomic():
+        Team.objects.select_for_update().get(pk=team.pk)
+        known = RetentionRule.objects.filter(team=team).first() or RetentionRule(team=team, acts_from=now)
+        if any(_is_stricter(days, getattr(known, name)) for name, days in wanted.items()):
+            known.acts_from = now + NOTICE
+        for name, days in wanted.items():
+            setattr(known, name, days)
+        known.changed_by, known.changed_at = by, now
+        known.save()
+        facts = wanted | {"acts_from": known.acts_from.isoformat()}
+        record(verb="retention set", subject=team.name, actor=by, team=team, facts=facts)
+    return known
+
+
+def retain(*, budget_s: float = BUDGET_S) -> int:
+    """Removes what is due by every rule that acts now; answers how many runs, traces and models that was."""
+    until = time.monotonic() + budget_s
+    now = timezone.now()
+    waiting = RetentionRule.objects.filter(acts_from__lte=now).exclude(acted_at__gt=now - DAILY)
+    removed = 0
+    for rule in waiting.select_related("team").order_by("acted_at", "pk"):
+        counts, is_done = _act(rule, now, lambda: time.monotonic() < until)
+        removed += sum(counts.values())
+        if any(counts.values()):
+            record(verb="retention acted", subject=rule.team.name, team=rule.team, facts=counts)
+        if not is_done:
+            break
+        RetentionRule.objects.filter(pk=rule.pk).update(acted_at=now)
+    return removed
+
+
+def _is_stricter(wanted: Days, known: Days) -> bool:
+    return wanted is not None and (known is None or wanted < known)
+
+
+def _act(rule: RetentionRule, now: datetime, goes_on: Goes) -> tuple[dict[str, int], bool]:
+    """What one rule removed, and whether nothing that is due is left."""
+    counts = {"timings": 0, "traces": 0, "models": 0}
+    for name, step in _steps(rule, now):
+        # the rule may have been changed meanwhile, and then it is the new one that counts
+        if not goes_on() or not RetentionRule.objects.filter(pk=rule.pk, changed_at=rule.changed_at).exists():
+            return counts, False
+        counts[name] += step()
+    return counts, True
+
+
+def _steps(rule: RetentionRule, now: datetime) -> Iterator[tuple[str, Callable[[], int]]]:
+    if rule.timings_days is not None:
+        yield from (("timings", step) for step in _timings(rule.team, rule.timings_days, now))
+    if rule.traces_days is not None:
+        yield from (("traces", step) for step in _traces(rule.team, rule.traces_days, now))
+    if rule.models_days is not None:
+        for model in due.models_due(rule.team, days=rule.models_days, at=now).order_by("pk"):
+            yield "models", lambda model=model: forget_model(model)  # type: ignore[misc]
+
+
+def _timings(team: Team, days: int, now: datetime) -> Iterator[Callable[[], int]]:
+    """Run by run: first it is said that they are gone, then they go."""
+    # a pass that was ended in the middle of a run goes on with it
+    begun = Run.objects.filter(team=team, timings_removed_at__gt=now - 7 * DAILY)
+    chosen = [*begun.values_list("pk", flat=True), *due.runs_due(team, days=days, at=now).values_list("pk", flat=True)]
+    for run_id in chosen:
+        yield lambda run_id=run_id: _say_removed(run_id, "timings_removed_at", now)  # type: ignore[misc]
+        while _some_timings(run_id):
+            yield lambda run_id=run_id: _remove_timings(run_id)  # type: ignore[misc]
+
+
+def _some_timings(run_id: int) -> bool:
+    said = Run.objects.filter(pk=run_id).exclude(timings_removed_at=None).exists()
+    return said and due.timings_of(run_id).exists()
+
+
+def _remove_timings(run_id: int) -> int:
+    rows = list(due.timings_of(run_id).values_list("pk", flat=True)[:REPORTS_AT_ONCE])
+    due.timings_of(run_id).model.objects.filter(pk__in=rows).delete()
+    return 0
+
+
+def _traces(team: Team, days: int, now: datetime) -> Iterator[Callable[[], int]]:
+    waiting = due.traces_due(team, days=days, at=now).order_by("pk")
+    while rows := list(waiting.values_list("pk", "blob_id", "attempt__block__run")[:TRACES_AT_ONCE]):
+        yield lambda rows=rows: _remove_traces(rows, now)  # type: ignore[misc]
+
+
+def _remove_traces(rows: list[tuple[int, int | None, int]], now: datetime) -> int:
+    for run_id in sorted({run for _, _, run in rows}):
+        _say_removed(run_id, "traces_removed_at", now)
+    with transaction.atomic():
+        Trace.objects.filter(pk__in=[pk for pk, _, _ in rows]).delete()
+        remove_unused([blob for _, blob, _ in rows])
+    return len(rows)
+
+
+def _say_removed(run_id: int, field: str, now: datetime) -> int:
+    """Marks a run that is over, and its kept document as the one of the new revision, as nothing of it has changed."""
+    with transaction.atomic():
+        run = lock_run(run_id)
+        if run.state != RunState.FINISHED or getattr(run, field) is not None:
+            return 0
+        Run.objects.filter(pk=run_id).update(**{field: now, "revision": F("revision") + 1})
+        FinishedDocument.objects.filter(run=run_id, revision=run.revision).update(revision=F("revision") + 1)
+    return 1
