@@ -56,6 +56,12 @@ STORIES = (
         _tests("tests/acceptance/browser/test_browser_node.py"),
     ),
     Story(
+        "memory",
+        "a grouped Conv takes more addresses from 1.23.2 and fewer from 1.27.0 on, found by release, under a limit too",
+        10,
+        (f"tests.bench.memory --seed 1 --strict --home {FOLDER}/home",),
+    ),
+    Story(
         "pytorch",
         "a model's program on PyTorch, eager and compiled, beside its .onnx on ONNX Runtime, to a verdict",
         8,

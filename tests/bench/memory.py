@@ -3,7 +3,7 @@
     python -m tests.bench.memory --seed 1 --home DIR [--part pairs,bisect,limit,nchwc,controls]
 
 A grouped 2-D Conv whose channels no blocked kernel takes has a scratch buffer a thread: from 1.23.2 on each holds
-the whole image unrolled, until 1.27.0. Prints a line of JSON a part.
+the whole image unrolled, until 1.27.0. Prints a line of JSON a part; with --strict, what is missed ends it with 1.
 """
 
 import argparse
@@ -133,16 +133,36 @@ PARTS: Mapping[str, Callable[..., object]] = {
 }  # fmt: skip
 
 
+def missed(part: str, found: Any) -> list[str]:
+    """What is not as it should be, in sentences."""
+    if part == "pairs":
+        words = [one["verdict"] for pair in found for one in pair if one["metric"] == SPACE]
+        return [] if words == ["bigger", "smaller"] else [f"The address space is {words}, not bigger and smaller."]
+    if part == "bisect":
+        releases = [one["first_bad"] for one in found]
+        return [] if releases == ["1.23.2", "1.27.0"] else [f"{releases} were found, not 1.23.2 and 1.27.0."]
+    if part == "limit":
+        states = [one["status"] for one in found]
+        named = f"memory limit of {LIMIT_MB:,} MiB" in found[1]["text"]
+        return [] if states == ["done", "failed", "done"] and named else [f"Under the limit cells are {found}."]
+    flagged = found["flagged"] if part == "controls" else found["not equal"]
+    is_whole = found["judged"] == CONTROLS if part == "controls" else found["comparisons"] > 0
+    return [] if is_whole and not flagged else [f"Of {part}, {found} was not judged equal."]
+
+
 def main() -> None:
     reader = argparse.ArgumentParser()
     reader.add_argument("--seed", type=int, default=1)
     reader.add_argument("--home", type=Path, required=True)
+    reader.add_argument("--strict", action="store_true")
     reader.add_argument("--part", default="pairs,limit,bisect,controls,nchwc")
     given = reader.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for part in given.part.split(","):
             told = PARTS[part](Path(folder), home=given.home, seed=given.seed)
             print(json.dumps({"part": part, "seed": given.seed, "found": told}), flush=True)
+            if given.strict and (sentences := missed(part, told)):
+                raise SystemExit(" ".join(sentences))
 
 
 if __name__ == "__main__":
