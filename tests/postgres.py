@@ -26,6 +26,11 @@ USER = "farm"
 DEBIAN = Path("/usr/lib/postgresql")
 UNPRIVILEGED = ("postgres", "nobody")
 START_S = 30.0
+# dynamic shared memory by mmap: containers often have little of /dev/shm
+SETTINGS = {
+    "listen_addresses": "", "shared_buffers": "64MB", "max_connections": "200", "dynamic_shared_memory_type": "mmap",
+}  # fmt: skip
+CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 SKIPPED = 77
 
 
@@ -36,14 +41,23 @@ class NoPostgresError(RuntimeError):
 class Cluster:
     """`with Cluster() as cluster: … cluster.url`. `durable` False: no fsync, for tests that are thrown away.
 
-    `environment` is added to the server's.
+    `environment` is added to the server's, `settings` to its command line. With `keep` the files stay in that folder,
+    and are used again.
     """
 
-    def __init__(self, *, durable: bool = False, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        durable: bool = False,
+        environment: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+        keep: Path | None = None,
+    ) -> None:
         self._programs = _programs()
-        self._durable = durable
+        self._settings = {**SETTINGS, **({} if durable else CARELESS), **(settings or {})}
+        self._is_kept = keep is not None
         self._environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", **(environment or {})}
-        self.folder = Path(tempfile.mkdtemp(prefix="onnxfarm-pg-"))
+        self.folder = keep or Path(tempfile.mkdtemp(prefix="onnxfarm-pg-"))
         self.log = self.folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -53,13 +67,17 @@ class Cluster:
         return f"postgresql://{USER}@/{USER}?host={self.folder}"
 
     @property
+    def pid(self) -> int:
+        """The running server's first process."""
+        if self._process is None:
+            raise NoPostgresError("PostgreSQL is not running.")
+        return self._process.pid
+
+    @property
     def command(self) -> list[str]:
         """The server's command line."""
-        # dynamic shared memory by mmap: containers often have little of /dev/shm
-        words = ["-D", str(self.folder / "data"), "-k", str(self.folder), "-c", "listen_addresses="]
-        words += ["-c", "shared_buffers=64MB", "-c", "max_connections=200", "-c", "dynamic_shared_memory_type=mmap"]
-        if not self._durable:
-            words += ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
+        words = ["-D", str(self.folder / "data"), "-k", str(self.folder)]
+        words += [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
         return [str(self._programs / "postgres"), *words]
 
     @property
@@ -68,12 +86,16 @@ class Cluster:
         return {**_identity(), "env": self._environment, "cwd": self.folder}
 
     def make(self) -> None:
-        """Creates the files and the database, and leaves the server running."""
+        """Creates the files and the database, unless they were kept, and leaves the server running."""
+        self.folder.mkdir(exist_ok=True)
         identity = _identity()
         if identity:
             # the group stays ours, so that we reach the socket also from within a user namespace
             os.chown(self.folder, identity["user"], os.getgid())
         self.folder.chmod(0o770)
+        if (self.folder / "data").exists():
+            self.start()
+            return
         initdb = [str(self._programs / "initdb"), "-D", str(self.folder / "data"), "--auth=trust", "-U", USER]
         self._run([*initdb, "--encoding=UTF8", "--no-locale", "--no-sync"])
         self.start()
@@ -93,14 +115,15 @@ class Cluster:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """Ends the server at once, connections included."""
+        """Ends the server at once, connections included; one whose files are kept writes down what it holds first."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGQUIT)
-            self._process.wait(START_S)
+            self._process.send_signal(signal.SIGINT if self._is_kept else signal.SIGQUIT)
+            self._process.wait(10 * START_S if self._is_kept else START_S)
             self._process = None
 
     def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if not self._is_kept:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> Self:
         try:

@@ -49,7 +49,7 @@ class NodeQuerySet(models.QuerySet["Node"]):
         writes = Membership.objects.filter(team=OuterRef("team"), user=OuterRef("owner"), role__in=WRITING_ROLES)
         return self.filter(Q(owner__is_superuser=True) | Exists(writes), owner__is_active=True)
 
-    def serving(self, team: Team, *, uploader: "User | None") -> Self:
+    def serving(self, team: Team | int, *, uploader: "User | int | None") -> Self:
         """Nodes that may measure a version of the team that `uploader` uploaded: its own, and those it agreed to.
 
         A node without a working sandbox measures what its owner uploaded, whoever asks.

@@ -27,13 +27,6 @@ class EnrolmentCode(models.Model):
         return f"code for {self.team}"
 
 
-class NodeSecretQuerySet(models.QuerySet["NodeSecret"]):
-    """Which secrets open anything."""
-
-    def valid(self) -> "NodeSecretQuerySet":
-        return self.filter(revoked_at=None, expires_at__gt=timezone.now())
-
-
 class NodeSecret(models.Model):
     """A node's bearer secret. `hint` is its public beginning, to tell secrets apart on a page."""
 
@@ -43,8 +36,6 @@ class NodeSecret(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)
-
-    objects = NodeSecretQuerySet.as_manager()
 
     class Meta:
         ordering = ["-id"]

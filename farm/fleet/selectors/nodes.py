@@ -1,15 +1,29 @@
 """Nodes as people and the gateway find them."""
 
 from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import Now
 
+from farm.accounts.prepared import Prepared, Slots
 from farm.accounts.refusals import Missing
 from farm.accounts.secrecy import digest_of_secret
 from farm.accounts.selectors import Anyone
-from farm.fleet.models import Node, NodeEvent, NodeSecret
+from farm.fleet.models import Node, NodeEvent
 from farm.fleet.states import NodeHealth, NodeState
 
-# what a node's request seldom needs and may be long
-UNREAD = ("node__facts_json", "node__log_tail")
+# what a node's request does not need and may be long
+UNREAD = ("log_tail", "self_test_json")
+# they open nothing, whatever secret they show
+SHUT_OUT = (NodeHealth.PENDING, NodeHealth.RETIRED)
+
+
+def _node_of_secret(slots: Slots) -> QuerySet[Node]:
+    valid = {"secrets__revoked_at": None, "secrets__expires_at__gt": Now()}
+    # whoever was deactivated or deleted has no machine here either
+    nodes = Node.objects.filter(secrets__digest=slots.text("digest"), owner__is_active=True, **valid)
+    return nodes.defer(*UNREAD).order_by()
+
+
+_NODE_OF_SECRET = Prepared(_node_of_secret)
 
 
 def name_of(node: Node | None) -> str:
@@ -53,18 +67,10 @@ def events_of(node: Node) -> QuerySet[NodeEvent]:
 
 def node_by_key(key: int) -> Node | None:
     """A node that may still have a long poll open, as it is now."""
-    return (
-        Node.objects.exclude(health__in=(NodeHealth.PENDING, NodeHealth.RETIRED))
-        .filter(pk=key, owner__is_active=True)
-        .first()
-    )
+    return Node.objects.exclude(health__in=SHUT_OUT).filter(pk=key, owner__is_active=True).first()
 
 
 def node_of_secret(secret: str) -> Node | None:
     """The node that this bearer secret belongs to, if it opens anything now."""
-    digest = digest_of_secret(secret)
-    found = NodeSecret.objects.valid().select_related("node__owner").defer(*UNREAD).filter(digest=digest).first()
-    if found is None or found.node.health in (NodeHealth.PENDING, NodeHealth.RETIRED):
-        return None
-    # whoever was deactivated or deleted has no machine here either
-    return found.node if found.node.owner is not None and found.node.owner.is_active else None
+    found = _NODE_OF_SECRET.first(digest=digest_of_secret(secret))
+    return None if found is None or found.health in SHUT_OUT else found

@@ -9,7 +9,7 @@ from farm.fleet.services.health import (
     revoke,
 )
 from farm.fleet.services.lendings import agree, decline, end_lapsed_lendings, share
-from farm.fleet.services.noise import keep_null_estimate
+from farm.fleet.services.noise import keep_null_estimates
 from farm.fleet.services.presence import hello, mark_offline, note_doing, welcome
 from farm.fleet.services.refusals import note_refusal
 
@@ -24,7 +24,7 @@ __all__ = [
     "grant_secret",
     "hello",
     "invite",
-    "keep_null_estimate",
+    "keep_null_estimates",
     "mark_offline",
     "note_block_end",
     "note_doing",

@@ -70,7 +70,8 @@ def put_aside_unvouched() -> int:
 def note_block_end(*, node: Node, reason: Reason | None) -> None:
     """Counts failures that were the node's fault; too many in a row quarantine it, one good block starts anew."""
     if reason is None:
-        Node.objects.filter(pk=node.pk).exclude(failures=0).update(failures=0)
+        if node.failures:
+            Node.objects.filter(pk=node.pk).update(failures=0)
         return
     if reason.code not in NODE_FAULTS:
         return

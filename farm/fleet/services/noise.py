@@ -8,31 +8,17 @@ from farm.fleet.models import Node, NullEstimate
 from farm.fleet.selectors.noise import HISTORY, floor_of
 from farm.rules.comparing.margins import is_false_alarm
 
+PLACE = ("block", "arm", "twin")
+REPLACED = ("node", "cell_class", "rounds", "estimate", "verdict", "log_ratios")
 
-def keep_null_estimate(
-    *,
-    node: Node,
-    cell_class: str,
-    block: int,
-    arms: tuple[int, int],
-    rounds: int,
-    estimate: float,
-    verdict: str,
-    log_ratios: Sequence[float],
-) -> NullEstimate:
-    """Keeps what an A/A pair of a block came to; a continued block replaces its own estimate."""
-    figures = {
-        "node": node,
-        "cell_class": cell_class,
-        "rounds": rounds,
-        "estimate": estimate,
-        "verdict": verdict,
-        "log_ratios": list(log_ratios),
-    }
-    with transaction.atomic():
-        row, _ = NullEstimate.objects.update_or_create(block=block, arm=arms[0], twin=arms[1], defaults=figures)
+
+def keep_null_estimates(*, node: Node, estimates: Sequence[NullEstimate]) -> None:
+    """Keeps what the A/A pairs of a block came to; a continued block replaces its own estimates."""
+    if not estimates:
+        return
+    with transaction.atomic(savepoint=False):
+        NullEstimate.objects.bulk_create(estimates, update_conflicts=True, unique_fields=PLACE, update_fields=REPLACED)
         _count(node)
-    return row
 
 
 def _count(node: Node) -> None:

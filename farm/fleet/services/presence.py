@@ -58,6 +58,8 @@ def welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
 
 def note_doing(node: Node, doing: str) -> bool:
     """Keeps what a node says that it does; whether it said something else before."""
+    if node.doing == doing:
+        return False
     return bool(Node.objects.filter(pk=node.pk).exclude(doing=doing).update(doing=doing))
 
 

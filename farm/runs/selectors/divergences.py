@@ -13,6 +13,9 @@ RELATED = ("arm__block__run", "arm__cell", "against__cell", "part")
 
 def questions_of(block: Block) -> tuple[DivergenceOrder, ...]:
     """What a node is asked about a block that was measured; empty where nothing is."""
+    if not block.first_round:
+        # a question makes a block go on after the rounds that it has
+        return ()
     rows = Divergence.objects.filter(arm__block=block, state=DivergenceState.ASKED).select_related("arm", "against")
     return tuple(
         DivergenceOrder(arm=row.arm.number, against=row.against.number if row.against else None) for row in rows

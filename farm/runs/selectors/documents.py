@@ -1,18 +1,21 @@
 """Bench documents of runs: what was settled when each block ended, and live blocks judged as they are now."""
 
 import gzip
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet, prefetch_related_objects
 from pydantic import TypeAdapter
 
+from farm.accounts.prepared import Prepared, Slots
 from farm.accounts.refusals import Missing
 from farm.contract import document as doc
 from farm.contract.cells import Budget
 from farm.contract.reasons import CellStatus
+from farm.contract.reports import Report
 from farm.fleet.models import Node
+from farm.registry.models import ArtifactFile
 from farm.registry.selectors import model_facts
 from farm.rules.planning.plans import RefusedPoint
 from farm.rules.reporting import accuracies, metric_changes
@@ -25,6 +28,8 @@ from farm.runs.selectors.evidence import counted_reports, refused_reports
 from farm.runs.selectors.runs import address_of
 from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
 
+# long, and not said of a cell
+UNREAD = ("cell__variant__inspection", "cell__variant__history", "cell__variant__coverage")
 _CELLS = TypeAdapter(list[doc.Cell])
 _COMPARISONS = TypeAdapter(list[doc.Comparison])
 
@@ -173,15 +178,16 @@ def _live_document(block: Block) -> doc.Document:
     return block_document(block, is_over=False)
 
 
-def block_document(block: Block, *, is_over: bool = True) -> doc.Document:
-    """The document of one block alone, judged from its reports."""
-    arms = block.arms.select_related("cell__preparation", "cell__variant__derived")
-    cells = [arm.cell for arm in arms.prefetch_related("cell__variant__derived__files__blob")]
+def block_document(
+    block: Block, *, is_over: bool = True, reports: Sequence[Report] | None = None, arms: Sequence[Arm] | None = None
+) -> doc.Document:
+    """The document of one block alone, judged from its reports. `reports` and `arms`: where they were read already."""
+    cells = [arm.cell for arm in (arms_of(block) if arms is None else arms)]
     references = {cell.digest: cell.preparation.reference_of for cell in cells if cell.preparation}
     sizes = {cell.digest: size for cell in cells if (size := _size_of(cell)) is not None}
     record = BlockRecord(
         block=block.plan,
-        reports=[*refused_reports(block), *counted_reports(block)],
+        reports=[*refused_reports(block), *counted_reports(block)] if reports is None else reports,
         node=block.node.name if block.node else None,
         reason=block.reason,
         is_over=is_over,
@@ -190,6 +196,23 @@ def block_document(block: Block, *, is_over: bool = True) -> doc.Document:
     budget = Budget(block.run.budget)
     whole = RunRecord(model=facts, blocks=[record], references=references, sizes=sizes, budget=budget)
     return assemble(whole, is_part=True)
+
+
+def _arms(slots: Slots) -> QuerySet[Arm]:
+    rows = Arm.objects.filter(block=slots.number("block")).order_by("number")
+    return rows.select_related("cell__preparation", "cell__variant__derived").defer(*UNREAD)
+
+
+_ARMS = Prepared(_arms)
+
+
+def arms_of(block: Block) -> list[Arm]:
+    """The block's arms with all that a document says of their cells but the figures."""
+    found = _ARMS.all(block=block.pk)
+    derived = [arm.cell.variant.derived for arm in found if arm.cell.variant is not None]
+    artifacts = [artifact for artifact in (block.run.version.artifact, *derived) if artifact is not None]
+    prefetch_related_objects(artifacts, Prefetch("files", ArtifactFile.objects.select_related("blob")))
+    return found
 
 
 def _size_of(cell: Cell) -> int | None:

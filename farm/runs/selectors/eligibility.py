@@ -1,7 +1,11 @@
 """Which node may have which block now."""
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol, cast
 
+from django.db.models import Exists, QuerySet
+
+from farm.accounts.prepared import Prepared, Slots
 from farm.contract.cells import CellSpec
 from farm.fleet.models import Node
 from farm.fleet.selectors import offer_of
@@ -23,19 +27,42 @@ def why_not(node: Node, block: Block, attempt: int) -> str:
         )
     if block.only_node_id not in (None, node.pk) or (block.first_round and block.only_node_id is None):
         return f"Block {block.pk} continues on the node that started it."
-    if not serves(node, block):
+    serving = _serving(node, block)
+    if serving is None:
         return f"{node.name} does not measure for team “{block.run.team.name}”{_bare(node)}."
     if not can_take(node, (arm.spec for arm in block.plan.arms)):
         return f"{node.name} lacks hardware or a provider that block {block.pk} asks for, or cores for its threads."
-    if Block.objects.filter(device=node.device, state=BlockState.LEASED).exists():
+    if serving.is_busy:
         return f"{node.name} is measuring another block; it takes one at a time."
     return ""
 
 
 def serves(node: Node, block: Block) -> bool:
     """Whether the block's model may be given to the node: both teams agree, and its owner's word or its walls allow."""
-    run = block.run
-    return Node.objects.serving(run.team, uploader=run.version.uploaded_by).filter(pk=node.pk).exists()
+    return _serving(node, block) is not None
+
+
+class _Serving(Protocol):
+    """A node that may have a block's model, and whether it measures another one now."""
+
+    is_busy: bool
+
+
+def _serving(node: Node, block: Block) -> "_Serving | None":
+    team, uploader = block.run.team_id, block.run.version.uploaded_by_id
+    place = {"node": node.pk, "device": node.device, "team": team}
+    found = _OF_NOBODY.first(**place) if uploader is None else _OF_SOMEBODY.first(**place, uploader=uploader)
+    return cast("_Serving | None", found)
+
+
+def _serving_nodes(slots: Slots, uploader: int | None) -> QuerySet[Node]:
+    measured = Block.objects.filter(device=slots.text("device"), state=BlockState.LEASED)
+    nodes = Node.objects.serving(slots.number("team"), uploader=uploader).filter(pk=slots.number("node"))
+    return nodes.annotate(is_busy=Exists(measured)).only("pk").order_by()
+
+
+_OF_SOMEBODY = Prepared(lambda slots: _serving_nodes(slots, slots.number("uploader")))
+_OF_NOBODY = Prepared(lambda slots: _serving_nodes(slots, None))
 
 
 def _bare(node: Node) -> str:

@@ -11,7 +11,7 @@ from farm.runs.states import OPEN_BLOCKS, EventKind
 def end_failed_arms(block: Block, report: Report) -> None:
     """Ends the arms that this report gives a reason for; under fail-fast, also every block that is not begun."""
     failed = False
-    for number, reason in _reasons_in(report):
+    for number, reason in reasons_in(report):
         arm = block.arms.filter(number=number, status="").select_related("cell").first()
         if arm is not None:
             end_arms(Arm.objects.filter(pk=arm.pk), reason)
@@ -22,7 +22,8 @@ def end_failed_arms(block: Block, report: Report) -> None:
         _stop_others(block)
 
 
-def _reasons_in(report: Report) -> list[tuple[int, Reason]]:
+def reasons_in(report: Report) -> list[tuple[int, Reason]]:
+    """The arms that the report says have failed, and why."""
     match report:
         case CheckReport(reason=Reason() as reason):
             return [(report.arm, reason)]

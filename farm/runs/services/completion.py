@@ -18,20 +18,26 @@ LOUD_VERDICTS = ("slower", "faster", "undecided")
 
 def finish_run_if_over(run: Run) -> bool:
     """Finishes the run when all its blocks have ended; False while it goes on or when it had finished."""
-    with transaction.atomic():
-        row = lock_run(run.pk)
-        if row.blocks.filter(state__in=OPEN_BLOCKS).exists():
+    with transaction.atomic(savepoint=False):
+        if not finish_locked_run_if_over(lock_run(run.pk)):
             return False
-        outcome, sentence = _outcome(row)
-        if not row.finish(outcome, sentence):
-            return False
-        row.log(EventKind.RUN_FINISHED, sentence, outcome=outcome)
     run.refresh_from_db()
     return True
 
 
+def finish_locked_run_if_over(run: Run) -> bool:
+    """The same for a run that the open transaction has read and locked."""
+    if run.blocks.filter(state__in=OPEN_BLOCKS).exists():
+        return False
+    outcome, sentence = _outcome(run)
+    if not run.finish(outcome, sentence):
+        return False
+    run.log(EventKind.RUN_FINISHED, sentence, outcome=outcome)
+    return True
+
+
 def _outcome(run: Run) -> tuple[RunOutcome, str]:
-    statuses = Counter(run.cells.values_list("status", flat=True))
+    statuses = Counter(run.cells.order_by("number").values_list("status", flat=True))
     unanswered = sum(count for status, count in statuses.items() if status not in ANSWERED)
     is_complete = not unanswered and statuses[CellStatus.DONE] > 0
     outcome = RunOutcome.COMPLETE if is_complete else RunOutcome.PARTIAL

@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
+from farm.accounts.prepared import Prepared, Slots
 from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.secrecy import digest_of_secret
 from farm.contract.blocks import BlockOrder, Lease
@@ -21,11 +23,11 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.fleet.services import note_doing
 from farm.rules.runtimes import distributions
-from farm.runs import clocks
+from farm.runs import clocks, statements
 from farm.runs.models import Attempt, Block
 from farm.runs.selectors.eligibility import serves, why_not
 from farm.runs.services.endings import fail_block, give_up_attempt
-from farm.runs.services.locks import lock_block, lock_run
+from farm.runs.services.locks import lock_block, lock_run_to_change
 from farm.runs.services.orders import order_of
 from farm.runs.states import AttemptState, BlockState
 
@@ -55,13 +57,24 @@ class Held(NamedTuple):
         )
 
 
+def _held(slots: Slots) -> QuerySet[Attempt]:
+    place = {"number": slots.number("number"), "node": slots.number("node"), "block": slots.number("block")}
+    return Attempt.objects.select_related("block").filter(**place).order_by()
+
+
+def _ordered(slots: Slots) -> QuerySet[Block]:
+    return Block.objects.filter(pk=slots.number("block")).select_related(*ORDERED).defer(*UNREAD).order_by()
+
+
+_HELD, _ORDERED = Prepared(_held), Prepared(_ordered)
+
+
 def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozenset[str] = frozenset()) -> Lease:
     """Gives the block to the node, if it is queued under this attempt number and the node may take it.
 
     The same node may ask again for what it holds. Raises Conflict otherwise: the node drops the message.
     """
-    blocks = Block.objects.select_related(*ORDERED).defer(*UNREAD)
-    block = blocks.filter(pk=block_id).first() if is_row_number(block_id) else None
+    block = _ORDERED.first(block=int(block_id)) if is_row_number(block_id) else None
     if block is None:
         raise _stale(block_id, attempt)
     is_repeated = _holds(node, block, attempt) and serves(node, block)
@@ -82,12 +95,12 @@ def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str
     So also when it has been held for longer than a block may take: then it goes to another node.
     """
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
-    if held.is_current and _held_s(held.attempt) > longest_lease_s(held.block):
+    if held.is_current and _is_too_long(held):
         raise _given_up(held)
     if not held.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S):
         raise _stale(block_id, attempt)
     if note_doing(node, doing):
-        held.block.run.touch()
+        statements.changed(statements.MARK_RUN, held.block.run_id)
     return HeartbeatReply(lease_s=settings.LEASE_S)
 
 
@@ -102,12 +115,12 @@ def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held
 
     Raises Conflict when there is no such attempt of this node, NotAllowed when the token is not its own.
     """
-    rows = Attempt.objects.select_related("block").filter(number=attempt, node=node)
-    row = rows.filter(block=int(block_id)).first() if is_row_number(block_id) else None
+    row = _HELD.first(number=attempt, node=node.pk, block=int(block_id)) if is_row_number(block_id) else None
     if row is None:
         raise _stale(block_id, attempt)
     if not hmac.compare_digest(row.token_digest, digest_of_secret(token)):
         raise NotAllowed("The attempt token does not belong to this attempt.", code="bad_token")
+    row.node = node
     return Held(row.block, row)
 
 
@@ -142,6 +155,12 @@ def _refuse_packages(block: Block, order: BlockOrder) -> None:
     raise Conflict(f"Block {block.pk} is not given to any node: {sentence}", code="not_offered")
 
 
+def _is_too_long(held: Held) -> bool:
+    """Whether it is held for longer than a block may take. The plan is only read once that could be."""
+    held_s = _held_s(held.attempt)
+    return held_s > LEASE_GRACE_S and held_s > longest_lease_s(held.block)
+
+
 def _held_s(attempt: Attempt) -> float:
     """Seconds since the claim: by the monotonic clock, or by the other where the machine has booted since."""
     seconds = clocks.now().since(attempt.began_at_s, attempt.began_boot)
@@ -164,7 +183,7 @@ def _take(node: Node, block: Block, attempt: int) -> None:
     """The conditional UPDATE and the attempt's row, together. Raises Conflict when somebody else was first."""
     moment = clocks.now()
     with transaction.atomic():
-        lock_run(block.run_id)
+        block.run = lock_run_to_change(block.run_id)
         # it waits for nothing any more, and says soon what it does
         note_doing(node, "")
         if not _leased(node, block, attempt):

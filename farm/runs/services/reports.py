@@ -1,12 +1,11 @@
 """Taking reports: strict, plausible, once. The answer says whether the node measures another round."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import NamedTuple
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
 from django.utils import timezone
 
 from farm.accounts.refusals import Conflict, Refusal, TooLarge, Unprocessable
@@ -16,26 +15,24 @@ from farm.contract.reports import AccuracyReport, EndReport, Reply, Report, Roun
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind
 from farm.registry.selectors import evaluation_of
-from farm.rules.judging.block_verdicts import most_rounds, surely_goes_on
-from farm.runs import clocks
+from farm.rules.judging.block_verdicts import BlockJudge, most_rounds, surely_goes_on
+from farm.runs import clocks, statements
 from farm.runs import models as rows
 from farm.runs.models import NONE, Attempt, Block
 from farm.runs.selectors.divergences import questions_of
 from farm.runs.selectors.evidence import counted_reports, judge_of
-from farm.runs.services.arms import end_failed_arms
+from farm.runs.services.arms import end_failed_arms, reasons_in
 from farm.runs.services.divergences import keep_divergence
 from farm.runs.services.endings import end_attempt
 from farm.runs.services.leases import Held, held_attempt
 from farm.runs.services.locks import lock_block
 from farm.runs.services.plausibility import check_labelled, check_ordered, check_report, check_wall_clock
-from farm.runs.states import AttemptState, EventKind
+from farm.runs.states import EventKind
 
 log = logging.getLogger(__name__)
 # of all reports of one attempt; 16 arms with five traces of 2,000 operators each have some 30 million
 MOST_REPORTED = 64_000_000
 REFUSED_ONCE_IN = timedelta(minutes=10)
-# places whose reports mention an arm that may have failed
-ARM_KINDS = ("check", "round")
 
 
 class Place(NamedTuple):
@@ -102,8 +99,11 @@ def note_refused(node: Node, block: Block, refusal: Refusal) -> None:
 
 def _earlier(attempt: Attempt) -> dict[Place, Said]:
     """What the attempt has reported."""
-    rows = attempt.reports.order_by().values_list("kind", "arm", "round", "digest", "reply")
-    return {Place(kind, arm, number): Said(digest, reply) for kind, arm, number, digest, reply in rows}
+    rows = statements.found(statements.REPORTED, attempt.pk)
+    return {
+        Place(str(kind), int(str(arm)), int(str(number))): Said(str(digest), str(reply))
+        for kind, arm, number, digest, reply in rows
+    }
 
 
 def _known(earlier: Mapping[Place, Said], attempt: Attempt, place: Place, digest: str) -> Reply | None:
@@ -143,8 +143,9 @@ def _judged(report: Report, held: Held) -> Reply:
     """The answer; only a round's needs the statistics of the whole block, and none that is among the first."""
     if surely_goes_on(report, held.block.plan, max_rounds=held.block.max_rounds):
         return Reply(go_on=True)
-    earlier: Sequence[Report] = counted_reports(held.block) if isinstance(report, RoundReport) else ()
-    return judge_of(held.block, reports=earlier).take(report)
+    if not isinstance(report, RoundReport):
+        return BlockJudge(held.block.plan).reply(report)
+    return judge_of(held.block, reports=counted_reports(held.block)).take(report)
 
 
 def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply, timed_s: float) -> None:
@@ -155,28 +156,31 @@ def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply
             f"report they would be more than {MOST_REPORTED:,}."
         )
     with transaction.atomic():
-        block, attempt = lock_block(held.block.pk, run_id=held.block.run_id), held.attempt
-        is_open = Attempt.objects.filter(pk=attempt.pk, state=AttemptState.LEASED).update(
-            timed_s=F("timed_s") + timed_s, reported_bytes=F("reported_bytes") + len(body)
-        )
-        if not is_open or not Held(block, attempt).is_current:
+        block, attempt = _locked(report, held), held.attempt
+        if not _counted(held, timed_s=timed_s, length=len(body)):
             raise Conflict(f"Attempt {attempt.number} at block {block.pk} is over.", code="stale")
-        rows.Report.objects.create(
-            attempt=attempt,
-            kind=place.kind,
-            arm=place.arm,
-            round=place.round,
-            digest=digest,
-            body=body,
-            reply=reply.model_dump_json(),
-        )
+        said = {"digest": digest, "body": body, "reply": reply.model_dump_json()}
+        statements.keep_report(rows.Report(attempt=attempt, kind=place.kind, arm=place.arm, round=place.round, **said))
         if isinstance(report, RoundReport):
-            Block.objects.filter(pk=block.pk).update(rounds=report.round + 1)
-        if place.kind in ARM_KINDS:
+            statements.changed(statements.NOTE_ROUND, report.round + 1, block.pk)
+        if reasons_in(report):
             end_failed_arms(block, report)
         if isinstance(report, DivergenceReport):
             keep_divergence(block, attempt, report)
         if isinstance(report, EndReport):
             end_attempt(block, attempt, report)
-        else:
-            block.run.touch()
+
+
+def _locked(report: Report, held: Held) -> Block:
+    """The block, whose run is locked and marked as changed; read again where more than its rounds may change."""
+    block = held.block
+    if isinstance(report, (EndReport, DivergenceReport)) or reasons_in(report):
+        return lock_block(block.pk, run_id=block.run_id, is_changing=True)
+    # the statement that marks the run locks it too, before its block and attempt as everywhere
+    statements.changed(statements.MARK_RUN, block.run_id)
+    return block
+
+
+def _counted(held: Held, *, timed_s: float, length: int) -> bool:
+    """Counts a report in its attempt, if that still holds the block: one conditional UPDATE."""
+    return bool(statements.changed(statements.COUNT_REPORT, timed_s, length, held.attempt.pk))

@@ -1,28 +1,43 @@
 """What an ended block comes to: its arms' documents, comparisons, and the node's A/A history."""
 
+from collections.abc import Sequence
 from math import log
+from typing import NamedTuple
 
+from django.db.models import QuerySet
+
+from farm.accounts.prepared import Prepared, Slots
 from farm.contract import document as doc
-from farm.fleet.services import keep_null_estimate
+from farm.contract.reports import Report
+from farm.fleet.models import NullEstimate
+from farm.fleet.services import keep_null_estimates
+from farm.registry.models import Version
 from farm.rules.judging.block_verdicts import BlockJudge, Judged
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting.families import is_tested
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison
-from farm.runs.selectors.documents import block_document
+from farm.runs.selectors.documents import arms_of, block_document
 
 
-def settle_block(block: Block, judge: BlockJudge) -> None:
+def _version(slots: Slots) -> QuerySet[Version]:
+    return Version.objects.filter(pk=slots.number("version")).select_related("artifact__inputs", "model").order_by()
+
+
+_VERSION = Prepared(_version)
+
+
+def settle_block(block: Block, judge: BlockJudge, reports: Sequence[Report]) -> None:
     """Writes what the block's reports come to, in place of what an earlier end of it had written."""
-    document = block_document(block)
-    arms = {arm.name: arm for arm in block.arms.select_related("cell")}
+    block.run.version = _VERSION.all(version=block.run.version_id)[0]
+    rows = arms_of(block)
+    document = block_document(block, reports=reports, arms=rows)
+    arms = {arm.name: arm for arm in rows}
     if block.attempt > 1:
         _forget(block)
     CellDocument.objects.bulk_create(_cell_document(arms[cell.id], cell) for cell in document.cells)
-    for cell in document.cells:
-        _end_arm(arms[cell.id], cell)
+    _end_arms(document, arms)
     _write_comparisons(block, document, arms)
-    for judged in judge.comparisons():
-        _keep_null(block, judge, judged)
+    _keep_nulls(block, judge, judge.comparisons())
 
 
 def _forget(block: Block) -> None:
@@ -46,13 +61,31 @@ def operators_json(part: doc.Cell | doc.Comparison) -> str:
     return f"[{','.join(operator.model_dump_json() for operator in part.operators)}]"
 
 
-def _end_arm(arm: Arm, cell: doc.Cell) -> None:
-    code, text = (cell.reason.code, cell.reason.text) if cell.reason else ("", "")
-    ending = {"status": cell.status, "reason_code": code, "reason_text": text}
-    is_evaluated = cell.accuracy is not None and cell.accuracy.value is not None
-    Arm.objects.filter(pk=arm.pk).update(is_evaluated=is_evaluated, **ending)
-    if arm.name == arm.cell.name:
-        Cell.objects.filter(pk=arm.cell_id).update(**ending)
+class _Ending(NamedTuple):
+    """How an arm ended, and whether it was judged on labelled data. Most of a block ended alike."""
+
+    status: str
+    code: str
+    text: str
+    is_evaluated: bool
+
+    @classmethod
+    def of(cls, cell: doc.Cell) -> "_Ending":
+        code, text = (cell.reason.code, cell.reason.text) if cell.reason else ("", "")
+        return cls(cell.status, code, text, cell.accuracy is not None and cell.accuracy.value is not None)
+
+
+def _end_arms(document: doc.Document, arms: dict[str, Arm]) -> None:
+    """Writes how arms and their cells ended: one statement for all that ended alike."""
+    alike: dict[_Ending, list[Arm]] = {}
+    for cell in document.cells:
+        alike.setdefault(_Ending.of(cell), []).append(arms[cell.id])
+    for ending, rows in alike.items():
+        said = {"status": ending.status, "reason_code": ending.code, "reason_text": ending.text}
+        Arm.objects.filter(pk__in=[arm.pk for arm in rows]).update(is_evaluated=ending.is_evaluated, **said)
+        cells = [arm.cell_id for arm in rows if arm.name == arm.cell.name]
+        if cells:
+            Cell.objects.filter(pk__in=cells).update(**said)
 
 
 def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm]) -> None:
@@ -73,20 +106,28 @@ def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm
     )
 
 
-def _keep_null(block: Block, judge: BlockJudge, judged: Judged) -> None:
-    """An A/A pair is what the node's own noise is known by, whether it was added or asked for."""
+def _keep_nulls(block: Block, judge: BlockJudge, found: Sequence[Judged]) -> None:
+    """A/A pairs are what the node's own noise is known by, whether they were added or asked for."""
+    if block.node is not None:
+        nulls = [null for judged in found if (null := _null_of(block, judge, judged)) is not None]
+        keep_null_estimates(node=block.node, estimates=nulls)
+
+
+def _null_of(block: Block, judge: BlockJudge, judged: Judged) -> NullEstimate | None:
+    """What an A/A pair came to; None of what is none."""
     planned, figures = judged.planned, judged.figures
     arms = block.plan.arms
     is_twin = arms[planned.baseline].spec.digest == arms[planned.candidate].spec.digest
     # the margin of a node is that of its wall-clock time
-    if figures is None or not is_twin or block.node is None or judged.verdict_from != "wall":
-        return
+    if figures is None or not is_twin or judged.verdict_from != "wall":
+        return None
     pairs = judge.evidence.pairs(planned.baseline, planned.candidate)
-    keep_null_estimate(
+    return NullEstimate(
         node=block.node,
         cell_class=cell_class(block.plan, planned.baseline),
         block=block.pk,
-        arms=(planned.baseline, planned.candidate),
+        arm=planned.baseline,
+        twin=planned.candidate,
         rounds=judged.rounds,
         estimate=log(figures.ratio),
         verdict=judged.verdict,

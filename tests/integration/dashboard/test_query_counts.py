@@ -16,10 +16,10 @@ from farm.accounts.states import Scope
 from farm.alerts.services.channels import create_channel
 from farm.alerts.states import AlertState
 from farm.fleet.models import Node
-from farm.fleet.services import keep_null_estimate
 from farm.runs.models import Run
 from tests.integration.alerts.driving import make_watch, offer
 from tests.integration.dashboard import rows, watching
+from tests.integration.fleet.nulls import keep_null_estimate
 
 pytestmark = pytest.mark.django_db
 

@@ -15,7 +15,6 @@ from farm.contract import document as doc
 from farm.contract.reports import CheckReport
 from farm.contract.sustained import Energy
 from farm.fleet.models import Node, NullEstimate
-from farm.fleet.services import keep_null_estimate
 from farm.registry.models import Version
 from farm.runs import selectors
 from farm.runs.models import CellDocument, Run
@@ -23,6 +22,7 @@ from farm.runs.selectors.paces import latencies
 from farm.runs.services import plan_run
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.pages import assert_is_page, words_of
+from tests.integration.fleet.nulls import keep_null_estimate
 
 pytestmark = pytest.mark.django_db
 TWO = {"runtime": ["1.29.0", "1.31.1"], "threads": 1}

@@ -7,8 +7,8 @@ from django.test.utils import CaptureQueriesContext
 from farm.accounts.models import Membership, Team, User
 from farm.fleet.models import Lending, Node
 from farm.fleet.selectors import offers
-from farm.fleet.services import keep_null_estimate
 from farm.fleet.states import LendingState
+from tests.integration.fleet.nulls import keep_null_estimate
 from tests.integration.runs.making import make_node
 
 pytestmark = pytest.mark.django_db
