@@ -1,12 +1,13 @@
 """How long the server takes for each page of a large farm, with how many queries, and how heavy the pages are.
 
-`python -m tests.bench.pages [--postgres] [--scale 1.0] [--seed 1] [--keep FOLDER] [--only NAME…] [--requests 40]`
+`python -m tests.bench.pages [--postgres] [--scale 1.0] [--seed 1] [--keep FOLDER] [--only NAME…] [--requests 40]`, and
+`python -m tests.bench.seeded.growth FOLDER --times N` for a farm N times as large on PostgreSQL.
 
 Scale 1: 1,000 models, 200 nodes, 5,000 runs, 1,000,000 measurements; a run of 5,000 cells and a series of 10,000 points
 are there from scale 0.1 on.
 Runs, blocks and comparisons are copies of some that the services made, under other numbers; nothing was measured, no
-model file lies in the store, and of reports only the facts are kept. `--keep`: the SQLite farm is seeded once into that
-folder and used again. A private PostgreSQL is seeded anew each time.
+model file lies in the store, and of reports only the facts are kept. `--keep`: the farm is seeded once into that
+folder, its PostgreSQL with it, and used again. Without it a private PostgreSQL is seeded anew each time.
 
 Times are those of Django's own client in this process, the whole stack of middleware included, a socket and gunicorn
 not; queries are counted in a pass of their own. `cpu_p95_ms` is the processor time of the same requests, which others
@@ -17,6 +18,7 @@ a target is missed.
 
 import argparse
 import contextlib
+import json
 import re
 import statistics
 import sys
@@ -29,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.figure import publish
-from tests.bench.seeded import farm
+from tests.bench.seeded import farm, growth
 from tests.postgres import SKIPPED, Cluster, NoPostgresError
 
 LIST_MS, LARGE_RUN_MS, SERIES_MS, COMPARE_MS = 100.0, 250.0, 100.0, 150.0
@@ -177,9 +179,14 @@ def measured(page: Page, reader: Reader, requests: int) -> dict[str, Any]:
 def database(words: argparse.Namespace) -> Iterator[tuple[Path, str]]:
     """The farm's folder and the address of its database."""
     with contextlib.ExitStack() as stack:
-        is_kept = words.keep is not None and not words.postgres
-        made = Path(words.keep) if is_kept else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pages-")))
-        yield made.resolve(), stack.enter_context(Cluster(durable=True)).url if words.postgres else ""
+        home = words.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="pages-"))
+        made = Path(home).resolve()
+        made.mkdir(parents=True, exist_ok=True)
+        url = ""
+        if words.postgres:
+            cluster = growth.kept_cluster(made) if words.keep else Cluster(durable=True)
+            url = stack.enter_context(cluster).url
+        yield made, url
 
 
 def main() -> int:
@@ -205,8 +212,9 @@ def _measure(home: Path, url: str, words: argparse.Namespace) -> int:
     wanted = [page for page in pages_of(seeded) if not words.only or any(one in page.name for one in words.only)]
     figures = {page.name: measured(page, reader, words.requests) for page in wanted}
     missed = {name: found["missed"] for name, found in figures.items() if found["missed"]}
+    name = "PostgreSQL" if words.postgres else "SQLite"
     publish(
-        claim=f"pages of a farm at scale {words.scale:g} on {'PostgreSQL' if words.postgres else 'SQLite'}",
+        claim=f"pages of a farm at scale {words.scale:g} on {name}{_grown(home)}",
         seed=words.seed,
         figures={
             "rows": seeded["rows"],
@@ -220,6 +228,11 @@ def _measure(home: Path, url: str, words: argparse.Namespace) -> int:
 
     connections.close_all()
     return 1 if missed else 0
+
+
+def _grown(home: Path) -> str:
+    note = home / "grown.json"
+    return f", {json.loads(note.read_text())['copies'] + 1} times as large" if note.exists() else ""
 
 
 if __name__ == "__main__":
