@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, cast
 
 from django.db import connections, models, router
+from django.db.models.sql import UpdateQuery
 
 Row = TypeVar("Row", bound=models.Model)
 # what stands in a query for a number or a text that is not known yet; each slot has its own
@@ -56,6 +57,38 @@ class Prepared(Generic[Row]):
         return cast(list[Row], statement.rows(values))
 
 
+class PreparedUpdate:
+    """A conditional UPDATE in the same way: `ask` gives the rows and what becomes of them; calling it counts rows."""
+
+    def __init__(self, ask: Callable[[Slots], tuple[models.QuerySet[Any], Mapping[str, Any]]]) -> None:
+        self._ask = ask
+        self._here = threading.local()
+
+    def __call__(self, **values: object) -> int:
+        change = getattr(self._here, "change", None)
+        if change is None:
+            change = self._here.change = _Change(self._ask)
+        return cast(int, change.carry_out(values))
+
+
+class _Sql:
+    """A query's text, and where its slots stand among its parameters."""
+
+    def __init__(self, compiler: Any, slots: Slots) -> None:
+        self.text, self._parameters = compiler.as_sql()
+        self._places = [(place, slots.names[one]) for place, one in enumerate(self._parameters) if _is_slot(one, slots)]
+        missing = set(slots.names.values()) - {name for _, name in self._places}
+        if missing:
+            raise ValueError(f"{', '.join(sorted(missing))} did not reach the query as it was given.")
+
+    def filled(self, values: Mapping[str, object]) -> Any:
+        """The parameters with these values in their places."""
+        parameters = list(self._parameters)
+        for place, name in self._places:
+            parameters[place] = values[name]
+        return parameters
+
+
 class _Statement:
     """A queryset and its SQL. Django's own iterable makes its rows, from a compiler that has asked already."""
 
@@ -64,11 +97,7 @@ class _Statement:
         self._rows: Any = ask(slots)
         self._using = router.db_for_write(self._rows.model)
         self._compiler: Any = self._rows.query.get_compiler(using=self._using)
-        self._sql, self._parameters = self._compiler.as_sql()
-        self._places = [(place, slots.names[one]) for place, one in enumerate(self._parameters) if _is_slot(one, slots)]
-        missing = set(slots.names.values()) - {name for _, name in self._places}
-        if missing:
-            raise ValueError(f"{', '.join(sorted(missing))} did not reach the query as it was given.")
+        self._sql = _Sql(self._compiler, slots)
         converters = self._compiler.get_converters([one[0] for one in self._compiler.select])
         self._compiler.get_converters = lambda _: converters
         query: Any = self._rows.query
@@ -76,14 +105,28 @@ class _Statement:
 
     def rows(self, values: Mapping[str, object]) -> list[Any]:
         """Asks with these values."""
-        parameters = list(self._parameters)
-        for place, name in self._places:
-            parameters[place] = values[name]
         with connections[self._using].cursor() as cursor:
-            cursor.execute(self._sql, parameters)
+            cursor.execute(self._sql.text, self._sql.filled(values))
             found = cursor.fetchall()
         self._compiler.execute_sql = lambda **_: [found]
         return list(self._rows._iterable_class(self._rows))
+
+
+class _Change:
+    """An UPDATE in SQL."""
+
+    def __init__(self, ask: Callable[[Slots], tuple[models.QuerySet[Any], Mapping[str, Any]]]) -> None:
+        slots = Slots()
+        rows, changes = ask(slots)
+        self._using = router.db_for_write(rows.model)
+        query: Any = rows.order_by().query.chain(UpdateQuery)
+        query.add_update_values(changes)
+        self._sql = _Sql(query.get_compiler(using=self._using), slots)
+
+    def carry_out(self, values: Mapping[str, object]) -> int:
+        with connections[self._using].cursor() as cursor:
+            cursor.execute(self._sql.text, self._sql.filled(values))
+            return int(cursor.rowcount)
 
 
 def _is_slot(parameter: object, slots: Slots) -> bool:

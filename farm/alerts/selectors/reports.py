@@ -15,7 +15,7 @@ from farm.registry.selectors import stored_path
 from farm.rules.changes import report
 from farm.rules.changes.report import Case
 from farm.runs import selectors as runs
-from farm.runs.models import Arm, Run
+from farm.runs.models import Arm, Run, named
 from farm.runs.models import Cell as CellRow
 from farm.runs.selectors.retention import removed_timings
 
@@ -93,7 +93,7 @@ def _cells(run: Run) -> QuerySet[CellRow]:
 
 def _cell_name(run: Run, name: str) -> str:
     """The cell behind an arm's name; arms of one cell in several blocks have names of their own."""
-    arm = Arm.objects.filter(block__run=run, name=name).select_related("cell").first()
+    arm = Arm.objects.filter(named(run, name)).select_related("cell").first()
     return arm.cell.name if arm is not None else name
 
 

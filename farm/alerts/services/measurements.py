@@ -20,7 +20,7 @@ from farm.rules.changes.watch_rounds import Finding
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.subsets import narrowed, with_runtimes
-from farm.runs.models import Arm, Run
+from farm.runs.models import Arm, Run, named
 from farm.runs.services import more_rounds, start_run
 from farm.runs.states import RunReason
 
@@ -122,7 +122,7 @@ def parsed(run: Run) -> Matrix:
 
 def positions_of(run: Run, names: Sequence[str]) -> list[dict[str, int]]:
     """Where these arms' or refused cells' points stand in the run's matrix."""
-    arms = Arm.objects.filter(block__run=run, name__in=names).select_related("cell")
+    arms = Arm.objects.filter(named(run, *names)).select_related("cell")
     cells = {arm.cell_id: arm.cell for arm in arms}
     cells |= {cell.pk: cell for cell in run.cells.filter(name__in=names)}
     return [cell.positions for cell in cells.values()]

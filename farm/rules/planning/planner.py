@@ -161,7 +161,7 @@ def _arms(cells: Sequence[Resolved], names: Mapping[int, str], *, block: int, se
 
 def _with_twin(arms: list[Arm]) -> list[Arm]:
     baseline = arms[0]
-    return [*arms, baseline.model_copy(update={"arm": len(arms), "id": f"{baseline.id}.twin", "twin_of": 0})]
+    return [*arms, baseline.model_copy(update={"arm": len(arms), "id": f"{baseline.id}.{blocks.TWIN}", "twin_of": 0})]
 
 
 def _block(

@@ -1,6 +1,7 @@
 """Blocks: the unit of lease and dispatch, and the farm's outbox."""
 
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 from django.db import models
@@ -9,6 +10,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.functional import cached_property
 
+from farm.accounts.prepared import PreparedUpdate, Slots
 from farm.contract.reasons import Reason
 from farm.fleet.models import Node
 from farm.rules.planning.plans import PlannedBlock
@@ -117,11 +119,7 @@ class Block(models.Model):
 
     def extend(self, *, node: Node, attempt: int, lease_s: float) -> bool:
         """A heartbeat: the lease starts anew. False: it is no longer this node's."""
-        return bool(
-            Block.objects.filter(pk=self.pk, state=BlockState.LEASED, attempt=attempt, node=node).update(
-                lease_expires_at=Now() + timedelta(seconds=lease_s), beats=F("beats") + 1, suspected_beat=None
-            )
-        )
+        return bool(_extension(lease_s)(block=self.pk, attempt=attempt, node=node.pk))
 
     def finish(self, *, attempt: int, rounds: int) -> bool:
         """leased → done."""
@@ -172,3 +170,14 @@ class Block(models.Model):
             if not hasattr(value, "resolve_expression"):
                 setattr(self, name, value)
         return True
+
+
+@cache
+def _extension(lease_s: float) -> PreparedUpdate:
+    def asked(slots: Slots) -> tuple[models.QuerySet[Block], dict[str, object]]:
+        mine = {"attempt": slots.number("attempt"), "node": slots.number("node")}
+        changes = {"lease_expires_at": Now() + timedelta(seconds=lease_s), "beats": F("beats") + 1}
+        leased = Block.objects.filter(pk=slots.number("block"), state=BlockState.LEASED, **mine)
+        return leased, {**changes, "suspected_beat": None}
+
+    return PreparedUpdate(asked)

@@ -4,10 +4,27 @@ from django.db import models
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason
+from farm.rules.planning.blocks import TWIN
 from farm.runs.models.block import Block
 from farm.runs.models.run import Run
 
 STATUSES = [(status.value, status.value) for status in CellStatus]
+
+
+# what the name of a twin that the farm added has behind its cell's
+TWIN_SUFFIX = f".{TWIN}"
+
+
+def named(run: "Run | int", *names: str, of: str = "") -> models.Q:
+    """The arms of a run by their names; `of`: the way to the arm, such as `arm__`.
+
+    They are found by their cells, of whose names a run has an index. Many runs have a cell `c1`: asked for the names of
+    arms alone, PostgreSQL reads all arms that there are once they are a few million.
+    """
+    cells = {name.removesuffix(TWIN_SUFFIX) for name in names}
+    return models.Q(
+        (f"{of}cell__run", run), (f"{of}cell__name__in", sorted(cells)), (f"{of}name__in", sorted(set(names)))
+    )
 
 
 class Ending(models.Model):

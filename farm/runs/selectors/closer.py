@@ -2,13 +2,13 @@
 
 from farm.contract.reports import RoundReport
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
-from farm.runs.models import Arm, Report, Run
+from farm.runs.models import Arm, Report, Run, named
 from farm.runs.selectors.evidence import COUNTED
 
 
 def launches_of(run: Run, name: str) -> list[tuple[int, list[float]]]:
     """Round (from 0) and timings in ms of each launch of the cell, disturbed ones too, as they were taken."""
-    arm = Arm.objects.filter(block__run=run, name=name).first()
+    arm = Arm.objects.filter(named(run, name)).first()
     if arm is None:
         return []
     rows = Report.objects.filter(attempt__block=arm.block_id, attempt__state__in=COUNTED, kind="round")

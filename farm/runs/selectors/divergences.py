@@ -5,7 +5,7 @@ from django.db.models import QuerySet
 from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
 from farm.contract.divergence import DivergenceOrder
-from farm.runs.models import Arm, Block, Divergence, Run
+from farm.runs.models import Arm, Block, Divergence, Run, named
 from farm.runs.states import DivergenceState
 
 RELATED = ("arm__block__run", "arm__cell", "against__cell", "part")
@@ -24,7 +24,7 @@ def questions_of(block: Block) -> tuple[DivergenceOrder, ...]:
 
 def divergences_of(run: Run, name: str) -> QuerySet[Divergence]:
     """What was asked about one cell of the run, oldest first."""
-    return Divergence.objects.filter(arm__block__run=run, arm__name=name).select_related(*RELATED)
+    return Divergence.objects.filter(named(run, name, of="arm__")).select_related(*RELATED)
 
 
 def divergence(user: Anyone, divergence_id: int) -> Divergence:
@@ -38,7 +38,7 @@ def divergence(user: Anyone, divergence_id: int) -> Divergence:
 
 def measured_arm(run: Run, name: str) -> Arm:
     """An arm by the id its cell has in the document. Raises Missing."""
-    arm = Arm.objects.filter(block__run=run, name=name).select_related("block__node", "cell").first()
+    arm = Arm.objects.filter(named(run, name)).select_related("block__node", "cell").first()
     if arm is None:
         raise Missing(f"Run {run.pk} has no measured cell {name!r}.", hint="Its cells are listed by its results.")
     return arm

@@ -3,7 +3,8 @@
 import gzip
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 
 from django.db.models import Prefetch, Q, QuerySet, prefetch_related_objects
 from pydantic import TypeAdapter
@@ -22,7 +23,7 @@ from farm.rules.reporting import accuracies, metric_changes
 from farm.rules.reporting.document_cells import refused_cell
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, told
 from farm.rules.reporting.families import fallen, hold_across
-from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run
+from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run, named
 from farm.runs.selectors import surroundings
 from farm.runs.selectors.evidence import counted_reports, refused_reports
 from farm.runs.selectors.runs import address_of
@@ -63,7 +64,7 @@ def document_json(run: Run) -> str:
 def cell_document(run: Run, name: str) -> doc.Cell:
     """One cell with its operators, by the id it has in the document. Raises Missing."""
     # in no order that an index of the documents has: PostgreSQL would walk along it until it meets the cell
-    found = CellDocument.objects.filter(arm__cell__run=run, arm__name=name).order_by("arm__number").first()
+    found = CellDocument.objects.filter(named(run, name, of="arm__")).order_by("arm__number").first()
     if found is not None:
         return doc.Cell.model_validate_json(_joined(found.body, found.operators))
     live = {cell.id: cell for cell in _live_and_refused(run)}
@@ -72,12 +73,13 @@ def cell_document(run: Run, name: str) -> doc.Cell:
     return live[name]
 
 
-def cells_named(named: Collection[tuple[int, str]]) -> dict[tuple[int, str], doc.Cell]:
+def cells_named(places: Collection[tuple[int, str]]) -> dict[tuple[int, str], doc.Cell]:
     """Settled cells of any runs by run and name, without operators. Who may see the runs is the caller's to ask."""
-    runs, names = {run for run, _ in named}, {name for _, name in named}
-    rows = CellDocument.objects.filter(arm__block__run__in=runs, arm__name__in=names).defer("operators")
-    found = {(row.arm.block.run_id, row.arm.name): row for row in rows.select_related("arm__block")}
-    return {place: cell_of(row) for place, row in found.items() if place in named}
+    if not places:
+        return {}
+    asked = reduce(or_, (named(run, name, of="arm__") for run, name in sorted(places)))
+    rows = CellDocument.objects.filter(asked).defer("operators").select_related("arm__cell")
+    return {(row.arm.cell.run_id, row.arm.name): cell_of(row) for row in rows}
 
 
 def comparisons_of(run: Run, *, name: str | None = None, with_operators: bool = True) -> list[doc.Comparison]:
@@ -102,7 +104,8 @@ def cell_of(row: CellDocument) -> doc.Cell:
 def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
     """The document from its parts: settled cells, live blocks judged as they are now, refused points."""
     settled = _settled_cells(run, with_operators=with_operators)
-    live = [_live_document(block) for block in _live_blocks(run)]
+    is_over = run.state == RunState.FINISHED
+    live = [] if is_over else [_live_document(block) for block in _live_blocks(run)]
     comparisons = [*_raw_comparisons(run, with_operators), *(c for one in live for c in one.comparisons)]
     cells = [*settled, *(cell for one in live for cell in one.cells), *_unsettled_cells(run), *_refused(run)]
     document = doc.Document(
@@ -148,7 +151,7 @@ def _raw_comparisons(run: Run, with_operators: bool) -> list[doc.Comparison]:
 
 def _concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list[doc.Comparison]:
     """Those of one cell, as they hold across the run: which ones do was written when it was concluded."""
-    arms = list(Arm.objects.filter(block__run=run, name=name).values_list("pk", flat=True))
+    arms = list(Arm.objects.filter(named(run, name)).values_list("pk", flat=True))
     rows = Comparison.objects.filter(Q(baseline__in=arms) | Q(candidate__in=arms)).order_by("block__number", "pk")
     found = list(rows if with_operators else rows.defer("operators"))
     said = [doc.Comparison.model_validate_json(_body(row, with_operators=with_operators)) for row in found]
@@ -238,8 +241,10 @@ def _as_ended(cell: doc.Cell, run: Run) -> doc.Cell:
 
 def _refused(run: Run) -> list[doc.Cell]:
     """Points that the plan refused."""
+    rows = list(run.cells.filter(arms=None).order_by("number"))
+    if not rows:
+        return []
     record = RunRecord(model=model_facts(run.version))
-    rows = run.cells.filter(arms=None).order_by("number")
     return [
         refused_cell(
             RefusedPoint(id=row.name, positions=row.positions, labels=row.labels, spec=row.spec, reason=row.reason),

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import TypeVar, cast
 
 from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery, Value
@@ -17,7 +19,7 @@ from farm.contract.cells import CellSpec
 from farm.contract.reports import RoundReport
 from farm.registry.models import Model
 from farm.rules.planning.plans import PlannedBlock
-from farm.runs.models import Arm, Cell, Comparison, Report, Run
+from farm.runs.models import Arm, Cell, Comparison, Report, Run, named
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.selectors.runs import no_run, runs_listed
 from farm.runs.states import FARM_MADE, OPEN_BLOCKS, BlockState, RunState
@@ -137,10 +139,10 @@ def measured_as(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]
 
     Raises Missing for one that there is not.
     """
-    arms, cells = Q(pk=None), Q(pk=None)
-    for run_id, name in chosen:
-        arms |= Q(block__run=run_id, name=name)
-    known = {(arm.cell.run_id, arm.name): arm.cell for arm in Arm.objects.filter(arms).select_related("cell")}
+    cells = Q(pk=None)
+    asked = reduce(or_, (named(run_id, name) for run_id, name in chosen), Q(pk__in=[]))
+    arms = Arm.objects.filter(asked).select_related("cell").order_by()
+    known = {(arm.cell.run_id, arm.name): arm.cell for arm in arms}
     # what the plan refused has no arm
     refused = [key for key in chosen if key not in known]
     for run_id, name in refused:
@@ -154,7 +156,7 @@ def measured_as(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]
 
 def log_of(run: Run, name: str) -> str:
     """The last lines that the check pass of a cell wrote; empty where there are none."""
-    arm = Arm.objects.filter(block__run=run, name=name).first()
+    arm = Arm.objects.filter(named(run, name)).first()
     if arm is None:
         return ""
     checks = Report.objects.filter(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from farm.accounts.refusals import Gone, Missing
 from farm.rules.judging.evidence import Evidence
 from farm.rules.reporting import timings
-from farm.runs.models import Arm, Run
+from farm.runs.models import Arm, Run, named
 from farm.runs.selectors.evidence import counted_reports
 from farm.runs.selectors.retention import removed_timings
 
@@ -17,7 +17,7 @@ def timing_lines(run: Run, name: str) -> Iterator[str]:
     """
     if gone := removed_timings(run):
         raise Gone(gone, code="retention")
-    arm = Arm.objects.filter(block__run=run, name=name).select_related("block").first()
+    arm = Arm.objects.filter(named(run, name)).select_related("block").first()
     if arm is None:
         raise Missing(f"Run {run.pk} has no measured cell {name!r}.", hint="Its cells are listed by its results.")
     return timings.csv_lines(Evidence.of(counted_reports(arm.block)), arm.number)

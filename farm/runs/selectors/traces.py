@@ -4,13 +4,13 @@ from django.db.models import QuerySet
 
 from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
-from farm.runs.models import Arm, Run, Trace
+from farm.runs.models import Arm, Run, Trace, named
 from farm.runs.selectors.evidence import COUNTED
 
 
 def traces_of(run: Run, name: str) -> QuerySet[Trace]:
     """Raw traces of one cell of the run, of the attempts that count, by trace round."""
-    arm = Arm.objects.filter(block__run=run, name=name).first()
+    arm = Arm.objects.filter(named(run, name)).first()
     if arm is None:
         return Trace.objects.none()
     rows = Trace.objects.filter(attempt__block=arm.block_id, arm=arm.number, attempt__state__in=COUNTED)

@@ -7,7 +7,7 @@ from farm.accounts.selectors import Anyone
 from farm.contract import document as doc
 from farm.contract.reasons import CellStatus
 from farm.registry.models import Variant
-from farm.runs.models import Cell, CellDocument, Comparison, Run
+from farm.runs.models import Arm, CellDocument, Comparison, Run, named
 from farm.runs.selectors.documents import cell_document, cell_of
 
 # newest cells that are read, and how many different ones of them are told
@@ -84,5 +84,6 @@ def processor_of(run: Run, node: str | None) -> tuple[str, tuple[str, ...]]:
 
 def variant_of_cell(run: Run, name: str) -> Variant | None:
     """The variant that a cell of the run measures; None of one that was refused, or measures the upload itself."""
-    cell = Cell.objects.filter(run=run, arms__name=name).select_related("variant").first()
+    arm = Arm.objects.filter(named(run, name)).select_related("cell__variant").first()
+    cell = arm.cell if arm is not None else None
     return cell.variant if cell is not None and cell.variant and not cell.variant.recipe.is_identity else None

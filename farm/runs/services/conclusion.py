@@ -74,8 +74,10 @@ def _conclude(run: Run) -> bool:
         if not same.update(**found, is_concluded=True, revision=F("revision") + 1):
             return False
         _write_verdicts(run, document.comparisons)
-        kept = {"revision": run.revision + 1, "body": body}
-        FinishedDocument.objects.update_or_create(run=run, defaults=kept)
+        kept = FinishedDocument(run=run, revision=run.revision + 1, body=body)
+        FinishedDocument.objects.bulk_create(
+            [kept], update_conflicts=True, unique_fields=["run"], update_fields=["revision", "body"]
+        )
     return True
 
 
