@@ -72,6 +72,8 @@ class Run(models.Model):
         ordering = ["-id"]
         indexes = [
             models.Index(fields=["state", "is_concluded"]),
+            # the newest run of a version
+            models.Index(fields=["version", "-id"], name="runs_of_a_version"),
             # asked for every second
             models.Index(
                 fields=["id"], condition=models.Q(is_concluded=True, lead__isnull=True), name="runs_without_a_lead"

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import or_
 from typing import TypeVar, cast
 
-from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, Value
 from pydantic import TypeAdapter
 
 from farm.accounts.refusals import Missing
@@ -17,7 +17,7 @@ from farm.accounts.states import WRITING_ROLES, Role
 from farm.contract import document as doc
 from farm.contract.cells import CellSpec
 from farm.contract.reports import RoundReport
-from farm.registry.models import Model
+from farm.registry.models import Model, Version
 from farm.rules.planning.plans import PlannedBlock
 from farm.runs.models import Arm, Cell, Comparison, Report, Run, named
 from farm.runs.selectors.evidence import COUNTED
@@ -102,9 +102,13 @@ def open_run_count(user: Anyone) -> int:
 
 def last_runs(models: Iterable[Model]) -> dict[int, Run]:
     """The newest run of each of these models that a person or a watch asked for, by the model's number."""
-    asked = Run.objects.exclude(reason__in=FARM_MADE)
-    rows = asked.filter(version__model__in=list(models)).values("version__model").annotate(last=Max("pk"))
-    newest = {row["last"]: row["version__model"] for row in rows.order_by()}
+    # the end of an index for each version: a model may have tens of thousands of runs
+    asked = Run.objects.exclude(reason__in=FARM_MADE).filter(version=OuterRef("pk")).order_by("-pk")
+    versions = Version.objects.filter(model__in=list(models)).annotate(last=Subquery(asked.values("pk")[:1]))
+    found: dict[int, int] = {}
+    for model, last in versions.exclude(last=None).order_by("last").values_list("model", "last"):
+        found[model] = last
+    newest = {last: model for model, last in found.items()}
     runs = Run.objects.filter(pk__in=newest).defer("matrix")
     return {newest[run.pk]: run for run in runs}
 
