@@ -230,21 +230,29 @@ def _release() -> None:
 
 def _farm() -> tuple[Any, Any, str]:
     """An owner, a version that was inspected, and the secret of a node."""
-    from datetime import timedelta
-
-    from django.utils import timezone
-
     from farm.accounts.models import Membership, Team, User
-    from farm.accounts.secrecy import digest_of_secret
     from farm.accounts.states import Role
-    from farm.fleet.models import NodeSecret
     from tests.integration.dashboard import rows
 
     team, owner = Team.objects.create(name="vision"), User.objects.create(username="ada", is_superuser=True)
     Membership.objects.create(team=team, user=owner, role=Role.ADMIN)
-    node, secret = rows.make_node(team, owner, name="bench-1"), "ofn_made-up"
-    NodeSecret.objects.create(node=node, digest=digest_of_secret(secret), expires_at=timezone.now() + timedelta(days=1))
+    secret = secret_of_node(rows.make_node(team, owner, name="bench-1"))
     return owner, rows.make_version(team, owner), secret
+
+
+def secret_of_node(node: Any) -> str:
+    """A secret that opens the gateway for this node."""
+    from datetime import timedelta
+
+    from django.utils import timezone
+
+    from farm.accounts.secrecy import digest_of_secret
+    from farm.fleet.models import NodeSecret
+
+    secret = f"ofn_made-up-{node.pk}"
+    until = timezone.now() + timedelta(days=1)
+    NodeSecret.objects.create(node=node, digest=digest_of_secret(secret), expires_at=until)
+    return secret
 
 
 if __name__ == "__main__":

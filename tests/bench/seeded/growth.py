@@ -1,9 +1,10 @@
 """A seeded farm on PostgreSQL made larger inside the server: its finished runs again and again, under other numbers.
 
 `python -m tests.bench.seeded.growth FOLDER --times N` fills the cluster that `tests.bench.pages --postgres --keep
-FOLDER` seeded, until there are N times as many measurements, or a file FOLDER/stop is there. Nothing goes over a wire: each table is one INSERT …
-SELECT a copy, in which a row's own number and those of its parents are as much higher as the table's numbers reach. A
-copy keeps its times, so that a farm N times as large has had N times as much to measure in the same half year.
+FOLDER` seeded, until there are N times as many measurements or a file FOLDER/stop is there. Nothing goes over a wire:
+each table is one INSERT … SELECT a copy, in which a row's own number and those of its parents are as much higher as the
+table's numbers reach. A copy keeps its times, so that a farm N times as large has had N times as much to measure in the
+same half year.
 """
 
 import argparse
