@@ -4,7 +4,7 @@ import re
 
 from farm.contract.document import Cell
 from farm.rules.runtimes import providers
-from farm.runs.models import Arm, CompiledModel, Run
+from farm.runs.models import Arm, CompiledModel, Run, named
 from farm.runs.selectors.evidence import COUNTED
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
@@ -12,7 +12,7 @@ _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
 def compiled_model(run: Run, name: str) -> CompiledModel | None:
     """The newest one of this cell of the run, of the attempts that count."""
-    arm = Arm.objects.filter(block__run=run, name=name).first()
+    arm = Arm.objects.filter(named(run, name)).first()
     if arm is None:
         return None
     rows = CompiledModel.objects.filter(attempt__block=arm.block_id, arm=arm.number, attempt__state__in=COUNTED)

@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ('accounts', '0004_share_across_hardware'),
         ('registry', '0009_web_runtimes'),
-        ('runs', '0012_say_why_there_is_a_run'),
+        ('runs', '0013_keep_compiled_models'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
