@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ('accounts', '0004_share_across_hardware'),
         ('registry', '0009_web_runtimes'),
-        ('runs', '0013_keep_compiled_models'),
+        ('runs', '0014_retention'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
