@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from dashboard import numbers, words
-from dashboard.figures import colours, over_inferences, over_rates, scales, sustained, theme
+from dashboard.figures import colours, generation, over_inferences, over_rates, scales, sustained, theme
 from dashboard.figures.figure import Address, Figure
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document import Cell, CellPhase
 
-SHAPES, TOKENS = "shapes", "tokens"
+SHAPES = "shapes"
 OVER_RATES = (over_rates.LATENCY, over_rates.GOODPUT, over_rates.PROCESSOR)
 
 
@@ -26,11 +26,11 @@ class Panel:
 def figures_of(cell: Cell) -> list[Figure]:
     """The figures of the cell's scenario; none where it has no phases."""
     shapes = [one for one in cell.phases if "p50_ms" in one.metrics and "rate_per_s" not in one.metrics]
-    tokens = [one for one in cell.phases if "tpot_ms" in one.metrics]
     found = [over_inferences.figure([cell])] if over_inferences.readings_of(cell) else []
     found += [_shapes(cell, shapes)] if shapes else []
     found += over_rates.figures([cell]) if over_rates.rates_of(cell) else []
-    return [*found, *([_tokens(cell, tokens)] if tokens else [])]
+    found += [generation.phases([cell])] if generation.has_parts(cell) else []
+    return [*found, *([generation.tokens([cell])] if generation.stretches_of(cell) else [])]
 
 
 def panels_of(cell: Cell) -> list[Panel]:
@@ -48,7 +48,7 @@ def of_run(cells: Iterable[Cell], address: Address) -> dict[str, Callable[[], Fi
     loaded = [cell for cell in known if over_rates.rates_of(cell)]
     read = [cell for cell in known if over_inferences.readings_of(cell)]
     lasting = [cell for cell in known if cell.sustained is not None and cell.sustained.points]
-    found: dict[str, Callable[[], Figure]] = {}
+    found: dict[str, Callable[[], Figure]] = _of_generation(known, address)
     for place, name in enumerate(OVER_RATES if loaded else ()):
         found[name] = partial(_nth_over_rates, loaded, address, place)
     if read:
@@ -58,11 +58,23 @@ def of_run(cells: Iterable[Cell], address: Address) -> dict[str, Callable[[], Fi
     return found
 
 
+def _of_generation(cells: Sequence[Cell], address: Address) -> dict[str, Callable[[], Figure]]:
+    parted = [cell for cell in cells if generation.has_parts(cell)]
+    found: dict[str, Callable[[], Figure]] = {}
+    if parted:
+        found[generation.PHASES] = partial(generation.phases, parted, address)
+        found[generation.TOKENS] = partial(generation.tokens, parted, address)
+    if generation.differ_in_prompts(parted):
+        found[generation.PROMPTS] = partial(generation.prompts, parted, address)
+    return found
+
+
 def is_about(cells: Sequence[Cell], name: str) -> bool:
     """Whether every cell that was measured has the figure, so that a page opens with it."""
     of: dict[str, Callable[[Cell], object]] = {
         over_rates.LATENCY: over_rates.rates_of,
         over_inferences.NAME: over_inferences.readings_of,
+        generation.PHASES: generation.has_parts,
         sustained.NAME: lambda cell: cell.sustained is not None and cell.sustained.points,
     }
     measured = [cell for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
@@ -91,29 +103,6 @@ def _shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
             height=240, xaxis=theme.axis("shape", type="category"), yaxis=theme.axis("p50, ms", **scales.linear(p50s))
         ),
         table=Table.of(SHAPES, "Latency by shape", columns, ordered),
-    )
-
-
-def _tokens(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
-    places = [one.metrics["position"] for one in phases]
-    times = [one.metrics["tpot_ms"] for one in phases]
-    columns: tuple[Column[CellPhase], ...] = (
-        Column("tokens", lambda one: Entry(one.name)),
-        Number("tokens before", lambda one: written(one.metrics["position"], _whole)),
-        Number("time per token, ms", lambda one: written(one.metrics["tpot_ms"], numbers.milliseconds)),
-    )
-    first, last = (f"{numbers.milliseconds(one)} ms" for one in (times[0], times[-1]))
-    return Figure(
-        name=TOKENS,
-        title=f"Time per token from {first} to {last} along the sequence",
-        summary=f"In {numbers.count(len(phases), 'stretch', 'stretches')} of a launch. The table below has every one.",
-        data=[_line(cell, places, times, hover="behind %{x:.4~g} tokens: %{y:.5~g} ms<extra></extra>")],
-        layout=theme.layout(
-            height=240,
-            xaxis=theme.axis("tokens before", **scales.linear(places, from_zero=False)),
-            yaxis=theme.axis("time per token, ms", **scales.linear(times)),
-        ),
-        table=Table.of(TOKENS, "Time per token", columns, phases),
     )
 
 

@@ -155,7 +155,7 @@ def whole_us(cell: Cell) -> float:
 def operators(cell: Cell) -> Table:
     """The executed operators by time, each with the model's own node, and the time that none of them has."""
     whole = whole_us(cell)
-    time, share = time_columns(whole, "µs per inference")
+    time, share = time_columns(whole, "µs per token" if cell.prompt is not None else "µs per inference")
     ordered = sorted(cell.operators, key=lambda one: -one.time_us)
     table = Table.of(
         "operators", "Executed operators, from a trace", (NODE, TYPE, RAN_ON, time, share, COVERS), ordered

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from dashboard import numbers, words
 from dashboard.figures import accuracies, samples, scenarios
 from dashboard.figures.figure import Address
-from dashboard.reading import accuracy, comparisons, copies, facts
+from dashboard.reading import accuracy, comparisons, copies, facts, tokens
 from dashboard.reading import cell as reading
 from dashboard.reading.open_cells import open_cells
 from dashboard.reading.output_checks import beside
@@ -106,6 +106,8 @@ def panels(cell: Cell, document: Document, address: Address, *, state: str) -> d
         "metrics": reading.metrics(cell),
         "providers": reading.providers(cell),
         "operators": reading.operators(cell),
+        "prompt_operators": tokens.of_prompt(cell),
+        "generated": tokens.generated(document.cells, cell, address),
         "parity": reading.parity(cell),
         # held against cells of every block, which the cell's own row does not know
         "accuracy": accuracy.panel(by_id.get(cell.id, cell)),

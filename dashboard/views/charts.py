@@ -58,6 +58,9 @@ SCENARIOS = (
     Tab("processor", "Processor time"),
     Tab("memory-course", "Memory over inferences"),
     Tab("sustained", "Over minutes"),
+    Tab("phases", "Prefill and decoding"),
+    Tab("tokens", "Time per token"),
+    Tab("first-token", "First token"),
 )
 NAMES = tuple(tab.name for tab in TABS)
 

@@ -23,7 +23,12 @@ DEFAULT_SAMPLE = "transformer"
 # the data and the matrix that a sample comes with, beyond its .onnx
 SAMPLE_NAMES = ("transformer", "convnet", "digits", "decoder", "decoder-gqa")
 SAMPLE_DATA = {"digits": ("evaluation", "calibration")}
-SAMPLE_MATRICES = {"digits": ROOT / "docs" / "examples" / "digits.yaml"}
+_EXAMPLES = ROOT / "docs" / "examples"
+SAMPLE_MATRICES = {
+    "digits": _EXAMPLES / "digits.yaml",
+    "decoder": _EXAMPLES / "decoder.yaml",
+    "decoder-gqa": _EXAMPLES / "decoder.yaml",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -140,8 +140,7 @@ MAX_RATE, GOODPUT = "max_rate_per_s", "goodput_per_s"
 # of generating: time per token behind the first, and until the first
 TPOT, TTFT, TOKENS_RATE = "tpot_ms", "ttft_ms", "tokens_per_s"
 OUTSIDE, OUTSIDE_CPU = "outside_ms", "outside_cpu_ms"
-TTFT_CPU, TPOT_GROWTH = "ttft_cpu_ms", "tpot_growth_ms_per_1000"
-DIFFERING_ROWS = "differing_rows"
+TTFT_CPU, TPOT_GROWTH, DIFFERING_ROWS = "ttft_cpu_ms", "tpot_growth_ms_per_1000", "differing_rows"
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -324,7 +323,7 @@ METRICS: tuple[Metric, ...] = (
         "less",
         summary=median,
         noise="launches",
-        note="over 1,000 positions, between the first and the last quarter of the new tokens",
+        note="over 1,000 positions, from the first to the last quarter of the new tokens",
         judging=Judging(TIME, by="difference", margin=LEAST_TOKEN_GROWTH),
     ),
     Metric(
