@@ -15,6 +15,7 @@ from farm.contract import reports
 from farm.contract.base import digest_of
 from farm.contract.blocks import ArmOrder, Lease
 from farm.contract.cells import CellSpec
+from farm.contract.node import SCENARIOS
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.sustained import CurvePoint, CurveReport
 from farm.fleet.models import Node
@@ -29,6 +30,7 @@ from tests.integration.dashboard.written_again import made_once
 
 SEED = 7
 CPU = "CPUExecutionProvider"
+UNDERSTOOD = frozenset({SCENARIOS})
 MATRIX: dict[str, Any] = {
     "budget": "quick",
     "matrix": {
@@ -176,7 +178,7 @@ class MadeUpNode:
     def measure(self, run: Run, *, most_blocks: int | None = None, most_rounds: int | None = None) -> None:
         """Every queued block of the run; fewer blocks or rounds leave it open."""
         for block in run.blocks.filter(state=BlockState.QUEUED).order_by("number")[:most_blocks]:
-            lease = claim_block(node=self.node, block_id=str(block.pk), attempt=block.attempt)
+            lease = claim_block(node=self.node, block_id=str(block.pk), attempt=block.attempt, understands=UNDERSTOOD)
             self._report(lease, reports.FactsReport(facts=self.node.facts))
             for arm in lease.order.arms:
                 self._report(lease, self._check(arm))
@@ -187,7 +189,7 @@ class MadeUpNode:
     def resume(self, run: Run, *, most_rounds: int | None = None) -> None:
         """Goes on with the blocks that `measure` left open, to their end where no rounds are named."""
         for block in run.blocks.filter(state=BlockState.LEASED):
-            lease = claim_block(node=self.node, block_id=str(block.pk), attempt=block.attempt)
+            lease = claim_block(node=self.node, block_id=str(block.pk), attempt=block.attempt, understands=UNDERSTOOD)
             self._measure_rounds(lease, first=block.rounds, most=most_rounds)
 
     def _alive(self, lease: Lease) -> list[ArmOrder]:
