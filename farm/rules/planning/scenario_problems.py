@@ -80,8 +80,6 @@ def _of_generation(spec: CellSpec, model: ModelFacts) -> Iterator[str]:
         yield f"{spec.runtime} is not measured generating yet: leave generate out for it."
     if spec.provider != providers.CPU.name:
         yield f"generate is measured on the CPU provider alone yet, not on {spec.provider}: leave that out."
-    if (spec.workload.batch or 1) > 1:
-        yield f"generate is measured one sequence at a time yet: leave batch {spec.workload.batch} out."
 
 
 def _of_shapes(spec: CellSpec, scenario: Scenario, model: ModelFacts, shape_problem: ShapeProblem) -> Iterator[str]:

@@ -95,7 +95,6 @@ def test_sequences_at_once_are_the_batch_of_the_cell() -> None:
         ({}, {"generation_problem": "The model has no past."}, "The model has no past."),
         ({"concurrency": 2}, {}, "The scenario generate has streams of its own"),
         ({"runtime": "onnxruntime-web==1.31.0", "provider": "wasm"}, {}, "leave generate out for browsers"),
-        ({"batch": 4}, {"batch": "n"}, "one sequence at a time yet: leave batch 4 out"),
         (
             {"provider": "openvino", "runtime": "onnxruntime-openvino==1.24.1"},
             {},

@@ -17,7 +17,7 @@ from worker.runner import generation_trace
 from worker.runner.faults import Refusal
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.sample import driven
-from worker.runner.scenarios import decoder_ports, prompts, table
+from worker.runner.scenarios import decoder_ports, prompts, room, table
 from worker.runner.scenarios.generated import Alone, Taken
 from worker.runner.scenarios.protocol import Room
 
@@ -202,3 +202,24 @@ def test_prompt_and_token_are_traced_apart(tmp_path: Path) -> None:
     names = [{row["op_type"] for row in some} for some in (answer["executed"], prompt["executed"])]
     assert "GroupQueryAttention" in names[0] & names[1]
     assert prompt["run_us"] > answer["run_us"]
+
+
+def test_lengths_over_the_memory_are_refused_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = builders.write_model("decoder", tmp_path)
+    monkeypatch.setattr(room, "free_bytes", lambda: 1_000_000)
+    words = "a prompt of 400 tokens and 8 more take 3 MB for scores and caches, and 1 MB are free: ask for fewer"
+    with pytest.raises(Refusal, match=words) as refused:
+        answered(path, prompt=400, new=8)
+    assert refused.value.code == "out_of_memory"
+    with pytest.raises(Refusal, match="4 prompts of 400 tokens and 8 more take 13 MB"):
+        answered(path, prompt=400, new=8, batch=4)
+
+
+def test_what_scores_and_caches_take_is_counted_as_they_are_bound(tmp_path: Path) -> None:
+    path = builders.write_model("decoder", tmp_path)
+    decoder = decoder_ports.decoder_of(onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]))
+    caches = 2 * 2 * 2 * 64 * 4
+    assert room.bytes_of(decoder, prompt=16, new=4, batch=2) == 2 * (17 * 1000 * 4 + 2 * 20 * caches)
+    assert 0 < (room.free_bytes() or 0) < 1 << 50

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from worker.runner import backends, faults, windows
-from worker.runner.scenarios import prompts, summaries
+from worker.runner.scenarios import prompts, room, summaries
 from worker.runner.scenarios.decoder_ports import Steps, decoder_of
 from worker.runner.scenarios.forced import Forced
 from worker.runner.scenarios.generated import Alone, Taken, gaps_of
@@ -42,6 +42,7 @@ class Generate:
         engine = backends.kind_of(order).open_engine(order, timer=timer)
         session = cast(Any, engine).session
         decoder = decoder_of(session)
+        room.check(decoder, prompt=self._prompt, new=self._new, batch=self._batch)
         given = prompts.of(self._told, vocabulary=decoder.vocabulary)
         with faults.translated("run"):
             self._steps = Steps(session, decoder, prompt=given, new=self._new)

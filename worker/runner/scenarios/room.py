@@ -1,0 +1,54 @@
+"""Whether scores and caches of a generation fit the memory that is free, said before they are made."""
+
+import re
+import resource
+
+import numpy as np
+
+from worker.runner import faults, memory
+from worker.runner.scenarios.decoder_ports import Decoder
+
+
+def check(decoder: Decoder, *, prompt: int, new: int, batch: int) -> None:
+    """Raises Refusal where a launch would ask for more than there is."""
+    asked, free = bytes_of(decoder, prompt=prompt, new=new, batch=batch), free_bytes()
+    if free is not None and asked > free:
+        rows = f"{batch} prompts" if batch > 1 else "a prompt"
+        text = (
+            f"{rows} of {prompt:,} tokens and {new:,} more take {_shown(asked)} for scores and caches, and "
+            f"{_shown(free)} are free: ask for fewer, or give the node more memory"
+        )
+        raise faults.Refusal("out_of_memory", text)
+
+
+def bytes_of(decoder: Decoder, *, prompt: int, new: int, batch: int) -> int:
+    """Of the scores over the prompt and of a token, and of two buffers a cache."""
+    scores = (prompt + 1) * decoder.vocabulary * np.dtype(decoder.scores.dtype).itemsize
+    a_token = 0
+    for port, _ in decoder.caches:
+        *front, heads, _, width = port.shape
+        parts = 2 if len(front) == 2 else 1
+        a_token += parts * int(str(heads)) * int(str(width)) * np.dtype(port.dtype).itemsize
+    return int(batch * (scores + 2 * (prompt + new) * a_token))
+
+
+def free_bytes() -> int | None:
+    """What this process may still take: of the machine's memory, or of its own limit; None where nobody says."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    taken = memory.address_space_bytes()
+    own = limit - taken if limit != resource.RLIM_INFINITY and taken is not None else None
+    known = [one for one in (own, _available()) if one is not None]
+    return min(known, default=None)
+
+
+def _available() -> int | None:
+    try:
+        with open("/proc/meminfo", encoding="ascii", errors="replace") as told:
+            found = re.search(r"^MemAvailable:\s+(\d+) kB", told.read(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) * 1024 if found else None
+
+
+def _shown(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
