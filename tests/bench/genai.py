@@ -1,14 +1,16 @@
 """What onnxruntime-genai's releases do to a token, by blocks of this machine, and its own loop against ours.
 
-    python -m tests.bench.genai blocks [--heads peaked,flat] [--blocks 10] [--seed 1] [--new 8] [--home DIR]
+    python -m tests.bench.genai blocks [--heads peaked,flat] [--releases R,R] [--sampling S,S] [--blocks 10] [--seed 1]
     python -m tests.bench.genai loop [--processes 8] [--seed 1]
 
-`blocks`: 0.13.1, 0.13.2 and 0.14.0 beside ONNX Runtime 1.29.0 on a seeded decoder of 152,000 tokens, top-p 0.9 on a
-peaked and on a flat head, greedy on the peaked one; each block with windows of a fifth, eight rounds, and up to 24
+`blocks`: 0.13.1, 0.13.2 and 0.14.0 beside ONNX Runtime 1.29.0 on a seeded decoder of 152,000 tokens, top-p 0.9 or
+greedy, on a peaked and on a flat head; each block with windows of a fifth, eight rounds, and up to 24
 while something is undecided. `loop`: time per token of ours against ten lines around genai, by turns.
 """
 
 import argparse
+import contextlib
+import itertools
 import json
 import subprocess
 import sys
@@ -29,6 +31,7 @@ from farm.rules.reporting.sentences import explanation
 from farm.rules.runtimes import distributions
 from farm.workshop.samples import decoder, genai
 from onnxfarm.here import workbench
+from onnxfarm.problems import Stopped
 from onnxfarm.subject import Subject
 from tests.bench import figure
 from tests.bench.blocks import shortened_windows
@@ -36,13 +39,10 @@ from worker.agent.kit.runtimes import RuntimeStore
 from worker.agent.kit.stages import stage_runner
 
 CORE = "1.29.0"
-RELEASES = ("0.13.1", "0.13.2", "0.14.0")
-TOP_P = "sampling=top-p=0.9"
-# of each head: how tokens are chosen, and what the two steps between releases should come to
-EXPECTED = {
-    "peaked": {TOP_P: ("faster", "equal"), "sampling=greedy": ("equal", "equal")},
-    "flat": {TOP_P: ("slower", "equal")},
-}
+RELEASES = "0.13.1,0.13.2,0.14.0"
+TOP_P = "top-p=0.9"
+# what moved, by head, how tokens are chosen, and the newer of two neighbouring releases; all else should be equal
+EXPECTED = {("peaked", TOP_P, "0.13.2"): "faster", ("flat", TOP_P, "0.13.2"): "slower"}
 OUTSIDE = "outside the graph"
 
 
@@ -57,8 +57,11 @@ def blocks(asked: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder, shortened_windows():
         for head in asked.heads.split(","):
             model = genai.write(Path(folder) / head, decoder.make_wide(is_flat=head == "flat"))
-            console = Console(file=sys.stderr)
-            with workbench.opened(Subject(model, seed=asked.seed), home=asked.home, console=console) as bench:
+            opened = workbench.opened(
+                Subject(model, seed=asked.seed), home=asked.home, console=Console(file=sys.stderr)
+            )
+            # what was measured until somebody ends it is told
+            with opened as bench, contextlib.suppress(Stopped):
                 for number in range(asked.blocks):
                     for row in _measured(bench, head, asked):
                         rows.append({"block": number, **row})
@@ -67,16 +70,19 @@ def blocks(asked: argparse.Namespace) -> None:
 
 
 def _measured(bench: workbench.Workbench, head: str, asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    for sampling, expected in EXPECTED[head].items():
+    releases = asked.releases.split(",")
+    for sampling in asked.sampling.split(","):
         axes = {
-            "runtime": [named(release) for release in RELEASES],
-            "scenario": [f"generate:prompt=16:new={asked.new}:{sampling}"],
+            "runtime": [named(release) for release in releases],
+            "scenario": [f"generate:prompt=16:new={asked.new}:sampling={sampling}"],
             "threads": [1],
         }
         plan = bench.plan(matrix.parse({"matrix": axes, "budget": "quick"}))
         found = bench.measure(workbench.reshaped(plan, _patient))
-        for (old, new), verdict in zip((("c1", "c2"), ("c2", "c3")), expected, strict=True):
-            yield {"head": head, "sampling": sampling.removeprefix("sampling="), **_row(found, old, new, verdict)}
+        for number, (old, new) in enumerate(itertools.pairwise(releases), start=1):
+            expected = EXPECTED.get((head, sampling, new), "equal")
+            known = {"head": head, "sampling": sampling, "step": f"{old} → {new}", "expected": expected}
+            yield {**known, **_row(found, f"c{number}", f"c{number + 1}")}
 
 
 def _patient(block: PlannedBlock) -> PlannedBlock:
@@ -84,15 +90,13 @@ def _patient(block: PlannedBlock) -> PlannedBlock:
     return workbench.along(block).model_copy(update={"once_s": None, "round_s": None})
 
 
-def _row(found: Document, old: str, new: str, expected: str) -> dict[str, Any]:
+def _row(found: Document, old: str, new: str) -> dict[str, Any]:
     (one,) = [pair for pair in found.comparisons if (pair.baseline, pair.candidate) == (old, new)]
     cells = {cell.id: cell for cell in found.cells}
     spent = {name: cells[name].cpu_p50_ms for name in (old, new)}
     why = explanation(one) or ""
     return {
-        "step": " → ".join(cells[name].runtime.partition("==")[2].partition("+")[0] for name in (old, new)),
         "verdict": one.verdict,
-        "expected": expected,
         "ratio": one.ratio,
         "from": one.verdict_from,
         "rounds": one.rounds,
@@ -179,7 +183,8 @@ def main() -> None:
     """Measures what was asked for, and prints it as JSON."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("what", choices=("blocks", "loop"))
-    parser.add_argument("--heads", default="peaked,flat")
+    for name, some in (("heads", "peaked,flat"), ("releases", RELEASES), ("sampling", f"{TOP_P},greedy")):
+        parser.add_argument(f"--{name}", default=some)
     for name, usual in (("blocks", 10), ("processes", 8), ("seed", 1), ("new", 8)):
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--home", type=Path, default=Path.home() / ".onnxfarm")
