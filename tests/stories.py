@@ -68,6 +68,12 @@ STORIES = (
         _tests("tests/acceptance/test_pytorch.py"),
     ),
     Story(
+        "genai-watch",
+        "a watch hears of an onnxruntime-genai on an index, and its slower sampler is an alert outside the graph",
+        9,
+        _tests("tests/acceptance/test_genai_watch.py"),
+    ),
+    Story(
         "browser-watch",
         "a watch hears of a release on an npm registry, a browser measures it, and a wrapper that waits is an alert",
         5,

@@ -1,10 +1,11 @@
 """The configuration of onnxruntime-genai beside a model: read for what planning asks of it. Runs in the child only."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from farm.rules.runtimes.genai import CONFIG
+from farm.workshop.child.signature import Port
 from farm.workshop.problems import Problem, shown
 
 _MOST_BYTES = 1 << 20
@@ -15,8 +16,11 @@ _TOKENIZERS = (_TOKENIZER, "tokenizer.model", "vocab.json", "vocab.txt")
 _OTHER_PARTS = ("encoder", "encoder_decoder_init", "vision", "speech", "embedding", "joiner", "transducer")
 
 
-def told(folder: Path, main: str) -> dict[str, object] | None:
-    """What is known of a configuration, as `plans.GenaiFacts` has it; None where there is none."""
+def told(folder: Path, main: str, *, outputs: Sequence[Port]) -> dict[str, object] | None:
+    """What is known of a configuration, as `plans.GenaiFacts` has it; None where there is none.
+
+    `outputs`: of the model, which says how many tokens it scores.
+    """
     path = folder / CONFIG
     if not path.is_file():
         return None
@@ -26,7 +30,7 @@ def told(folder: Path, main: str) -> dict[str, object] | None:
         decoder = _part(model, "decoder", of="model")
         about["type"] = shown(str(model.get("type", "")))[:64]
         _refuse_others(model, decoder)
-        about["vocabulary"] = _count(model, "vocab_size")
+        about["vocabulary"] = _vocabulary(model, main, outputs)
         about["context"] = _count(model, "context_length")
         _refuse_missing(model, folder=folder, main=main)
     except Problem as problem:
@@ -57,6 +61,18 @@ def _count(model: Mapping[str, object], name: str) -> int:
     found = model.get(name)
     if isinstance(found, bool) or not isinstance(found, int) or not 0 < found <= _MOST_TOKENS:
         raise _bad(f"{CONFIG} has {shown(repr(found))} as its {name}: write a whole number from 1 to {_MOST_TOKENS:,}.")
+    return found
+
+
+def _vocabulary(model: Mapping[str, object], main: str, outputs: Sequence[Port]) -> int:
+    found = _count(model, "vocab_size")
+    shapes = [port["shape"] or [] for port in outputs if port["name"] == "logits"]
+    scored = next((shape[-1] for shape in shapes if shape), None)
+    if isinstance(scored, int) and found > scored:
+        raise _bad(
+            f"{CONFIG} has a vocab_size of {found:,} where {shown(main)} scores {scored:,} tokens: ids beyond "
+            "those are none of its, write that number."
+        )
     return found
 
 

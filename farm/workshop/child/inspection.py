@@ -47,7 +47,7 @@ def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, obje
     facts: Facts = {**signature.of(model), **_file_facts(folder, main, model), **_graph_facts(model)}
     source = programs.source(folder, inputs=facts["inputs"], outputs=facts["outputs"])
     found = {"findings": findings.findings(model, facts=facts), "source": source, "compiled": compiled.of(model)}
-    return {**facts, **found, "genai": genai_config.told(folder, main)}
+    return {**facts, **found, "genai": genai_config.told(folder, main, outputs=facts["outputs"])}
 
 
 def opset_imports(model: onnx.ModelProto) -> dict[str, int]:

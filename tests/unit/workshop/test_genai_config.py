@@ -11,6 +11,8 @@ from farm.workshop import orders
 from farm.workshop.child import genai_config
 from farm.workshop.samples import decoder, genai
 
+OUTPUTS: Any = [{"name": "logits", "dtype": "float32", "shape": ["batch", "sequence", 1000]}]
+
 
 def folder_with(tmp_path: Path, change: Any = None) -> Path:
     """A folder whose configuration was changed."""
@@ -23,13 +25,13 @@ def folder_with(tmp_path: Path, change: Any = None) -> Path:
 
 
 def told(folder: Path) -> GenaiFacts:
-    found = genai_config.told(folder, genai.MAIN)
+    found = genai_config.told(folder, genai.MAIN, outputs=OUTPUTS)
     assert found is not None
     return GenaiFacts.model_validate(found)
 
 
 def test_a_model_alone_has_no_configuration(tmp_path):
-    assert genai_config.told(tmp_path, genai.MAIN) is None
+    assert genai_config.told(tmp_path, genai.MAIN, outputs=OUTPUTS) is None
 
 
 def test_a_folder_is_inspected_with_its_configuration(tmp_path):
@@ -70,6 +72,10 @@ def part_of_decoder(**changed: Any) -> Any:
         (part_of_decoder(filename="/etc/passwd"), "names the file /etc/passwd: name one that lies beside it"),
         (part_of_decoder(session_options={"custom_ops_library": "x.so"}), "names the library x.so: custom operators"),
         (model(vocab_size="many"), "has 'many' as its vocab_size: write a whole number from 1 to 16,777,216."),
+        (
+            model(vocab_size=5000),
+            "has a vocab_size of 5,000 where model.onnx scores 1,000 tokens: ids beyond those are",
+        ),
         (model(context_length=0), "has 0 as its context_length: write a whole number from 1 to 16,777,216."),
         (model(decoder=None), "has no decoder in its model: export it again."),
         (lambda told: told.pop("model"), "has no model in its genai_config.json: export it again."),
