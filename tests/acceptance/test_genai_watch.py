@@ -22,8 +22,8 @@ MINUTES = 15.0
 
 
 def zipped(folder: Path) -> Path:
-    """The folder as one file to upload."""
-    target = folder.with_suffix(".zip")
+    """The folder as one file to upload, under the name that a farm gives its model: that of the .onnx."""
+    target = folder.with_name(Path(genai.MAIN).stem).with_suffix(".zip")
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for path in sorted(folder.iterdir()):
             archive.write(path, path.name)
