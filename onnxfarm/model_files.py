@@ -1,6 +1,7 @@
 """Which files belong to a model on disk. The model is searched for their names, not parsed: the client has no onnx."""
 
 import mmap
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -46,6 +47,11 @@ def _of_folder(folder: Path) -> list[Path]:
         raise Usage(f"{folder} holds {len(files)} files, where {MOST_FILES} are taken: leave others out.")
     others = [path for path in files if path != models[0] and path.suffix.lower() not in _LEFT_OUT]
     return [models[0], *others]
+
+
+def name_of(model: Path) -> str:
+    """What a folder is called, as far as a model may be; empty for a file, which is called after its .onnx."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", model.resolve().name)[:100] if model.is_dir() else ""
 
 
 def program_of(source: Path) -> Path:

@@ -17,7 +17,7 @@ from farm.rules.planning.plans import ModelFacts
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import orders
 from farm.workshop.inspection import Inspection
-from onnxfarm.model_files import files_of, program_of
+from onnxfarm.model_files import files_of, name_of, program_of
 from onnxfarm.problems import Infrastructure, Usage
 
 MAX_ZIP_ENTRIES = 64
@@ -51,12 +51,13 @@ class LocalFiles:
 
 @dataclass(frozen=True)
 class Uploaded:
-    """The model as it would lie on a farm. `folder` holds its files, `main` the .onnx."""
+    """The model as it would lie on a farm. `folder` holds its files, `main` the .onnx; `name`: what it is called."""
 
     folder: Path
     main: str
     bundle: Bundle
     inspection: Inspection
+    name: str
 
     def facts(
         self, *, inputs: FileRef | None, inputs_batch: int | None, sizes: Mapping[str, int] | None = None
@@ -64,7 +65,7 @@ class Uploaded:
         """What planning must know. `sizes`: those of given inputs, where there are any."""
         inspection = self.inspection
         return ModelFacts(
-            name=Path(self.main).stem,
+            name=self.name,
             main=self.main,
             bundle_sha256=self.bundle.digest,
             main_sha256=self.bundle.main_sha256,
@@ -108,7 +109,8 @@ def take_in(model: Path, *, folder: Path, files: LocalFiles, source: Path | None
     scratch = folder.with_name(f"{folder.name}-tried")
     scratch.mkdir()
     inspection = inspection.model_copy(update={"feed": orders.choose_feed(folder, main, out_dir=scratch)})
-    return Uploaded(folder=folder, main=main, bundle=files.bundle(folder, main), inspection=inspection)
+    found = files.bundle(folder, main)
+    return Uploaded(folder, main, found, inspection, name=name_of(model) or Path(main).stem)
 
 
 def _gather(paths: list[Path], folder: Path) -> str:

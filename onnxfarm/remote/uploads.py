@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from onnxfarm.model_files import files_of, program_of
+from onnxfarm.model_files import files_of, name_of, program_of
 from onnxfarm.outputs import say
 from onnxfarm.problems import TimedOut, Usage
 from onnxfarm.remote.client import Client
@@ -41,6 +41,8 @@ def uploaded(client: Client, bundle: Bundle, *, console: Console) -> Version:
     files = bundle.files
     given = {role: path for role, path in bundle.beside.items() if path is not None}
     said = {name: text for name, text in bundle.fields.items() if text}
+    if called := name_of(bundle.model):
+        said.setdefault("model", called)
     say(f"Uploading {', '.join(path.name for path in [*files, *given.values()])}", console=console)
     with _bar(console, files=[*files, *given.values()]) as advance:
         version = client.upload(files, roles=given, fields=said, progress=advance)

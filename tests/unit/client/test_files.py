@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from farm.workshop.samples import builders, decoder, genai
 from onnxfarm.main import app
-from onnxfarm.model_files import files_of
+from onnxfarm.model_files import files_of, name_of
 from onnxfarm.problems import Usage
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -101,6 +101,8 @@ def test_a_folder_of_onnxruntime_genai_is_all_that_is_in_it(tmp_path: Path) -> N
         (tmp_path / name).write_bytes(b"1")
     found = [path.name for path in files_of(tmp_path)]
     assert found == ["model.onnx", "genai_config.json", "model.onnx.data", "tokenizer.json"]
+    assert name_of(tmp_path) == tmp_path.name
+    assert name_of(tmp_path / "model.onnx") == ""
 
 
 @pytest.mark.parametrize(
