@@ -74,6 +74,12 @@ STORIES = (
         _tests("tests/acceptance/test_genai_watch.py"),
     ),
     Story(
+        "compiled",
+        "what Qualcomm's provider compiled on its simulator: downloaded, uploaded, measured, and refused elsewhere",
+        2,
+        _tests("tests/acceptance/test_compiled.py"),
+    ),
+    Story(
         "browser-watch",
         "a watch hears of a release on an npm registry, a browser measures it, and a wrapper that waits is an alert",
         5,

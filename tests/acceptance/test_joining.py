@@ -24,10 +24,10 @@ def run(farm: LiveFarm, argv: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, env=farm.plan.environment, capture_output=True, text=True, check=False, timeout=180)
 
 
-def start(farm: LiveFarm, home: Path, log: Path) -> subprocess.Popen[bytes]:
-    argv, environment = node(farm, home, "start"), farm.plan.environment
-    with log.open("wb") as words:
-        return subprocess.Popen(argv, env=environment, stdout=words, stderr=subprocess.STDOUT, process_group=0)
+def start(farm: LiveFarm, home: Path, log: Path, *words: str) -> subprocess.Popen[bytes]:
+    argv, environment = [*node(farm, home, "start"), *words], farm.plan.environment
+    with log.open("wb") as said:
+        return subprocess.Popen(argv, env=environment, stdout=said, stderr=subprocess.STDOUT, process_group=0)
 
 
 def order(farm: LiveFarm, what: str) -> None:
