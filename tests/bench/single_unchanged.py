@@ -47,7 +47,9 @@ def tree_of(commit: str, folder: Path) -> Iterator[Path]:
 
 def document(tree: Path, mode: str, kept: Path, *, seed: int, words: tuple[str, ...] = SEVERAL) -> dict[str, Any]:
     """The document that this tree's bench writes of its own reports, or of those that were kept."""
-    written = kept.with_suffix(f".{mode}.json")
+    # the command is part of it
+    written = kept.with_suffix(".document.json")
+    written.unlink(missing_ok=True)
     asked = [str(REFERENCE_MODELS / "cnn_dyn.onnx"), *words, "--threads", "1"]
     line = [sys.executable, str(CHILD), mode, str(kept), *asked, "--budget", "quick", "--seed", str(seed)]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
@@ -69,6 +71,11 @@ def without_added(new: Any, old: Any, *, place: str, added: set[str]) -> Any:
             for name, value in new.items()
             if name in old
         }
+    if isinstance(new, list) and place.endswith("comparisons[].metrics"):
+        # the document's own list of named figures
+        known = {one["name"] for one in old}
+        added.update(f"{place} {one['name']}" for one in new if one["name"] not in known)
+        return [one for one in new if one["name"] in known]
     if isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
         return [without_added(one, other, place=f"{place}[]", added=added) for one, other in zip(new, old, strict=True)]
     return new
