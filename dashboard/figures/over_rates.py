@@ -146,7 +146,7 @@ def _table(lines: CellLines, name: str, caption: str) -> Table:
         number("p99, ms", "p99_ms", numbers.milliseconds),
         number("goodput, per s", "goodput_per_s", _three, note="requests that kept the bound"),
         number("processor, ms each", "cpu_ms", numbers.milliseconds),
-        number("late, ms", "late_ms", numbers.milliseconds, note="how late the generator began, at the median"),
+        number("late, ms", "late_ms", _hundredths, note="how late the generator began, at the median"),
     )
     return Table.of(name, caption, lines.columns(shown), lines.rows(rates_of))
 
@@ -167,6 +167,10 @@ def _line_of(trace: Json) -> Json:
     line = trace["line"]
     assert isinstance(line, dict)
     return line
+
+
+def _hundredths(value: float | None) -> str:
+    return "" if value is None else numbers.fixed(value, 2)
 
 
 def _three(value: float | None) -> str:
