@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from farm.contract.cells import Budget, CellSpec
-from farm.rules.cells.scenarios import Scenario
-from farm.rules.runtimes import frameworks
+from farm.rules.cells.scenarios import Scenario, of
+from farm.rules.runtimes import frameworks, genai
 
 LAUNCH_S = 0.45
 WARMUP_S = 0.25
@@ -27,6 +27,8 @@ ROUND_TRACE_RUNS = 5
 # what a framework's program takes beyond a session of ONNX Runtime: imports and loading, and once its compilers
 PROGRAM_LAUNCH_S = 5.0
 PROGRAM_COMPILED_S = 60.0
+# the same of onnxruntime-genai: its import, and drawing one token of a large vocabulary
+GENAI_LAUNCH_S, DRAWN_TOKEN_S = 1.0, 0.02
 # a launch on fresh inputs runs so many inferences or so many seconds, whichever ends first; worker.runner.scenarios
 FRESH_RUNS = 1_000
 FRESH_MOST_S = 10.0
@@ -136,7 +138,15 @@ def longest_load_s(scenarios: Iterable[Scenario], latency_ms: float | None) -> f
 
 def program_launch_s(cells: Iterable[CellSpec]) -> float:
     """What launching each of these cells takes beyond ONNX Runtime's."""
-    return sum(PROGRAM_LAUNCH_S for cell in cells if cell.recipe.is_program)
+    return sum(PROGRAM_LAUNCH_S if cell.recipe.is_program else _genai_launch_s(cell) for cell in cells)
+
+
+def _genai_launch_s(cell: CellSpec) -> float:
+    """0 for a cell that something else runs."""
+    if not genai.is_genai(cell.runtime):
+        return 0.0
+    generation = of(cell).generation
+    return GENAI_LAUNCH_S + (GENERATIONS * generation.new * DRAWN_TOKEN_S if generation.sampler.draws else 0.0)
 
 
 def program_once_s(cells: Iterable[CellSpec]) -> float:

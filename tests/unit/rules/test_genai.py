@@ -7,7 +7,7 @@ import pytest
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
-from farm.rules.planning import planner
+from farm.rules.planning import estimates, planner
 from farm.rules.planning.plans import GenaiFacts, Plan
 from farm.rules.runtimes import distributions, genai, plugins, providers, releases
 from farm.rules.runtimes.distributions import WATCHED
@@ -110,3 +110,12 @@ def test_what_it_cannot_be_told_is_refused_in_one_sentence(axes: dict[str, Any],
 def test_what_a_folder_says_of_itself_in_a_line():
     assert TOLD.words == "llama, vocabulary 1,000, context 512, no tokenizer"
     assert TOLD.model_copy(update={"has_tokenizer": True}).words.endswith("context 512, with a tokenizer")
+
+
+def test_the_plan_counts_its_import_and_the_tokens_that_it_draws():
+    plain, greedy, drawn = (
+        planned(runtime=[runtime], scenario=[f"generate:prompt=64:new=64{sampling}"]).blocks[0].round_s or 0.0
+        for runtime, sampling in (("1.29.0", ""), (BESIDE, ""), (BESIDE, ":sampling=top-p=0.9"))
+    )
+    assert greedy == pytest.approx(plain + estimates.GENAI_LAUNCH_S)
+    assert drawn == pytest.approx(greedy + estimates.GENERATIONS * 64 * estimates.DRAWN_TOKEN_S)
