@@ -12,7 +12,7 @@ import pytest
 from farm.workshop.samples import decoder, genai
 from tests.acceptance import long_watch, watched_farm
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1000)]
 
 GENAI = "onnxruntime-genai"
 OLD, NEW = "0.13.1", "0.13.2"
