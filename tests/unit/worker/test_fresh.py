@@ -1,5 +1,7 @@
 """`fresh` without a runtime: inputs by the seed, growth from quarters, answers held against those given alone."""
 
+import ctypes
+import sys
 from array import array
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 from worker.runner.faults import Refusal
 from worker.runner.order import Order
-from worker.runner.scenarios import table
+from worker.runner.scenarios import fresh, table
 from worker.runner.scenarios.answers import MOST_BYTES, Kept
 from worker.runner.scenarios.fresh import growth_of, in_turn
 from worker.runner.scenarios.inputs import Wanted, sets_of
@@ -118,3 +120,21 @@ def test_nothing_is_told_of_models_that_draw_nor_of_answers_too_large_to_keep() 
 def test_a_scenario_that_nobody_knows_is_refused() -> None:
     with pytest.raises(Refusal, match="knows no scenario named 'stale'"):
         table.named("stale")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc gives freed memory back when asked")
+def test_what_was_freed_is_given_back_before_memory_is_read() -> None:
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    libc.free.argtypes = [ctypes.c_void_p]
+    pieces = [libc.malloc(4_000) for _ in range(8_000)]
+    for piece in pieces:
+        ctypes.memset(piece, 1, 4_000)
+    # the last one keeps the heap from shrinking by itself
+    for piece in pieces[:-1]:
+        libc.free(piece)
+    with fresh.Resident() as resident:
+        held = resident.bytes()
+        fresh.give_back_freed()
+        assert resident.bytes() < held - 16 * 2**20
+    libc.free(pieces[-1])
