@@ -14,7 +14,7 @@ from farm.accounts import selectors
 from farm.accounts.openid import people
 from farm.accounts.openid.exchange import address_to_sign_in, registration
 from farm.accounts.openid.registration import CALLBACK
-from farm.accounts.openid.sessions import sign_in_who_came_back
+from farm.accounts.openid.sessions import keep_for_a_while, sign_in_who_came_back
 from farm.accounts.refusals import NotAllowed, Refusal
 
 
@@ -23,6 +23,7 @@ def begin(request: HttpRequest) -> HttpResponseBase:
     """Sends the browser on to the provider, by a page: the policy of forms lets them lead to this farm alone."""
     try:
         name = registration().name
+        keep_for_a_while(request)
         address = address_to_sign_in(request, wanted=wanted_page(request))
     except Refusal as refusal:
         return kept_private(refused(request, refusal))

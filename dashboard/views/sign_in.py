@@ -39,6 +39,8 @@ def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
             shown = {"user_named": user_of_sign_in_link(secret), "next": wanted_page(request)}
             return kept_private(render(request, "dashboard/sign_in_link.html", shown))
         login(request, redeem_sign_in_link(secret), backend=BACKEND)
+        # as long as any: one that was begun for the identity provider is short
+        request.session.set_expiry(None)
     except Refusal as refusal:
         if not request.user.is_authenticated:
             return kept_private(refused(request, refusal))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from celery import shared_task
 
+from farm.accounts.openid.sessions import clear_ended
 from farm.accounts.ticks import tick as ticking
 from farm.fleet.services import end_lapsed_lendings, mark_offline, put_aside_unvouched
 from farm.runs import services
@@ -39,7 +40,9 @@ def tick() -> None:
 @shared_task(name="runs.retain")  # type: ignore[untyped-decorator]
 @ticking("runs.retain")
 def retain() -> None:
-    """What the teams' retention rules name goes, once a day for each; a long pass goes on a minute later."""
+    """What the teams' retention rules name goes, once a day for each; a long pass goes on a minute later. So do
+    browsers' sessions that are over."""
+    clear_ended()
     if removed := services.retain():
         log.info("retention removed %d runs' timings, traces and models", removed)
 

@@ -4,9 +4,12 @@ import logging
 from typing import Final
 from urllib.parse import urlencode
 
+from allauth.socialaccount.internal.statekit import STATE_TTL
 from django.conf import settings
 from django.contrib.auth import login
+from django.contrib.sessions.models import Session
 from django.http import HttpRequest
+from django.utils import timezone
 
 from farm.accounts.models import User
 from farm.accounts.openid.claims import read_identity
@@ -22,6 +25,20 @@ NAME: Final = "openid_name"
 ID_TOKEN: Final = "openid_id_token"
 # beyond it a header of this farm's or the provider's proxy would be too long
 MAX_HINT: Final = 4_000
+CLEARED_AT_ONCE: Final = 1_000
+
+
+def keep_for_a_while(request: HttpRequest) -> None:
+    """The session of a visitor who only begins to sign in ends with what it is for: anybody may begin one."""
+    if not request.user.is_authenticated:
+        request.session.set_expiry(STATE_TTL)
+
+
+def clear_ended() -> int:
+    """Deletes sessions that are over, some at a time; answers how many."""
+    ended = Session.objects.filter(expire_date__lt=timezone.now()).order_by("expire_date")
+    keys = list(ended.values_list("pk", flat=True)[:CLEARED_AT_ONCE])
+    return Session.objects.filter(pk__in=keys).delete()[0] if keys else 0
 
 
 def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import jwt
 import pytest
+from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.http import HttpResponse
@@ -21,6 +22,7 @@ from pytest_django import Settings
 from farm.accounts.models import AuditEvent, GroupRole, Membership, Team, User
 from farm.accounts.openid.people import forget_group, map_group
 from farm.accounts.openid.registration import Registration
+from farm.accounts.openid.sessions import clear_ended
 from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.selectors import valid_token
 from farm.accounts.services import close_account, create_owner, invite, issue_token, make_sign_in_link
@@ -411,6 +413,17 @@ def test_consent_that_was_denied_and_other_errors_are_told_in_a_sentence(client:
         assert said(answer) == sentence
         assert b"<b>" not in answer.content
     assert who(client) is None
+
+
+def test_a_visitor_who_only_begins_leaves_no_row_for_long(client: Client, issuer: Issuer, owner: User) -> None:
+    sent_to(client)
+    assert Session.objects.get().expire_date < timezone.now() + timedelta(minutes=11)
+    assert clear_ended() == 0
+    client.post(make_sign_in_link(owner).removeprefix("http://testserver"))
+    assert Session.objects.get().expire_date > timezone.now() + timedelta(days=10)
+    Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
+    assert clear_ended() == 1
+    assert not Session.objects.exists()
 
 
 def test_a_visitor_cannot_ask_the_provider_for_more_than_the_farm_does(client: Client, issuer: Issuer) -> None:
