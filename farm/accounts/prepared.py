@@ -14,6 +14,8 @@ from django.db.models.sql import UpdateQuery
 Row = TypeVar("Row", bound=models.Model)
 # what stands in a query for a number or a text that is not known yet; each slot has its own
 NUMBER, TEXT = 2_147_480_000, "\x02slot "
+# no column holds a larger number, so no row has it; a database answers an error where it is asked for one
+MOST = 2**63 - 1
 
 
 class Slots:
@@ -105,6 +107,8 @@ class _Statement:
 
     def rows(self, values: Mapping[str, object]) -> list[Any]:
         """Asks with these values."""
+        if not _can_be(values):
+            return []
         with connections[self._using].cursor() as cursor:
             cursor.execute(self._sql.text, self._sql.filled(values))
             found = cursor.fetchall()
@@ -124,6 +128,8 @@ class _Change:
         self._sql = _Sql(query.get_compiler(using=self._using), slots)
 
     def carry_out(self, values: Mapping[str, object]) -> int:
+        if not _can_be(values):
+            return 0
         with connections[self._using].cursor() as cursor:
             cursor.execute(self._sql.text, self._sql.filled(values))
             return int(cursor.rowcount)
@@ -131,3 +137,8 @@ class _Change:
 
 def _is_slot(parameter: object, slots: Slots) -> bool:
     return isinstance(parameter, int | str) and parameter in slots.names
+
+
+def _can_be(values: Mapping[str, object]) -> bool:
+    """Whether a row may have every one of these numbers, which come from addresses too."""
+    return all(-MOST <= value <= MOST for value in values.values() if isinstance(value, int))

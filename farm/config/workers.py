@@ -16,7 +16,7 @@ from farm.contract.version import PREPARE_QUEUE, TELL_QUEUE, TICK_QUEUE
 
 PREPARING_THREADS: Final = 4
 # the ticks of CELERY_BEAT_SCHEDULE, farm.alerts.tasks.AT_ONCE messages, and one for a tick whose thread hangs
-TICKING_THREADS: Final = 9
+TICKING_THREADS: Final = 11
 _CELERY: Final = (sys.executable, "-m", "celery", "-A", "farm.config.celery")
 _QUIET: Final = ("--pool", "threads", "--without-gossip", "--without-mingle", "--loglevel", "INFO")
 

@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef
 from django.test.utils import CaptureQueriesContext
 
 from farm.accounts.models import Membership, Team, User
-from farm.accounts.prepared import Prepared
+from farm.accounts.prepared import Prepared, PreparedUpdate
 from farm.fleet.models import Node
 from tests.integration.runs.making import make_node
 
@@ -71,3 +71,11 @@ def test_a_slot_that_the_query_changes_is_refused() -> None:
     asked = Prepared(lambda slots: Node.objects.filter(name__contains=slots.text("name")))
     with pytest.raises(ValueError, match="name did not reach the query"):
         asked.first(name="one")
+
+
+def test_a_number_that_no_row_can_have_finds_none(team: Team) -> None:
+    make_node(team)
+    asked = Prepared(lambda slots: Node.objects.filter(pk=slots.number("node")))
+    change = PreparedUpdate(lambda slots: (Node.objects.filter(pk=slots.number("node")), {"doing": "asleep"}))
+    assert asked.all(node=10**30) == []
+    assert change(node=-(10**30)) == 0

@@ -30,7 +30,7 @@ OF_RUN = re.compile(r"/api/v1/runs/\d+")
 ROW_LINES = 8
 # the sentence leads with the largest decided change since, and names the runtime of what else was compared
 COMMAND = re.compile(r'^( +"(?:repeat_command|command|sentence)": )".*"')
-REASON = re.compile(r'"reason":"[a-z-]*",|"waiting":"",|^ +"reason": "[a-z-]*",$')
+REASON = re.compile(r'"reason":"[a-z-]*",|"waiting":"",|"moved": \[\], |, "moved": \[\]|^ +"reason": "[a-z-]*",$')
 # a key that came later says nothing of a document of before; but that verdicts were of wall-clock time, as all were
 LATER_KEY = re.compile(
     r'^ +"(\w+": (null|0|""|\[\]|\{\})|verdict_from": "wall"|scenario": "single"|items_\w+": (\d\.\d+|"[a-z ]+")),?$'
@@ -181,7 +181,7 @@ def test_alerts_watches_and_logs_are_the_same(recorded: Recorded) -> None:
     assert len(addresses) == 21
     for address in addresses:
         old, new = recorded.lines(address)
-        # why there is a run is said since, and for what one waits
+        # why there is a run is said since, for what one waits, and which package moved
         assert [REASON.sub("", line) for line in new if not REASON.fullmatch(line)] == old, address
 
 

@@ -54,6 +54,7 @@ def test_a_run_that_waits_says_who_has_the_machine(run: Run, node: Node) -> None
 
 def test_a_claim_ends_the_waiting_at_once(run: Run, node: Node) -> None:
     say(node, WAITING)
+    node.refresh_from_db()  # each request reads the node that asks
     claim(node, first_block(run))
     assert Node.objects.get(pk=node.pk).doing == ""
 
