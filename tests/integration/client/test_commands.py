@@ -1,6 +1,7 @@
 """The command line against a farm over real HTTP, with a real `prepare` worker."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,14 @@ from tests.integration.dashboard.rows import begin_run, finished_run, make_node,
 from tests.processes import Process
 
 Command = Callable[..., Result]
+# what a thread of the farm under test, in this very process, says between two rules when its visitor left
+OF_SERVER = re.compile(r"^-{40}\nException occurred during processing of request.*?^-{40}\n", re.DOTALL | re.MULTILINE)
 
 
 def sentence(result: Result, *, code: int) -> str:
     """What a failed command said: one line, no trace."""
     assert result.exit_code == code, result.output
-    assert "Traceback" not in result.stderr
+    assert "Traceback" not in OF_SERVER.sub("", result.stderr)
     last = result.stderr.strip().splitlines()[-1]
     assert last.startswith("onnxfarm: ")
     return last
