@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import AXES, BY_NAME, Axis, version_key
 from farm.rules.cells.label import along as name_of
 from farm.rules.cells.label import varying

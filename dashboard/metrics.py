@@ -1,8 +1,8 @@
 """How the metrics of a cell are written on pages. What they are stands in `farm.rules.cells.metrics`."""
 
 from dashboard import numbers
-from farm.contract.document import Cell
-from farm.rules.cells.metrics import Metric
+from farm.contract.document_cells import Cell
+from farm.rules.cells.metric import Metric
 from farm.rules.cells.numbers import MIB
 
 

@@ -130,6 +130,12 @@ def _conformance() -> Command:
     return conformance
 
 
+def _tokenize() -> Command:
+    from onnxfarm.commands.tokenize import tokenize
+
+    return tokenize
+
+
 def _diverge() -> Command:
     from onnxfarm.commands.diverge import diverge
 
@@ -192,6 +198,7 @@ COMMANDS = {
     "evaluate": Entry("Judge a model and its variants on labelled data, on this machine.", _evaluate),
     "compare": Entry("Compare two files of `bench`, unpaired.", _compare),
     "conformance": Entry("Run ONNX's own operator tests on runtimes.", _conformance),
+    "tokenize": Entry("Write texts as token ids, by a model's own tokenizer.", _tokenize),
     "diverge": Entry("Find the first tensor that a runtime computes differently.", _diverge),
     "watch": Entry("Add, list, run, pause and remove a farm's watches.", _watch),
     "alerts": Entry("List and triage a farm's alerts.", _alerts),

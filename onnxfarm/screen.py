@@ -6,13 +6,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farm.contract.document import Cell, Comparison, Document, EngineParity, OperatorChange, Parity
-from farm.rules.cells import scenarios
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell, EngineParity, Parity
+from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
+from farm.rules.cells import recipes, scenarios
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.numbers import change_beside, mebibytes, microseconds, milliseconds, percent, signed, three_digits
+from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import Change, change_of
-from farm.rules.reporting import busy_machine, metric_changes
+from farm.rules.reporting import busy_machine, metric_changes, prefills
 from farm.rules.reporting.accuracy_words import is_worse, percentage
 from farm.rules.reporting.called_operators import called_operators, operator_size
 from farm.rules.reporting.headlines import axis_rank, opening_comparison
@@ -31,6 +34,8 @@ MOST_DIFFERENCES = 10
 PLAIN_WIDTH = 160
 NARROW = 100
 TWIN = "twin"
+HEADS = ("p50", "items/s", "session", "memory")
+TOKEN_HEADS = ("per token", "first token", "tokens/s", "memory")
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "fail": "bold red", "failed": "red", "crashed": "red"}
 COLOURS |= dict.fromkeys(("fewer", "bigger", "lower"), COLOURS["slower"])
 COLOURS |= dict.fromkeys(("more", "smaller", "higher"), COLOURS["faster"])
@@ -101,7 +106,9 @@ def _cells(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Tab
     cells, risky = document.cells, at_risk(document.cells, document.comparisons)
     is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated for cell in cells)
     table = _table("cell", *([axis.heading.lower() for axis in varying] if is_wide else ["measured"]))
-    figures = ["p50", "items/s", "session", "memory"] if is_wide else ["p50"]
+    is_generated = all(map(prefills.is_generated, cells))
+    heads, figures_of = (TOKEN_HEADS, _token_figures) if is_generated else (HEADS, _figures)
+    figures = heads if is_wide else heads[:1]
     for head in figures:
         table.add_column(head, justify="right", no_wrap=True)
     is_judged = any(cell.accuracy is not None for cell in cells)
@@ -109,7 +116,7 @@ def _cells(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Tab
         table.add_column(head, no_wrap=True)
     for cell in cells:
         what = [_text(axis, cell) for axis in varying] if is_wide else [_in_words(cell, varying)]
-        row: list[str | Text] = [cell.id, *what, *_figures(cell)[: len(figures)]]
+        row: list[str | Text] = [cell.id, *what, *figures_of(cell)[: len(figures)]]
         row.append(_coloured(_parity(cell.parity), cell.parity.verdict))
         if is_judged:
             row.append(_accuracy(cell))
@@ -141,6 +148,14 @@ def _figures(cell: Cell) -> list[str]:
         "" if cell.session_ms is None else f"{three_digits(cell.session_ms)} ms",
         "" if memory is None else mebibytes(memory),
     ]
+
+
+def _token_figures(cell: Cell) -> list[str]:
+    """Of a cell that generates, under heads that say what of: a p50 of which nobody knows that it is of a token."""
+    p50, *_, memory = _figures(cell)
+    first, rate = cell.figures.get(TTFT), cell.figures.get(TOKENS_RATE)
+    said = ("" if first is None else milliseconds(first.value), "" if rate is None else three_digits(rate.value))
+    return [p50, *said, memory]
 
 
 def _parity(found: Parity) -> str:
@@ -221,8 +236,10 @@ def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
     lines += [
         f"≠ {cell.id} against no optimisations: {cell.unoptimised.text}"
         for cell in cells
-        # 8-bit rounding enlarges the least difference: there the reference's tolerance says more, and the page has both
-        if cell.unoptimised is not None and cell.unoptimised.verdict == "fail" and not cell.precision.startswith("int8")
+        # few bits enlarge the least difference: there the reference's tolerance says more, and the page has both
+        if cell.unoptimised is not None
+        and cell.unoptimised.verdict == "fail"
+        and not recipes.is_quantised(cell.precision)
     ]
     for line in lines[:MOST_DIFFERENCES]:
         console.print(Text(line), soft_wrap=True)
@@ -239,16 +256,20 @@ def _node_of(pair: EngineParity) -> str:
 
 def _comparisons(document: Document, varying: Sequence[Axis]) -> Table:
     cells = {cell.id: cell for cell in document.cells}
-    table = _table("compared", "verdict")
+    ordered = _ordered(document.comparisons, cells)
+    beside = {
+        "prefill": prefills.prefill_of if any(map(prefills.prefill_of, ordered)) else None,
+        "memory": metric_changes.standing_for if any(comparison.metrics for comparison in ordered) else None,
+    }
+    told = {head: of for head, of in beside.items() if of is not None}
+    table = _table("compared", "decoding" if "prefill" in told else "verdict")
     for head in ("change", "interval", "rounds", "detectable"):
         table.add_column(head, justify="right", no_wrap=True)
-    ordered = _ordered(document.comparisons, cells)
-    with_memory = any(comparison.metrics for comparison in ordered)
-    if with_memory:
-        table.add_column("memory", no_wrap=True)
+    for head in told:
+        table.add_column(head, no_wrap=True)
     for comparison in ordered[:MOST_COMPARISONS]:
         figures = _comparison_figures(comparison, change_of(comparison, cells))
-        table.add_row(_sides(comparison, cells, varying), *figures, *([_memory(comparison)] if with_memory else []))
+        table.add_row(_sides(comparison, cells, varying), *figures, *(_metric(of(comparison)) for of in told.values()))
     notes = []
     by_processor = sum(one.verdict_from == "processor" for one in ordered)
     if by_processor:
@@ -282,9 +303,8 @@ def _comparison_figures(comparison: Comparison, told: Change) -> list[str | Text
     ]
 
 
-def _memory(comparison: Comparison) -> Text:
+def _metric(change: MetricChange | None) -> Text:
     """`= equal`, or the verdict with the change: `▲ bigger ×2.6`."""
-    change = metric_changes.standing_for(comparison)
     if change is None:
         return Text("")
     size = "" if change.verdict == "equal" else f" {change_beside(change.verdict, *metric_changes.figures(change))[0]}"

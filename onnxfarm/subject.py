@@ -8,7 +8,7 @@ from pathlib import Path
 class Subject:
     """What is measured: a model, what was given beside it, and the seed of what is not given.
 
-    `source`: the framework's program that the model was exported beside.
+    `source`: the framework's program that the model was exported beside. `prompts`: token ids to generate from.
     """
 
     model: Path
@@ -16,3 +16,4 @@ class Subject:
     expected: Path | None = None
     seed: int = 0
     source: Path | None = None
+    prompts: Path | None = None

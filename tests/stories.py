@@ -216,8 +216,8 @@ STORIES = (
     Story(
         "upgrade",
         "from v0.1.0 to here without a stop: 200 blocks once, no page fails (needs haproxy and PostgreSQL)",
-        6,
-        ("tests.chaos.upgrade",),
+        10,
+        ("tests.chaos.upgrade", *_tests("tests/integration/test_release_before.py")),
     ),
     Story(
         "containers",

@@ -6,7 +6,8 @@ from dashboard import axes, numbers
 from dashboard.figures import columns
 from dashboard.figures.figure import Address
 from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
-from farm.contract.document import Accuracy, Cell
+from farm.contract.document_cells import Accuracy, Cell
+from farm.rules.cells import recipes
 from farm.rules.quality import quantisation
 from farm.rules.reporting.accuracy_words import is_worse
 
@@ -81,14 +82,15 @@ def table(cells: Sequence[Cell], front: frozenset[str], address: Address) -> Tab
 
 def stayed(cell: Cell) -> str:
     """What of a quantised variant ran in float, from its trace: “2 of 3 Conv stayed FP32, 62 % of the time.”"""
-    if not cell.precision.startswith("int8") or not cell.operators:
+    if not recipes.is_quantised(cell.precision) or not cell.operators:
         return ""
     families = quantisation.stayed_float(cell.operators)
     in_float = [one.sentence() for one in families if one.in_float]
     if in_float:
         return " ".join(in_float)
     ran = numbers.listed([f"{one.ran} {one.family}" for one in families])
-    return f"{ran} ran in 8 bits." if ran else ""
+    bits = 4 if cell.precision == "int4" else 8
+    return f"{ran} ran in {bits} bits." if ran else ""
 
 
 def _share(fraction: float) -> str:

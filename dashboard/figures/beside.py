@@ -9,8 +9,9 @@ from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.metrics import axis_title, axis_value, metric_with_unit, title
 from dashboard.tables import Column, Entry, Number, Table
-from farm.contract.document import Cell
-from farm.rules.cells.metrics import METRICS, Metric
+from farm.contract.document_cells import Cell
+from farm.rules.cells.metric import Metric
+from farm.rules.cells.metrics import METRICS
 
 NAME = "beside"
 

@@ -10,7 +10,7 @@ from dashboard.figures import colours, theme
 from dashboard.figures.figure import Address
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 
 Row = TypeVar("Row")
 

@@ -9,7 +9,7 @@ from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Number, Table, written
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 
 NAME = "cold-start"
 

@@ -6,7 +6,7 @@ from zlib import crc32
 
 from dashboard import axes, words
 from dashboard.figures.theme import DASHES, MARKS, OTHER, SLOTS
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.runtimes.order import release_order
 
 # of grey things, which are drawn all the same
@@ -26,7 +26,14 @@ _PROVIDERS: Mapping[str, int] = {
     "WebGpuExecutionProvider": 4,
     "ACLExecutionProvider": 5,
 }
-_PRECISIONS: Mapping[str, int] = {"fp32": 1, "fp16": 3, "int8-dynamic": 2, "int8-qdq": 4, "int8-qoperator": 5}
+_PRECISIONS: Mapping[str, int] = {
+    "fp32": 1,
+    "fp16": 3,
+    "int8-dynamic": 2,
+    "int8-qdq": 4,
+    "int8-qoperator": 5,
+    "int4": 6,
+}
 _OPERATORS: Mapping[str, int] = {
     "MatMul": 1, "Gemm": 1, "FusedMatMul": 1, "MatMulInteger": 2, "DynamicQuantizeMatMul": 2, "QLinearMatMul": 2,
     "MatMulIntegerToFloat": 2, "Conv": 1, "FusedConv": 1, "QLinearConv": 2, "ConvInteger": 2, "LayerNormalization": 3,

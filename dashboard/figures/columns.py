@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dashboard import axes, numbers, words
 from dashboard.figures.figure import Address
 from dashboard.tables import Column, Entry, Number
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 
 RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(words.runtime(cell.runtime), is_name=True))
 P50: Column[Cell] = Number(

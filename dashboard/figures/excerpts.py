@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from dashboard import numbers
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 
 MOST_BARS = 40
 

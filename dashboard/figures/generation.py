@@ -9,10 +9,10 @@ from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
-from farm.contract.document import Cell, CellPhase
+from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import scenarios
 from farm.rules.cells.generations import Generation
-from farm.rules.cells.metrics import OUTSIDE, OUTSIDE_CPU, TPOT, TTFT
+from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT, TTFT
 
 PHASES, PROMPTS, TOKENS = "phases", "first-token", "tokens"
 PREFILL = "prefill"
@@ -22,7 +22,7 @@ Part = tuple[str, str, Callable[[Cell], float]]
 
 def has_parts(cell: Cell) -> bool:
     """Whether launches told the prompt, the tokens behind it and the time outside the graph."""
-    return {TPOT, TTFT, OUTSIDE} <= cell.metrics.keys() and bool(_prefill_ms(cell))
+    return {TPOT, TTFT, OUTSIDE} <= cell.figures.keys() and bool(_prefill_ms(cell))
 
 
 def stretches_of(cell: Cell) -> list[CellPhase]:
@@ -62,9 +62,9 @@ def prompts(cells: Sequence[Cell], address: Address | None = None) -> Figure:
     columns = (
         Column[Cell]("runtime", lambda cell: Entry(words.runtime(cell.runtime), is_name=True)),
         Number[Cell]("tokens of the prompt", lambda cell: written(float(_told(cell).prompt), _whole_number)),
-        Number[Cell]("to the first token, ms", lambda cell: written(cell.metrics[TTFT].value, numbers.milliseconds)),
+        Number[Cell]("to the first token, ms", lambda cell: written(cell.figures[TTFT].value, numbers.milliseconds)),
     )
-    lengths, times = [_told(cell).prompt for cell in ordered], [cell.metrics[TTFT].value for cell in ordered]
+    lengths, times = [_told(cell).prompt for cell in ordered], [cell.figures[TTFT].value for cell in ordered]
     return Figure(
         name=PROMPTS,
         title=(
@@ -77,7 +77,7 @@ def prompts(cells: Sequence[Cell], address: Address | None = None) -> Figure:
                 **lines.line(
                     some[0],
                     [_told(cell).prompt for cell in some],
-                    [cell.metrics[TTFT].value for cell in some],
+                    [cell.figures[TTFT].value for cell in some],
                     hover="%{x} tokens: %{y:.5~g} ms",
                 ),
                 "name": name,
@@ -147,12 +147,12 @@ def _prefill_ms(cell: Cell) -> float:
 
 def _decode_ms(cell: Cell) -> float:
     """In the graph: where the call chooses the token too, launches say what of it that is by processor time besides."""
-    choosing = cell.metrics[OUTSIDE].value if OUTSIDE_CPU in cell.metrics else 0.0
-    return max(0.0, cell.metrics[TPOT].value - choosing) * (_told(cell).new - 1)
+    choosing = cell.figures[OUTSIDE].value if OUTSIDE_CPU in cell.figures else 0.0
+    return max(0.0, cell.figures[TPOT].value - choosing) * (_told(cell).new - 1)
 
 
 def _outside_ms(cell: Cell) -> float:
-    return cell.metrics[OUTSIDE].value * _told(cell).new
+    return cell.figures[OUTSIDE].value * _told(cell).new
 
 
 def _whole(cell: Cell) -> float:

@@ -7,7 +7,7 @@ from dashboard.figures import accuracies, colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table
-from farm.contract.document import Accuracy
+from farm.contract.document_cells import Accuracy
 from farm.rules.quality.accuracy import pareto_front
 from farm.rules.reporting import hardware_words
 from farm.rules.reporting.hardware import Measured, fault_of

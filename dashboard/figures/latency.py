@@ -7,7 +7,8 @@ from dashboard.figures import colours, columns, scales, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Number, Table, counted
-from farm.contract.document import Cell, Comparison
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 
 NAME = "latency"
 # beyond this spread small latencies would be invisible on a linear axis

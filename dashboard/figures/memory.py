@@ -8,7 +8,7 @@ from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.cells.numbers import MIB
 
 NAME = "memory"

@@ -7,10 +7,10 @@ from dashboard.figures import scales, theme
 from dashboard.figures.cell_lines import CellLines
 from dashboard.figures.figure import Address, Figure
 from dashboard.tables import Number, Table, written
-from farm.contract.document import Cell, CellPhase
+from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import growth
-from farm.rules.cells.metrics import GROWTH
 from farm.rules.cells.numbers import MIB
+from farm.rules.cells.scenario_metrics import GROWTH
 
 NAME = "memory-course"
 # processes of one cell differ by up to 2 MiB
@@ -62,7 +62,7 @@ def _finding(lines: CellLines) -> str:
     """What a cell alone says of itself; of several how many grow."""
     if lines.is_alone:
         return lines.cells[0].scenario_text.rstrip(".") or "Memory over inferences"
-    told = [(cell, cell.metrics[GROWTH]) for cell in lines.cells if GROWTH in cell.metrics]
+    told = [(cell, cell.figures[GROWTH]) for cell in lines.cells if GROWTH in cell.figures]
     growing = [cell for cell, figure in told if growth.is_growing(figure)]
     of = f"of {numbers.count(len(lines.cells), 'cell')}"
     if growing:

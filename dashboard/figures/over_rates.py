@@ -8,9 +8,10 @@ from dashboard.figures.cell_lines import CellLines
 from dashboard.figures.figure import Address, Figure
 from dashboard.figures.theme import Json
 from dashboard.tables import Number, Table, written
-from farm.contract.document import Cell, CellPhase
-from farm.rules.cells.metrics import MAX_RATE
+from farm.contract.document_cells import Cell, CellPhase
+from farm.rules.cells import load
 from farm.rules.cells.numbers import three_digits
+from farm.rules.cells.scenario_metrics import MAX_RATE
 from farm.rules.cells.scenarios import parsed
 
 LATENCY, GOODPUT, PROCESSOR = "rates", "goodput", "processor"
@@ -115,16 +116,16 @@ def _finding(lines: CellLines) -> str:
     """What a cell alone says of itself; of several the lowest beside the highest rate that kept the bound."""
     if lines.is_alone:
         return lines.cells[0].scenario_text.rstrip(".") or "Latency over the rate of arrivals"
-    known = [cell for cell in lines.cells if MAX_RATE in cell.metrics]
+    known = [cell for cell in lines.cells if MAX_RATE in cell.figures]
     if len(known) < 2:
         return f"Latency of {numbers.count(len(lines.cells), 'cell')} over the rate of arrivals"
     least, most = (choose(known, key=_most_rate) for choose in (min, max))
-    told = (f"{three_digits(_most_rate(one))} per s ({lines.name(one)})" for one in (least, most))
-    return f"Keeps the bound up to {' and '.join(told)}"
+    told = (f"{load.up_to(_most_rate(one), one.phases)} per s ({lines.name(one)})" for one in (least, most))
+    return f"Keeps the bound {' and '.join(told)}"
 
 
 def _most_rate(cell: Cell) -> float:
-    return cell.metrics[MAX_RATE].value
+    return cell.figures[MAX_RATE].value
 
 
 def _summary(lines: CellLines, what: str) -> str:

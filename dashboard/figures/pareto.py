@@ -7,7 +7,7 @@ from dashboard import axes, numbers
 from dashboard.figures import accuracies, colours, scales, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.quality.accuracy import pareto_front, undominated
 
 NAME = "pareto"

@@ -7,7 +7,7 @@ from dashboard.figures import colours, columns, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, counted
-from farm.contract.document import Cell, ProviderTime
+from farm.contract.document_cells import Cell, ProviderTime
 
 NAME = "providers"
 

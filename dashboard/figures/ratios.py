@@ -8,7 +8,7 @@ from dashboard.figures import scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, verdict_entry
-from farm.contract.document import Comparison
+from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.quantities import Change
 
 NAME = "comparisons"

@@ -9,8 +9,8 @@ from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.metrics import axis_title, axis_value, metric_with_unit, title
 from dashboard.tables import Column, Entry, Number, Table
-from farm.contract.document import Cell
-from farm.rules.cells.metrics import Metric
+from farm.contract.document_cells import Cell
+from farm.rules.cells.metric import Metric
 
 NAME = "beside"
 MOST_ROWS = 24

@@ -10,7 +10,7 @@ from dashboard.figures import colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, counted, written
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 
 NAME = "samples"
 # beyond this a percentage says less than the ends

@@ -9,7 +9,7 @@ from dashboard.figures import colours, generation, over_inferences, over_rates, 
 from dashboard.figures.figure import Address, Figure
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
-from farm.contract.document import Cell, CellPhase
+from farm.contract.document_cells import Cell, CellPhase
 
 SHAPES = "shapes"
 OVER_RATES = (over_rates.LATENCY, over_rates.GOODPUT, over_rates.PROCESSOR)

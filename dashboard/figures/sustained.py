@@ -8,7 +8,7 @@ from dashboard.figures.cell_lines import CellLines, Placed
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
-from farm.contract.document import Cell, CurvePoint, Sustained
+from farm.contract.document_cells import Cell, CurvePoint, Sustained
 
 NAME = "sustained"
 CAPTION = "Latency of a process that works on"

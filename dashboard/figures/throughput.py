@@ -7,7 +7,7 @@ from dashboard.figures import colours, columns, scales, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Number, Table, counted, written
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 
 NAME = "throughput"
 

@@ -9,7 +9,7 @@ from dashboard.figures.excerpts import kept
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 
 NAME = "warm-up"
 COLUMNS: tuple[Column[tuple[int, Sequence[float]]], ...] = (

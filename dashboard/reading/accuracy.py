@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from dashboard import numbers
 from dashboard.figures.accuracies import METRIC_NAMES
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
+from farm.rules.cells import recipes
 from farm.rules.quality import quantisation
 from farm.rules.quality.evaluation import recipe_text
 
@@ -18,7 +19,7 @@ X86 = ("x86_64", "AMD64", "i686")
 
 def advice(cell: Cell, *, arch: str) -> list[str]:
     """What to try next, from what ran in float on a machine of this architecture."""
-    if not cell.precision.startswith("int8") or not cell.operators:
+    if cell.precision not in recipes.EIGHT_BITS or not cell.operators:
         return []
     return quantisation.advice(
         quantisation.stayed_float(cell.operators),

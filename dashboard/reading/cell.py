@@ -9,8 +9,10 @@ from dashboard.figures.figure import Address
 from dashboard.metrics import metric_text
 from dashboard.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
 from farm.contract.cells import NO_POLICY
-from farm.contract.document import Cell, Input, OperatorTime, ParityOutput, ProviderTime
-from farm.rules.cells.metrics import METRICS, Metric
+from farm.contract.document_cells import Cell, Input, OperatorTime, ParityOutput, ProviderTime
+from farm.rules.cells.metric import Metric
+from farm.rules.cells.metrics import METRICS
+from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT
 
 METRIC_HEADS = (Head("Metric"), Head("value", is_number=True), Head("Unit"), Head("Note", is_text=True))
 NODE: Column[OperatorTime] = Column("Operator", lambda one: Entry(one.node, is_name=True), "the model's own node")
@@ -153,18 +155,34 @@ def whole_us(cell: Cell) -> float:
 
 
 def operators(cell: Cell) -> Table:
-    """The executed operators by time, each with the model's own node, and the time that none of them has."""
-    whole = whole_us(cell)
-    time, share = time_columns(whole, "µs per token" if cell.prompt is not None else "µs per inference")
+    """The executed operators by time, each with the model's own node, and the time that none of them has.
+
+    Of a cell that generates also choosing a token, which is outside the graph; where nothing was traced, the graph
+    stands as a whole beside it.
+    """
+    rest = _beside_operators(cell)
+    whole = sum(one.time_us for one in (*cell.operators, *(part for part, _ in rest)))
+    time, share = time_columns(whole, "µs per token" if TPOT in cell.figures else "µs per inference")
     ordered = sorted(cell.operators, key=lambda one: -one.time_us)
-    table = Table.of(
-        "operators", "Executed operators, from a trace", (NODE, TYPE, RAN_ON, time, share, COVERS), ordered
-    )
-    if not ordered or cell.unaccounted_us is None:
-        return table
-    rest = OperatorTime(node="in no operator", op_type="", provider="", time_us=cell.unaccounted_us)
-    left = [Entry(rest.node), Entry(), Entry(), time.entry(rest), share.entry(rest)]
-    return replace(table, rows=[*table.rows, (*left, Entry("between them, and the profiler's own"))])
+    title = "Executed operators of a token, from a trace" if cell.prompt else "Executed operators, from a trace"
+    title = title if ordered else "Where the time of a token goes"
+    table = Table.of("operators", title, (NODE, TYPE, RAN_ON, time, share, COVERS), ordered)
+    left = [(Entry(one.node), Entry(), Entry(), time.entry(one), share.entry(one), Entry(what)) for one, what in rest]
+    return replace(table, rows=[*table.rows, *left])
+
+
+def _beside_operators(cell: Cell) -> list[tuple[OperatorTime, str]]:
+    """What takes time and is no operator, each with what it is."""
+    found: list[tuple[str, float, str]] = []
+    if cell.operators and cell.unaccounted_us is not None:
+        found.append(("in no operator", cell.unaccounted_us, "between them, and the profiler's own"))
+    if OUTSIDE in cell.figures:
+        choosing_us = 1000 * cell.figures[OUTSIDE].value
+        if not cell.operators:
+            graph_us = 1000 * cell.figures[TPOT].value - (choosing_us if OUTSIDE_CPU in cell.figures else 0.0)
+            found.append(("in the graph", max(0.0, graph_us), "not traced"))
+        found.append(("outside the graph", choosing_us, "choosing a token, as launches timed it"))
+    return [(OperatorTime(node=name, op_type="", provider="", time_us=spent), what) for name, spent, what in found]
 
 
 def time_columns(whole: float, head: str) -> tuple[Column[OperatorTime], Column[OperatorTime]]:

@@ -6,7 +6,8 @@ from dashboard import axes, numbers, words
 from dashboard.figures import accuracies, columns
 from dashboard.figures.figure import Address
 from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
-from farm.contract.document import Cell, Comparison
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.reporting import simulated
 from farm.rules.reporting.stability import at_risk
 

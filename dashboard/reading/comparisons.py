@@ -8,7 +8,8 @@ from dashboard.figures import ratios
 from dashboard.figures.figure import Address
 from dashboard.figures.ratios import Named
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
-from farm.contract.document import Cell, Comparison
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.quantities import change_of
 from farm.rules.reporting import metric_changes
 from farm.rules.reporting.headlines import axis_rank, opening_comparison
@@ -39,7 +40,7 @@ def _others(comparison: Comparison) -> Entry:
         return Entry(numbers.NOT_MEASURED)
     if not changed:
         undecided = [metric_changes.title(one) for one in told if one.verdict == "undecided"]
-        return verdict_entry("undecided", soft=", ".join(undecided)) if undecided else verdict_entry("equal")
+        return verdict_entry("undecided", soft=numbers.listed(undecided)) if undecided else verdict_entry("equal")
     said = [
         f"{metric_changes.title(one)} {numbers.change(one.ratio)}" if one.ratio else metric_changes.title(one)
         for one in changed

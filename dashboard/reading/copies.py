@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dashboard.reading.curl import curl
 from farm.contract.cells import CellSpec
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.cells import commands
 from farm.rules.cells.matrices import matrix_of
 from farm.rules.matrices.matrix_text import write_text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dashboard import numbers, words
 from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.contract.divergence import DivergenceDocument, Spread, TensorLook
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 
 if TYPE_CHECKING:
     from farm.runs.models import Divergence

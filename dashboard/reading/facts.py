@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from dashboard import axes, numbers, words
 from farm.contract.cells import NO_POLICY, SessionSettings
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import OWN_AXES
 
 NO_NODE = "none yet"

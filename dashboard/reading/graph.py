@@ -8,7 +8,7 @@ from itertools import accumulate
 from dashboard import numbers, words
 from dashboard.reading.cell import COVERS, NODE, RAN_ON, TYPE, time_columns, whole_us
 from dashboard.tables import Table
-from farm.contract.document import Cell, OperatorTime
+from farm.contract.document_cells import Cell, OperatorTime
 from farm.runs.selectors.traced import TracedCell
 
 # so much of the time is told by naming operators

@@ -9,9 +9,11 @@ from dashboard import axes, numbers
 from dashboard.figures.figure import Address
 from dashboard.metrics import metric_with_unit
 from dashboard.words import Sign, sign_of
-from farm.contract.document import Cell, Comparison
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.metrics import BY_NAME as MEASURED
 from farm.rules.comparing.quantities import Change, change_of
+from farm.rules.reporting import prefills
 
 # along these more work is done, so that more time is no slowdown
 WORKLOAD_AXES = ("batch", "shapes", "concurrency", "scenario")
@@ -102,6 +104,11 @@ class HeatMap:
     def is_compact(self) -> bool:
         """Whether fields are drawn small, because there are many columns."""
         return len(self.columns) >= COMPACT_FROM
+
+    @property
+    def is_of_tokens(self) -> bool:
+        """Whether its times are of one token, which nobody would take them for."""
+        return self.metric.name in ("verdict", "p50") and any(map(prefills.is_generated, self.cells))
 
 
 Places = Mapping[str, Sequence[Cell]]

@@ -10,7 +10,7 @@ from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.contract.cells import PROGRAM_ENDING
 from farm.rules.generation import decoders
 from farm.rules.planning import compiled
-from farm.rules.planning.plans import CompiledFacts, GenaiFacts
+from farm.rules.planning.plans import CompiledFacts, ContextFacts, GenaiFacts
 from farm.rules.quality.findings import EXPLANATIONS
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Stored(TypedDict, total=False):
     feed: Feed | None
     compiled: dict[str, object] | None
     genai: dict[str, object] | None
+    context: dict[str, object] | None
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ def _facts(stored: Stored) -> list[Fact]:
         Fact("Batch", _batch(stored.get("batch"))),
         Fact("Dynamic dimensions", ", ".join(stored.get("dims") or ()), is_name=True),
         Fact("Generates", decoders.words_of(_named(stored.get("inputs")), _named(stored.get("outputs")))),
+        Fact("Context", _context(stored.get("context"))),
         Fact("With onnxruntime-genai", _genai(stored.get("genai"))),
         Fact("Measured with", _sizes(stored.get("feed") or {}), is_name=True),
         Fact("Quantised", "yes" if stored.get("is_quantised") else ""),
@@ -146,6 +148,14 @@ def _named(ports: Sequence[Port] | None) -> list[Named]:
         Named(str(port.get("name")), str(port.get("dtype")), tuple(port.get("shape") or ()) or None)
         for port in ports or ()
     ]
+
+
+def _context(found: object) -> str:
+    """The longest sequence that a decoder takes, and what says so; empty where nothing does."""
+    if not isinstance(found, Mapping):
+        return ""
+    told = ContextFacts.model_validate(found)
+    return f"{numbers.fixed(told.tokens, 0)} tokens: {told.where}"
 
 
 def _genai(found: object) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from statistics import median
 
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.identity import told
 from farm.rules.planning.plans import Arm, PlannedBlock

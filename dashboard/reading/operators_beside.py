@@ -12,7 +12,8 @@ from dashboard.reading.graph import notes_json
 from dashboard.reading.side import Chosen, names
 from dashboard.tables import Entry, Head, Table
 from dashboard.words import Sign
-from farm.contract.document import Cell, Comparison, OperatorChange, OperatorTime
+from farm.contract.document_cells import Cell, OperatorTime
+from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.tracing.executions import joint_groups
 
 # a group moved where its change is so large a part of the base's traced time, and of its own

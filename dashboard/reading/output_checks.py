@@ -6,7 +6,7 @@ from dashboard import axes, numbers, words
 from dashboard.figures.figure import Address
 from dashboard.tables import Entry, Head, Table
 from dashboard.words import Sign, sign_of
-from farm.contract.document import Cell, EngineParity
+from farm.contract.document_cells import Cell, EngineParity
 from farm.rules.quality.parity import LEVELS
 
 HEADS = (Head("Against"), Head("Verdict"), Head("largest difference", is_number=True), Head("In words", is_text=True))

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from dashboard import axes, numbers
 from dashboard.words import Sign, sign_of
-from farm.contract.document import Cell, Comparison, MetricChange
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.comparing import verdicts
 from farm.rules.comparing.quantities import change_between, items_factor
 from farm.rules.comparing.sides import between, by_sides

@@ -8,8 +8,10 @@ from dashboard.figures import accuracies
 from dashboard.metrics import metric_with_unit, title
 from dashboard.reading.side import Chosen, Judged, names
 from dashboard.tables import Entry, Head, Table
-from farm.contract.document import Cell, MetricChange
-from farm.rules.cells.metrics import METRICS, Metric
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import MetricChange
+from farm.rules.cells.metric import Metric
+from farm.rules.cells.metrics import METRICS
 from farm.rules.reporting import metric_changes
 
 P50, THROUGHPUT = "p50_ms", "throughput"

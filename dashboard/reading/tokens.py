@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dashboard.figures.figure import Address
 from dashboard.reading.cell import COVERS, NODE, RAN_ON, TYPE, time_columns
 from dashboard.tables import Table
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.generation import streams
 
 # tokens shown before the first that differs, and from it on

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dashboard import numbers
 from dashboard.reading import accuracy
 from dashboard.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.registry.selectors import coverage_of, quantised_report
 from farm.registry.states import MakingState
 from farm.rules.cells import recipes
@@ -56,7 +56,8 @@ class Made:
     sentence: str
     quantised: str
     is_random: bool
-    is_int8: bool
+    is_quantised: bool
+    can_be_ranked: bool
     coverage: Table | None
     errors: Table | None
     scales: Table | None
@@ -85,7 +86,8 @@ def made(variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_s
         sentence=_sentence(variant),
         quantised=_quantised(coverage),
         is_random=recipe.options.get(recipes.SAMPLES) == recipes.RANDOM,
-        is_int8=recipe.precision.startswith("int8"),
+        is_quantised=recipes.is_quantised(recipe.precision),
+        can_be_ranked=recipe.precision in recipes.EIGHT_BITS,
         coverage=_coverage(coverage) if coverage else None,
         errors=_errors(found) if found else None,
         scales=_scales(found) if found and found.scales else None,
@@ -158,7 +160,7 @@ def _advice(
     variant: "Variant", report: "QuantisedReport | None", cell: Cell | None, arch: str, instruction_sets: Sequence[str]
 ) -> list[str]:
     recipe = variant.recipe
-    if not recipe.precision.startswith("int8"):
+    if recipe.precision not in recipes.EIGHT_BITS:
         return []
     from_making = variant_advice.advice(
         recipe.precision,

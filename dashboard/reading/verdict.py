@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from dashboard import numbers
 from dashboard.reading import cell as reading
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 
 
 def split(text: str) -> tuple[str, str]:

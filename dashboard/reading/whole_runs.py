@@ -10,7 +10,8 @@ from dashboard.reading.side import DIFFERENT_MODELS, Chosen, Judged, judge
 from dashboard.reading.side_rows import FACTS
 from dashboard.tables import Entry, Head, Table
 from dashboard.words import sign_of
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 
 # from a run's number and a cell's id to its page
 Address = Callable[[int, str], str]

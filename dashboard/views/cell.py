@@ -19,9 +19,11 @@ from dashboard.views.access import page, person
 from dashboard.views.divergence import panel
 from dashboard.views.run import address_in
 from farm.accounts.refusals import Missing
-from farm.contract.document import BlockFacts, Cell, Comparison, Document
+from farm.contract.document import BlockFacts, Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.registry.selectors import model_file_digest
-from farm.rules.reporting import compiled_models, generation_phases, sentences, simulated
+from farm.rules.reporting import compiled_models, prefills, sentences, simulated
 from farm.rules.reporting.headlines import opening_comparison
 from farm.rules.reporting.stability import at_risk
 from farm.runs import selectors
@@ -141,7 +143,7 @@ def headline(cell: Cell, state: str) -> str:
     if cell.p50_ms is None:
         return f"{what}: {cell.reason.text if cell.reason else numbers.NOT_MEASURED}"
     batch = f"batch {cell.batch}, " if cell.batch is not None else ""
-    each = " a token" if generation_phases.is_generated(cell) else ""
+    each = " a token" if prefills.is_generated(cell) else ""
     return f"{what}, {batch}{cell.precision}: {numbers.latency(cell.p50_ms, cell.p50_ci_ms)}{each}"
 
 

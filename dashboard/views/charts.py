@@ -10,7 +10,10 @@ from dashboard.figures import cold_start, latency, memory, operators, pareto, pl
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.reading import comparisons
 from dashboard.tables import Table
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
+from farm.rules.cells import recipes
 from farm.rules.reporting import headlines
 from farm.runs import selectors
 from farm.runs.selectors import pages
@@ -105,7 +108,7 @@ def of_accuracy(row: "Run", document: Document, address: Address) -> Figure:
 
 def _with_trace(row: "Run", cell: Cell) -> Cell:
     """The cell with its operators where they are told of: a quantised one that was judged on labelled data."""
-    is_told = cell.accuracy is not None and cell.precision.startswith("int8") and not cell.operators
+    is_told = cell.accuracy is not None and recipes.is_quantised(cell.precision) and not cell.operators
     if not is_told or cell.status != "done":
         return cell
     return cell.model_copy(update={"operators": selectors.cell_document(row, cell.id).operators})

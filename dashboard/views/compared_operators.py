@@ -10,7 +10,7 @@ from dashboard.reading import operators_beside as reading
 from dashboard.reading import side
 from dashboard.views import downloads
 from dashboard.views.access import person
-from farm.contract.document import Comparison
+from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.sides import between, by_sides
 from farm.runs import selectors
 from farm.runs.services import timeline_of

@@ -1,5 +1,6 @@
 """Comparing cells of any runs: a base and up to three others; the address holds the choice."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
@@ -19,7 +20,7 @@ from dashboard.views.cell_choice import offered
 from dashboard.views.lists import numbered
 from farm.accounts.refusals import Missing
 from farm.contract.numbers import is_row_number
-from farm.rules.cells.metrics import Metric
+from farm.rules.cells.metric import Metric
 from farm.runs import selectors
 from farm.runs.selectors import pages
 
@@ -54,8 +55,8 @@ def compare(request: HttpRequest) -> HttpResponse:
     numbers = numbered(request.GET, "runs", most=side.MOST)
     if len(numbers) > 1:
         return compared_runs.whole_runs(request, numbers)
-    chosen, problems = _chosen(request)
-    judged = judged_by_base(person(request), chosen)
+    chosen, problems, known = _chosen(request)
+    judged = judged_by_base(person(request), chosen, known)
     view = compared_operators.view_of(request, chosen)
     if view:
         return _closer(request, view, chosen, judged)
@@ -67,7 +68,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         **panel,
         "problems": problems,
         "compared": _compared(request, chosen, judged),
-        **_to_take_along(request, chosen),
+        **_to_take_along(request, chosen, known),
         "may_add": len(chosen) < side.MOST,
         "kept": kept(request),
         **offer,
@@ -152,41 +153,44 @@ def _address(request: HttpRequest, keys: list[str], *, base: str) -> str:
     return f"?{query.urlencode(safe=':')}"
 
 
-def _chosen(request: HttpRequest) -> tuple[list[side.Chosen], list[str]]:
-    """The cells of the address, the base first, and why others that it names are not among them."""
+def _chosen(request: HttpRequest) -> tuple[list[side.Chosen], list[str], dict[int, "Run"]]:
+    """The cells of the address, the base first, why others that it names are not among them, and the cells' runs."""
+    runs: dict[int, Run] = {}
     known, problems = [], []
     keys = list(dict.fromkeys(request.GET.getlist("cells")))
     if len(keys) > side.MOST:
         problems.append(f"{len(keys)} cells were chosen; the first {side.MOST} of them are compared.")
     for key in keys[: side.MOST]:
         try:
-            known.append(_named(person(request), key))
+            known.append(_named(person(request), key, runs))
         except Missing as missing:
             problems.append(str(missing))
-    return side.pinned(known, request.GET.get("base", "")), problems
+    return side.pinned(known, request.GET.get("base", "")), problems, runs
 
 
-def _named(user: "User", key: str) -> side.Chosen:
+def _named(user: "User", key: str, runs: dict[int, "Run"]) -> side.Chosen:
     run_id, _, cell_id = key.partition(":")
     if not is_row_number(run_id):
         raise Missing(f"“{key[:60]}” names no cell: write RUN:CELL.")
-    run = selectors.run(user, int(run_id))
+    # several cells of one run are the usual thing
+    run = runs.get(int(run_id)) or runs.setdefault(int(run_id), selectors.run(user, int(run_id)))
     cell = selectors.cell_document(run, cell_id)
     return side.Chosen(key, run.pk, cell, reverse("dashboard:cell", args=[run.pk, cell.id]), run.version_id)
 
 
-def judged_by_base(user: "User", chosen: list[side.Chosen]) -> list[side.Judged]:
-    """Each cell but the first against the first."""
+def judged_by_base(
+    user: "User", chosen: list[side.Chosen], known: Mapping[int, "Run"] | None = None
+) -> list[side.Judged]:
+    """Each cell but the first against the first. `known`: runs that the user may see, where they were read already."""
     if len(chosen) < 2:
         return []
     base, *others = chosen
-    run = selectors.run(user, base.run_id)
+    run = (known or {}).get(base.run_id) or selectors.run(user, base.run_id)
     measured = selectors.comparisons_of(run, name=base.cell.id, with_operators=False)
     return [side.judge(base, other, measured) for other in others]
 
 
-def _to_take_along(request: HttpRequest, chosen: list[side.Chosen]) -> dict[str, object]:
-    user = person(request)
+def _to_take_along(request: HttpRequest, chosen: list[side.Chosen], known: Mapping[int, "Run"]) -> dict[str, object]:
     return {
         "copies": copies.of_cells(
             [one.run_id for one in chosen],
@@ -194,7 +198,7 @@ def _to_take_along(request: HttpRequest, chosen: list[side.Chosen]) -> dict[str,
             url=settings.PUBLIC_URL,
         ),
         "share_subject": ",".join(one.key for one in chosen),
-        "may_share": all(selectors.can_write_run(user, selectors.run(user, one.run_id)) for one in chosen),
+        "may_share": selectors.can_write_runs(person(request), {known[one.run_id].pk for one in chosen}),
     }
 
 

@@ -1,17 +1,21 @@
 """What an address says of a list: its page, its part, its search, and the rows that it names by their numbers."""
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.core.paginator import Page, Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, QueryDict
+from django.utils.functional import cached_property
 
 from farm.contract.numbers import is_row_number
 
 PER_PAGE = 25
 # rows of a list that one order is for
 MOST_CHOSEN = 100
+# rows that a list counts: a page of 25 does not wait until all the others are counted
+MOST_COUNTED = 1000
+MOST_PAGES = 10**6
 Row = TypeVar("Row", bound=Model)
 
 
@@ -25,7 +29,28 @@ def paged(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
 
 def paged_in_order(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
     """The same for rows that an index keeps in their order: they are read as they come."""
-    return Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
+    asked = request.GET.get("page")
+    return Counting(rows, asked).get_page(asked)
+
+
+class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the program runs
+    """Pages of rows that are counted as far as the page asked for, and MOST_COUNTED; `told` says how many there are."""
+
+    def __init__(self, rows: QuerySet[Any], asked: str | None) -> None:
+        super().__init__(rows, PER_PAGE)
+        self._rows = rows
+        number = int(asked) if asked is not None and is_row_number(asked) else 1
+        self._most = max(MOST_COUNTED, min(number, MOST_PAGES) * PER_PAGE)
+
+    @cached_property
+    def count(self) -> int:
+        """At most one more than it counts to, so that there is a page behind the last one of these."""
+        return self._rows.order_by()[: self._most + 1].count()
+
+    @property
+    def told(self) -> str:
+        """`1,234`, or `more than 1,000`."""
+        return f"{self.count:,}" if self.count <= self._most else f"more than {self._most:,}"
 
 
 def first(rows: QuerySet[Row], most: int) -> list[Row]:

@@ -11,10 +11,9 @@ from dashboard.views.orders import fields, ordered, own_page
 from dashboard.views.sign_in import kept_private, wanted_page
 from dashboard.views.teams import ROLES
 from farm.accounts import selectors
-from farm.accounts.openid import people
-from farm.accounts.openid.exchange import address_to_sign_in, registration
+from farm.accounts.openid import people, sessions
+from farm.accounts.openid.provider import registration
 from farm.accounts.openid.registration import CALLBACK
-from farm.accounts.openid.sessions import keep_for_a_while, sign_in_who_came_back
 from farm.accounts.refusals import NotAllowed, Refusal
 
 
@@ -23,8 +22,7 @@ def begin(request: HttpRequest) -> HttpResponseBase:
     """Sends the browser on to the provider, by a page: the policy of forms lets them lead to this farm alone."""
     try:
         name = registration().name
-        keep_for_a_while(request)
-        address = address_to_sign_in(request, wanted=wanted_page(request))
+        address = sessions.begin(request, wanted=wanted_page(request))
     except Refusal as refusal:
         return kept_private(refused(request, refusal))
     return kept_private(render(request, "dashboard/onward.html", {"address": address, "name": name}))
@@ -34,7 +32,7 @@ def begin(request: HttpRequest) -> HttpResponseBase:
 def back(request: HttpRequest) -> HttpResponseBase:
     """Whoever comes back from the provider: signed in, or told in a sentence why not."""
     try:
-        user, wanted, is_new = sign_in_who_came_back(request)
+        user, wanted, is_new = sessions.sign_in_who_came_back(request)
     except Refusal as refusal:
         return kept_private(refused(request, refusal))
     if is_new:

@@ -14,7 +14,9 @@ from dashboard.reading.heatmap import HeatMap, Layout
 from dashboard.reading.open_cells import open_cells
 from dashboard.views.lists import part_of
 from dashboard.views.live_part import TOKEN
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.registry.selectors import model_file_digest
 from farm.rules.reporting import sentences
 from farm.rules.reporting.headlines import opening_of

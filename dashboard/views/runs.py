@@ -16,6 +16,7 @@ from dashboard.views.list_views import Filter, Listing, Together, chosen, ordere
 from dashboard.views.lists import paged, searched
 from dashboard.words import VERDICTS
 from farm.accounts.selectors import teams_writable_by
+from farm.registry.selectors import versions_named
 from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.selectors.live import shown_states
@@ -59,7 +60,7 @@ def narrowed(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> Query
     """Those that the search and the filters of the address leave."""
     values = {one.name: one.value for one in filters}
     if wanted:
-        rows = rows.filter(version__model__name__icontains=wanted)
+        rows = rows.filter(version__in=versions_named(wanted))
     if values["state"] == RunState.RUNNING:
         rows = rows.filter(state__in=pages.OPEN_RUNS)
     elif values["state"]:

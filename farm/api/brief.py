@@ -55,10 +55,11 @@ def _make_ready() -> None:
 
 
 class ThreadHandler(BaseHandler):
-    """Django in a thread: a request with its body in, a whole answer out."""
+    """Django in a thread: a request with its body in, a whole answer out. `urlconf`: the module of its addresses."""
 
-    def __init__(self) -> None:
+    def __init__(self, urlconf: str | None = None) -> None:
         super().__init__()
+        self._urlconf = urlconf
         self.load_middleware()
 
     def answer(self, scope: Scope, body: IO[bytes]) -> Answer:
@@ -78,6 +79,8 @@ class ThreadHandler(BaseHandler):
             request = ASGIRequest(scope, body)
         except UnicodeDecodeError:
             return HttpResponseBadRequest()
+        if self._urlconf is not None:
+            request.urlconf = self._urlconf
         return _whole(self.get_response(request))
 
 

@@ -10,7 +10,7 @@ block is no longer to be had.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar, cast
 
@@ -31,8 +31,10 @@ log = logging.getLogger(__name__)
 
 # threads that ask the database: more would take the interpreter from the one that answers what nodes post
 DATABASE_THREADS = 2
-# messages looked through at one ring, and waiting nodes asked about at once
+# messages looked through at one ring, and waiting nodes asked about at once: few first, since nearly always the first
+# of them may claim the block, and a question about all of a large fleet's takes as long as the claim itself
 LOOK_THROUGH = 32
+ASKED_FIRST = 4
 ASKED_AT_ONCE = 64
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
@@ -200,8 +202,7 @@ class Exchange:
             log.warning("A message in %s is not a hint and is dropped.", queue)
             return False
         waiters = [waiter for waiter in self._waiting.get(queue, {}) if not waiter.offer.done()]
-        for start in range(0, len(waiters), ASKED_AT_ONCE):
-            asked = waiters[start : start + ASKED_AT_ONCE]
+        for asked in portions(waiters):
             taker, is_alive = await self.ask(first_taker, *hint, [waiter.node.pk for waiter in asked])
             if not is_alive:
                 return False
@@ -210,3 +211,11 @@ class Exchange:
                 chosen.offer.set_result(Offer(queue=queue, message=message))
                 return False
         return True
+
+
+def portions(waiters: Sequence[R]) -> Iterator[Sequence[R]]:
+    """In which portions waiting nodes are asked about."""
+    if waiters:
+        yield waiters[:ASKED_FIRST]
+    for start in range(ASKED_FIRST, len(waiters), ASKED_AT_ONCE):
+        yield waiters[start : start + ASKED_AT_ONCE]

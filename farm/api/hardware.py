@@ -9,7 +9,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from farm.api.auth import person
-from farm.contract.document import Accuracy
+from farm.contract.document_cells import Accuracy
 from farm.registry import selectors
 from farm.rules.reporting import hardware, hardware_words
 from farm.rules.reporting.hardware import Loss, Measured, Target, Wish
@@ -57,7 +57,7 @@ class BestOut(Schema):
     setting: str = Field(description="runtime, provider, precision, batch and threads in words")
     runtime: str = Field(description="distribution and release")
     provider: str = Field(description="the execution provider, as ONNX Runtime names it")
-    precision: str = Field(description="fp32, fp16, int8-dynamic, int8-qdq or int8-qoperator")
+    precision: str = Field(description="fp32, fp16, int8-dynamic, int8-qdq, int8-qoperator or int4")
     batch: int | None = Field(description="rows of one inference; null: the model has no batch")
     threads: int = Field(description="threads inside one operator")
     p50_ms: float = Field(description="median latency of one inference, milliseconds")

@@ -27,7 +27,7 @@ PAGE = 100
 
 class FileOut(Schema):
     name: str = Field(description="its name in the bundle")
-    role: str = Field(description="model, external data, inputs, expected, calibration or evaluation")
+    role: str = Field(description="model, external data, inputs, expected, prompts, calibration or evaluation")
     sha256: str = Field(
         validation_alias="blob.sha256", description="digest of its bytes; of the .onnx file, the model file digest"
     )

@@ -3,7 +3,8 @@
 import csv
 import io
 
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 from farm.rules.cells import axes, metrics
 from farm.rules.reporting import spreadsheets
 

@@ -1,15 +1,30 @@
 """The nodes' gateway (uvicorn): long polls of many nodes, and the node API; nothing else."""
 
 import os
-from typing import cast
+from typing import Any, cast
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "farm.config.settings")
-_django = get_asgi_application()
+django.setup(set_prefix=False)
 
 # after Django is set up: it knows the fleet's rows
+from django.core.handlers.asgi import ASGIHandler  # noqa: E402
+
 from farm.api.brief import ThreadHandler  # noqa: E402
 from farm.api.gateway import Application, Gateway  # noqa: E402
 
-application = Gateway(cast(Application, _django), ThreadHandler())
+ADDRESSES = "farm.config.node_urls"
+
+
+class NodeHandler(ASGIHandler):
+    """Django with the addresses of nodes alone: pages are tens of megabytes that no gateway needs."""
+
+    def create_request(self, scope: Any, body_file: Any) -> Any:
+        request, refusal = super().create_request(scope, body_file)
+        if request is not None:
+            request.urlconf = ADDRESSES
+        return request, refusal
+
+
+application = Gateway(cast(Application, NodeHandler()), ThreadHandler(ADDRESSES))

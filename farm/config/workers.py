@@ -28,7 +28,7 @@ def prepare() -> list[str]:
 
 def ticks() -> list[str]:
     """The command line of the worker that beats, ticks and tells."""
-    return [*_worker("ticks", [TICK_QUEUE, TELL_QUEUE], threads=TICKING_THREADS), "--beat"]
+    return [*_worker("ticks", [TICK_QUEUE, TELL_QUEUE], threads=TICKING_THREADS), "--ticking"]
 
 
 def _worker(name: str, queues: Sequence[str], *, threads: int) -> list[str]:

@@ -35,6 +35,8 @@ class ArmOrder(Message):
     tolerances: dict[str, Tolerance] = Field(default_factory=dict)
     # labelled data to judge the cell's outputs on, where the model came with some
     evaluation: EvaluationOrder | None = None
+    # of a cell that generates from given prompts; only told to nodes that can
+    prompts: Annotated[FileRef | None, Field(exclude_if=lambda prompts: prompts is None)] = None
 
 
 class BlockOrder(Message):

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from farm.contract.base import FileName, Message, Sha256, digest_of
 
-Precision = Literal["fp32", "fp16", "int8-dynamic", "int8-qdq", "int8-qoperator"]
+Precision = Literal["fp32", "fp16", "int8-dynamic", "int8-qdq", "int8-qoperator", "int4"]
 # one inference after another: the scenario that goes without saying
 SINGLE: Final = "single"
 # of a framework's program, the .pt2 of torch.export

@@ -37,6 +37,10 @@ UNDERSTANDS_HEADER = "X-Understands"
 TRACED_ROUNDS = "traced-rounds"
 # a workload that says its scenario
 SCENARIOS = "scenarios"
+# an arm that names a file of prompts
+PROMPTS = "prompts"
+# a cell whose weights have 4 bits
+INT4 = "int4"
 # with the 404 of the pages' own address: where this farm serves its nodes, and the code of that refusal
 GATEWAY_HEADER = "X-Gateway"
 ELSEWHERE = "elsewhere"

@@ -16,16 +16,19 @@ PROTOBUF_DATA: Final = re.compile(
     r"(?:test_data_set_(?P<set>\d{1,3})[/.-])?(?P<side>input|output)_(?P<index>\d{1,4})\.pb"
 )
 # model.inputs.npz or inputs.npz
-NPZ_DATA: Final = re.compile(r"(?:.*[._-])?(?P<what>inputs?|expected|outputs?|calibration|evaluation)\.npz")
+NPZ_DATA: Final = re.compile(r"(?:.*[._-])?(?P<what>inputs?|expected|outputs?|prompts?|calibration|evaluation)\.npz")
 NPZ_ROLES: Final = {
     "input": FileRole.INPUTS,
     "inputs": FileRole.INPUTS,
     "expected": FileRole.EXPECTED,
     "output": FileRole.EXPECTED,
     "outputs": FileRole.EXPECTED,
+    "prompt": FileRole.PROMPTS,
+    "prompts": FileRole.PROMPTS,
     "calibration": FileRole.CALIBRATION,
     "evaluation": FileRole.EVALUATION,
 }
+REFERENCE_ROLES: Final = (FileRole.INPUTS, FileRole.EXPECTED)
 SIDE_ROLES: Final = {"input": FileRole.INPUTS, "output": FileRole.EXPECTED}
 
 
@@ -82,7 +85,7 @@ def _role_by_name(name: str) -> FileRole:
         raise Invalid(
             f"What {shown(name)} is for is not clear from its name.",
             code="unknown_file",
-            hint="Name it inputs.npz, expected.npz, calibration.npz or evaluation.npz.",
+            hint="Name it inputs.npz, expected.npz, prompts.npz, calibration.npz or evaluation.npz.",
         )
     return FileRole.DATA
 
@@ -100,7 +103,7 @@ def _check_names(parts: list[Part]) -> None:
         other = seen.setdefault(part.name.lower(), part.name)
         if other is not part.name:
             raise Invalid(f"Two files are called {shown(part.name)}; upload each once.", code="same_name")
-    for role in (FileRole.INPUTS, FileRole.EXPECTED, FileRole.CALIBRATION, FileRole.EVALUATION):
+    for role in (*REFERENCE_ROLES, FileRole.PROMPTS, FileRole.CALIBRATION, FileRole.EVALUATION):
         archives = [part.name for part in parts if part.role == role and part.name.endswith(".npz")]
         if len(archives) > 1:
             raise Invalid(f"{archives[0]} and {archives[1]} are both {role}; upload one.", code="same_role")

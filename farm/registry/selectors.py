@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce
 
 from farm.accounts.models import User
 from farm.accounts.refusals import Conflict, Missing
+from farm.contract.cells import FileRef
 from farm.contract.evaluation import EvaluationOrder
 from farm.registry import storage
 from farm.registry.models import (
@@ -25,8 +26,9 @@ from farm.registry.models import (
     Version,
 )
 from farm.registry.states import BUNDLE_ROLES
+from farm.rules.cells.commands import PROMPTS
 from farm.rules.generation import decoders
-from farm.rules.planning.plans import ModelFacts
+from farm.rules.planning.plans import ModelFacts, PromptFacts
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop.inspection import Coverage, Inspection, QuantisedReport
 
@@ -73,6 +75,15 @@ def model(user: Anyone, model_id: int) -> Model:
 def versions_visible_to(user: Anyone) -> QuerySet[Version]:
     """Versions of the user's teams that were not deleted, newest first, with their model, files and uploader."""
     return _versions(user).filter(removed_at=None)
+
+
+def versions_named(words: str) -> list[int]:
+    """The numbers of every version whose model has these words in its name, whoever may see it.
+
+    For questions about what they have: nobody knows beforehand how many names a pattern fits, so that PostgreSQL, asked
+    for both at once, reads all there is of each model.
+    """
+    return list(Version.objects.filter(model__name__icontains=words).order_by().values_list("pk", flat=True))
 
 
 def _versions(user: Anyone) -> QuerySet[Version]:
@@ -213,6 +224,12 @@ def evaluation_order(version: Version) -> EvaluationOrder | None:
     return evaluation.order if evaluation is not None else None
 
 
+def prompts_ref(artifact: Artifact) -> FileRef | None:
+    """The token ids that came with a model to generate from; None where none did."""
+    blob = artifact.prompts
+    return FileRef(name=PROMPTS, sha256=blob.sha256, bytes=blob.bytes) if blob is not None else None
+
+
 def stored_path(sha256: str) -> Path:
     """Where a stored file with this digest lies, whichever team's: the content is the same by definition.
 
@@ -263,6 +280,9 @@ def model_facts(version: Version) -> ModelFacts:
         source=found.source,
         genai=found.genai,
         compiled=found.compiled,
+        context=found.context,
+        is_grouped=decoders.is_grouped(found.operators),
+        prompts=PromptFacts.model_validate(told) if (told := version.artifact.prompts_json) else None,
         sizes=found.feed.sizes if found.feed else {},
         calibration_sha256=version.artifact.calibration.sha256 if version.artifact.calibration else None,
         calibration_problem=version.artifact.calibration_problem,

@@ -28,6 +28,7 @@ class FileRole(models.TextChoices):
     DATA = "data"
     INPUTS = "inputs"
     EXPECTED = "expected"
+    PROMPTS = "prompts"
     CALIBRATION = "calibration"
     EVALUATION = "evaluation"
 

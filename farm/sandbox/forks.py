@@ -23,6 +23,8 @@ from farm.sandbox.started import End
 _ENDS_S = 5.0
 # its imports come first, on a machine that others use too
 _ANSWERS_S = 60.0
+# without an order
+_IDLE_S = 30.0
 
 
 class ServerGone(SandboxError):
@@ -53,13 +55,13 @@ class Forked:
 class ForkServer:
     """One server with its socket; any thread may ask it, one at a time."""
 
-    def __init__(self, modules: Sequence[str], *, env: Mapping[str, str]) -> None:
+    def __init__(self, modules: Sequence[str], *, env: Mapping[str, str], idle_s: float = _IDLE_S) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._line.settimeout(_ANSWERS_S)
         self._lock = threading.Lock()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "farm.sandbox.forkserver", str(theirs.fileno()), *modules],
+                [sys.executable, "-P", "-m", "farm.sandbox.forkserver", str(theirs.fileno()), str(idle_s), *modules],
                 # threads of a library do not live on in a fork
                 env={**env, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
                 stdin=subprocess.DEVNULL,
@@ -68,6 +70,11 @@ class ForkServer:
                 start_new_session=True,
             )
         self.pid = self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its process is gone, as it is once it had nothing to do for a while."""
+        return self._process.poll() is not None
 
     def start(self, order: Order, *, stdin: int, reply: int) -> Forked:
         """A child that does the order. Raises ServerGone."""
@@ -124,8 +131,11 @@ class Servers:
         """The server for these modules: of this very process, as one that was forked must not share a socket."""
         with self._lock:
             key = (os.getpid(), tuple(modules))
-            if key not in self._known:
-                self._known[key] = ForkServer(modules, env=env)
+            known = self._known.get(key)
+            if known is not None and known.has_ended:
+                known.close()
+                known = None
+            self._known[key] = known or ForkServer(modules, env=env)
             return self._known[key]
 
     def forget(self, server: ForkServer) -> None:

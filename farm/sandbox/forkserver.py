@@ -1,10 +1,11 @@
 """The fork server's own process: imports what is slow to import once, then forks a confined child for each order.
 
-    python -P -m farm.sandbox.forkserver FD MODULE[:FUNCTION]…
+    python -P -m farm.sandbox.forkserver FD SECONDS MODULE[:FUNCTION]…
 
 It has no secret of ours, reads no model, and ends when the socket FD is closed at the other end; its children end with
-it. Orders are JSON: {orders, function, env, cwd} with the descriptors of stdin, stdout, stderr and the reply, answered
-by {pid}; or {reap: pid}, answered by {exit_code, cpu_s, peak_bytes}.
+it. With nothing to do for SECONDS it ends by itself: its imports are 60 MB of memory. Orders are JSON: {orders,
+function, env, cwd} with the descriptors of stdin, stdout, stderr and the reply, answered by {pid}; or {reap: pid},
+answered by {exit_code, cpu_s, peak_bytes}.
 """
 
 import contextlib
@@ -41,8 +42,10 @@ class Reap(TypedDict):
 
 def main() -> None:
     """Serves until the other end is closed."""
+    children = 0
     with socket.socket(fileno=int(sys.argv[1])) as line:
-        for name in sys.argv[2:]:
+        line.settimeout(float(sys.argv[2]))
+        for name in sys.argv[3:]:
             module, _, function = name.partition(":")
             imported = importlib.import_module(module)
             if function:
@@ -51,10 +54,16 @@ def main() -> None:
         gc.collect()
         gc.freeze()
         while True:
-            message, descriptors, _, _ = socket.recv_fds(line, MOST_BYTES, 4)
+            try:
+                message, descriptors, _, _ = socket.recv_fds(line, MOST_BYTES, 4)
+            except TimeoutError:
+                if children:
+                    continue
+                return
             if not message:
                 return
             order = json.loads(message)
+            children += -1 if "reap" in order else 1
             answer = _reaped(order["reap"]) if "reap" in order else _forked(order, descriptors)
             line.send(json.dumps(answer).encode())
 

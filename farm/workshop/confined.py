@@ -26,6 +26,7 @@ _TIMES_BUNDLE = 8
 _OFTEN = ("farm.workshop.child.warm_up:warm",)
 _DOING = {
     "inputs": "preparing the inputs",
+    "prompts": "reading the prompts",
     "feed": "choosing sizes and inputs",
     "reference": "making the reference",
     "variants": "making the variant",

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from farm.contract.base import Message, Sha256
 from farm.rules.cells import fills
-from farm.rules.planning.plans import CompiledFacts, GenaiFacts, ModelInput, SourceFacts
+from farm.rules.planning.plans import CompiledFacts, ContextFacts, GenaiFacts, ModelInput, SourceFacts
 from farm.rules.runtimes.conversions import OpsetReach
 
 Count = Annotated[int, Field(ge=0)]
@@ -109,6 +109,8 @@ class Inspection(Message):
     compiled: CompiledFacts | None = None
     # the configuration of onnxruntime-genai beside the model; None: there is none
     genai: GenaiFacts | None = None
+    # the longest sequence that a decoder takes; None: nothing in the graph says it, or nobody looked
+    context: ContextFacts | None = None
 
     @property
     def opset(self) -> int | None:

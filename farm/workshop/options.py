@@ -22,6 +22,8 @@ class Options:
     op_types: tuple[str, ...] = ()
     block_ops: tuple[str, ...] = ()
     symmetric: bool = False
+    block: str = "32"
+    accuracy_level: str = "0"
 
     def sentence(self) -> str:
         """The options that differ from the defaults, as the end of a sentence."""
@@ -30,9 +32,13 @@ class Options:
             ("reduced range", self.reduce_range),
             ("symmetric activations", self.symmetric),
             (f"only {', '.join(self.op_types)}", bool(self.op_types)),
-            (f"without {', '.join(shown(name) for name in self.exclude_nodes[:5])}", bool(self.exclude_nodes)),
         ]
-        return "".join(f", {words}" for words, is_said in said if is_said)
+        return "".join(f", {words}" for words, is_said in said if is_said) + self.without_sentence()
+
+    def without_sentence(self) -> str:
+        """The nodes that were left as they are, as the end of a sentence."""
+        names = ", ".join(shown(name) for name in self.exclude_nodes[:5])
+        return f", without {names}" if names else ""
 
 
 _KINDS = {field.name: type(field.default) for field in fields(Options)}

@@ -57,6 +57,16 @@ class Prepared:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Prompts:
+    """Accepted prompts: the `.npz`, how many rows of how many tokens, and how many the text to score has."""
+
+    path: Path
+    rows: int
+    tokens: int
+    text_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reference:
     """Reference outputs: the `.npz` by name, who made them, and the outputs that are no tensors."""
 
@@ -178,6 +188,18 @@ def accept_inputs(bundle_dir: Path, main: str, *, inputs: Path, out_dir: Path) -
     """Given inputs after a look at their names, dtypes and shapes. Raises WorkshopError: not_supported."""
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[inputs], out_dir=out_dir)
     return _prepared("accept_inputs", {"inputs": str(inputs)}, place=place, out=out_dir / "inputs.npz")
+
+
+def accept_prompts(bundle_dir: Path, main: str, *, prompts: Path, out_dir: Path) -> Prompts:
+    """Given prompts after a look at their ids and shapes. Raises WorkshopError with the sentence of what does not fit.
+
+    What is written is the same for the same ids, whatever wrote the given file.
+    """
+    out = out_dir / "prompts.npz"
+    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[prompts], out_dir=out_dir)
+    payload = {"prompts": str(prompts), "out": str(out)}
+    found = confined.answer("prompts:accept", payload, place=place, timeout_s=RUN_S, as_a=replies.Prompted)
+    return Prompts(path=confined.made(out), rows=found.rows, tokens=found.tokens, text_tokens=found.text_tokens)
 
 
 def unpack_test_data(

@@ -58,6 +58,14 @@ class Made(Reply):
     coverage: tuple[Coverage, ...]
 
 
+class Prompted(Reply):
+    """Prompts that were written: rows, the tokens of each, and those of the text to score."""
+
+    rows: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    tokens: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    text_tokens: Number
+
+
 class Calibrated(Reply):
     """Calibration data that were written."""
 

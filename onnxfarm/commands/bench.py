@@ -27,6 +27,7 @@ from onnxfarm.commands.options import (
     OperatorsOption,
     PackagesOption,
     PrecisionOption,
+    PromptsOption,
     ProviderOption,
     RecipeOption,
     SeedOption,
@@ -34,6 +35,7 @@ from onnxfarm.commands.options import (
     SourceOption,
     StrictOption,
     ThreadsOption,
+    refuse_prompts_alone,
     refuse_recipe_alone,
 )
 from onnxfarm.here.home import default_home
@@ -93,6 +95,7 @@ def bench(  # noqa: PLR0913  every option of the command
     matrix: MatrixOption = None,
     input_: InputOption = None,
     inputs: InputsOption = None,
+    prompts: PromptsOption = None,
     expected: ExpectedOption = None,
     source: SourceOption = None,
     calibration: CalibrationOption = None,
@@ -121,7 +124,9 @@ def bench(  # noqa: PLR0913  every option of the command
     refuse_recipe_alone(recipe, evaluation)
     console = console_for(stderr=True)
     options = Options(home or default_home(), _folder(timings), calibration, evaluation, recipe or "top1", diverge)
-    document, is_stopped = _measured(Subject(model, inputs, expected, seed, source), declared, options, console=console)
+    refuse_prompts_alone(prompts, declared.axes.get("scenario", ()))
+    subject = Subject(model, inputs, expected, seed, source, prompts)
+    document, is_stopped = _measured(subject, declared, options, console=console)
     _show(document, console=console, json_file=json_file)
     if is_stopped:
         raise Stopped("Stopped before the end; what was measured until then is shown above.")

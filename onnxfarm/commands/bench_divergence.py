@@ -4,7 +4,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from farm.contract.document import Cell, Document, EngineParity
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell, EngineParity
 from farm.rules.matrices import matrix as matrices
 from farm.rules.reporting import parities
 from onnxfarm.commands import diverge

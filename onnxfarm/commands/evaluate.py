@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.numbers import signed, three_digits
 from farm.rules.reporting.accuracy_words import is_worse, percentage
@@ -32,7 +33,7 @@ def evaluate(  # noqa: PLR0913  every option of the command
     recipe: Annotated[str, typer.Option(help="top1, top5, mse, softmax+mse, threshold=0.5, …@OUTPUT.")] = "top1",
     ort: Annotated[str, typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1.")] = LATEST,
     provider: Annotated[str, typer.Option(help="Execution providers, e.g. cpu,openvino.")] = "cpu",
-    precision: Annotated[str, typer.Option(help="fp32, fp16, int8-dynamic, int8-qdq:per-channel, …")] = "fp32",
+    precision: Annotated[str, typer.Option(help="fp32, fp16, int8-dynamic, int8-qdq:per-channel, int4, …")] = "fp32",
     calibration: Annotated[Path | None, typer.Option(metavar="DATA", help=CALIBRATION_HELP)] = None,
     json_file: DocumentOption = None,
     strict: Annotated[

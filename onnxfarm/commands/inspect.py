@@ -114,7 +114,7 @@ def _free(found: "Inspection") -> Iterator[str]:
 
 def _generates(found: "Inspection") -> Iterator[str]:
     if words := decoders.words_of(found.inputs, found.outputs):
-        yield f"generates: {words}"
+        yield f"generates: {words}" + (f", {found.context.words}" if found.context is not None else "")
     if found.genai is not None:
         yield f"! {found.genai.problem}" if found.genai.problem else f"onnxruntime-genai: {found.genai.words}"
 

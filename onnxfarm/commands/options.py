@@ -1,5 +1,6 @@
 """Options that several measuring commands share, as typer reads them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,9 @@ ShapeOption = Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help
 ThreadsOption = Annotated[str | None, typer.Option(help="Intra-op threads, e.g. 1,2.", show_default="1")]
 PrecisionOption = Annotated[
     str | None,
-    typer.Option(help="Like fp32,fp16,int8-dynamic,int8-qdq:per-channel:exclude-nodes=a+b.", show_default="fp32"),
+    typer.Option(
+        help="Like fp32,int4:block=64,int8-dynamic,int8-qdq:per-channel:exclude-nodes=a+b.", show_default="fp32"
+    ),
 ]
 ScenarioOption = Annotated[
     str | None,
@@ -71,6 +74,12 @@ RuntimelessMatrixOption = Annotated[
 InputsOption = Annotated[
     Path | None, typer.Option(metavar="NPZ", help="Inputs by name.", show_default="generated from the seed")
 ]
+PromptsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="NPZ", help="Token ids to generate from: `prompt`, and `text` to score.", show_default="drawn by seed"
+    ),
+]
 InputOption = Annotated[
     list[str] | None,
     typer.Option("--input", metavar="NAME=VALUE|LOW..HIGH", help="How to generate one input, e.g. ids=0..99; repeat."),
@@ -99,6 +108,12 @@ def refuse_recipe_alone(recipe: str, evaluation: Path | None) -> None:
     """Raises Usage for a recipe without the labelled data that it is for."""
     if recipe and evaluation is None:
         raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
+
+
+def refuse_prompts_alone(prompts: Path | None, scenarios: Sequence[object]) -> None:
+    """Raises Usage for prompts where nothing is generated."""
+    if prompts is not None and not any(str(one).startswith("generate") for one in scenarios):
+        raise Usage("--prompts are generated from: add --scenario generate:new=64.")
 
 
 def _checked_file(given: Path | None) -> Path | None:

@@ -15,6 +15,7 @@ from onnxfarm.commands.options import (
     InputsOption,
     JsonOption,
     MemoryLimitOption,
+    PromptsOption,
     ScenarioOption,
     ShapeOption,
     SourceOption,
@@ -40,6 +41,7 @@ def plan(  # noqa: PLR0913  every option of the command
     shape: ShapeOption = None,
     input_: InputOption = None,
     inputs: InputsOption = None,
+    prompts: PromptsOption = None,
     scenario: ScenarioOption = None,
     memory_limit_mb: MemoryLimitOption = None,
     source: SourceOption = None,
@@ -48,10 +50,10 @@ def plan(  # noqa: PLR0913  every option of the command
     axes: AxesOption = None,
 ) -> None:
     """Show cells, blocks, minutes, the smallest change each comparison will see, and each refused point's reason."""
-    bundle = Bundle(model, {"inputs": inputs}, source=source)
+    bundle = Bundle(model, {"inputs": inputs, "prompts": prompts}, source=source)
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
-    refuse_missing({"--inputs": inputs})
+    refuse_missing({"--inputs": inputs, "--prompts": prompts})
     declared = with_feed(
         read_matrix(matrix),
         shape=shape,

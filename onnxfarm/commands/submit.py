@@ -21,6 +21,7 @@ from onnxfarm.commands.options import (
     InputsOption,
     MemoryLimitOption,
     OperatorsOption,
+    PromptsOption,
     RecipeOption,
     ScenarioOption,
     ShapeOption,
@@ -66,6 +67,7 @@ def submit(  # noqa: PLR0913  every option of the command
     shape: ShapeOption = None,
     input_: InputOption = None,
     inputs: InputsOption = None,
+    prompts: PromptsOption = None,
     scenario: ScenarioOption = None,
     memory_limit_mb: MemoryLimitOption = None,
     operators: OperatorsOption = False,
@@ -89,7 +91,13 @@ def submit(  # noqa: PLR0913  every option of the command
     if json_file is not None and not wait:
         raise Usage("--json writes the finished run: add --wait, or use `onnxfarm results RUN --json`.")
     refuse_recipe_alone(recipe, evaluation)
-    beside = {"inputs": inputs, "expected": expected, "evaluation": evaluation, "calibration": calibration}
+    beside = {
+        "inputs": inputs,
+        "prompts": prompts,
+        "expected": expected,
+        "evaluation": evaluation,
+        "calibration": calibration,
+    }
     bundle = Bundle(model, beside, {"model": name, "note": note, "team": team, "recipe": recipe}, source)
     # before anything that has to be there first: an account, a farm
     _ = bundle.files

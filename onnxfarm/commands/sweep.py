@@ -55,7 +55,7 @@ def sweep(  # noqa: PLR0913  every option of the command
     shape: ShapeOption = None,
     threads: ThreadsOption = None,
     precision: Annotated[
-        str | None, typer.Option(help="fp32, fp16, int8-dynamic, …; a line each.", show_default="fp32")
+        str | None, typer.Option(help="fp32, fp16, int8-dynamic, int4, …; a line each.", show_default="fp32")
     ] = None,
     scenario: ScenarioOption = None,
     budget: BudgetOption = None,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from farm.contract.cells import PROGRAM_ENDING, Bundle, FileRef
+from farm.rules.cells.commands import PROMPTS
 from farm.rules.generation import decoders
 from farm.rules.planning.plans import ModelFacts
 from farm.rules.runtimes.conversions import OpsetReach
@@ -51,13 +52,17 @@ class LocalFiles:
 
 @dataclass(frozen=True)
 class Uploaded:
-    """The model as it would lie on a farm. `folder` holds its files, `main` the .onnx; `name`: what it is called."""
+    """The model as it would lie on a farm. `folder` holds its files, `main` the .onnx; `name`: what it is called.
+
+    `prompts`: those that lay in its zip or folder.
+    """
 
     folder: Path
     main: str
     bundle: Bundle
     inspection: Inspection
     name: str
+    prompts: Path | None = None
 
     def facts(
         self, *, inputs: FileRef | None, inputs_batch: int | None, sizes: Mapping[str, int] | None = None
@@ -85,6 +90,8 @@ class Uploaded:
             source=inspection.source,
             genai=inspection.genai,
             compiled=inspection.compiled,
+            context=inspection.context,
+            is_grouped=decoders.is_grouped(inspection.operators),
             sizes=dict(sizes or {}) if inputs else inspection.feed.sizes if inspection.feed else {},
         )
 
@@ -103,6 +110,7 @@ def take_in(model: Path, *, folder: Path, files: LocalFiles, source: Path | None
         raise Infrastructure(
             f"{model} could not be copied to {folder} ({problem.strerror}): is the disk full?"
         ) from problem
+    prompts = _taken_out(folder)
     inspection = orders.inspect(folder, main)
     if inspection.problem is not None:
         raise Usage(f"{model}: {inspection.problem.text}")
@@ -110,7 +118,15 @@ def take_in(model: Path, *, folder: Path, files: LocalFiles, source: Path | None
     scratch.mkdir()
     inspection = inspection.model_copy(update={"feed": orders.choose_feed(folder, main, out_dir=scratch)})
     found = files.bundle(folder, main)
-    return Uploaded(folder, main, found, inspection, name=name_of(model) or Path(main).stem)
+    return Uploaded(folder, main, found, inspection, name=name_of(model) or Path(main).stem, prompts=prompts)
+
+
+def _taken_out(folder: Path) -> Path | None:
+    """The prompts among a model's files, laid beside their folder: they are given with a model, and no part of it."""
+    found = sorted(folder.glob(f"*{PROMPTS}"))
+    if len(found) > 1:
+        raise Usage(f"{found[0].name} and {found[1].name} are both prompts: leave one out.")
+    return Path(shutil.move(found[0], folder.with_name(found[0].name))) if found else None
 
 
 def _gather(paths: list[Path], folder: Path) -> str:

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from farm.contract.cells import FileRef
+from farm.rules.cells.commands import PROMPTS
 from farm.rules.matrices.matrix import Matrix
+from farm.rules.planning.plans import PromptFacts
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.workshop import arrays, orders
 from onnxfarm.here.bundle import LocalFiles, Uploaded
@@ -31,6 +33,21 @@ def take_given(
         batch=accepted.batch,
         sizes=accepted.sizes,
         expected=_expected(model, expected, folder=folder, files=files) if expected else None,
+    )
+
+
+def take_prompts(model: Uploaded, prompts: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, PromptFacts]:
+    """Take prompts in. Raises Usage with the sentence of what does not fit the model."""
+    out = folder / "prompts"
+    out.mkdir()
+    laid = copied(prompts, folder / "given-prompts")
+    try:
+        accepted = orders.accept_prompts(model.folder, model.main, prompts=laid, out_dir=out)
+    except orders.WorkshopError as error:
+        raise Usage(f"{prompts}: {error.reason.text}") from error
+    kept = files.add(accepted.path, name=PROMPTS)
+    return kept, PromptFacts(
+        sha256=kept.sha256, rows=accepted.rows, tokens=accepted.tokens, text_tokens=accepted.text_tokens
     )
 
 

@@ -13,6 +13,7 @@ from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Recipe
 from farm.contract.evaluation import EvaluationOrder
 from farm.contract.reports import CheckReport
+from farm.rules.cells import scenarios
 from farm.rules.judging.block_verdicts import ordered_rounds
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.quality.parity import preset_for
@@ -36,6 +37,7 @@ class Given:
     batch: int | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     expected: FileRef | None = None
+    prompts: FileRef | None = None
 
 
 @dataclass
@@ -100,6 +102,7 @@ class Preparation:
             reference=reference,
             tolerance=preset_for(spec.recipe.precision).tolerance,
             evaluation=self.evaluation,
+            prompts=self.given.prompts if scenarios.of(spec).generation.given else None,
         )
 
     def _inputs(self, spec: CellSpec) -> FileRef:

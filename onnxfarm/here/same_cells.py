@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from farm.contract import document
+from farm.contract import document_cells as doc_cells
 from farm.rules.cells import axes
 from farm.rules.cells.commands import as_file
 from farm.rules.cells.label import WORKLOAD
@@ -86,16 +86,16 @@ def label(cell: Cell) -> str:
     return ", ".join(filter(None, (axis.label(known) for axis in said)))
 
 
-def _readable(cell: Cell) -> document.Cell:
+def _readable(cell: Cell) -> doc_cells.Cell:
     """What can be read of a cell: a document from elsewhere leaves fields out, or has others in their place."""
     given = {name: cell[name] for axis in SAID for name in (axis.name, *axis.fields) if cell.get(name) is not None}
     try:
-        document.Cell.model_validate(given)
+        doc_cells.Cell.model_validate(given)
     except ValidationError as problem:
         given = {
             name: value for name, value in given.items() if name not in {one["loc"][0] for one in problem.errors()}
         }
-    return document.Cell.model_construct(**{"model_sha256": "", **given})
+    return doc_cells.Cell.model_construct(**{"model_sha256": "", **given})
 
 
 def _match(old: Cell, new: Cell) -> Match:

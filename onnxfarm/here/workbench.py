@@ -5,7 +5,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -139,11 +139,15 @@ def opened(
         given = bench_given.take_given(
             uploaded, inputs=subject.inputs, expected=subject.expected, folder=folder, files=files
         )
+        facts = uploaded.facts(inputs=given.inputs, inputs_batch=given.batch, sizes=given.sizes)
+        if (prompts := subject.prompts or uploaded.prompts) is not None:
+            kept, known = bench_given.take_prompts(uploaded, prompts, folder=folder, files=files)
+            given, facts = replace(given, prompts=kept), facts.model_copy(update={"prompts": known})
         template = bench.Run(
             home=bench.Home(home.resolve()),
             scratch=folder,
             files=files,
-            model=uploaded.facts(inputs=given.inputs, inputs_batch=given.batch, sizes=given.sizes),
+            model=facts,
             preparation=bench_orders.Preparation(
                 model=uploaded, files=files, given=given, folder=folder / "made", say=lambda text: None
             ),

@@ -21,7 +21,7 @@ LIMIT_S = 300.0
 
 @dataclass(frozen=True)
 class Bundle:
-    """A model on disk. `beside`: what comes with it by role (inputs, expected, evaluation, calibration), where given;
+    """A model on disk. `beside`: what comes with it by role (inputs, prompts, expected and so on), where given;
     `fields`: model, note, team and recipe, where said; `source`: the framework's program, where given."""
 
     model: Path

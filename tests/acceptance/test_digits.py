@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 from farm.workshop.samples import builders
 from tests.acceptance.conftest import LiveFarm
 

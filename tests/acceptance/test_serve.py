@@ -16,6 +16,8 @@ import pytest
 from cryptography import x509
 
 from farm.config.embedded.plan import free_port
+from farm.sandbox import confinement
+from tests.acceptance.containers.looks import UPLOAD
 from tests.conftest import PROJECT
 from tests.processes import wait_for
 from tests.unit.test_tls import made
@@ -84,6 +86,23 @@ def test_a_farm_behind_a_proxy_links_to_the_proxys_address(tmp_path: Path) -> No
         )
         with request.urlopen(asked) as answer:
             assert f"onnxfarm node enroll {outside} --token" in json.load(answer)["command"]
+
+
+@pytest.mark.long
+def test_bare_processes_have_a_sandbox_and_refuse_a_hostile_upload(tmp_path: Path) -> None:
+    home, port = tmp_path / "farm", free_port()
+    url = f"http://127.0.0.1:{port}"
+    with serving(tmp_path, "--port", str(port)):
+        with request.urlopen(f"{url}/metrics") as metrics:
+            levels = re.findall(r"(?m)^onnxfarm_sandbox_info\{.*", metrics.read().decode())
+        account = {"ONNXFARM_TOKEN": (home / "token").read_text().strip(), "ONNXFARM_SERVER": url}
+        said = typed("-c", UPLOAD, "hostile", **account).strip()
+    # with -s: what docs/sandbox.md says was seen
+    print(*levels, said, sep="\n")
+    level = confinement.available_level()
+    assert level != "none"
+    assert levels == [f'onnxfarm_sandbox_info{{level="{level}",unsandboxed="refused"}} 1.0']
+    assert said.startswith("rejected a.onnx is not a valid ONNX model"), said
 
 
 def test_a_port_that_is_taken_is_told_in_words(tmp_path: Path) -> None:

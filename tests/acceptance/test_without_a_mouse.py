@@ -58,7 +58,8 @@ class Keys:
 
     def assert_is_seen(self, where: Locator) -> None:
         expect(where).to_be_focused()
-        assert self.page.evaluate(FOCUS) == ""
+        # a page that was waited for may be loaded anew meanwhile, with the focus where it was
+        self.page.wait_for_function(f"({FOCUS})() === ''")
 
     def tab_to(self, where: Locator, *, key: str = "Tab") -> None:
         """Tab until it has the focus; each stop on the way is seen. `key`: Shift+Tab goes back."""

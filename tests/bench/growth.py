@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from farm.contract.blocks import ArmOrder
-from farm.contract.document import Figure
+from farm.contract.document_cells import Figure
 from farm.contract.reports import RoundReport, Sample
 from farm.rules.cells import growth
-from farm.rules.cells.metrics import DIFFERING, GROWTH
 from farm.rules.cells.numbers import MIB
+from farm.rules.cells.scenario_metrics import DIFFERING, GROWTH
 from farm.rules.judging.summaries import summarise
 from farm.workshop.samples import builders
 from tests.bench import figure

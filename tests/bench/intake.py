@@ -1,14 +1,17 @@
 """Whether pages stay fast while measurements come in: the same pages before and meanwhile, on a large farm.
 
-`python -m tests.bench.intake FOLDER [--rate 116] [--seconds 600] [--only NAME…]`, with a farm on PostgreSQL that
-`tests.bench.pages --postgres --keep FOLDER` seeded. One process is the farm's: runs of fourteen cells and their twins
-begin evenly, their node's messages answered as a gateway answers them, each run concluded when it ends; a measurement
-is one launch of one arm. This process asks for pages, one after the other, as tests.bench.pages does. Exit 1 when a
-page's median grew by more than half, or fewer measurements came in than asked.
+`python -m tests.bench.intake FOLDER [--rate 116] [--seconds 600] [--gateways 2] [--only NAME…]`, with a farm on
+PostgreSQL that `tests.bench.pages --postgres --keep FOLDER` seeded. The farm's processes, as many as it has gateways,
+share the rate: runs of fourteen cells and their twins begin evenly, their node's messages answered as a gateway answers
+them, each run concluded when it ends; a measurement is one launch of one arm. This process asks for pages, one after
+the other, as tests.bench.pages does. Exit 1 when a page's median grew by more than half, or fewer measurements came in
+than asked.
 """
 
 import argparse
+import contextlib
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -37,6 +40,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rate", type=float, default=116.0, help="measurements a second")
     parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--gateways", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=PAGES, metavar="NAME")
     parser.add_argument("--feed", metavar="URL", help=argparse.SUPPRESS)
     words = parser.parse_args()
@@ -63,20 +67,28 @@ def _measured(url: str, words: argparse.Namespace) -> dict[str, Any]:
     pages = [page for page in pages_of(seeded) if page.name in words.only]
     before = _asked(reader, pages, seconds=min(60.0, words.seconds / 3))
     command = [sys.executable, "-m", "tests.bench.intake", str(words.folder), "--feed", url]
-    command += ["--rate", str(words.rate), "--seconds", str(words.seconds)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as feeder:
-        assert feeder.stdout is not None
-        # it says so once its first block is over
-        feeder.stdout.readline()
+    command += ["--rate", str(words.rate / words.gateways), "--seconds", str(words.seconds)]
+    with contextlib.ExitStack() as stack:
+        feeders = [
+            stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            for _ in range(words.gateways)
+        ]
+        for feeder in feeders:
+            assert feeder.stdout is not None
+            # it says so once its first block is over
+            feeder.stdout.readline()
         meanwhile = _asked(reader, pages, seconds=words.seconds)
-        taken_in = json.loads(feeder.communicate()[0].splitlines()[-1])
+        parts = [json.loads(feeder.communicate()[0].splitlines()[-1]) for feeder in feeders]
     connections.close_all()
+    taken_in = {
+        name: round(sum(part[name] for part in parts), 3) for name in ("measurements", "a_second", "runs", "cores")
+    }
     found: dict[str, dict[str, Any]] = {}
     for name, times in meanwhile.items():
         slower = statistics.median(times) / statistics.median(before[name])
         found[name] = {"before_ms": _told(before[name]), "meanwhile_ms": _told(times), "times": round(slower, 2)}
     is_kept = all(one["times"] <= MOST_SLOWER for one in found.values()) and taken_in["a_second"] >= 0.98 * words.rate
-    return {"taken_in": taken_in, "pages": found, "kept": is_kept}
+    return {"taken_in": taken_in, "by_gateway": parts, "pages": found, "kept": is_kept}
 
 
 def _asked(reader: Reader, pages: list[Any], *, seconds: float) -> dict[str, list[float]]:
@@ -99,7 +111,7 @@ def _told(times: list[float]) -> dict[str, float]:
 
 
 def _feed(words: argparse.Namespace) -> int:
-    """The farm's process: measures blocks at the rate, and says what came in."""
+    """One of the farm's processes: measures blocks at the rate, and says what came in."""
     farm.use(words.folder, database_url=words.feed)
     from unittest import mock
 
@@ -124,7 +136,7 @@ def _fed(words: argparse.Namespace) -> dict[str, Any]:
     version = Version.objects.select_related("model__team").get(model__name="pattern")
     owner = version.uploaded_by
     assert owner is not None
-    node = make_node(version.model.team, owner, name=f"bench-intake-{int(time.time())}")
+    node = make_node(version.model.team, owner, name=f"bench-intake-{int(time.time())}-{os.getpid()}")
     costs = Costs(None)
     machine = Machine(secret_of_node(node), costs, random.Random(1))
 

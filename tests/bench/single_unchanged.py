@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from farm.contract.document_cells import CellMetric, Figure
 from tests.bench import figure
 from tests.bench.blocks import REFERENCE_MODELS
 
@@ -71,8 +72,11 @@ def without_added(new: Any, old: Any, *, place: str, added: set[str]) -> Any:
             for name, value in new.items()
             if name in old
         }
-    if isinstance(new, list) and place.endswith("comparisons[].metrics"):
-        # the document's own list of named figures
+    if place.endswith("cells[].metrics") and isinstance(old, dict):
+        # until 23 November 2026 a cell's figures stood by name
+        old = [CellMetric.of(name, Figure.model_validate(one)).model_dump() for name, one in old.items()]
+    if isinstance(new, list) and place.endswith("s[].metrics"):
+        # the document's own lists of named figures
         known = {one["name"] for one in old}
         added.update(f"{place} {one['name']}" for one in new if one["name"] not in known)
         return [one for one in new if one["name"] in known]

@@ -9,8 +9,17 @@ from typing import Any, Final, Self
 
 from tests.chaos.farm import ROOT
 
-# v0.1.0: what main was when work on many machines began. Tags of releases begin here
+# v0.1.0: what main was when work on many machines began, for clones without its tag. Tags of releases begin here
 FIRST: Final = "43b9d0469a70648d07abf525d6eed32d546a4f82"
+# all that a database has not yet, in the order in which they are applied
+NEW_MIGRATIONS: Final = """
+import django; django.setup()
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+executor = MigrationExecutor(connection)
+for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes()):
+    print(migration.app_label, migration.name)
+"""
 
 
 class NoReleaseError(RuntimeError):
@@ -28,6 +37,11 @@ class Release:
     def here(cls) -> Self:
         """This checkout."""
         return cls("here", ROOT)
+
+    @classmethod
+    def before(cls, folder: Path) -> Self:
+        """The files of the newest release that this checkout goes on from, in a folder. Raises NoReleaseError."""
+        return cls.unpacked(newest(), folder)
 
     @classmethod
     def unpacked(cls, commit: str, folder: Path) -> Self:
@@ -63,3 +77,10 @@ class Release:
         )
         assert not done.returncode, f"{self.name}: {' '.join(words)}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
         return str(done.stdout)
+
+
+def newest() -> str:
+    """The tag of the last release before this checkout, by its number; the first release where there is no tag."""
+    words = ["git", "-C", str(ROOT), "tag", "--merged", "HEAD", "--no-contains", "HEAD", "--sort=-version:refname"]
+    listed = subprocess.run([*words, "--list", "v[0-9]*"], capture_output=True, text=True, check=False).stdout.split()
+    return listed[0] if listed else FIRST

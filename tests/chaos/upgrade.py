@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.chaos.farm import patiently
-from tests.chaos.releases import FIRST, NoReleaseError, Release
+from tests.chaos.releases import NEW_MIGRATIONS, NoReleaseError, Release, newest
 from tests.chaos.rolling import RollingFarm
 from tests.chaos.visitors import Program, Reader
 from tests.postgres import NoPostgresError
@@ -29,15 +29,6 @@ MODEL: Final = MODELS / "cnn_dyn.onnx"
 TRIED: Final = ("encoder_dyn.onnx", "lstm.onnx", "cnn_fixed_b1.onnx")
 FEED_S: Final = 0.6
 PAUSE_S: Final = 3.0
-# all that the release before had not yet
-NEW_MIGRATIONS: Final = """
-import django; django.setup()
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
-executor = MigrationExecutor(connection)
-for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes()):
-    print(migration.app_label, migration.name)
-"""
 
 
 class Upgrade:
@@ -125,7 +116,7 @@ class Upgrade:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.upgrade", description=__doc__)
-    parser.add_argument("--of", default=FIRST, metavar="COMMIT", help="the release before; default: v0.1.0")
+    parser.add_argument("--of", default=newest(), metavar="COMMIT", help="the release before; default: the newest tag")
     parser.add_argument("--blocks", type=int, default=200)
     parser.add_argument("--agents", type=int, default=6)
     parser.add_argument(

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,7 @@ from onnxfarm.command_list import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("farm", "worker", "onnxfarm", "dashboard")
+LONGEST_FILE = 400
 PAGE = (ROOT / "docs/architecture.md").read_text()
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
@@ -36,6 +38,16 @@ def test_the_drawing_has_the_rooms_in_the_order_of_their_contract(package: str, 
     places = [next(place for place, layer in enumerate(layers) if room in re.findall(r"\w+", layer)) for room in rooms]
     assert len(rooms) > 4
     assert places == sorted(places)
+
+
+def test_no_file_of_code_is_longer_than_any_reader_wants() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py", "*.js"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    assert len(listed) > 500
+    lengths = {name: len((ROOT / name).read_bytes().splitlines()) for name in listed if (ROOT / name).is_file()}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE} == {}
 
 
 def test_no_contract_that_holds_the_rooms_has_an_exception() -> None:

@@ -58,11 +58,6 @@ def test_a_module_imports_only_what_the_farm_serves_beside_it(path: Path) -> Non
         assert (tab.TAB / name).is_file(), name
 
 
-def test_a_module_is_no_longer_than_any_other_file() -> None:
-    for path in MODULES:
-        assert len(path.read_text("utf-8").splitlines()) <= 400, path.name
-
-
 def test_the_page_loads_nothing_from_elsewhere() -> None:
     text = "".join(path.read_text("utf-8") for path in tab.TAB.iterdir() if path.suffix in tab.KINDS)
     assert re.findall(r"https?://[a-z]", text) == []

@@ -86,8 +86,8 @@ def test_ticks_and_messages_share_no_queue_with_makings() -> None:
     assert queues == {TICK_QUEUE}
     assert option(workers.prepare(), "--queues") == PREPARE_QUEUE
     assert option(workers.ticks(), "--queues").split(",") == [TICK_QUEUE, TELL_QUEUE]
-    assert "--beat" in workers.ticks()
-    assert "--beat" not in workers.prepare()
+    assert "--ticking" in workers.ticks()
+    assert "--ticking" not in workers.prepare()
 
 
 def test_every_kind_of_tick_has_a_thread_while_all_messages_hang() -> None:

@@ -103,7 +103,7 @@ class _Block:
             memory_bytes=order.memory_bytes,
             is_cancelled=is_cancelled,
         )
-        self._pace = Pace(order.promised_s)
+        self._pace = Pace(order.promised_s, limit_s=order.block_timeout_s)
         self._has_rounds = False
         self._mapper = traces.Mapper(work_dir=folder, memory_bytes=order.memory_bytes)
         self._round_traces = node_times.RoundTraces() if order.is_tracing_rounds else None

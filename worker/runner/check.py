@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from worker.runner import backends, engine_cache, faults, memory, parity
+from worker.runner import backends, engine_cache, faults, footprint, memory, parity
 from worker.runner.arrays import Arrays, keep_arrays, load_arrays
 from worker.runner.backends import Engine, Kind
 from worker.runner.order import CPU, Order, PhaseTimer, WrapCall
@@ -39,10 +39,14 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     reference = load_arrays(order.reference) if order.reference else {}
     if order.keep is not None and _bytes(outputs) <= MAX_KEPT_BYTES:
         keep_arrays(order.keep, outputs)
+    spent_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
+    # before other sessions are closed, whose memory it would find
+    footprints = footprint.of_check(order, inputs, spent_ms=spent_ms, peak_bytes=peak_bytes)
     unoptimised = _unoptimised(order, inputs, outputs, timer=timer, peak_bytes=peak_bytes)
     return {
         **facts,
         "unoptimised": unoptimised,
+        **({"metrics": footprints} if footprints else {}),
         **engine_cache.cached(order, opened=_open_quietly),
         "provider_facts": engine.provider_facts,
         "is_simulated": engine.is_simulated,

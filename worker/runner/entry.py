@@ -75,9 +75,9 @@ def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: orde
         "sustained": sample.run_sustained,
     }
     if todo.program == order.GENAI:
-        from worker.runner import genai_check
+        from worker.runner import genai_check, genai_tokens
 
-        passes["check"] = genai_check.run_check
+        passes |= {"check": genai_check.run_check, "tokens": genai_tokens.run_tokens}
     else:
         from worker.runner import check, look
 

@@ -41,9 +41,9 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
 
 
 def _steps(order: Order, engine: Engine) -> Steps:
-    told, decoder = order.scenario, decoder_of(engine.session)
-    given = prompts.of(told, vocabulary=decoder.vocabulary)
-    return Steps(engine.session, decoder, prompt=given, new=int(told["new"]))
+    decoder = decoder_of(engine.session)
+    given = prompts.of(order, vocabulary=decoder.vocabulary)
+    return Steps(engine.session, decoder, prompt=given, new=int(order.scenario["new"]))
 
 
 def _some(calls: list[Call]) -> list[Call]:

@@ -90,6 +90,8 @@ class Order:
     building: BuildingPart | None = None
     session: SessionOrder = field(default_factory=SessionOrder)
     reference: str | None = None
+    # token ids that were given: `prompt` [row, token], and where there is one a `text` to score (.npz)
+    prompts: str | None = None
     atol: float = 1e-5
     rtol: float = 1e-4
     # of single outputs: atol and rtol by name

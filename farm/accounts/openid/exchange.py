@@ -25,22 +25,15 @@ from django.http import HttpRequest, HttpResponse
 
 from farm.accounts.openid.claims import is_subject
 from farm.accounts.openid.issuer import IssuerSession, away, configuration
-from farm.accounts.openid.registration import CALLBACK, Registration
-from farm.accounts.refusals import Away, Invalid, Missing, NotAllowed, Refusal
+from farm.accounts.openid.provider import registration
+from farm.accounts.openid.registration import CALLBACK
+from farm.accounts.refusals import Away, Invalid, NotAllowed, Refusal
 
 # asymmetric ones: the client's secret signs nothing
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 LEEWAY_S: Final = 60
 MAX_ID_TOKEN: Final = 1 << 18
 Claims = dict[str, Any]
-
-
-def registration() -> Registration:
-    """Raises Missing where the farm has no identity provider."""
-    found: Registration | None = settings.OPENID
-    if found is None:
-        raise Missing("This farm has no identity provider.", hint="People sign in by a one-time link.")
-    return found
 
 
 def address_to_sign_in(request: HttpRequest, *, wanted: str) -> str:

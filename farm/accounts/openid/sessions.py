@@ -1,4 +1,8 @@
-"""The browser's session of somebody who came by the identity provider, from its beginning to its end."""
+"""The browser's session of somebody who came by the identity provider, from its beginning to its end.
+
+The conversation with the provider is imported where it is held: its libraries take 8 MB of each process, and most farms
+have no provider.
+"""
 
 import logging
 from typing import Final
@@ -7,15 +11,12 @@ from urllib.parse import urlencode
 from allauth.socialaccount.internal.statekit import STATE_TTL
 from django.conf import settings
 from django.contrib.auth import login
-from django.contrib.sessions.models import Session
 from django.http import HttpRequest
-from django.utils import timezone
 
 from farm.accounts.models import User
 from farm.accounts.openid.claims import read_identity
-from farm.accounts.openid.exchange import registration, who_came_back
-from farm.accounts.openid.issuer import configuration
 from farm.accounts.openid.people import take_in
+from farm.accounts.openid.provider import registration
 from farm.accounts.refusals import Refusal
 
 log = logging.getLogger(__name__)
@@ -25,20 +26,19 @@ NAME: Final = "openid_name"
 ID_TOKEN: Final = "openid_id_token"
 # beyond it a header of this farm's or the provider's proxy would be too long
 MAX_HINT: Final = 4_000
-CLEARED_AT_ONCE: Final = 1_000
 
 
-def keep_for_a_while(request: HttpRequest) -> None:
-    """The session of a visitor who only begins to sign in ends with what it is for: anybody may begin one."""
+def begin(request: HttpRequest, *, wanted: str) -> str:
+    """Where the browser goes to sign in; `wanted` is the page that it comes back to. Raises a Refusal.
+
+    The session of a visitor who only begins ends with what it is for: anybody may begin one.
+    """
+    registration()
+    from farm.accounts.openid.exchange import address_to_sign_in
+
     if not request.user.is_authenticated:
         request.session.set_expiry(STATE_TTL)
-
-
-def clear_ended() -> int:
-    """Deletes sessions that are over, some at a time; answers how many."""
-    ended = Session.objects.filter(expire_date__lt=timezone.now()).order_by("expire_date")
-    keys = list(ended.values_list("pk", flat=True)[:CLEARED_AT_ONCE])
-    return Session.objects.filter(pk__in=keys).delete()[0] if keys else 0
+    return address_to_sign_in(request, wanted=wanted)
 
 
 def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:
@@ -47,6 +47,8 @@ def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:
     Raises a Refusal in one sentence; then nobody is signed in.
     """
     mine = registration()
+    from farm.accounts.openid.exchange import who_came_back
+
     try:
         claims, id_token, wanted = who_came_back(request)
         identity = read_identity(claims, groups_claim=mine.groups_claim, provider=mine.name)
@@ -71,6 +73,8 @@ def address_to_sign_out(request: HttpRequest) -> str:
     token = request.session.get(ID_TOKEN)
     if token is None or settings.OPENID is None:
         return ""
+    from farm.accounts.openid.issuer import configuration
+
     try:
         address = configuration(settings.OPENID).get("end_session_endpoint")
     except Refusal as refusal:

@@ -10,7 +10,8 @@ from django.db.models import QuerySet
 from farm.accounts.refusals import Conflict, Missing
 from farm.alerts.models import Alert, Investigation
 from farm.alerts.states import InvestigationKind, InvestigationState
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 from farm.registry.selectors import stored_path
 from farm.rules.changes import report
 from farm.rules.changes.report import Case

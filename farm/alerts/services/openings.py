@@ -11,7 +11,9 @@ from farm.alerts.models import Alert, Symptom, WatchRound
 from farm.alerts.services.announcements import tell
 from farm.alerts.services.investigations import order_investigations
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement
 from farm.rules.comparing.sides import compared

@@ -1,7 +1,8 @@
 """Long series: each watched cell as a ratio to the pinned reference that stood in the same block."""
 
 from farm.alerts.models import Point, WatchRound
-from farm.contract.document import Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_comparisons import Comparison
 from farm.rules.changes import watch_rounds
 from farm.rules.reporting import metric_changes
 

@@ -15,7 +15,7 @@ from farm.alerts.services import measurements
 from farm.alerts.services.bisections import minutes_of
 from farm.alerts.services.measurements import Answer, CannotMeasure
 from farm.alerts.states import InvestigationState
-from farm.contract import document as doc
+from farm.contract import document_comparisons as doc_comparisons
 from farm.rules.cells.numbers import counted
 from farm.rules.changes import switches
 from farm.rules.changes.switches import MOST_STEPS, Candidate, PlainCandidate, Trial
@@ -136,7 +136,7 @@ def _words(one: Investigation) -> list[str]:
     """Operator types that changed most, by which names are ranked."""
     if one.symptom.comparison is None:
         return []
-    operators = doc.Comparison.model_validate(one.symptom.comparison).operators
+    operators = doc_comparisons.Comparison.model_validate(one.symptom.comparison).operators
     changed = sorted(operators, key=lambda change: -abs(change.candidate_us - change.baseline_us))
     return list(dict.fromkeys(change.op_type for change in changed))[:MOST_WORDS]
 
@@ -158,7 +158,7 @@ def trials_of(step: Step) -> list[Trial]:
             undone=plain["undone"],
             remaining=plain["remaining"],
             keeps_parity=plain["keeps_parity"],
-            comparison=doc.Comparison.model_validate(plain["comparison"]),
+            comparison=doc_comparisons.Comparison.model_validate(plain["comparison"]),
         )
         for plain in step.get("trials", ())
     ]

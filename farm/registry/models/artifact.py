@@ -43,6 +43,9 @@ class Artifact(models.Model):
     calibration = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
     calibration_samples = models.PositiveIntegerField(null=True, blank=True)
     calibration_problem = models.TextField(blank=True, default="")
+    # token ids to generate from, likewise, and what planning is told of them
+    prompts = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
+    prompts_json = models.JSONField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = ArtifactQuerySet.as_manager()

@@ -10,6 +10,7 @@ from farm.registry.services.room import store_blob
 from farm.registry.states import FileRole
 from farm.registry.storage import draft_of, fetched
 from farm.registry.workbench import copy
+from farm.rules.planning.plans import PromptFacts
 from farm.workshop import orders
 
 Side = Literal["input", "output"]
@@ -44,6 +45,25 @@ def accept_given(bench: Bench) -> Mapping[str, int] | None:
         artifact.expected = store_blob(team=artifact.team, draft=draft_of(expected))
     artifact.save(update_fields=["inputs", "inputs_batch", "expected"])
     return accepted.sizes
+
+
+def accept_prompts(bench: Bench) -> None:
+    """Checks the artifact's given prompts and keeps them as one `.npz`.
+
+    Raises orders.WorkshopError with the sentence that says what does not fit.
+    """
+    artifact = bench.artifact
+    files = artifact.files_of(FileRole.PROMPTS)
+    if not files or artifact.prompts_id is not None:
+        return
+    laid = _laid(bench, files[0], name="given-prompts.npz")
+    accepted = orders.accept_prompts(bench.bundle, artifact.main, prompts=laid, out_dir=bench.out)
+    blob = store_blob(team=artifact.team, draft=draft_of(accepted.path))
+    known = PromptFacts(
+        sha256=blob.sha256, rows=accepted.rows, tokens=accepted.tokens, text_tokens=accepted.text_tokens
+    )
+    artifact.prompts, artifact.prompts_json = blob, known.model_dump(mode="json")
+    artifact.save(update_fields=["prompts", "prompts_json"])
 
 
 def accept_calibration(bench: Bench) -> None:

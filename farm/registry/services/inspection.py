@@ -10,7 +10,7 @@ from django.utils import timezone
 from farm.accounts.refusals import Refusal
 from farm.accounts.services import record
 from farm.registry.models import Version
-from farm.registry.services.given import Bench, accept_calibration, accept_given
+from farm.registry.services.given import Bench, accept_calibration, accept_given, accept_prompts
 from farm.registry.services.heartbeats import at_work
 from farm.registry.services.messages import INSPECT, hint
 from farm.registry.services.products import ensure_outline
@@ -70,6 +70,7 @@ def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
             return None, found.problem.text
         try:
             sizes = accept_given(Bench(artifact=artifact, bundle=bundle, out=out))
+            accept_prompts(Bench(artifact=artifact, bundle=bundle, out=out))
         except orders.WorkshopError as problem:
             return None, problem.reason.text
         accept_calibration(Bench(artifact=artifact, bundle=bundle, out=out))

@@ -98,7 +98,7 @@ def _remove_artifact(artifact: Artifact) -> int:
         return 0
     derived = [one.derived for one in artifact.variants.all() if one.derived not in (None, artifact)]
     candidates: set[int | None] = {file.blob_id for file in artifact.files.all()}
-    candidates |= {artifact.inputs_id, artifact.expected_id, artifact.calibration_id}
+    candidates |= {artifact.inputs_id, artifact.expected_id, artifact.prompts_id, artifact.calibration_id}
     candidates |= set(Outline.objects.filter(artifact=artifact).values_list("blob_id", flat=True))
     for preparation in artifact.preparations.all():
         candidates |= {preparation.inputs_id, preparation.reference_id}

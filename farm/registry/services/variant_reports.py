@@ -8,6 +8,7 @@ from farm.accounts.selectors import can_write
 from farm.registry.models import Variant, VariantReport
 from farm.registry.services.products import ensure_report
 from farm.registry.states import MakingState
+from farm.rules.cells import recipes
 
 
 def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
@@ -19,7 +20,7 @@ def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
     team = variant.artifact.team
     if not can_write(by, team=team):
         raise NotAllowed(f"You can view the models of team “{team.name}” but not analyse them.")
-    if variant.state != MakingState.READY or not variant.recipe.precision.startswith("int8"):
+    if variant.state != MakingState.READY or variant.recipe.precision not in recipes.EIGHT_BITS:
         raise Conflict("Only an 8-bit variant that is ready can be analysed.", code="no_report")
     with transaction.atomic():
         return ensure_report(variant)

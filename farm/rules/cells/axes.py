@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast, get_args
 from packaging.version import Version
 
 from farm.contract.cells import NO_POLICY, SINGLE, CellSpec, Optimization, Policy
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.cells import readers, recipes, scenario_schema, scenarios
 from farm.rules.cells.axis import SAID, Axis, Declared, Schema, choice, named_schema, number, number_schema
 from farm.rules.cells.numbers import counted
@@ -227,6 +227,8 @@ AXES: tuple[Axis, ...] = (
         "Scenario",
         value_of=lambda c: scenarios.of_axis(c.scenario),
         label_of=lambda c: scenarios.label(scenarios.of_axis(c.scenario)),
+        # the digest of given prompts would fill a line
+        short_of=lambda c: (scenarios.label if c.scenario.startswith("generate") else scenarios.of_axis)(c.scenario),
         default=SINGLE,
         declared=Declared(
             "scenario",

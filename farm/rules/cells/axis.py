@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal
 
 from farm.contract.cells import CellSpec
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.cells import readers
 from farm.rules.cells.values import Value
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 
 # what a cell is measured with, as one says it: what runs what comes first

@@ -1,20 +1,22 @@
 """What a cell under load says: the highest rate that kept its bound, or what became of the one asked for. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from farm.contract.document import Figure
-from farm.rules.cells.metrics import GOODPUT, MAX_RATE
+from farm.contract.document_cells import CellPhase, Figure
 from farm.rules.cells.numbers import three_digits
+from farm.rules.cells.scenario_metrics import GOODPUT, MAX_RATE
 from farm.rules.cells.scenarios import Scenario
 
 # of a rate that is held, so many of the requests keep up with their arrivals
 HELD = 0.95
 
 
-def sentence(launched: Mapping[str, Figure], scenario: Scenario, *, p99_ms: float | None) -> str:
-    """One sentence on the rate."""
+def sentence(
+    launched: Mapping[str, Figure], scenario: Scenario, *, p99_ms: float | None, phases: Sequence[CellPhase] = ()
+) -> str:
+    """One sentence on the rate. `phases`: the rates that launches drove."""
     if scenario.rate is None:
-        return _of_search(launched.get(MAX_RATE), scenario)
+        return _of_search(launched.get(MAX_RATE), scenario, phases)
     told = "" if p99_ms is None else f"p99 {three_digits(p99_ms)} ms at {scenario.rate:g} per s"
     goodput = launched.get(GOODPUT)
     if goodput is None:
@@ -25,7 +27,13 @@ def sentence(launched: Mapping[str, Figure], scenario: Scenario, *, p99_ms: floa
     return f"{told or f'{scenario.rate:g} per s are held'}, {three_digits(goodput.value)} per s answered{within}."
 
 
-def _of_search(most: Figure | None, scenario: Scenario) -> str:
+def up_to(most: float, phases: Sequence[CellPhase]) -> str:
+    """`up to 812`, or `up to at least 812` where the highest rate that was driven kept the bound too."""
+    driven = [phase.metrics["rate_per_s"] for phase in phases if "rate_per_s" in phase.metrics]
+    return f"up to {'at least ' if driven and most >= max(driven) else ''}{three_digits(most)}"
+
+
+def _of_search(most: Figure | None, scenario: Scenario, phases: Sequence[CellPhase]) -> str:
     bound = f"p99 within {scenario.bound_ms:g} ms"
     if most is None:
         return f"No rate that was tried kept its {bound}."
@@ -34,4 +42,4 @@ def _of_search(most: Figure | None, scenario: Scenario) -> str:
         interval = (
             f" (95 % interval {three_digits(most.low)} to {three_digits(most.high)}, {len(most.samples)} launches)"
         )
-    return f"Keeps its {bound} up to {three_digits(most.value)} requests per s{interval}."
+    return f"Keeps its {bound} {up_to(most.value, phases)} requests per s{interval}."

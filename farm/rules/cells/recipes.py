@@ -14,6 +14,7 @@ from farm.rules.runtimes.nearest import choice_sentence
 
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 STATIC = ("int8-qdq", "int8-qoperator")
+EIGHT_BITS = ("int8-dynamic", *STATIC)
 
 _DYNAMIC = ("weight", "per-channel", "reduce-range", "exclude-nodes", "op-types")
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
@@ -21,14 +22,19 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "fp16": ("keep-io", "block-ops", "exclude-nodes"),
     "int8-dynamic": _DYNAMIC,
     **dict.fromkeys(STATIC, (*_DYNAMIC, "activation", "calibration", "symmetric")),
+    "int4": ("block", "symmetric", "accuracy-level", "exclude-nodes"),
 }
 _CHOICES = {
     "activation": ("uint8", "int8"),
     "weight": ("int8", "uint8"),
     "calibration": ("minmax", "entropy", "percentile"),
+    # as MatMulNBits numbers them: unset, fp32, fp16, bf16, int8
+    "accuracy-level": ("0", "1", "2", "3", "4"),
 }
+# weights that share a scale, as the kernels of MatMulNBits take them
+BLOCKS = (16, 32, 64, 128, 256)
 _LISTS = ("exclude-nodes", "op-types", "block-ops")
-_DEFAULTS = {"weight": "int8", "calibration": "minmax", "keep-io": "true"}
+_DEFAULTS = {"weight": "int8", "calibration": "minmax", "keep-io": "true", "block": "32", "accuracy-level": "0"}
 _FLAGS = {**dict.fromkeys(("true", "yes", "on", "1"), "true"), **dict.fromkeys(("false", "no", "off", "0"), "false")}
 _MOST_NAMES, _LONGEST = 1_000, 20_000
 
@@ -42,12 +48,19 @@ _NAMES_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type
 SCHEMA: Mapping[str, object] = {
     **{name: {"enum": list(choices)} for name, choices in _CHOICES.items()},
     **dict.fromkeys(_LISTS, _NAMES_SCHEMA),
+    "block": {"enum": [*BLOCKS, *map(str, BLOCKS)]},
+    "accuracy-level": {"enum": [*range(5), *_CHOICES["accuracy-level"]]},
     **dict.fromkeys(("per-channel", "reduce-range", "keep-io", "symmetric"), _FLAG_SCHEMA),
 }
 
 
 class RecipeProblem(ValueError):
     """An option that cannot be used. The message is one sentence that names it and the way out."""
+
+
+def is_quantised(precision: str) -> bool:
+    """Whether weights are whole numbers of few bits."""
+    return precision in EIGHT_BITS or precision == "int4"
 
 
 def read_text(text: str) -> tuple[str, dict[str, str]]:
@@ -145,6 +158,8 @@ def _written(key: str, value: object) -> str:
     if key in _LISTS:
         return _listed(key, value)
     text = str(value).strip() if isinstance(value, str | bool | int) else ""
+    if key == "block":
+        return _block(text)
     if key in _CHOICES:
         if text not in _CHOICES[key]:
             raise RecipeProblem(choice_sentence(f"value of {key}", _short(value), _CHOICES[key]))
@@ -152,6 +167,15 @@ def _written(key: str, value: object) -> str:
     if text.lower() not in _FLAGS:
         raise RecipeProblem(f"The option {key} is {_short(value)!r}: say true or false.")
     return _FLAGS[text.lower()]
+
+
+def _block(text: str) -> str:
+    size = int(text) if text.isdecimal() and len(text) < 10 else None
+    if size in BLOCKS:
+        return str(size)
+    taken = f"4-bit weights share a scale in blocks of {', '.join(map(str, BLOCKS[:-1]))} or {BLOCKS[-1]}"
+    near = "" if size is None else f", and the nearest is {min(BLOCKS, key=lambda one: abs(one - size))}"
+    raise RecipeProblem(f"The option block is {_short(text)!r}: {taken}{near}.")
 
 
 def _listed(key: str, value: object) -> str:

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.watch_rounds import place_of
 from farm.rules.comparing.sides import turned
 

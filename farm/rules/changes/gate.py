@@ -4,7 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.cells import label
 from farm.rules.cells.metrics import COMPARED
@@ -151,9 +153,17 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[
 def _bigger(pair: Comparison | None, *, where: str, old: Cell, names: Collection[str]) -> list[tuple[Check, str]]:
     """Memory, where a repeat decides."""
     further = [] if pair is None else metric_changes.further(pair)
-    grown = [one for one in further if one.verdict == "bigger" and one.name in _BY_REPEAT and one.name in names]
-    said = " and ".join(metric_changes.words(change) for change in grown)
-    return [("bigger", f"{where} takes more memory than {old.runtime}: {said}")] if grown else []
+    repeated = [one for one in further if one.name in _BY_REPEAT and one.name in names]
+    said = " and ".join(metric_changes.words(one) for one in repeated if one.verdict == "bigger")
+    found: list[tuple[Check, str]] = []
+    if said:
+        found.append(("bigger", f"{where} takes more memory than {old.runtime}: {said}"))
+    for one in repeated:
+        if one.verdict == "undecided":
+            why = f": {one.reason}" if one.reason else ""
+            text = f"{where}: {metric_changes.title(one)} against {old.runtime} is undecided{why}"
+            found.append(("undecided", text))
+    return found
 
 
 def _metrics(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[str]) -> list[tuple[Check, str, str]]:

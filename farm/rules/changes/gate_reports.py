@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.numbers import change_beside, counted, milliseconds, signed
 from farm.rules.changes.gate import GateAnswer, cell_label, point_label
 from farm.rules.comparing.sides import between, by_sides

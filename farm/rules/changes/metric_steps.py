@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
-from farm.contract.document import Document, MetricChange
-from farm.rules.cells.metrics import COMPARED, GROWTH
+from farm.contract.document import Document
+from farm.contract.document_comparisons import MetricChange
+from farm.rules.cells.metrics import COMPARED
+from farm.rules.cells.scenario_metrics import GROWTH
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.bisection import Outcome
 from farm.rules.changes.probes import Step

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from farm.contract.document import Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_comparisons import Comparison
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.bisection import Outcome
 from farm.rules.changes.watch_rounds import Judgement, Kind, Pair, Rule

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from importlib import resources
 
 from farm.contract.cells import CellSpec
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.axes import BY_NAME, OWN_AXES
 from farm.rules.cells.matrices import PlainMatrix, point_of
 from farm.rules.cells.numbers import change, mebibytes, microseconds, milliseconds

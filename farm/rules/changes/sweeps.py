@@ -9,7 +9,9 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import exp, log, sqrt
 
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.numbers import change, counted
 from farm.rules.changes.watch_rounds import place_of, series_label, series_of

@@ -18,7 +18,9 @@ from mmap import mmap
 from typing import Literal, NotRequired, TypedDict
 
 from farm.contract.cells import Runtime
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.numbers import counted, percent
 from farm.rules.cells.session_sets import DEFAULT, SessionSet
 from farm.rules.cells.values import ProviderChoice, Value

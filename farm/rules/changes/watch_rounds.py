@@ -13,10 +13,13 @@ from pydantic import Field
 
 from farm.contract.base import Message, digest_of
 from farm.contract.cells import SINGLE, LaterAxes
-from farm.contract.document import Cell, Comparison, Document, ParityOutput
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell, ParityOutput
+from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.cells import label, scenarios
-from farm.rules.cells.metrics import ALERTING, BY_VERDICT, Alert, Metric
+from farm.rules.cells.metric import Alert, Metric
+from farm.rules.cells.metrics import ALERTING, BY_VERDICT
 from farm.rules.cells.numbers import MIB, percent, three_digits
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from farm.rules.comparing.sides import BySides, between, by_sides

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from math import exp, log, log1p
 from typing import Literal
 
-from farm.contract.document import Cell, Comparison
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 
 Quantity = Literal["latency", "items", "rate"]
 Word = Literal["slower", "faster", "equal", "undecided", "not comparable", "more", "fewer", "higher", "lower"]

@@ -32,16 +32,16 @@ class Repeated:
 
 
 def judge(pairs: Sequence[tuple[float, float]], *, least: float) -> Repeated | None:
-    """More or less by at least `least` in every round, nowhere so much, or undecided. None below two rounds.
+    """More or less by at least `least` in every round, nowhere so much, or undecided, as one round alone is.
 
-    `pairs`: (baseline, candidate) by round, above zero, in the unit of `least`.
+    `pairs`: (baseline, candidate) by round, above zero, in the unit of `least`. None without any.
     """
-    if len(pairs) < FEWEST_ROUNDS:
+    if not pairs:
         return None
     baseline, candidate = (median(side) for side in zip(*pairs, strict=True))
     ratios = [new / old for old, new in pairs]
     return Repeated(
-        way=_way([new - old for old, new in pairs], least=least),
+        way=_way([new - old for old, new in pairs], least=least) if len(pairs) >= FEWEST_ROUNDS else "undecided",
         baseline=baseline,
         candidate=candidate,
         ratio=candidate / baseline,

@@ -3,7 +3,8 @@ baseline; who calls a watch or a gate with an older candidate means the opposite
 
 from collections.abc import Iterable, Mapping
 
-from farm.contract.document import Comparison, Document, MetricChange, OperatorChange
+from farm.contract.document import Document
+from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
 
 _TURNED = {"slower": "faster", "bigger": "smaller", "higher": "lower"}
 _TURNED |= {after: before for before, after in _TURNED.items()}

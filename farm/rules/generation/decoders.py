@@ -120,6 +120,36 @@ def words_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     return found.sentence() if found is not None else ""
 
 
+def is_positions(name: str) -> bool:
+    """Whether an input of this name counts the places of tokens."""
+    return _ROLES["positions"][0].match(name) is not None
+
+
+def is_grouped(operators: Iterable[str]) -> bool:
+    """Whether a GroupQueryAttention is among these, with or without the domain in front."""
+    return any(name.rpartition(".")[2] == "GroupQueryAttention" for name in operators)
+
+
+def is_mask(name: str) -> bool:
+    """Whether an input of this name says which places are attended to."""
+    return _ROLES["mask"][0].match(name) is not None
+
+
+def one_token_sizes(inputs: Sequence[Port], sizes: Mapping[str, int]) -> dict[str, int]:
+    """Sizes with one token in place of several and a past that is as much longer, by the names of the dimensions.
+
+    For a batch of GroupQueryAttention, which takes no prompt behind a past there. Empty for a model without past.
+    """
+    tokens = next((port for port in inputs if _role(port) == "tokens"), None)
+    past = next(iter(_caches(inputs).values()), None)
+    if past is None or tokens is None:
+        return {}
+    now, before = (tokens.shape or ("",))[-1], (past.shape or ("",))[-2:][0]
+    if not isinstance(now, str) or not isinstance(before, str) or now == before or not {now, before} <= set(sizes):
+        return {}
+    return {now: 1, before: sizes[before] + sizes[now] - 1}
+
+
 def _caches(ports: Iterable[Port]) -> dict[Key, Port]:
     found: dict[Key, Port] = {}
     for port in ports:

@@ -6,6 +6,7 @@ stored reports again: all three through these lines.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import log
 from typing import Literal
 
@@ -92,10 +93,12 @@ class BlockJudge:
         self.block = block
         self.max_rounds = block.max_rounds if max_rounds is None else max_rounds
         self.evidence = Evidence.of(reports)
+        self._found: list[Judged] | None = None
 
     def take(self, report: Report) -> Reply:
         """Adds a report and answers it. The same report again is answered as before."""
         self.evidence.take(report)
+        self._found = None
         return self.reply(report)
 
     def reply(self, report: Report) -> Reply:
@@ -119,14 +122,15 @@ class BlockJudge:
         """s of identical launches: the node's, else that of the block's own A/A pairs, else what was assumed."""
         if not self.block.is_noise_assumed:
             return self.block.noise, "node"
-        arms = self.block.arms
-        pairs = [
-            self.paired(planned).deciding
-            for planned in self.block.comparisons
-            if arms[planned.baseline].spec.digest == arms[planned.candidate].spec.digest
-        ]
+        pairs = [self.paired(planned).deciding for planned in self.twins]
         floor = margins.noise_floor([[log(new / old) for old, new in some] for some in pairs])
         return (floor.deviation, "block") if floor is not None else (self.block.noise, "assumed")
+
+    @cached_property
+    def twins(self) -> list[PlannedComparison]:
+        """The comparisons of a cell with itself: a digest takes longer than a comparison, and every one asks for it."""
+        digests = [arm.spec.digest for arm in self.block.arms]
+        return [one for one in self.block.comparisons if digests[one.baseline] == digests[one.candidate]]
 
     def wants_more_rounds(self) -> bool:
         """Whether another round may still decide something, within the budget."""
@@ -182,15 +186,19 @@ class BlockJudge:
 
     def comparisons(self) -> list[Judged]:
         """Every planned comparison with its verdict so far, in the order of the plan."""
+        if self._found is None:
+            self._found = self.judged(self.block.comparisons)
+        return self._found
+
+    def judged(self, asked: Sequence[PlannedComparison]) -> list[Judged]:
+        """The same for some of them: each is judged by itself."""
         per_pair = ROUNDS[self.block.budget].per_pair
-        obstacles = [comparability.obstacle(planned, self.block, self.evidence) for planned in self.block.comparisons]
-        paired = [self.paired(planned) for planned in self.block.comparisons]
+        obstacles = [comparability.obstacle(planned, self.block, self.evidence) for planned in asked]
+        paired = [self.paired(planned) for planned in asked]
         wall = self._figures([one.wall for one in paired], per_pair=per_pair)
         processor = self._figures([one.processor for one in paired], per_pair=per_pair)
         found = []
-        for planned, obstacle, one, *both in zip(
-            self.block.comparisons, obstacles, paired, wall, processor, strict=True
-        ):
+        for planned, obstacle, one, *both in zip(asked, obstacles, paired, wall, processor, strict=True):
             figures = both[one.verdict_from == "processor"]
             notes = (comparability.confounded(planned, self.evidence), "" if obstacle else self._lack(one))
             note = " ".join(text for text in notes if text)

@@ -10,7 +10,8 @@ from statistics import median
 from typing import Literal
 
 from farm.contract.reports import Sample
-from farm.rules.cells.metrics import BY_NAME, MAX_RATE
+from farm.rules.cells.metrics import BY_NAME
+from farm.rules.cells.scenario_metrics import MAX_RATE
 from farm.rules.judging.evidence import Evidence
 
 VerdictFrom = Literal["wall", "processor", "rate"]

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from farm.rules.judging.block_verdicts import Judged
 
 
+_LATE = (
+    " Time ran out (twice the plan): reduce other load on the machine, measure fewer cells in one run, or ask for "
+    "more rounds: `onnxfarm more RUN` on a farm, a larger --budget elsewhere."
+)
+
+
 def explained(judged: "Judged", paired: Paired) -> "Judged":
     """The same verdict; its reason also says how many rounds were disturbed, by how much, and what speaks instead."""
     if not paired.disturbed or judged.figures is None:
@@ -29,11 +35,12 @@ def too_few(counting: int, *, measured: int, least: int, is_out_of_time: bool) -
         has = "has" if counting == 1 else "have"
         some = f"{counting} of {counted(measured, 'round')} {has} both samples undisturbed"
         text = f"{some}: a verdict takes at least {least}."
-    late = (
-        " Time ran out (twice the plan): reduce other load on the machine, measure fewer cells in one run, or ask for "
-        "more rounds: `onnxfarm more RUN` on a farm, a larger --budget elsewhere."
-    )
-    return f"{text}{late if is_out_of_time else ''}"
+    return f"{text}{_LATE if is_out_of_time else ''}"
+
+
+def unrepeated(*, is_out_of_time: bool) -> str:
+    """Why a metric that a repeat decides has no verdict after one round."""
+    return f"One round has it on both sides: a verdict takes a second.{_LATE if is_out_of_time else ''}"
 
 
 def _by_processor(judged: "Judged", paired: Paired) -> str:

@@ -18,7 +18,8 @@ from farm.contract.reports import (
     TraceReport,
 )
 from farm.contract.sustained import CurveReport
-from farm.rules.cells.metrics import JUDGED, Metric
+from farm.rules.cells.metric import Metric
+from farm.rules.cells.metrics import JUDGED
 
 
 @dataclass(slots=True)

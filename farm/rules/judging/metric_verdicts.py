@@ -3,14 +3,15 @@
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from farm.contract.document import MetricChange, MetricVerdict
+from farm.contract.document_comparisons import MetricChange, MetricVerdict
 from farm.rules.cells import scenarios
-from farm.rules.cells.metrics import COMPARED, JUDGED, Judging, Metric
+from farm.rules.cells.metric import Judging, Metric
+from farm.rules.cells.metrics import COMPARED, JUDGED
 from farm.rules.comparing import differences, repeats, verdicts
 from farm.rules.comparing.comparisons import Comparison, Verdict
 from farm.rules.comparing.pooled import joined
 from farm.rules.comparing.repeats import Repeated, Way
-from farm.rules.judging import counted_rounds
+from farm.rules.judging import counted_rounds, disturbances
 from farm.rules.judging.block_verdicts import FEWEST_PAIRS, BlockJudge, Judged
 from farm.rules.judging.counted_rounds import RATE, Pair
 from farm.rules.planning.estimates import ROUNDS
@@ -22,7 +23,8 @@ _WAYS: Mapping[Verdict, Way] = {"slower": "more", "faster": "less", "equal": "eq
 def changes(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChange]]:
     """Of each comparison the headline, then every further metric; nothing of arms that cannot be compared.
 
-    A metric is there where both arms' launches say it in two rounds at least.
+    A metric is there where both arms' launches say it in two rounds at least; one that a repeat decides, and that one
+    round says, is there as undecided with the reason.
     """
     found = [_headline(judge, one) for one in judged]
     for metric, judging in COMPARED:
@@ -70,12 +72,16 @@ def _by_repeat(
     for one in judged:
         # other programs do not change what a launch takes
         every = judge.evidence.launched(one.planned.baseline, one.planned.candidate, metric=metric)
-        repeated = repeats.judge([pair for pair in every if min(pair) > 0.0], least=judging.margin)
-        found.append(None if repeated is None else _repeated(repeated, metric, judging))
+        pairs = [pair for pair in every if min(pair) > 0.0]
+        unit = median(old for old, _ in pairs) if judging.is_share and pairs else 1.0
+        repeated = repeats.judge(pairs, least=judging.margin * unit)
+        is_short = repeated is not None and repeated.rounds < repeats.FEWEST_ROUNDS
+        lack = disturbances.unrepeated(is_out_of_time=judge.is_out_of_time) if is_short else ""
+        found.append(None if repeated is None else _repeated(repeated, metric, judging, reason=lack))
     return found
 
 
-def _repeated(told: Repeated, metric: Metric, judging: Judging) -> MetricChange:
+def _repeated(told: Repeated, metric: Metric, judging: Judging, *, reason: str) -> MetricChange:
     return MetricChange(
         name=metric.name,
         unit=metric.unit,
@@ -87,6 +93,7 @@ def _repeated(told: Repeated, metric: Metric, judging: Judging) -> MetricChange:
         verdict=_worded(told.way, judging),
         margin=told.margin,
         rounds=told.rounds,
+        reason=reason,
     )
 
 

@@ -11,9 +11,10 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from farm.contract.document import Figure
+from farm.contract.document_cells import Figure
 from farm.contract.reports import Sample
-from farm.rules.cells.metrics import JUDGED, OF_LAUNCHES, Metric
+from farm.rules.cells.metric import Metric
+from farm.rules.cells.metrics import JUDGED, OF_LAUNCHES
 from farm.rules.comparing import percentiles, statistics
 
 INTERVAL_LEVEL = 0.95

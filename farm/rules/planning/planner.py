@@ -10,7 +10,7 @@ from farm.rules.cells import scenarios
 from farm.rules.comparing import power
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import expand
-from farm.rules.planning import blocks, estimates
+from farm.rules.planning import blocks, estimates, prompts
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import Arm, ModelFacts, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
@@ -44,7 +44,7 @@ def plan(
     """
     request = Request(model, fleet, seed, frozenset(releases), machine, yanked, matrix.allowed, matrix.inputs)
     expansion = expand(matrix)
-    resolved = [resolve(point, request) for point in expansion.points]
+    resolved = [resolve(prompts.settled(point, model), request) for point in expansion.points]
     names = {id(one): f"c{number}" for number, one in enumerate(resolved, start=1)}
     runnable = [one for one in resolved if one.reason is None]
     planned = _blocks(runnable, matrix, request, names=names, with_null_pair=with_null_pair)

@@ -68,6 +68,30 @@ class GenaiFacts(Message):
         return f"{self.type}, vocabulary {self.vocabulary:,}, context {self.context:,}, {tokenizer}"
 
 
+class ContextFacts(Message):
+    """The longest sequence that a decoder's graph takes, in tokens, and what says so: `the 512 rows of wpe, …`."""
+
+    tokens: Annotated[int, Field(ge=1)]
+    where: Annotated[str, StringConstraints(max_length=300)]
+
+    @property
+    def words(self) -> str:
+        """`context 512 (the 512 rows of wpe, which Gather reads by position)`."""
+        return f"context {self.tokens:,} ({self.where})"
+
+
+class PromptFacts(Message):
+    """Prompts that came with a model, as token ids, and where there is one a text to score; `tokens`: of each row.
+
+    `sha256`: of the file that holds them.
+    """
+
+    sha256: Sha256
+    rows: Annotated[int, Field(ge=1)]
+    tokens: Annotated[int, Field(ge=1)]
+    text_tokens: Annotated[int, Field(ge=0)] = 0
+
+
 class ModelFacts(Message):
     """What planning must know of a model, as inspection found it.
 
@@ -81,7 +105,8 @@ class ModelFacts(Message):
     `generation_problem`: why it cannot generate; empty where it can, or was not looked into.
     `latency_ms`: what one inference takes on average in the cells that were measured last, where it is known;
     `quickest_ms`: the least of them. `source`: the framework's program that came with it.
-    `compiled`: code in it that runs on the provider alone that compiled it.
+    `compiled`: code in it that runs on the provider alone that compiled it. `context`: None where nothing says it.
+    `is_grouped`: whether it has a GroupQueryAttention.
     """
 
     name: str = "model"
@@ -109,6 +134,9 @@ class ModelFacts(Message):
     source: SourceFacts | None = None
     genai: GenaiFacts | None = None
     compiled: CompiledFacts | None = None
+    prompts: PromptFacts | None = None
+    context: ContextFacts | None = None
+    is_grouped: bool = False
 
     @property
     def opset(self) -> int | None:

@@ -7,7 +7,7 @@ from functools import partial
 from farm.contract.cells import NO_POLICY, PROGRAM_ENDING, CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, threads
-from farm.rules.planning import compiled, genai_problems, limits, policies, scenario_problems
+from farm.rules.planning import compiled, few_bits, genai_problems, limits, policies, scenario_problems
 from farm.rules.planning.plans import ModelFacts, NodeOffer
 from farm.rules.runtimes import conversions, distributions, frameworks, opsets, plugins, providers, releases, web
 from farm.rules.runtimes.compatibility import Stamps
@@ -378,6 +378,7 @@ _RULES: tuple[Rule, ...] = (
     _not_loaded,
     _not_converted,
     _no_variant,
+    lambda spec, _: few_bits.refusal(spec),
     _not_simulated,
     _not_pinned,
     _too_many_threads,

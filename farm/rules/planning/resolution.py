@@ -10,6 +10,7 @@ from farm.rules.cells import fills, identity, recipes, scenarios, threads
 from farm.rules.cells.session_sets import DEFAULT as DEFAULT_SESSION
 from farm.rules.cells.session_sets import SessionSet
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice
+from farm.rules.generation import decoders
 from farm.rules.matrices.points import Point
 from farm.rules.planning import refusals
 from farm.rules.planning.plans import ModelFacts, NodeOffer
@@ -180,10 +181,13 @@ def _workload_of(point: Point, request: Request) -> Workload:
     """
     values, model = point.values, request.model
     chosen = {name: size for name, size in model.sizes.items() if name != model.batch}
-    shapes = chosen | {str(name): int(size) for name, size in _mapping(values.get("shapes")).items()}
-    batch = values.get("batch")
+    asked = {str(name): int(size) for name, size in _mapping(values.get("shapes")).items()}
+    shapes, batch = chosen | asked, values.get("batch")
     if batch is None and isinstance(model.batch, str):
         batch = shapes.pop(model.batch, None)
+    if model.is_grouped and isinstance(batch, int) and batch > 1 and model.inputs_sha256 is None:
+        stepped = decoders.one_token_sizes(model.inputs, chosen)
+        shapes |= {} if stepped.keys() & asked.keys() else stepped
     if batch is None and model.batch is not None:
         batch = model.inputs_batch or (model.batch if isinstance(model.batch, int) else 1)
     found = {

@@ -8,6 +8,7 @@ from farm.contract.cells import CellSpec
 from farm.rules.cells import scenarios
 from farm.rules.cells.numbers import counted
 from farm.rules.cells.scenarios import Scenario
+from farm.rules.planning import prompts
 from farm.rules.planning.estimates import LOAD_AROUND, LOAD_ARRIVALS, load_launch_s
 from farm.rules.planning.plans import ModelFacts
 from farm.rules.runtimes import frameworks, providers, web
@@ -21,7 +22,7 @@ def first(spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> 
     """The first problem of the cell's scenario, None where it can be measured. `shape_problem`: of one size."""
     scenario = scenarios.of(spec)
     if scenario.kind == "generate":
-        return next(chain(_of_all(spec, scenario), _of_generation(spec, model)), None)
+        return next(chain(_of_all(spec, scenario), _of_generation(spec, model), prompts.problems(spec, model)), None)
     if scenario.kind not in ("fresh", "outside") and not scenario.is_open:
         return None
     found = (
@@ -76,6 +77,13 @@ def _of_search(scenario: Scenario, latency_ms: float) -> Iterator[str]:
 def _of_generation(spec: CellSpec, model: ModelFacts) -> Iterator[str]:
     if model.generation_problem:
         yield model.generation_problem
+    asked, context = scenarios.of(spec).generation, model.context
+    # the last token is made and never fed
+    if context is not None and (needed := asked.prompt + asked.new - 1) > context.tokens:
+        yield (
+            f"A prompt of {asked.prompt:,} and {asked.new:,} new tokens are {needed:,} that {model.name} reads, "
+            f"and its context is {context.tokens:,}: {context.where}; ask for fewer."
+        )
     if frameworks.is_framework(spec.runtime):
         yield f"{spec.runtime} is not measured generating yet: leave generate out for it."
     if spec.provider != providers.CPU.name:

@@ -40,9 +40,10 @@ FP32 = Preset("fp32", atol=1e-5, rtol=1e-4)
 FP16 = Preset("fp16", atol=2.5e-3, rtol=1e-3)
 BF16 = Preset("bf16", atol=2e-2, rtol=1e-2)
 INT8 = Preset("int8", min_cosine=0.99, min_agreement=0.99)
+INT4 = Preset("int4", min_cosine=0.95, min_agreement=0.9)
 # one optimisation level against another of the same variant
 LEVELS = Preset("optimisation levels", atol=1e-4)
-_WIDTH = (FP32, FP16, BF16, INT8)
+_WIDTH = (FP32, FP16, BF16, INT8, INT4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Judgement:
 
 def preset_for(precision: Precision) -> Preset:
     """The preset of a recipe's precision."""
-    return {"fp32": FP32, "fp16": FP16}.get(precision, INT8)
+    return {"fp32": FP32, "fp16": FP16, "int4": INT4}.get(precision, INT8)
 
 
 def own_presets(tolerances: Mapping[str, Tolerance]) -> dict[str, Preset]:

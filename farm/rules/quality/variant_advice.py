@@ -43,7 +43,7 @@ def _of_processor(precision: str, options: Mapping[str, str], instruction_sets: 
     """Without VNNI, x86 adds up two products of unsigned and signed bytes in 16 bits, which can saturate."""
     is_mixed = options.get("activation", "uint8") == "uint8" and options.get("weight", "int8") == "int8"
     saturates = "avx2" in instruction_sets and not any("vnni" in name for name in instruction_sets)
-    if not precision.startswith("int8") or "reduce-range" in options or not (is_mixed and saturates):
+    if precision not in recipes.EIGHT_BITS or "reduce-range" in options or not (is_mixed and saturates):
         return []
     recipe = _written(precision, {**options, "reduce-range": "true"})
     return [

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from farm.contract import document as doc
+from farm.contract import document_cells as doc_cells
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
 from farm.rules.cells.numbers import three_digits
 from farm.rules.quality import accuracy, evaluation
@@ -11,10 +11,10 @@ from farm.rules.reporting.accuracy_words import percentage
 CPU = "CPUExecutionProvider"
 
 
-def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc.Accuracy:
+def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc_cells.Accuracy:
     """A cell's accuracy with its interval, or the reason why it has none. `measured_by`: the cell that ran for it."""
     recipe = report.recipe
-    known = doc.Accuracy(
+    known = doc_cells.Accuracy(
         metric=recipe.metric,
         recipe=evaluation.recipe_text(recipe),
         output=report.output,
@@ -33,13 +33,15 @@ def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc.
     return stated.model_copy(update={"text": _own_sentence(stated)})
 
 
-def paired(cells: Sequence[doc.Cell], *, keep_samples: bool = False) -> list[doc.Cell]:
+def paired(cells: Sequence[doc_cells.Cell], *, keep_samples: bool = False) -> list[doc_cells.Cell]:
     """The cells with the difference to their FP32 cell, sample by sample; packed samples are then let go of."""
     judged = [cell for cell in cells if cell.accuracy is not None and cell.accuracy.samples]
     return [_paired(cell, judged, keep_samples=keep_samples) for cell in cells]
 
 
-def baseline_of(cell: doc.Cell, own: doc.Accuracy, judged: Sequence[doc.Cell]) -> doc.Cell | None:
+def baseline_of(
+    cell: doc_cells.Cell, own: doc_cells.Accuracy, judged: Sequence[doc_cells.Cell]
+) -> doc_cells.Cell | None:
     """The FP32 cell of the same model and runtime that a cell is held against; None for one that is such a cell.
 
     Of several the one on the same provider, of the model as it was uploaded, as much optimised. An FP32 cell has one
@@ -59,16 +61,16 @@ def baseline_of(cell: doc.Cell, own: doc.Accuracy, judged: Sequence[doc.Cell]) -
     return min(others, key=lambda other: _distance(other, cell), default=None)
 
 
-def _data(one: doc.Accuracy) -> tuple[object, ...]:
+def _data(one: doc_cells.Accuracy) -> tuple[object, ...]:
     return one.recipe, one.output, one.data_sha256, one.n
 
 
-def _variant(cell: doc.Cell) -> tuple[object, ...]:
+def _variant(cell: doc_cells.Cell) -> tuple[object, ...]:
     options = tuple(sorted(cell.provider_options.items()))
     return cell.precision, cell.recipe, cell.provider, options, cell.optimization
 
 
-def _distance(other: doc.Cell, cell: doc.Cell) -> tuple[object, ...]:
+def _distance(other: doc_cells.Cell, cell: doc_cells.Cell) -> tuple[object, ...]:
     return (
         other.provider != cell.provider,
         other.provider != CPU,
@@ -79,7 +81,7 @@ def _distance(other: doc.Cell, cell: doc.Cell) -> tuple[object, ...]:
     )
 
 
-def _paired(cell: doc.Cell, judged: Sequence[doc.Cell], *, keep_samples: bool) -> doc.Cell:
+def _paired(cell: doc_cells.Cell, judged: Sequence[doc_cells.Cell], *, keep_samples: bool) -> doc_cells.Cell:
     own = cell.accuracy
     if own is None:
         return cell
@@ -90,7 +92,7 @@ def _paired(cell: doc.Cell, judged: Sequence[doc.Cell], *, keep_samples: bool) -
     return cell.model_copy(update={"accuracy": own})
 
 
-def _against(cell: doc.Cell, own: doc.Accuracy, baseline: doc.Cell | None) -> doc.Accuracy:
+def _against(cell: doc_cells.Cell, own: doc_cells.Accuracy, baseline: doc_cells.Cell | None) -> doc_cells.Accuracy:
     if baseline is None or baseline.accuracy is None:
         return own
     old, new = _samples(baseline.accuracy), _samples(own)
@@ -111,12 +113,12 @@ def _against(cell: doc.Cell, own: doc.Accuracy, baseline: doc.Cell | None) -> do
     return told.model_copy(update={"text": f"{_own_sentence(told)} {_difference_sentence(told, found.change)}"})
 
 
-def _samples(one: doc.Accuracy) -> evaluation.Judged:
+def _samples(one: doc_cells.Accuracy) -> evaluation.Judged:
     recipe = EvaluationRecipe(metric=one.metric)
     return evaluation.unpack_samples(AccuracyReport(arm=0, recipe=recipe, n=one.n, samples=one.samples))
 
 
-def _own_sentence(one: doc.Accuracy) -> str:
+def _own_sentence(one: doc_cells.Accuracy) -> str:
     if one.value is None or one.ci_low is None or one.ci_high is None:
         return one.text
     if one.metric == "mse":
@@ -127,7 +129,7 @@ def _own_sentence(one: doc.Accuracy) -> str:
     return f"{percentage(one.value)} of {one.n:,} samples are {right} ({interval})."
 
 
-def _difference_sentence(one: doc.Accuracy, change: accuracy.Change) -> str:
+def _difference_sentence(one: doc_cells.Accuracy, change: accuracy.Change) -> str:
     figures = [value or 0.0 for value in (one.difference, one.difference_low, one.difference_high)]
     if one.metric == "mse":
         unit = ""

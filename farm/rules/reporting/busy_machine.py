@@ -1,6 +1,6 @@
 """What is said of figures that were measured beside other programs. Pure; without numpy, as the client says it too."""
 
-from farm.contract.document import Comparison
+from farm.contract.document_comparisons import Comparison
 
 
 def note_of_traces(comparison: Comparison) -> str:

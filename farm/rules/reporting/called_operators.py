@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from farm.contract.document import Comparison, OperatorChange
+from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.cells.numbers import change, counted
 
 CALLED = ("slower", "faster")

@@ -1,6 +1,6 @@
 """A model that a provider compiled while its cell was measured: for what, in words. Pure."""
 
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.runtimes import plugins
 
 

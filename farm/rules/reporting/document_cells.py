@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from farm.contract import document as doc
+from farm.contract import document_cells as doc_cells
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
@@ -23,7 +23,7 @@ from farm.rules.tracing import executions
 MOST_OPERATORS = 256
 
 
-def cells_of_block(one: BlockRecord, evidence: Evidence, record: RunRecord) -> list[doc.Cell]:
+def cells_of_block(one: BlockRecord, evidence: Evidence, record: RunRecord) -> list[doc_cells.Cell]:
     """The cells of the arms that ended, in the order of the block."""
     return [
         _measured_cell(arm, ending, one, evidence=evidence, record=record)
@@ -32,15 +32,15 @@ def cells_of_block(one: BlockRecord, evidence: Evidence, record: RunRecord) -> l
     ]
 
 
-def refused_cell(point: RefusedPoint, record: RunRecord) -> doc.Cell:
+def refused_cell(point: RefusedPoint, record: RunRecord) -> doc_cells.Cell:
     """A point that the plan did not run, as a cell."""
     ended = {
         "id": point.id,
         "status": point.reason.status,
         "reason": point.reason,
-        "parity": doc.Parity(text="The cell was not run."),
+        "parity": doc_cells.Parity(text="The cell was not run."),
     }
-    return doc.Cell.model_validate(_identity(point.spec, point.labels, record) | ended)
+    return doc_cells.Cell.model_validate(_identity(point.spec, point.labels, record) | ended)
 
 
 def ending_of(arm: Arm, one: BlockRecord, evidence: Evidence) -> tuple[CellStatus, Reason | None] | None:
@@ -68,13 +68,14 @@ def _measured_cell(
     *,
     evidence: Evidence,
     record: RunRecord,
-) -> doc.Cell:
+) -> doc_cells.Cell:
     workload = arm.spec.workload
     check = evidence.checks.get(arm.arm)
     samples = evidence.samples(arm.arm)
     scenario = scenarios.of(arm.spec)
     summary = summarise(samples, batch=workload.batch, concurrency=workload.concurrency, is_loaded=scenario.is_open)
     made = generated.generated(arm, one, evidence)
+    told = phases.phases_of(samples)
     judged = generated.with_tokens(_parity(arm.spec, check, record, own=one.block.tolerances), made, summary)
     known = (
         _identity(arm.spec, arm.labels, record, sustained_s=one.block.sustained_s)
@@ -96,13 +97,13 @@ def _measured_cell(
         "sustained": _sustained(arm, evidence),
         "accuracy": _accuracy(arm, one, evidence),
         "model_bytes": record.sizes.get(arm.spec.digest),
-        "phases": phases.phases_of(samples),
-        "scenario_text": phases.text_of(summary, scenario)
+        "phases": told,
+        "scenario_text": phases.text_of(summary, scenario, told)
         or generated.sentence(summary, made, evidence.traces.get((arm.arm, 0))),
         "tokens": made.tokens,
         "metrics": _carried(check, summary),
     }
-    return doc.Cell.model_validate(known | ended)
+    return doc_cells.Cell.model_validate(known | ended)
 
 
 def _identity(
@@ -162,13 +163,13 @@ def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, object]:
     }
 
 
-def _sustained(arm: Arm, evidence: Evidence) -> doc.Sustained | None:
+def _sustained(arm: Arm, evidence: Evidence) -> doc_cells.Sustained | None:
     report = evidence.curves.get(arm.arm)
     if report is None:
         return None
-    points = [doc.CurvePoint(**point.model_dump()) for point in report.points]
+    points = [doc_cells.CurvePoint(**point.model_dump()) for point in report.points]
     found = sustained.throttling([point.at_s for point in points], [point.p50_ms for point in points])
-    return doc.Sustained(
+    return doc_cells.Sustained(
         points=points,
         throttle_s=found.after_s if found else None,
         text=sustained.sentence(found, total_s=points[-1].at_s + points[-1].span_s) if points else "",
@@ -184,9 +185,9 @@ def _traced(trace: TraceReport | None) -> dict[str, object]:
         "traced_us": trace.run_us,
         "unaccounted_us": _unaccounted_us(trace),
         "copies": trace.copies_to_device + trace.copies_to_host,
-        "providers": [doc.ProviderTime(**share.model_dump()) for share in trace.providers],
+        "providers": [doc_cells.ProviderTime(**share.model_dump()) for share in trace.providers],
         "operators": [
-            doc.OperatorTime(**operator.model_dump(exclude={"calls"})) for operator in ordered[:MOST_OPERATORS]
+            doc_cells.OperatorTime(**operator.model_dump(exclude={"calls"})) for operator in ordered[:MOST_OPERATORS]
         ],
         "executed": executions.as_counts(executions.histogram(trace.operators)),
         "prompt": _prompt(trace.prompt),
@@ -194,15 +195,15 @@ def _traced(trace: TraceReport | None) -> dict[str, object]:
     }
 
 
-def _prompt(trace: PromptTrace | None) -> doc.PromptTime | None:
+def _prompt(trace: PromptTrace | None) -> doc_cells.PromptTime | None:
     if trace is None:
         return None
     ordered = sorted(trace.operators, key=lambda operator: -operator.time_us)
-    return doc.PromptTime(
+    return doc_cells.PromptTime(
         tokens=trace.tokens,
         traced_us=trace.run_us,
         unaccounted_us=_unaccounted_us(trace),
-        operators=[doc.OperatorTime(**one.model_dump(exclude={"calls"})) for one in ordered[:MOST_OPERATORS]],
+        operators=[doc_cells.OperatorTime(**one.model_dump(exclude={"calls"})) for one in ordered[:MOST_OPERATORS]],
     )
 
 
@@ -214,17 +215,17 @@ def _unaccounted_us(trace: TraceReport | PromptTrace) -> float | None:
     return left if left >= 0 else None
 
 
-def _carried(check: CheckReport | None, summary: CellSummary | None) -> dict[str, doc.Figure]:
+def _carried(check: CheckReport | None, summary: CellSummary | None) -> list[doc_cells.CellMetric]:
     """The metrics that the document has no field for: of launches those, and of the check pass what comes once."""
     found = {} if summary is None else dict(summary.launched)
     for metric in metrics.METRICS:
         value = metric.of(check) if check is not None and metric.is_carried and metric.summary is None else None
         if value is not None:
-            found[metric.name] = doc.Figure(value=value, unit=metric.unit, better=metric.better)
-    return {name: figure for name, figure in found.items() if metrics.BY_NAME[name].is_carried}
+            found[metric.name] = doc_cells.Figure(value=value, unit=metric.unit, better=metric.better)
+    return [doc_cells.CellMetric.of(name, figure) for name, figure in found.items() if metrics.BY_NAME[name].is_carried]
 
 
-def _accuracy(arm: Arm, one: BlockRecord, evidence: Evidence) -> doc.Accuracy | None:
+def _accuracy(arm: Arm, one: BlockRecord, evidence: Evidence) -> doc_cells.Accuracy | None:
     report = evidence.accuracies.get(arm.arm)
     if report is None:
         return None
@@ -235,13 +236,13 @@ def _accuracy(arm: Arm, one: BlockRecord, evidence: Evidence) -> doc.Accuracy | 
 
 def _parity(
     spec: CellSpec, check: CheckReport | None, record: RunRecord, *, own: Mapping[str, Tolerance]
-) -> doc.Parity:
+) -> doc_cells.Parity:
     if check is None or check.reason is not None:
-        return doc.Parity(text="The outputs were not computed.")
+        return doc_cells.Parity(text="The outputs were not computed.")
     preset = record.preset or parity.preset_for(spec.recipe.precision)
     judgement = parity.judge(check.outputs, preset, own=parity.own_presets(own))
     is_measured = judgement.verdict != "not_measured"
-    return doc.Parity(
+    return doc_cells.Parity(
         verdict=judgement.verdict,
         reference=record.references.get(spec.digest) if is_measured else None,
         text=judgement.text,

@@ -8,6 +8,8 @@ from dataclasses import asdict
 from math import inf
 
 from farm.contract import document as doc
+from farm.contract import document_cells as doc_cells
+from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.reports import Facts
 from farm.rules.cells.metrics import INSTRUCTIONS
 from farm.rules.comparing.quantities import change_of
@@ -26,8 +28,8 @@ def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
 
     `is_part`: of a run, whose cells are still to be paired with those of other blocks and held among their comparisons.
     """
-    cells: list[doc.Cell] = []
-    found: list[doc.Comparison] = []
+    cells: list[doc_cells.Cell] = []
+    found: list[doc_comparisons.Comparison] = []
     before: list[doc.BlockFacts] = []
     for one in record.blocks:
         judge = BlockJudge(one.block, reports=one.reports)
@@ -59,7 +61,7 @@ def told(document: doc.Document) -> doc.Document:
     return whole.model_copy(update={"sentence": sentences.opening(whole)})
 
 
-def _with_items(one: doc.Comparison, cells: Mapping[str, doc.Cell]) -> doc.Comparison:
+def _with_items(one: doc_comparisons.Comparison, cells: Mapping[str, doc_cells.Cell]) -> doc_comparisons.Comparison:
     change = change_of(one, cells)
     if change.quantity != "items":
         return one
@@ -95,7 +97,7 @@ def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _comparisons(block: PlannedBlock, judge: BlockJudge, known: set[str]) -> list[doc.Comparison]:
+def _comparisons(block: PlannedBlock, judge: BlockJudge, known: set[str]) -> list[doc_comparisons.Comparison]:
     """The comparisons of a block whose cells are both in the document."""
     judged = [
         one
@@ -117,12 +119,12 @@ def _work(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> str:
 
 
 def _comparison(
-    block: PlannedBlock, judge: BlockJudge, judged: Judged, *, metrics: list[doc.MetricChange]
-) -> doc.Comparison:
+    block: PlannedBlock, judge: BlockJudge, judged: Judged, *, metrics: list[doc_comparisons.MetricChange]
+) -> doc_comparisons.Comparison:
     planned, figures = judged.planned, judged.figures
     why = operator_changes.explain(judge, judged)
     noise, noise_from = judge.noise
-    return doc.Comparison(
+    return doc_comparisons.Comparison(
         baseline=block.arms[planned.baseline].id,
         candidate=block.arms[planned.candidate].id,
         axis=planned.axis,
@@ -139,7 +141,7 @@ def _comparison(
         rounds_needed=judged.rounds_needed,
         rounds_set_aside=judged.rounds_set_aside,
         rounds_disturbed=judged.disturbed,
-        slow_launches=judged.slow and doc.SlowLaunches(**asdict(judged.slow)),
+        slow_launches=judged.slow and doc_comparisons.SlowLaunches(**asdict(judged.slow)),
         margin=block.margin,
         smallest_detectable=judged.smallest_detectable,  # the plan says what it expects to see
         noise=noise,

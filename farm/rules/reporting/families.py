@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from farm.contract.document import Comparison
+from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing import multiplicity
 from farm.rules.planning.blocks import TWIN
 from farm.rules.reporting import metric_changes

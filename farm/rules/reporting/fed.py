@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from farm.contract import document as doc
+from farm.contract import document_cells as doc_cells
 from farm.contract.cells import CellSpec, Workload
 from farm.rules.cells import fills
 from farm.rules.planning.plans import ModelFacts, ModelInput
 
 
-def inputs_of(spec: CellSpec, model: ModelFacts) -> list[doc.Input]:
+def inputs_of(spec: CellSpec, model: ModelFacts) -> list[doc_cells.Input]:
     """The inputs of a cell; none where inspection did not look at them, or the cell leaves a size open."""
     sizes = {**model.sizes, **spec.workload.shapes}
     if isinstance(model.batch, str) and spec.workload.batch is not None:
@@ -18,10 +18,10 @@ def inputs_of(spec: CellSpec, model: ModelFacts) -> list[doc.Input]:
     return [_fed(one, spec.workload, sizes) for one in model.inputs]
 
 
-def _fed(one: ModelInput, workload: Workload, sizes: Mapping[str, int]) -> doc.Input:
+def _fed(one: ModelInput, workload: Workload, sizes: Mapping[str, int]) -> doc_cells.Input:
     is_given = workload.inputs_sha256 is not None
     fill = workload.inputs.get(one.name, fills.plain_of(one.dtype))
-    return doc.Input(
+    return doc_cells.Input(
         name=one.name,
         dtype=one.dtype,
         shape=[dim if isinstance(dim, int) else sizes[dim] for dim in one.shape],

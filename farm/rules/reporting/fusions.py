@@ -6,7 +6,8 @@ Read off traces, so that it is deterministic: which of the model's own nodes ran
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 from farm.rules.cells.numbers import counted
 from farm.rules.runtimes.order import release_order
 from farm.rules.tracing.placement import cell_changes

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from typing import Final
 
-from farm.contract import document as doc
+from farm.contract import document_cells as doc_cells
 from farm.contract.cells import CellSpec
 from farm.contract.reports import Sample, TraceReport
 from farm.rules.cells import scenarios
-from farm.rules.cells.metrics import DIFFERING_ROWS, TOKENS_RATE, TPOT, TTFT
+from farm.rules.cells.commands import PROMPTS
 from farm.rules.cells.numbers import counted, milliseconds, percent, three_digits
-from farm.rules.generation import forced, streams
+from farm.rules.cells.scenario_metrics import DIFFERING_ROWS, PERPLEXITY, TOKENS_RATE, TPOT, TTFT
+from farm.rules.generation import forced, perplexity, streams
 from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary
 from farm.rules.planning.plans import Arm
@@ -30,15 +31,17 @@ class Generated:
     is_other: bool = False
 
 
-def prompts_of(spec: CellSpec) -> list[doc.Input]:
+def prompts_of(spec: CellSpec) -> list[doc_cells.Input]:
     """What launches are given, instead of what the check was fed; none of a cell that generates nothing."""
     scenario = scenarios.of(spec)
     if scenario.kind != "generate":
         return []
     told = scenario.generation.as_order(seed=spec.workload.seed, batch=spec.workload.batch)
     made_by = f"token ids of the vocabulary, drawn by seed {told['seed']}"
-    shape = [spec.workload.batch or 1, scenario.generation.prompt]
-    return [doc.Input(name="prompt", dtype="int64", shape=shape, made_by=made_by)]
+    if scenario.generation.given:
+        made_by = f"token ids that were given ({PROMPTS})"
+    shape = [spec.workload.batch or 1, told["prompt"]]
+    return [doc_cells.Input(name="prompt", dtype="int64", shape=shape, made_by=made_by)]
 
 
 def generated(arm: Arm, one: BlockRecord, evidence: Evidence) -> Generated:
@@ -54,7 +57,8 @@ def generated(arm: Arm, one: BlockRecord, evidence: Evidence) -> Generated:
         return Generated(first.tokens, apart, is_other=True)
     baseline = next((other for other in one.block.arms if any(s.tokens for s in evidence.samples(other.arm))), arm)
     if baseline.arm == arm.arm:
-        return Generated(first.tokens)
+        own = first.metrics.get(PERPLEXITY)
+        return Generated(first.tokens, "" if own is None else perplexity.sentence(own, None, named=arm.id))
     against = next(sample for sample in evidence.samples(baseline.arm) if sample.tokens)
     return _against(first, against, arm=arm, baseline=baseline)
 
@@ -68,9 +72,13 @@ def _against(one: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Generate
     is_only_drawn = is_drawn and is_other and scored is not None and scored.is_same
     if scored is not None:
         said.append(scored.sentence(named=baseline.id))
+    if (own := one.metrics.get(PERPLEXITY)) is not None:
+        said.append(perplexity.sentence(own, other.metrics.get(PERPLEXITY), named=baseline.id))
     if is_only_drawn:
         said.append("It is different by its sampler, not by its model.")
     is_wrong = (is_other and not is_only_drawn) or (scored is not None and not scored.is_same)
+    if is_wrong and not is_alike:
+        said.append(f"{arm.spec.recipe.precision} may choose otherwise: that fails nothing.")
     return Generated(one.tokens, " ".join(said), is_other=is_alike and is_wrong)
 
 
@@ -80,7 +88,7 @@ def _scored(one: Sample, other: Sample, spec: CellSpec) -> forced.Forced | None:
     return forced.compared(one.forced, other.forced, tolerance=_TOLERANCES.get(spec.recipe.precision, _WIDEST))
 
 
-def with_tokens(parity: doc.Parity, found: Generated, summary: CellSummary | None) -> doc.Parity:
+def with_tokens(parity: doc_cells.Parity, found: Generated, summary: CellSummary | None) -> doc_cells.Parity:
     """Parity that fails where tokens are not those that they should be, or rows of a batch not those alone."""
     rows = summary.launched.get(DIFFERING_ROWS) if summary is not None else None
     wrong = [found.text] if found.is_other else []

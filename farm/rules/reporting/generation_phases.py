@@ -1,25 +1,14 @@
 """What a comparison of cells that generate says of its two phases: the prompt, and the tokens behind it. Pure."""
 
-from farm.contract.document import Cell, Comparison, MetricChange
-from farm.rules.cells.metrics import TTFT, TTFT_CPU
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.cells.numbers import change_beside, counted, microseconds, percent
+from farm.rules.reporting.prefills import is_generated, prefill_of
 from farm.rules.tracing.attribution import TypeChange, group_by_type
 
 # an operator type that explains less of the prompt's change is not named
 NAMED_SHARE = 0.1
 _CHANGED = ("slower", "faster")
-
-
-def is_generated(cell: Cell) -> bool:
-    """Whether its launches answer prompts."""
-    return cell.scenario.startswith("generate")
-
-
-def prefill_of(one: Comparison) -> MetricChange | None:
-    """The verdict on the prompt: by processor time where that on the token rests on it, and launches say it."""
-    known = {change.name: change for change in one.metrics}
-    by_processor = known.get(TTFT_CPU) if one.verdict_from == "processor" else None
-    return by_processor or known.get(TTFT)
 
 
 def sentence(one: Comparison, candidate: Cell) -> str:
@@ -32,7 +21,8 @@ def sentence(one: Comparison, candidate: Cell) -> str:
         return ""
     first = _worded(prefill.verdict, prefill.ratio, prefill.ci_low, prefill.ci_high)
     then = _worded(one.verdict, one.ratio, one.ci_low, one.ci_high)
-    return " ".join(text for text in (f"Prefill is {first}, decoding is {then}.", _because(one, prefill)) if text)
+    both = f"Prefill is {first}, decoding is {then}." if first != then else f"Prefill and decoding are {first}."
+    return " ".join(text for text in (both, _because(one, prefill)) if text)
 
 
 def explanation(one: Comparison) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.runtimes import providers
 
 By = Literal["node", "tag"]

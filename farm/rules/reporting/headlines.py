@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
-from farm.contract.document import Cell, Comparison
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.axes import ASKED_ORDER
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.planning.blocks import TWIN

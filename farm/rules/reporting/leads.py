@@ -1,7 +1,8 @@
 """What a run leads with, as figures for lists: the comparison that its headline is about."""
 
 from farm.contract.base import Message
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.cells.numbers import counted

@@ -7,7 +7,7 @@ list, and numpy in a version by PEP 440. What else was installed is in document.
 from pydantic import ValidationError
 
 from farm.contract.cells import Runtime
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.contract.packages import is_pinned
 from farm.rules.runtimes import plugins, providers
 

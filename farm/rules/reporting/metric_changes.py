@@ -2,9 +2,11 @@
 
 from math import log
 
-from farm.contract.document import Comparison, MetricChange, MetricVerdict
-from farm.rules.cells.metrics import BY_NAME, JUDGED, MAX_RATE, SIZE, TIME, Metric
+from farm.contract.document_comparisons import Comparison, MetricChange, MetricVerdict
+from farm.rules.cells.metric import SIZE, TIME, Metric
+from farm.rules.cells.metrics import BY_NAME, JUDGED
 from farm.rules.cells.numbers import MIB, mebibytes, three_digits
+from farm.rules.cells.scenario_metrics import MAX_RATE
 
 CHANGED: tuple[MetricVerdict, ...] = ("slower", "bigger", "lower", "higher", "faster", "smaller")
 # verdicts that are a gain or a loss of every metric; of `higher` and `lower` the metric says which

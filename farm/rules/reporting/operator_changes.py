@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from farm.contract import document as doc
+from farm.contract import document_comparisons as doc_comparisons
 from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
@@ -44,16 +44,16 @@ def explain_prompt(judge: BlockJudge, judged: Judged) -> Attribution:
     return attribute([old[number] for number in shared], [new[number] for number in shared])
 
 
-def told(changes: Sequence[NodeChange]) -> list[doc.OperatorChange]:
+def told(changes: Sequence[NodeChange]) -> list[doc_comparisons.OperatorChange]:
     """The changes as a document has them, the largest first."""
     kept = sorted(changes, key=lambda one: not (one.figures is not None and is_change(one.figures.verdict)))
     kept = sorted(kept[:MOST_OPERATORS], key=lambda one: -abs(one.change_us))
     return [_told(change) for change in kept]
 
 
-def _told(change: NodeChange) -> doc.OperatorChange:
+def _told(change: NodeChange) -> doc_comparisons.OperatorChange:
     figures = change.figures
-    return doc.OperatorChange(
+    return doc_comparisons.OperatorChange(
         node=change.node,
         covers=list(change.covers),
         op_type=change.op_type,

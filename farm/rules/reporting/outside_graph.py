@@ -3,9 +3,9 @@
 Launches say its processor time only where choosing is part of the time per token, as onnxruntime-genai's call is.
 """
 
-from farm.contract.document import Comparison, MetricChange
-from farm.rules.cells.metrics import OUTSIDE, OUTSIDE_CPU
+from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.cells.numbers import milliseconds, percent
+from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU
 
 # less of the change is not named, and more than this is none of it
 NAMED_SHARE, MOST_SHARE = 0.5, 1.5

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from farm.contract import document as doc
+from farm.contract import document_cells as doc_cells
 from farm.contract.cells import CellSpec
 from farm.contract.reports import CheckReport, EnginePair, EnginesReport, OutputParity
 from farm.rules.cells.commands import diverge_command
@@ -15,12 +16,14 @@ CPU = "CPUExecutionProvider"
 UNOPTIMISED = "the same runtime without optimisations"
 
 
-def engines_of(arm: Arm, report: EnginesReport | None, arms: Sequence[Arm], *, main: str) -> list[doc.EngineParity]:
+def engines_of(
+    arm: Arm, report: EnginesReport | None, arms: Sequence[Arm], *, main: str
+) -> list[doc_cells.EngineParity]:
     """The cell against each earlier cell of its block that was given the same inputs. `main`: the model's file."""
     if report is not None and report.reason is not None:
         # said once, of the second cell on, against the first
         reason = {"verdict": "not_measured", "text": report.reason.text}
-        return [doc.EngineParity.model_validate({**reason, "cell": arms[0].id})] if arm.arm > 0 else []
+        return [doc_cells.EngineParity.model_validate({**reason, "cell": arms[0].id})] if arm.arm > 0 else []
     pairs = report.pairs if report is not None else ()
     return [_engine(pair, arms, main=main) for pair in pairs if pair.other == arm.arm and pair.one < len(arms)]
 
@@ -33,7 +36,7 @@ def command_of(spec: CellSpec, main: str, *, against: CellSpec | None = None) ->
     return diverge_command(spec, main, against=against.runtime if against is not None else None)
 
 
-def unoptimised(check: CheckReport | None) -> doc.Parity | None:
+def unoptimised(check: CheckReport | None) -> doc_cells.Parity | None:
     """The cell against its own runtime without optimisations; None where that was not looked at."""
     if check is None or not check.unoptimised:
         return None
@@ -41,13 +44,15 @@ def unoptimised(check: CheckReport | None) -> doc.Parity | None:
     return _parity(judgement, LEVELS, check.unoptimised, reference=UNOPTIMISED)
 
 
-def outputs_of(outputs: Sequence[OutputParity]) -> list[doc.ParityOutput]:
+def outputs_of(outputs: Sequence[OutputParity]) -> list[doc_cells.ParityOutput]:
     """Outputs that were compared, as the document has them."""
-    fields = set(doc.ParityOutput.model_fields)
-    return [doc.ParityOutput(**one.model_dump(include=fields)) for one in outputs if one.reference_shape is not None]
+    fields = set(doc_cells.ParityOutput.model_fields)
+    return [
+        doc_cells.ParityOutput(**one.model_dump(include=fields)) for one in outputs if one.reference_shape is not None
+    ]
 
 
-def _engine(pair: EnginePair, arms: Sequence[Arm], *, main: str) -> doc.EngineParity:
+def _engine(pair: EnginePair, arms: Sequence[Arm], *, main: str) -> doc_cells.EngineParity:
     one, other = arms[pair.one], arms[pair.other]
     preset = parity.preset_between(one.spec, other.spec)
     judgement = parity.judge(pair.outputs, preset).said_of(f"{one.id}'s")
@@ -58,12 +63,14 @@ def _engine(pair: EnginePair, arms: Sequence[Arm], *, main: str) -> doc.EnginePa
     else:
         # of those that agree, the sentence is enough
         known["outputs"] = []
-    return doc.EngineParity(**known, cell=one.id)
+    return doc_cells.EngineParity(**known, cell=one.id)
 
 
-def _parity(judgement: Judgement, preset: Preset, outputs: Sequence[OutputParity], *, reference: str) -> doc.Parity:
+def _parity(
+    judgement: Judgement, preset: Preset, outputs: Sequence[OutputParity], *, reference: str
+) -> doc_cells.Parity:
     is_elementwise = preset.min_cosine is None
-    return doc.Parity(
+    return doc_cells.Parity(
         verdict=judgement.verdict,
         text=judgement.text,
         reference=reference,
@@ -73,7 +80,7 @@ def _parity(judgement: Judgement, preset: Preset, outputs: Sequence[OutputParity
     )
 
 
-def runtime_changes(document: doc.Document) -> list[tuple[doc.Cell, doc.Cell, doc.EngineParity]]:
+def runtime_changes(document: doc.Document) -> list[tuple[doc_cells.Cell, doc_cells.Cell, doc_cells.EngineParity]]:
     """Cells whose outputs differ from those of another runtime and of nothing else: (that cell, this one, how)."""
     cells = {cell.id: cell for cell in document.cells}
     return [
@@ -94,11 +101,11 @@ def change_sentence(document: doc.Document) -> str:
     return f"The outputs changed between {_release(old, new)} and {_release(new, old)}{more}: {pair.text}"
 
 
-def _is_runtime_alone(one: doc.Cell, other: doc.Cell) -> bool:
+def _is_runtime_alone(one: doc_cells.Cell, other: doc_cells.Cell) -> bool:
     fields = (field for axis in WORKLOAD for field in axis.fields)
     return one.runtime != other.runtime and all(getattr(one, field) == getattr(other, field) for field in fields)
 
 
-def _release(cell: doc.Cell, beside: doc.Cell) -> str:
+def _release(cell: doc_cells.Cell, beside: doc_cells.Cell) -> str:
     distribution, _, version = cell.runtime.partition("==")
     return version if distribution == beside.runtime.partition("==")[0] else cell.runtime

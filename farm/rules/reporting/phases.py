@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from statistics import median
 
-from farm.contract import document as doc
+from farm.contract import document_cells as doc_cells
 from farm.contract.reports import Sample
 from farm.rules.cells import growth, load
-from farm.rules.cells.metrics import DIFFERING, GROWTH
+from farm.rules.cells.scenario_metrics import DIFFERING, GROWTH
 from farm.rules.cells.scenarios import Scenario
 from farm.rules.judging.summaries import CellSummary
 
 
-def phases_of(samples: Sequence[Sample]) -> list[doc.CellPhase]:
+def phases_of(samples: Sequence[Sample]) -> list[doc_cells.CellPhase]:
     """Each phase that a launch told, in the order of the first that tells it, with the medians of its figures."""
     told = [phase for sample in samples for phase in sample.phases]
     found = []
@@ -19,19 +19,21 @@ def phases_of(samples: Sequence[Sample]) -> list[doc.CellPhase]:
         same = [phase.metrics for phase in told if phase.name == name]
         keys = dict.fromkeys(key for metrics in same for key in metrics)
         medians = {key: median(metrics[key] for metrics in same if key in metrics) for key in keys}
-        found.append(doc.CellPhase(name=name, launches=len(same), metrics=medians))
+        found.append(doc_cells.CellPhase(name=name, launches=len(same), metrics=medians))
     return found
 
 
-def text_of(summary: CellSummary | None, scenario: Scenario) -> str:
-    """What the scenario found, in sentences; empty where it looks for nothing."""
+def text_of(summary: CellSummary | None, scenario: Scenario, told: Sequence[doc_cells.CellPhase] = ()) -> str:
+    """What the scenario found, in sentences; empty where it looks for nothing. `told`: its phases."""
     launched = summary.launched if summary is not None else {}
     if GROWTH in launched:
         return growth.sentence(launched[GROWTH])
-    return load.sentence(launched, scenario, p99_ms=summary.p99_ms) if summary is not None and scenario.is_open else ""
+    if summary is None or not scenario.is_open:
+        return ""
+    return load.sentence(launched, scenario, p99_ms=summary.p99_ms, phases=told)
 
 
-def with_answers(parity: doc.Parity, summary: CellSummary | None, *, what: str) -> doc.Parity:
+def with_answers(parity: doc_cells.Parity, summary: CellSummary | None, *, what: str) -> doc_cells.Parity:
     """Parity that fails where answers were not those of the same inputs alone. `what`: of which there are so many."""
     figure = summary.launched.get(DIFFERING) if summary is not None else None
     if figure is None or not figure.value:

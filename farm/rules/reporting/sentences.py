@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from farm.contract.cells import Budget
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import label, numbers
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.cells.numbers import counted, microseconds, milliseconds, percent, signed
@@ -209,6 +211,9 @@ def _undecided(found: Opening) -> str:
     for axis in sorted({one.axis for one in found.standings}, key=axis_rank):
         words = [one.change.word for one in found.standings if one.axis == axis]
         told = sum(one.axis == axis and one.change.word == "undecided" for one in found.told)
+        # how many others are as undecided as the last one told was said behind it
+        if told and found.told[-1].axis == axis and found.told[-1].change.word == "undecided":
+            continue
         if (count := words.count("undecided")) > told:
             said.append(f"{count} of {len(words)} by {axis}")
     return f"Undecided: {', '.join(said)}." if said else ""

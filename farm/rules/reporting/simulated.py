@@ -3,7 +3,8 @@
 Placement and outputs are the device's own compiler's and are real; no latency of a simulator is.
 """
 
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 from farm.rules.cells import label
 from farm.rules.cells.numbers import counted
 from farm.rules.runtimes import providers

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from math import log, log1p
 from typing import Final
 
-from farm.contract.document import Cell, Comparison
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 
 # windows that differ by more have not settled (docs/samples.md)
 DRIFT: Final = 0.05

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.tracing.executions import (
     Executed,
     Execution,

@@ -1,7 +1,7 @@
 """What was measured of a version, for choosing settings: the newest measurement of each cell on each machine."""
 
 from farm.accounts.selectors import Anyone
-from farm.contract.document import Parity, Part
+from farm.contract.document_cells import Parity, Part
 from farm.fleet.selectors.nodes import name_of
 from farm.registry.models import Model
 from farm.rules.reporting.best import Setting

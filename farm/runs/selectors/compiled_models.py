@@ -2,7 +2,7 @@
 
 import re
 
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.runtimes import providers
 from farm.runs.models import Arm, CompiledModel, Run, named
 from farm.runs.selectors.evidence import COUNTED

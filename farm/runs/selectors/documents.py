@@ -12,6 +12,8 @@ from pydantic import TypeAdapter
 from farm.accounts.prepared import Prepared, Slots
 from farm.accounts.refusals import Missing
 from farm.contract import document as doc
+from farm.contract import document_cells as doc_cells
+from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.cells import Budget
 from farm.contract.reasons import CellStatus
 from farm.contract.reports import Report
@@ -31,8 +33,8 @@ from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
 
 # long, and not said of a cell
 UNREAD = ("cell__variant__inspection", "cell__variant__history", "cell__variant__coverage")
-_CELLS = TypeAdapter(list[doc.Cell])
-_COMPARISONS = TypeAdapter(list[doc.Comparison])
+_CELLS = TypeAdapter(list[doc_cells.Cell])
+_COMPARISONS = TypeAdapter(list[doc_comparisons.Comparison])
 
 
 def document(run: Run, *, with_operators: bool = True) -> doc.Document:
@@ -61,19 +63,19 @@ def document_json(run: Run) -> str:
     return whole_document(run).to_json() if kept is None else gzip.decompress(bytes(kept.body)).decode()
 
 
-def cell_document(run: Run, name: str) -> doc.Cell:
+def cell_document(run: Run, name: str) -> doc_cells.Cell:
     """One cell with its operators, by the id it has in the document. Raises Missing."""
     # in no order that an index of the documents has: PostgreSQL would walk along it until it meets the cell
     found = CellDocument.objects.filter(named(run, name, of="arm__")).order_by("arm__number").first()
     if found is not None:
-        return doc.Cell.model_validate_json(_joined(found.body, found.operators))
+        return doc_cells.Cell.model_validate_json(_joined(found.body, found.operators))
     live = {cell.id: cell for cell in _live_and_refused(run)}
     if name not in live:
         raise Missing(f"Run {run.pk} has no cell {name!r} that has ended.")
     return live[name]
 
 
-def cells_named(places: Collection[tuple[int, str]]) -> dict[tuple[int, str], doc.Cell]:
+def cells_named(places: Collection[tuple[int, str]]) -> dict[tuple[int, str], doc_cells.Cell]:
     """Settled cells of any runs by run and name, without operators. Who may see the runs is the caller's to ask."""
     if not places:
         return {}
@@ -82,7 +84,9 @@ def cells_named(places: Collection[tuple[int, str]]) -> dict[tuple[int, str], do
     return {(row.arm.cell.run_id, row.arm.name): cell_of(row) for row in rows}
 
 
-def comparisons_of(run: Run, *, name: str | None = None, with_operators: bool = True) -> list[doc.Comparison]:
+def comparisons_of(
+    run: Run, *, name: str | None = None, with_operators: bool = True
+) -> list[doc_comparisons.Comparison]:
     """The settled comparisons of a run as they hold across it; only those of one cell when `name` is given."""
     if name is not None and run.is_concluded:
         return _concluded_comparisons(run, name, with_operators=with_operators)
@@ -96,9 +100,9 @@ def measured_cells(run: Run) -> QuerySet[CellDocument]:
     return rows.defer("operators").order_by("arm__block__number", "arm__number")
 
 
-def cell_of(row: CellDocument) -> doc.Cell:
+def cell_of(row: CellDocument) -> doc_cells.Cell:
     """A settled cell without its operators."""
-    return doc.Cell.model_validate_json(row.body)
+    return doc_cells.Cell.model_validate_json(row.body)
 
 
 def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
@@ -129,7 +133,7 @@ def _machine_of(run: Run) -> dict[str, object]:
     return next(iter(nodes.values())) if len(nodes) == 1 else {"nodes": nodes}
 
 
-def _settled_cells(run: Run, *, with_operators: bool) -> list[doc.Cell]:
+def _settled_cells(run: Run, *, with_operators: bool) -> list[doc_cells.Cell]:
     rows = CellDocument.objects.filter(arm__block__run=run).order_by("arm__block__number", "arm__number")
     return _CELLS.validate_json(_list_of(rows, with_operators))
 
@@ -144,17 +148,17 @@ def _joined(body: str, operators: str = "[]") -> str:
     return f'{body[:-1]},"operators":{operators}}}'
 
 
-def _raw_comparisons(run: Run, with_operators: bool) -> list[doc.Comparison]:
+def _raw_comparisons(run: Run, with_operators: bool) -> list[doc_comparisons.Comparison]:
     rows = Comparison.objects.filter(run=run).order_by("block__number", "pk")
     return _COMPARISONS.validate_json(_list_of(rows, with_operators))
 
 
-def _concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list[doc.Comparison]:
+def _concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list[doc_comparisons.Comparison]:
     """Those of one cell, as they hold across the run: which ones do was written when it was concluded."""
-    arms = list(Arm.objects.filter(named(run, name)).values_list("pk", flat=True))
+    arms = list(Arm.objects.filter(named(run, name)).order_by().values_list("pk", flat=True))
     rows = Comparison.objects.filter(Q(baseline__in=arms) | Q(candidate__in=arms)).order_by("block__number", "pk")
     found = list(rows if with_operators else rows.defer("operators"))
-    said = [doc.Comparison.model_validate_json(_body(row, with_operators=with_operators)) for row in found]
+    said = [doc_comparisons.Comparison.model_validate_json(_body(row, with_operators=with_operators)) for row in found]
     if any(change.p is not None for one in said for change in metric_changes.changed(one)):
         # whether those hold is told by all of the run
         held = hold_across(_raw_comparisons(run, with_operators))
@@ -224,14 +228,14 @@ def _size_of(cell: Cell) -> int | None:
     return bundle.measured_bytes if bundle is not None else None
 
 
-def _unsettled_cells(run: Run) -> list[doc.Cell]:
+def _unsettled_cells(run: Run) -> list[doc_cells.Cell]:
     """Arms of blocks that failed or were cancelled without ever being settled."""
     blocks = run.blocks.filter(state__in=ENDED_BLOCKS).exclude(arms__document__isnull=False)
     ended = [block_document(block) for block in blocks.select_related("node", "run__version__model").distinct()]
     return [_as_ended(cell, run) for one in ended for cell in one.cells]
 
 
-def _as_ended(cell: doc.Cell, run: Run) -> doc.Cell:
+def _as_ended(cell: doc_cells.Cell, run: Run) -> doc_cells.Cell:
     """With the status that the arm got when its block ended, which is what pages and counts show."""
     arm = Arm.objects.filter(block__run=run, name=cell.id).first()
     if arm is None or not arm.status:
@@ -239,7 +243,7 @@ def _as_ended(cell: doc.Cell, run: Run) -> doc.Cell:
     return cell.model_copy(update={"status": CellStatus(arm.status), "reason": arm.reason})
 
 
-def _refused(run: Run) -> list[doc.Cell]:
+def _refused(run: Run) -> list[doc_cells.Cell]:
     """Points that the plan refused."""
     rows = list(run.cells.filter(arms=None).order_by("number"))
     if not rows:
@@ -255,6 +259,6 @@ def _refused(run: Run) -> list[doc.Cell]:
     ]
 
 
-def _live_and_refused(run: Run) -> list[doc.Cell]:
+def _live_and_refused(run: Run) -> list[doc_cells.Cell]:
     live = [cell for block in _live_blocks(run) for cell in _live_document(block).cells]
     return [*live, *_unsettled_cells(run), *_refused(run)]

@@ -22,7 +22,7 @@ def leased_file(block: Block, sha256: str) -> Path:
 
 
 def _needed(block: Block) -> Q:
-    """Bundles of the variants and of the uploaded artifact, inputs and references, labelled data."""
+    """Bundles of the variants and of the uploaded artifact, inputs and references, prompts, labelled data."""
     cells = Cell.objects.filter(arms__block=block)
     derived = Q(artifact__in=cells.values("variant__derived_id")) | Q(artifact=block.run.version.artifact_id)
     bundles = ArtifactFile.objects.filter(derived, role__in=BUNDLE_ROLES)
@@ -33,4 +33,5 @@ def _needed(block: Block) -> Q:
         | Q(pk__in=prepared.exclude(inputs=None).values("inputs_id"))
         | Q(pk__in=prepared.exclude(reference=None).values("reference_id"))
         | Q(pk__in=labelled.values("data_id"))
+        | Q(pk=block.run.version.artifact.prompts_id)
     )

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from farm.accounts.selectors import Anyone
-from farm.contract.document import Cell as CellPart
+from farm.contract.document_cells import Cell as CellPart
 from farm.contract.reports import Facts
 from farm.fleet.models import Node
 from farm.fleet.selectors.nodes import name_of

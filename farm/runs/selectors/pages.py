@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
 from farm.accounts.states import WRITING_ROLES, Role
-from farm.contract import document as doc
+from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.cells import CellSpec
 from farm.contract.reports import RoundReport
 from farm.registry.models import Model, Version
@@ -29,7 +29,7 @@ OPEN_RUNS = (RunState.PLANNED, RunState.RUNNING)
 # so many are shown
 MOST_OPEN = 50
 Listed = TypeVar("Listed", bound=Model)
-_CHANGES: TypeAdapter[list[doc.OperatorChange]] = TypeAdapter(list[doc.OperatorChange])
+_CHANGES: TypeAdapter[list[doc_comparisons.OperatorChange]] = TypeAdapter(list[doc_comparisons.OperatorChange])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def judged_run(user: Anyone, model: Model) -> Run | None:
     return many.order_by("-pk").first() or found.order_by("-pk").first()
 
 
-def with_operators(run: Run, comparison: doc.Comparison) -> doc.Comparison:
+def with_operators(run: Run, comparison: doc_comparisons.Comparison) -> doc_comparisons.Comparison:
     """A comparison of the run with the operators that its row keeps; as it is while its block is still measured."""
     rows = Comparison.objects.filter(run=run, baseline__name=comparison.baseline, candidate__name=comparison.candidate)
     found = rows.values_list("operators", flat=True).first()

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from farm.accounts.selectors import Anyone
-from farm.contract import document as doc
+from farm.contract import document_cells as doc_cells
+from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.reasons import CellStatus
 from farm.registry.models import Variant
 from farm.runs.models import Arm, CellDocument, Comparison, Run, named
@@ -22,8 +23,8 @@ class Measured:
     were measured in one block; `upload`: that cell's precision."""
 
     run: Run
-    cell: doc.Cell
-    against: doc.Comparison | None
+    cell: doc_cells.Cell
+    against: doc_comparisons.Comparison | None
     upload: str
 
 
@@ -51,13 +52,13 @@ def _newest(rows: Iterable[CellDocument]) -> list[CellDocument]:
     return list(found.values())[:TOLD]
 
 
-def _against_the_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc.Comparison, str]]:
+def _against_the_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc_comparisons.Comparison, str]]:
     """By the arm: its comparison with the upload as it is, with the verdict that holds across the run; the newest."""
     known = {"candidate__cell__variant": variant, "axis__in": AXES, "run__in": Run.objects.visible_to(user)}
     rows = Comparison.objects.filter(**known, candidate__twin_of=None).defer("operators")
     return {
         row.candidate_id: (
-            doc.Comparison.model_validate_json(row.body).model_copy(update={"verdict": row.verdict}),
+            doc_comparisons.Comparison.model_validate_json(row.body).model_copy(update={"verdict": row.verdict}),
             row.baseline.cell.precision,
         )
         for row in rows.select_related("baseline__cell__variant").order_by("-pk")[:READ]
@@ -65,7 +66,7 @@ def _against_the_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc.C
     }
 
 
-def measured_cell(user: Anyone, variant: Variant) -> tuple[Run, doc.Cell] | None:
+def measured_cell(user: Anyone, variant: Variant) -> tuple[Run, doc_cells.Cell] | None:
     """The newest measured cell of the variant with its operators, one that was traced where there is one."""
     rows = CellDocument.objects.filter(
         arm__cell__variant=variant, arm__twin_of=None, arm__cell__run__in=Run.objects.visible_to(user)

@@ -12,7 +12,7 @@ from django.core.cache import cache
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from farm.contract import document as doc
+from farm.contract import document_comparisons as doc_comparisons
 from farm.rules.reporting.leads import lead_of
 from farm.runs.models import Comparison, FinishedDocument, Run
 from farm.runs.selectors.documents import whole_document
@@ -81,7 +81,7 @@ def _conclude(run: Run) -> bool:
     return True
 
 
-def _write_verdicts(run: Run, comparisons: list[doc.Comparison]) -> None:
+def _write_verdicts(run: Run, comparisons: list[doc_comparisons.Comparison]) -> None:
     """The verdicts that changed because the run has so many comparisons (Benjamini-Hochberg)."""
     held = {(one.baseline, one.candidate): one.verdict for one in comparisons}
     rows = Comparison.objects.filter(run=run).select_related("baseline", "candidate")

@@ -35,7 +35,10 @@ TOKEN_PREFIX = "ofa_"
 # beyond what a block's own limits allow: its runtimes are installed and its files fetched within its first lease
 LEASE_GRACE_S = 1800.0
 # what an order is made of is read with its block, without what may be long and is not looked at
-ORDERED = ("run__team", "run__version__uploaded_by", "run__version__artifact", "run__version__evaluation")
+ORDERED = (
+    *("run__team", "run__version__uploaded_by", "run__version__evaluation"),
+    *("run__version__artifact", "run__version__artifact__prompts"),
+)
 UNREAD = ("run__matrix", "run__version__inspection")
 
 

@@ -7,11 +7,11 @@ from django.db.models import Prefetch, QuerySet, prefetch_related_objects
 from farm.accounts.prepared import Prepared, Slots
 from farm.accounts.refusals import Conflict
 from farm.contract.blocks import ArmOrder, BlockOrder
-from farm.contract.cells import SINGLE, Bundle
+from farm.contract.cells import SINGLE, Bundle, FileRef
 from farm.contract.evaluation import EvaluationOrder
-from farm.contract.node import SCENARIOS, TRACED_ROUNDS
+from farm.contract.node import INT4, PROMPTS, SCENARIOS, TRACED_ROUNDS
 from farm.registry.models import Artifact, ArtifactFile
-from farm.registry.selectors import evaluation_order
+from farm.registry.selectors import evaluation_order, prompts_ref
 from farm.rules.cells import scenarios
 from farm.rules.judging.block_verdicts import most_rounds
 from farm.rules.quality.parity import preset_for
@@ -47,7 +47,7 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
         arms = [arm for arm in arms if arm.number in wanted]
     derived = [arm.cell.variant.derived for arm in arms if arm.cell.variant is not None]
     _read_files([version.artifact, *(artifact for artifact in derived if artifact is not None)])
-    source = version.artifact.bundle
+    source, prompts = version.artifact.bundle, prompts_ref(version.artifact)
     return BlockOrder(
         block=str(block.pk),
         attempt=attempt,
@@ -64,17 +64,26 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
         is_tracing_rounds=plan.is_tracing_rounds and TRACED_ROUNDS in understands,
         divergences=asked,
         arms=tuple(
-            _as_understood(_arm_order(arm, source=source, evaluation=evaluation), understands).model_copy(
-                update={"tolerances": plan.tolerances}
-            )
+            _as_understood(
+                _arm_order(arm, source=source, evaluation=evaluation, prompts=prompts), understands
+            ).model_copy(update={"tolerances": plan.tolerances})
             for arm in arms
         ),
     )
 
 
 def _as_understood(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
-    """The order of an arm as a node takes it that does not know scenarios: `sustained_s` tells it to work on."""
+    """The order of an arm as this node takes it: one that does not know scenarios is told by `sustained_s` to work on.
+
+    Raises Conflict for what it does not know.
+    """
     work = order.cell.workload
+    if order.prompts is not None and PROMPTS not in understands:
+        text = "The agent is older than prompts that are given: upgrade it; another node may take the block."
+        raise Conflict(text, code="not_offered")
+    if order.cell.recipe.precision == INT4 and INT4 not in understands:
+        text = "The agent is older than 4-bit weights: upgrade it; another node may take the block."
+        raise Conflict(text, code="not_offered")
     if work.scenario == SINGLE or SCENARIOS in understands:
         return order
     if scenarios.of(order.cell).kind != "sustained":
@@ -90,7 +99,9 @@ def _read_files(artifacts: Iterable[Artifact]) -> None:
     prefetch_related_objects(list(artifacts), Prefetch("files", queryset=files))
 
 
-def _arm_order(arm: Arm, *, source: Bundle, evaluation: EvaluationOrder | None = None) -> ArmOrder:
+def _arm_order(
+    arm: Arm, *, source: Bundle, evaluation: EvaluationOrder | None = None, prompts: FileRef | None = None
+) -> ArmOrder:
     cell = arm.cell
     spec = cell.spec
     derived = cell.variant.derived if cell.variant else None
@@ -106,4 +117,5 @@ def _arm_order(arm: Arm, *, source: Bundle, evaluation: EvaluationOrder | None =
         reference=cell.preparation.reference_ref,
         tolerance=preset_for(spec.recipe.precision).tolerance,
         evaluation=evaluation,
+        prompts=prompts if scenarios.of(spec).generation.given else None,
     )

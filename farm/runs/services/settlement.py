@@ -8,6 +8,8 @@ from django.db.models import QuerySet
 
 from farm.accounts.prepared import Prepared, Slots
 from farm.contract import document as doc
+from farm.contract import document_cells as doc_cells
+from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.reports import Report
 from farm.fleet.models import NullEstimate
 from farm.fleet.services import keep_null_estimates
@@ -37,7 +39,7 @@ def settle_block(block: Block, judge: BlockJudge, reports: Sequence[Report]) -> 
     CellDocument.objects.bulk_create(_cell_document(arms[cell.id], cell) for cell in document.cells)
     _end_arms(document, arms)
     _write_comparisons(block, document, arms)
-    _keep_nulls(block, judge, judge.comparisons())
+    _keep_nulls(block, judge)
 
 
 def _forget(block: Block) -> None:
@@ -52,11 +54,11 @@ def cell_class(block: PlannedBlock, arm: int) -> str:
     return f"{spec.provider} {spec.recipe.precision} ×{spec.session.threads}"
 
 
-def _cell_document(arm: Arm, cell: doc.Cell) -> CellDocument:
+def _cell_document(arm: Arm, cell: doc_cells.Cell) -> CellDocument:
     return CellDocument(arm=arm, body=cell.model_dump_json(exclude={"operators"}), operators=operators_json(cell))
 
 
-def operators_json(part: doc.Cell | doc.Comparison) -> str:
+def operators_json(part: doc_cells.Cell | doc_comparisons.Comparison) -> str:
     """The operators of a part of a document, as JSON text."""
     return f"[{','.join(operator.model_dump_json() for operator in part.operators)}]"
 
@@ -70,7 +72,7 @@ class _Ending(NamedTuple):
     is_evaluated: bool
 
     @classmethod
-    def of(cls, cell: doc.Cell) -> "_Ending":
+    def of(cls, cell: doc_cells.Cell) -> "_Ending":
         code, text = (cell.reason.code, cell.reason.text) if cell.reason else ("", "")
         return cls(cell.status, code, text, cell.accuracy is not None and cell.accuracy.value is not None)
 
@@ -106,20 +108,19 @@ def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm
     )
 
 
-def _keep_nulls(block: Block, judge: BlockJudge, found: Sequence[Judged]) -> None:
+def _keep_nulls(block: Block, judge: BlockJudge) -> None:
     """A/A pairs are what the node's own noise is known by, whether they were added or asked for."""
     if block.node is not None:
+        found = judge.judged(judge.twins)
         nulls = [null for judged in found if (null := _null_of(block, judge, judged)) is not None]
         keep_null_estimates(node=block.node, estimates=nulls)
 
 
 def _null_of(block: Block, judge: BlockJudge, judged: Judged) -> NullEstimate | None:
-    """What an A/A pair came to; None of what is none."""
+    """What an A/A pair came to; None where it came to nothing."""
     planned, figures = judged.planned, judged.figures
-    arms = block.plan.arms
-    is_twin = arms[planned.baseline].spec.digest == arms[planned.candidate].spec.digest
     # the margin of a node is that of its wall-clock time
-    if figures is None or not is_twin or judged.verdict_from != "wall":
+    if figures is None or judged.verdict_from != "wall":
         return None
     pairs = judge.evidence.pairs(planned.baseline, planned.candidate)
     return NullEstimate(

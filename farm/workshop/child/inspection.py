@@ -11,6 +11,7 @@ from onnx import TensorProto
 from farm.rules.runtimes import opsets
 from farm.workshop.child import (
     compiled,
+    context,
     external,
     findings,
     functions,
@@ -47,7 +48,8 @@ def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, obje
     facts: Facts = {**signature.of(model), **_file_facts(folder, main, model), **_graph_facts(model)}
     source = programs.source(folder, inputs=facts["inputs"], outputs=facts["outputs"])
     found = {"findings": findings.findings(model, facts=facts), "source": source, "compiled": compiled.of(model)}
-    return {**facts, **found, "genai": genai_config.told(folder, main, outputs=facts["outputs"])}
+    told = {"genai": genai_config.told(folder, main, outputs=facts["outputs"])}
+    return {**facts, **found, **told, "context": context.of(model, inputs=facts["inputs"])}
 
 
 def opset_imports(model: onnx.ModelProto) -> dict[str, int]:

@@ -39,6 +39,12 @@ class GivenInputs(Written):
     inputs: str
 
 
+class GivenPrompts(Written):
+    """Token ids that somebody gave: an `.npz`."""
+
+    prompts: str
+
+
 class TestData(Written):
     """ONNX's own `.pb` files of the model's inputs or outputs, in their order."""
 

@@ -27,7 +27,7 @@ def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) ->
     plain = onnx.ModelProto()
     plain.CopyFrom(model)
     del plain.graph.value_info[:]
-    _store_constants(plain.graph)
+    store_constants(plain.graph)
     storage.write(plain, work, "plain.onnx")
     left = mistaken(model)
     try:
@@ -48,7 +48,7 @@ def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) ->
     return after, [*history, *left_sentences(left)]
 
 
-def _store_constants(graph: onnx.GraphProto) -> None:
+def store_constants(graph: onnx.GraphProto) -> None:
     """Weights that an exporter wrote as Constant nodes become stored ones: the tool looks for no others."""
     kept = []
     for node in graph.node:
@@ -90,7 +90,9 @@ def finish(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tupl
         )
     stamps.strip_unused(after)
     history = [f"Quantised with onnxruntime {onnxruntime.__version__}: {how}."]
-    was, now = stamps.opset_of(before), stamps.opset_of(after)
+    was = stamps.opset_of(before)
+    # None: what is left is of ONNX Runtime's own operators alone
+    now = stamps.opset_of(after) or was
     if was != now:
         history.append(f"The tool raised the opset from {was} to {now}.")
     # its operators load wherever the original's did: so must the stamp

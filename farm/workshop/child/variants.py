@@ -5,10 +5,12 @@ from pathlib import Path
 
 import onnx
 
+from farm.rules.cells import recipes
 from farm.workshop import options
 from farm.workshop.child import (
     conversion,
     external,
+    four_bits,
     half_precision,
     model_file,
     payloads,
@@ -41,8 +43,8 @@ def make_variant(payload: payloads.Recipe) -> dict[str, object]:
         model, more = _in_precision(model, payload, work=Path(work))
     had_data = bool(external.files(model_file.read(Path(payload["folder"]), payload["main"])))
     files = storage.write(model, Path(payload["out"]), payload["main"], with_data=had_data)
-    is_int8 = payload["precision"].startswith("int8")
-    coverage = quantisation_report.coverage(original, model) if is_int8 else []
+    is_few = recipes.is_quantised(payload["precision"])
+    coverage = quantisation_report.coverage(original, model) if is_few else []
     return {"files": files, "history": [*history, *more], "coverage": coverage}
 
 
@@ -60,6 +62,8 @@ def _in_precision(model: onnx.ModelProto, payload: payloads.Recipe, *, work: Pat
         return model, []
     if precision == "fp16":
         return half_precision.half(model, chosen=chosen)
+    if precision == "int4":
+        return four_bits.four_bits(model, chosen=chosen)
     if precision == "int8-dynamic":
         return quantisation.dynamic(model, work=work, chosen=chosen)
     samples = payload.get("calibration")

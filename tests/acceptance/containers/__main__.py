@@ -20,7 +20,7 @@ VERDICTS: Final = ("slower", "faster", "equal", "undecided")
 MODEL: Final = "/models/encoder_dyn.onnx"
 SIGN_IN: Final = """
 import httpx2, re, sys
-with httpx2.Client(follow_redirects=True) as person:
+with httpx2.Client(follow_redirects=True, timeout=60) as person:
     page = person.get(sys.argv[1])
     word = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)[1]
     home = person.post(sys.argv[1], data={"csrfmiddlewaretoken": word}, headers={"Referer": sys.argv[1]})
@@ -66,7 +66,7 @@ def _measure(stack: Stack) -> None:
     assert found["problems"] == [], found
     assert verdicts, document
     assert set(verdicts) <= set(VERDICTS), verdicts
-    assert {cell["state"] for cell in document["cells"]} == {"done"}, document["cells"]
+    assert {cell["status"] for cell in document["cells"]} == {"done"}, document["cells"]
 
 
 if __name__ == "__main__":

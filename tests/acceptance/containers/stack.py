@@ -3,11 +3,10 @@
 import json
 import re
 import shutil
-import time
-from collections.abc import Callable
 from typing import Any, Final
 
 from tests.acceptance.containers.images import ROOT, Images
+from tests.acceptance.containers.progress import Progress
 from tests.acceptance.containers.screen import typed
 
 TRYING: Final = ROOT / "deploy" / "containers" / "trying"
@@ -28,15 +27,15 @@ boto3.client("s3", endpoint_url=os.environ["ONNXFARM_BUCKET_URL"]).create_bucket
 """
 
 
-class Stack:
+class Stack(Progress):
     """`with Stack(images) as stack`: whatever happens, every container, volume and network of it is removed."""
 
     def __init__(self, images: Images) -> None:
+        super().__init__()
         self.images = images
         self.podman = images.podman
         self.token = ""
         self.nodes: list[str] = []
-        self._began = time.monotonic()
 
     def __enter__(self) -> "Stack":
         if ENV.exists():
@@ -109,16 +108,6 @@ class Stack:
     def known_nodes(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self.person("node", "list", "--json"))
         return found
-
-    def until(self, what: str, is_so: Callable[[], bool], *, seconds: float = 240) -> None:
-        limit = time.monotonic() + seconds
-        while not is_so():
-            assert time.monotonic() < limit, f"{what} did not come within {seconds:.0f} s"
-            time.sleep(1)
-        self.say(f"{what}: there")
-
-    def say(self, text: str) -> None:
-        print(f"{time.monotonic() - self._began:6.0f} s  {text}", flush=True)
 
     def _outside(self, *words: str, may_fail: bool = False, timeout_s: float = 300) -> str:
         mounts = ["-v", f"{MADE / 'ca.pem'}:/ca.pem:ro", "-v", f"{ROOT / 'tests' / 'models'}:/models:ro"]

@@ -78,6 +78,8 @@ def test_a_run_opens_with_its_phases(signed_in: Client, generating: Run) -> None
     assert "Prefill is 24" in text
     assert "SkipLayerNormalization explains" in text
     assert "Prefill and decoding" in text
+    assert "prompt 16, 8 new" in text
+    assert "Times are of one new token; the prompt, which is read before, is in the chart." in text
     assert "outside the graph" in text
 
 
@@ -111,6 +113,9 @@ def test_the_first_token_that_differs_is_marked_beside_those_of_the_first_cell(
     assert "<mark>104</mark>" in page.content.decode()
     assert "marked: the first that differs, token 5" in text
     assert "Executed operators over a prompt of 16, from a trace" in text
+    assert "Executed operators of a token, from a trace" in text
+    assert "outside the graph" in text
+    assert "choosing a token, as launches timed it" in text
     assert "µs per token" in text
     assert " a token" in text
 
@@ -124,3 +129,4 @@ def test_a_first_cell_shows_its_own_tokens_alone(signed_in: Client, generating: 
 
 def test_a_cell_that_generates_nothing_has_no_such_panel(signed_in: Client, run: Run) -> None:
     assert "What was generated" not in assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c1/"))
+    assert "Times are of one new token" not in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))

@@ -4,10 +4,13 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard import numbers as pages
+from dashboard.views import lists
 from dashboard.views.home import changes_since
 from dashboard.words import sign_of
 from farm.accounts.models import Team, User
@@ -237,3 +240,34 @@ def test_runs_that_the_farm_made_to_be_sure_stand_apart(signed_in: Client, liste
     assert listed[1].version_id == listed[2].version_id
     found = {row[0]: row[1] for row in table_rows(signed_in.get("/models/"), "models")}
     assert found["decoder"] == watching
+
+
+def test_a_list_counts_no_more_rows_than_it_needs_to_and_says_so(
+    signed_in: Client, listed: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "PER_PAGE", 1)
+    monkeypatch.setattr(lists, "MOST_COUNTED", 1)
+    with CaptureQueriesContext(connection) as captured:
+        assert "1–1 of more than 1" in words_of(signed_in.get("/runs/"))
+    counts = [one["sql"] for one in captured if "COUNT(" in one["sql"] and "runs_run" in one["sql"]]
+    assert counts
+    assert all("LIMIT 2" in one for one in counts)
+    # a page further behind is found, counted as far as itself; behind the last one is the last one
+    assert "2–2 of more than 2" in words_of(signed_in.get("/runs/?page=2"))
+    for last in ("3", "4", "999999999999999999"):
+        response = signed_in.get("/runs/", {"page": last})
+        assert "3–3 of 3" in words_of(response)
+        assert [row[0] for row in table_rows(response, "runs")] == [f"run {listed[0].pk}"]
+    assert "1–1 of more than 1" in words_of(signed_in.get("/runs/?page=nonsense"))
+
+
+def test_runs_are_searched_by_their_models_names_which_are_asked_for_first(
+    signed_in: Client, listed: list[Run]
+) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        found = table_rows(signed_in.get("/runs/?q=DECOD"), "runs")
+    assert [row[0] for row in found] == [f"run {listed[2].pk}", f"run {listed[1].pk}"]
+    matching = [one["sql"] for one in captured if "LIKE" in one["sql"]]
+    assert len(matching) == 1
+    assert "runs_run" not in matching[0]
+    assert "No results" in words_of(signed_in.get("/runs/?q=nothing-has-this-name"))

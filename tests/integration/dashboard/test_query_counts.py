@@ -149,3 +149,16 @@ def test_many_threads_that_ask_at_once_make_one_value() -> None:
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(ask, range(8))) == [7] * 8
     assert made == [1]
+
+
+def test_a_further_cell_of_the_same_run_is_compared_for_one_query_more(signed_in: Client, run: Run) -> None:
+    def asked(*cells: str) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            response = signed_in.get("/compare/", {"cells": [f"{run.pk}:{cell}" for cell in cells]})
+        assert response.status_code == 200
+        assert all(f"{run.pk}:{cell}" in response.content.decode() for cell in cells)
+        return len(captured)
+
+    two = asked("c1", "c2")
+    assert two <= 15
+    assert asked("c1", "c2", "c3", "c4") == two + 2

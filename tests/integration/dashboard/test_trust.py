@@ -11,7 +11,7 @@ from django.test import Client
 from farm.accounts.models import User
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
-from farm.contract import document as doc
+from farm.contract import document_cells as doc_cells
 from farm.contract.reports import CheckReport
 from farm.contract.sustained import Energy
 from farm.fleet.models import Node, NullEstimate
@@ -165,7 +165,7 @@ def test_several_sessions_at_once_reach_the_document_and_the_pages(
 def test_copies_to_and_from_a_device_have_their_own_line() -> None:
     from dashboard.reading.cell import metrics
 
-    cell = doc.Cell(
+    cell = doc_cells.Cell(
         id="c1", digest="d", model_sha256="a" * 64, runtime="onnxruntime-gpu==1.31.1", provider="CUDAExecutionProvider",
         precision="fp32", threads=1, status="done", p50_ms=1.0, with_copies_p50_ms=1.4,
     )  # fmt: skip

@@ -198,3 +198,20 @@ def test_a_viewer_looks_and_a_stranger_finds_nothing(variant: Variant, viewer: U
 def test_what_is_not_there_is_a_page_in_words(signed_in: Client, variant: Variant) -> None:
     assert_is_page(signed_in.get("/variants/999999/"), status=404)
     assert_is_page(signed_in.get(f"{address(variant)}report.json"), status=404)
+
+
+def test_four_bits_have_their_operators_on_the_page_and_no_ranking_by_error(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    declared = {"runtime": ["1.31.1"], "precision": ["fp32", "int4:block=64"]}
+    rows.finished_run(version, node, owner, matrix=declared)
+    made = Variant.objects.get(recipe_json__precision="int4")
+    Variant.objects.filter(pk=made.pk).update(coverage=[{"op_type": "MatMul", "all": 17, "kept_float": ["scores"]}])
+    words = assert_is_page(signed_in.get(address(made)))
+    assert "int4:block=64" in words
+    assert "Quantised 16 of 17 operators" in words
+    assert "MatMul 17 16 scores" in words
+    assert "Where the error is" not in words
+    answer = signed_in.post(f"{address(made)}report/", follow=True)
+    assert "Only an 8-bit variant that is ready can be analysed." in answer.content.decode()
+    assert not VariantReport.objects.exists()

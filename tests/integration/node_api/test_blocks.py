@@ -17,10 +17,21 @@ from farm.runs import services as runs
 from farm.runs.models import Block, Run, Trace
 from farm.runs.models import Report as ReportRow
 from tests.integration.node_api.calls import NodeClient
-from tests.integration.runs.making import first_block, make_run, make_version
+from tests.integration.runs.making import first_block, make_blob, make_run, make_version
 from tests.unit.rules.making import make_check, make_facts, make_sample
 
 pytestmark = pytest.mark.django_db
+# inputs and outputs of a decoder with one layer
+DECODER = (
+    [
+        {"name": "input_ids", "dtype": "int64", "shape": ("N", "sequence")},
+        *({"name": f"past_{part}_0", "dtype": "float32", "shape": ("N", 2, "past", 8)} for part in ("key", "value")),
+    ],
+    [
+        {"name": "logits", "dtype": "float32", "shape": ("N", "sequence", 100)},
+        *({"name": f"present_{part}_0", "dtype": "float32", "shape": ("N", 2, "all", 8)} for part in ("key", "value")),
+    ],
+)
 CHROME = b'[{"cat": "Node", "name": "MatMul_kernel_time", "dur": 12}]'
 
 
@@ -255,3 +266,42 @@ def test_a_part_of_a_model_that_nobody_asked_for_is_refused(machine: NodeClient,
     answer = machine.put(f"blocks/{block.pk}/parts/0?attempt=1", b"PK\x03\x04", token=token)
     assert (answer.status_code, answer.json()["code"]) == (422, "implausible")
     assert machine.put(f"blocks/{block.pk}/parts/0?attempt=2", b"PK", token=token).status_code == 409
+
+
+@pytest.mark.parametrize("understands", ["traced-rounds, scenarios, prompts", "scenarios"])
+def test_given_prompts_are_named_and_read_by_nodes_that_understand_them_alone(
+    machine: NodeClient, team: Team, member: User, understands: str
+) -> None:
+    blob, version = make_blob(team, "prompts"), make_version(team, inputs=DECODER[0], outputs=DECODER[1])
+    version.artifact.prompts = blob
+    version.artifact.prompts_json = {"sha256": blob.sha256, "rows": 1, "tokens": 3}
+    version.artifact.save()
+    path = storage.place(team_id=team.pk, sha256=blob.sha256)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"ids")
+    scenarios = ["generate:new=8", "generate:prompt=16:new=8"]
+    run = make_run(version, member, matrix={"runtime": ["1.31.1"], "scenario": scenarios})
+    given, drawn = run.blocks.order_by("number")
+    headers = {UNDERSTANDS_HEADER: understands}
+    answer = machine.post(f"blocks/{given.pk}/claim", {"attempt": 1}, **headers)
+    if "prompts" not in understands:
+        assert (answer.status_code, answer.json()["code"]) == (409, "not_offered")
+        assert answer.json()["detail"].startswith("The agent is older than prompts that are given: upgrade it")
+        arm = machine.post(f"blocks/{drawn.pk}/claim", {"attempt": 1}, **headers).json()["order"]["arms"][0]
+        assert "prompts" not in arm
+        return
+    lease = answer.json()
+    assert lease["order"]["arms"][0]["prompts"]["sha256"] == blob.sha256
+    file = machine.get(f"files/{blob.sha256}", token=lease["token"])
+    assert isinstance(file, FileResponse)
+    assert b"".join(file.streaming_content) == b"ids"  # type: ignore[arg-type]
+
+
+def test_four_bits_are_told_to_nodes_that_understand_them_alone(machine: NodeClient, team: Team, member: User) -> None:
+    run = make_run(make_version(team), member, matrix={"runtime": ["1.31.1"], "precision": ["int4"]})
+    block = run.blocks.get()
+    answer = machine.post(f"blocks/{block.pk}/claim", {"attempt": 1}, **{UNDERSTANDS_HEADER: "scenarios"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "not_offered")
+    assert answer.json()["detail"].startswith("The agent is older than 4-bit weights: upgrade it")
+    lease = machine.post(f"blocks/{block.pk}/claim", {"attempt": 1}, **{UNDERSTANDS_HEADER: "scenarios, int4"}).json()
+    assert lease["order"]["arms"][0]["cell"]["recipe"]["precision"] == "int4"

@@ -9,7 +9,7 @@ import pytest
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.reports import RoundReport, Sample
-from farm.rules.cells.metrics import DIFFERING, GROWTH
+from farm.rules.cells.scenario_metrics import DIFFERING, GROWTH
 from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import MODELS, Workbench, checks, of_kind
 from worker.agent.kit.stages import stage_runner

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from farm.contract.blocks import ArmOrder
-from farm.contract.document import Figure
+from farm.contract.document_cells import Figure
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import RoundReport
 from farm.rules.cells import load, scenarios
-from farm.rules.cells.metrics import DIFFERING, GOODPUT, MAX_RATE
+from farm.rules.cells.scenario_metrics import DIFFERING, GOODPUT, MAX_RATE
 from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import MODELS, Workbench, end, of_kind
 from tests.integration.worker.test_fresh import bench as bench  # a staged runner with doubles

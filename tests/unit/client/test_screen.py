@@ -5,7 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
-from farm.contract.document import Cell, Comparison, Document, OperatorChange
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from onnxfarm.remote.runs import Standing, follow
 from onnxfarm.screen import show
@@ -223,3 +225,25 @@ def test_a_log_has_a_line_a_round_and_not_one_an_arm() -> None:
 def test_a_run_that_waits_has_an_estimate_of_what_comes_after() -> None:
     waits = Standing(0, 2, 0.0, "round 0 of 8; waiting since 07:12 UTC: vm: It waits.", 3.0, False, is_waiting=True)
     assert waits.words.endswith("waiting since 07:12 UTC: vm: It waits, about 3 min once it begins")
+
+
+def test_cells_that_generate_say_what_their_times_are_of_and_how_prefill_stands() -> None:
+    told = {
+        "scenario": "generate:prompt=64:new=64",
+        "metrics": {"ttft_ms": {"value": 7.25}, "tokens_per_s": {"value": 1033}},
+    }
+    cells = [cell("c1", runtime="onnxruntime==1.29.0", **told), cell("c2", **told)]
+    prefill = {"name": "ttft_ms", "unit": "ms", "baseline": 9.7, "candidate": 7.25, "verdict": "faster", "ratio": 0.75}
+    change = {**prefill, "ci_low": 0.7, "ci_high": 0.8, "rounds": 8, "margin": 0.02}
+    shown = screen(document(cells=cells, comparisons=[compared("c1", "c2", metrics=[change])]), width=160)
+    (head,) = [line for line in shown.splitlines() if "first token" in line]
+    assert [one for one in ("per token", "first token", "tokens/s", "memory") if one not in head] == []
+    assert "p50" not in shown
+    assert "7.25 ms" in shown
+    assert "1033" in shown
+    assert "4378" not in shown
+    assert "prompt 64, 64 new" in shown
+    (compares,) = [line for line in shown.splitlines() if "decoding" in line]
+    assert "prefill" in compares
+    assert "▼ faster 25 %" in shown
+    assert "prefill" not in screen(document())

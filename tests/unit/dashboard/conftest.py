@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 
 FIXTURE = Path(__file__).with_name("document.json")
 

@@ -11,6 +11,8 @@ from statistics import fmean, median, stdev
 from typing import Any
 
 from farm.contract import document as doc
+from farm.contract import document_cells as doc_cells
+from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.base import digest_of
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.comparing.verdicts import judge_pairs
@@ -45,22 +47,22 @@ def samples(random_: random.Random, p50_ms: float, *, spread: float = 0.007, is_
     ]
 
 
-def operators(random_: random.Random, *, is_new: bool, scale: float) -> list[doc.OperatorTime]:
+def operators(random_: random.Random, *, is_new: bool, scale: float) -> list[doc_cells.OperatorTime]:
     found = []
     for n in range(2):
         for name, op_type, time_us, factor in OPERATORS:
             time = time_us * scale * (factor if is_new else 1.0) * exp(random_.gauss(0, 0.01))
             covers = [name.format(n=n).rsplit("/", 1)[0] + "/Add"] if op_type.startswith("Skip") else []
             found.append(
-                doc.OperatorTime(
+                doc_cells.OperatorTime(
                     node=name.format(n=n), covers=covers, op_type=op_type, provider=CPU, time_us=round(time, 2)
                 )
             )
     return found
 
 
-def parity(*, max_abs: float = 4.2e-7, verdict: Any = "pass") -> doc.Parity:
-    output = doc.ParityOutput(
+def parity(*, max_abs: float = 4.2e-7, verdict: Any = "pass") -> doc_cells.Parity:
+    output = doc_cells.ParityOutput(
         name="last_hidden_state",
         max_abs=max_abs,
         max_rel=max_abs * 40,
@@ -70,10 +72,10 @@ def parity(*, max_abs: float = 4.2e-7, verdict: Any = "pass") -> doc.Parity:
     )
     text = "Within tolerance." if verdict == "pass" else "811 elements of last_hidden_state lie beyond the tolerance."
     reference = "onnxruntime==1.31.1 CPU, no optimisations"
-    return doc.Parity(verdict=verdict, reference=reference, text=text, atol=1e-5, rtol=1e-4, outputs=[output])
+    return doc_cells.Parity(verdict=verdict, reference=reference, text=text, atol=1e-5, rtol=1e-4, outputs=[output])
 
 
-def cell(number: int, **parts: Any) -> doc.Cell:
+def cell(number: int, **parts: Any) -> doc_cells.Cell:
     base: dict[str, Any] = {
         "id": f"b1-a{number}",
         "digest": digest_of([SEED, number]),
@@ -90,10 +92,12 @@ def cell(number: int, **parts: Any) -> doc.Cell:
         "session": {"inter_op_threads": 1, "execution_mode": "sequential"},
         "packages": {"onnxruntime": parts["runtime"].partition("==")[2], "numpy": "2.4.6"},
     }
-    return doc.Cell(**(base | parts))
+    return doc_cells.Cell(**(base | parts))
 
 
-def measured(random_: random.Random, number: int, p50_ms: float, *, is_bimodal: bool = False, **parts: Any) -> doc.Cell:
+def measured(
+    random_: random.Random, number: int, p50_ms: float, *, is_bimodal: bool = False, **parts: Any
+) -> doc_cells.Cell:
     values = samples(random_, p50_ms, is_bimodal=is_bimodal)
     middle, half = median(values), 1.2 * stdev(values) / ROUNDS**0.5
     is_new = parts["runtime"] == NEW
@@ -120,7 +124,7 @@ def measured(random_: random.Random, number: int, p50_ms: float, *, is_bimodal: 
         is_repeatable=True,
         copies=0,
         parity=parity(max_abs=4.2e-7 if parts["precision"] == "fp32" else 3.1e-2),
-        providers=[doc.ProviderTime(name=CPU, nodes=46 if is_new else 48, time_share=1.0)],
+        providers=[doc_cells.ProviderTime(name=CPU, nodes=46 if is_new else 48, time_share=1.0)],
         operators=operators(random_, is_new=is_new, scale=p50_ms / (1.92 * (1.24 if is_new else 1.0))),
         repeat_command=(
             f"onnxfarm bench encoder.onnx --ort {parts['runtime'].partition('==')[2]} --provider cpu "
@@ -130,7 +134,7 @@ def measured(random_: random.Random, number: int, p50_ms: float, *, is_bimodal: 
     )
 
 
-def comparison(baseline: doc.Cell, candidate: doc.Cell, *, axis: str) -> doc.Comparison:
+def comparison(baseline: doc_cells.Cell, candidate: doc_cells.Cell, *, axis: str) -> doc_comparisons.Comparison:
     judged = judge_pairs(list(zip(baseline.samples_ms, candidate.samples_ms, strict=True)))
     changes = []
     if axis == "runtime":
@@ -138,7 +142,7 @@ def comparison(baseline: doc.Cell, candidate: doc.Cell, *, axis: str) -> doc.Com
         for a, b in zip(baseline.operators, candidate.operators, strict=True):
             moved = b.time_us - a.time_us
             changes.append(
-                doc.OperatorChange(
+                doc_comparisons.OperatorChange(
                     node=a.node,
                     covers=a.covers,
                     op_type=b.op_type,
@@ -149,7 +153,7 @@ def comparison(baseline: doc.Cell, candidate: doc.Cell, *, axis: str) -> doc.Com
                     share=moved / whole,
                 )
             )
-    return doc.Comparison(
+    return doc_comparisons.Comparison(
         baseline=baseline.id,
         candidate=candidate.id,
         axis=axis,
@@ -169,7 +173,7 @@ def comparison(baseline: doc.Cell, candidate: doc.Cell, *, axis: str) -> doc.Com
     )
 
 
-def refused(number: int, **parts: Any) -> doc.Cell:
+def refused(number: int, **parts: Any) -> doc_cells.Cell:
     text = (
         "The build onnxruntime 1.31.1 has no OpenVINOExecutionProvider; the distribution onnxruntime-openvino has it. "
         "Write `runtime: onnxruntime-openvino==1.24.1`."
@@ -189,8 +193,8 @@ def refused(number: int, **parts: Any) -> doc.Cell:
 
 def build() -> doc.Document:
     random_ = random.Random(SEED)
-    cells: list[doc.Cell] = []
-    comparisons: list[doc.Comparison] = []
+    cells: list[doc_cells.Cell] = []
+    comparisons: list[doc_comparisons.Comparison] = []
     for (batch, precision), (p50_ms, factor) in WORKLOADS.items():
         is_bimodal = (batch, precision) == (8, "int8-dynamic")
         parts = {"batch": batch, "precision": precision, "is_bimodal": is_bimodal}
@@ -214,8 +218,8 @@ def build() -> doc.Document:
                 "copies": 2,
                 "parity": parity(max_abs=2.3e-2, verdict="fail"),
                 "providers": [
-                    doc.ProviderTime(name=openvino, nodes=3, time_share=0.62),
-                    doc.ProviderTime(name=CPU, nodes=9, time_share=0.38),
+                    doc_cells.ProviderTime(name=openvino, nodes=3, time_share=0.62),
+                    doc_cells.ProviderTime(name=CPU, nodes=9, time_share=0.38),
                 ],
             }
         )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dashboard.reading.output_checks import beside
-from farm.contract.document import Cell, EngineParity, Parity, ParityOutput
+from farm.contract.document_cells import Cell, EngineParity, Parity, ParityOutput
 
 
 def cell(name: str, **changes: Any) -> Cell:

@@ -10,7 +10,8 @@ import pytest
 from dashboard.figures import cold_start, memory, placement_map, theme, timeline, warm_up
 from dashboard.figures.excerpts import spread
 from dashboard.figures.figure import Figure
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 from farm.rules.tracing.timeline import Span, Timeline
 from tests.unit.dashboard.conftest import address
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.figures import colours, latency, memory, ratios, theme, throughput
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.cells.recipes import PRECISIONS
 from farm.rules.runtimes.provider_table import PROVIDERS
 from farm.rules.runtimes.releases import ONNXRUNTIME

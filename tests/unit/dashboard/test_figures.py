@@ -12,7 +12,8 @@ import pytest
 from dashboard.figures import latency, operators, placement, ratios, samples, theme, throughput
 from dashboard.figures.figure import Figure
 from dashboard.reading import comparisons
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 from tests.unit.dashboard.conftest import address
 
 FOLDER = Path(theme.__file__).parents[1]

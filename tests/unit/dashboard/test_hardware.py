@@ -9,7 +9,7 @@ from dashboard.figures import hardware as drawing
 from dashboard.reading import file_rows
 from dashboard.reading import hardware as reading
 from dashboard.tables import Table
-from farm.contract.document import Accuracy, Cell, Parity
+from farm.contract.document_cells import Accuracy, Cell, Parity
 from farm.rules.reporting.hardware import Measured
 from tests.unit.rules.test_hardware import AT, CUDA, FAIL, OPENVINO, cell, judged, on
 

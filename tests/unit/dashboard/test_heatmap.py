@@ -2,7 +2,9 @@ import pytest
 
 from dashboard.reading.heatmap import Place, drawn, heat_map, layout
 from dashboard.tables import Entry, Head, Table
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from tests.unit.dashboard.conftest import address
 
 

@@ -6,7 +6,8 @@ import re
 from dashboard import markup
 from dashboard.figures import keys, latency, memory, throughput, trends
 from dashboard.figures.figure import Figure
-from farm.contract.document import Cell, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 from tests.unit.dashboard import test_figures
 from tests.unit.dashboard.conftest import address
 

@@ -7,7 +7,8 @@ import pytest
 from dashboard.figures import timelines
 from dashboard.reading import operators_beside as reading
 from dashboard.reading import side
-from farm.contract.document import Cell, Comparison, OperatorChange, OperatorTime
+from farm.contract.document_cells import Cell, OperatorTime
+from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.tracing.timeline import Span, Timeline
 
 CPU = "CPUExecutionProvider"

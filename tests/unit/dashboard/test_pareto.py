@@ -7,7 +7,7 @@ import pytest
 
 from dashboard.figures import accuracies, pareto
 from dashboard.reading import cells
-from farm.contract.document import Accuracy, Cell, OperatorTime
+from farm.contract.document_cells import Accuracy, Cell, OperatorTime
 from farm.contract.reasons import Reason, ReasonCode
 from tests.unit.dashboard.conftest import address
 

@@ -1,29 +1,17 @@
-"""What pages read from a document or a plan: pure, in words."""
+"""What pages read from a document: pure, in words."""
 
 import pytest
 
 from dashboard import axes
 from dashboard.reading import cell as reading
 from dashboard.reading import cells, comparisons, facts, side, verdict
-from dashboard.reading.open_cells import open_cells
-from dashboard.reading.plan import blocks, refused, summary, warnings
-from dashboard.reading.plan import cells as plan_cells
 from dashboard.tables import Entry
 from dashboard.words import sign_of
-from farm.contract.document import Cell, Document, Input, MetricChange, MetricVerdict
-from farm.rules.matrices import matrix as matrices
-from farm.rules.planning import planner
-from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell, CellMetric, Input
+from farm.contract.document_comparisons import MetricChange, MetricVerdict
 from farm.runs.states import OPEN_BLOCKS, activity_of
 from tests.unit.dashboard.conftest import address
-
-FACTS = ModelFacts(bundle_sha256="a" * 64, main_sha256="b" * 64, opsets={"": 17}, batch="batch")
-
-
-def a_plan(**options: object) -> Plan:
-    matrix = matrices.from_options(matrices.default(), **options)
-    return planner.plan(matrix, FACTS, [NodeOffer(id="1", name="bench-1")], seed=0, with_null_pair=True)
-
 
 # axes
 
@@ -223,6 +211,34 @@ def test_time_that_no_operator_has_is_a_row_and_part_of_what_shares_are_of(by_id
     assert reading.operators(cell).rows[-1][0].text != "in no operator"
 
 
+def test_choosing_a_token_is_a_row_beside_the_operators_of_a_token(by_id: dict[str, Cell]) -> None:
+    cell = by_id["b1-a0"]
+    spent = sum(one.time_us for one in cell.operators)
+    told = [CellMetric(name=name, value=spent / 1000) for name in ("tpot_ms", "outside_ms")]
+    row = reading.operators(cell.model_copy(update={"metrics": told})).rows[-1]
+    assert (row[0].text, row[3].value, row[5].text) == (
+        "outside the graph",
+        spent,
+        "choosing a token, as launches timed it",
+    )
+    assert abs((row[4].share or 0) - 0.5) < 0.001
+
+
+@pytest.mark.parametrize(("beside", "graph_us"), [({}, 400.0), ({"outside_cpu_ms": 0.1}, 300.0)])
+def test_where_nothing_was_traced_the_graph_stands_as_a_whole_beside_choosing(
+    by_id: dict[str, Cell], beside: dict[str, float], graph_us: float
+) -> None:
+    figures = {"tpot_ms": 0.4, "outside_ms": 0.1, **beside}
+    told = [CellMetric(name=name, value=value) for name, value in figures.items()]
+    table = reading.operators(by_id["b1-a0"].model_copy(update={"metrics": told, "operators": []}))
+    assert table.caption == "Where the time of a token goes"
+    assert [(row[0].text, row[3].value) for row in table.rows] == [
+        ("in the graph", pytest.approx(graph_us)),
+        ("outside the graph", pytest.approx(100.0)),
+    ]
+    assert sum(row[4].share or 0 for row in table.rows) == pytest.approx(1)
+
+
 def test_what_a_cell_was_fed_is_a_row_an_input(by_id: dict[str, Cell]) -> None:
     fed = [
         Input(
@@ -317,41 +333,6 @@ def test_cells_of_one_block_are_judged_as_pairs_and_others_without_a_verdict(
         assert unlike.how == "The workloads differ: other shapes, or one without a batch."
     crashed = side.judge(base, side.Chosen("1:b1-a11", 1, by_id["b1-a11"], ""), [])
     assert crashed.how == "One of the two has no samples."
-
-
-# open cells and plans
-
-
-def test_open_cells_come_from_the_plan_of_their_block() -> None:
-    plan = a_plan()
-    cells_, states = open_cells([("leased", plan.blocks[0])], known={"c1"}, model="encoder", model_sha256="b" * 64)
-    assert "c1" not in states
-    assert set(states.values()) == {"measuring"}
-    assert {cell.runtime for cell in cells_} == {"onnxruntime==1.29.0", "onnxruntime==1.31.1"}
-    assert {cell.model_sha256 for cell in cells_} == {"b" * 64}
-    _, waiting = open_cells([("queued", plan.blocks[0])], known=(), model="encoder", model_sha256="b" * 64)
-    assert set(waiting.values()) == {"queued"}
-
-
-def test_a_plan_says_cells_blocks_time_and_what_will_not_run() -> None:
-    plan = a_plan(provider="cpu,cuda")
-    assert summary(plan).startswith("8 cells in 1 block, about ")
-    assert summary(plan).endswith("on one node; 8 points refused.")
-    table = blocks(plan, {"1": "bench-1"})
-    assert table.rows[0][2].text == "bench-1"
-    assert table.rows[0][5].text.endswith(" %")
-    assert len(refused(plan).rows) == 8
-    assert len(plan_cells(plan).rows) == 8
-
-
-def test_a_plan_says_which_noise_it_had_to_assume() -> None:
-    assert warnings(a_plan())[0].startswith("The smallest changes assume that identical launches differ by 1.5 %")
-    known = NodeOffer(id="1", noise=0.007)
-    assert warnings(planner.plan(matrices.default(), FACTS, [known], seed=0)) == []
-
-
-def test_a_plan_of_nothing_says_so() -> None:
-    assert summary(Plan(budget="quick")) == "Nothing of this matrix can run."
 
 
 def test_other_metrics_stand_in_one_column_losses_first(document: Document, by_id: dict[str, Cell]) -> None:

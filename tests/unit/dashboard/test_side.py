@@ -6,7 +6,9 @@ import pytest
 
 from dashboard.figures import beside
 from dashboard.reading import side, side_rows
-from farm.contract.document import Cell, Document, MetricChange, Parity
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell, Parity
+from farm.contract.document_comparisons import MetricChange
 from farm.rules.cells.metrics import BY_NAME
 
 KEYS = ("b1-a0", "b1-a1")

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.cells import axes
 from farm.rules.cells.axis import SAID, Axis, Declared, choice, flag, number
 from farm.rules.cells.problems import MatrixProblem

@@ -10,7 +10,9 @@ from rich.console import Console
 from dashboard import axes as pages
 from farm.api.tables import csv_of
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import label
 from farm.rules.cells.axes import AXES, BY_NAME, MATRIX_AXES, SAID, Axis
 from farm.rules.cells.matrices import matrix_of

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from farm.contract.cells import LaterAxes, SessionSettings
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import OWN_AXES
 from tests.unit.rules.test_cell_matrices import cells_of
 

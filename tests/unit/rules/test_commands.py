@@ -9,7 +9,7 @@ import pytest
 
 from dashboard.reading.alert import provider_of
 from farm.contract.cells import CellSpec, Recipe, Runtime
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.contract.reports import CheckReport
 from farm.rules.cells.commands import bisect_command, diverge_command, plan_command, repeat_command, submit_command
 from farm.rules.matrices import matrix

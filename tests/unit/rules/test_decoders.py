@@ -166,3 +166,38 @@ def test_why_a_model_cannot_generate_is_one_sentence_and_empty_where_it_can() ->
     assert decoders.problem_of([IDS, *PASTS], [open_end, *PRESENTS]) == (
         "The shape of logits does not say how many tokens it scores: export it with that number."
     )
+
+
+LENGTHS = [Port("seqlens_k", "int32", ("batch",)), Port("total_sequence_length", "int32", ())]
+
+
+def test_one_token_stands_behind_a_longer_past_so_that_the_whole_stays() -> None:
+    sizes = {"sequence": 64, "past": 64, "total": 128}
+    assert decoders.one_token_sizes([IDS, *LENGTHS, *PASTS], sizes) == {"sequence": 1, "past": 127}
+    assert decoders.one_token_sizes([IDS, MASK, *PASTS], sizes) == {"sequence": 1, "past": 127}
+
+
+def test_group_query_attention_is_known_by_its_operator() -> None:
+    assert decoders.is_grouped({"MatMul": 3, "com.microsoft.GroupQueryAttention": 2})
+    assert not decoders.is_grouped({"MatMul": 3, "com.microsoft.MultiHeadAttention": 2})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "sizes"),
+    [
+        ([IDS, *LENGTHS], {"sequence": 64}),
+        ([*LENGTHS, *PASTS], {"past": 64}),
+        ([Port("input_ids", "int64", ("batch", 1)), *LENGTHS, *PASTS], {"past": 64}),
+        ([IDS, *LENGTHS, *of_layers("past_key_values", length=512)], {"sequence": 64}),
+        ([IDS, *LENGTHS, *of_layers("past_key_values", length="sequence")], {"sequence": 64}),
+        ([IDS, *LENGTHS, Port("past_key_values.0.key", "float32", None)], {"sequence": 64}),
+        ([IDS, *LENGTHS, *PASTS], {}),
+    ],
+)
+def test_any_other_model_keeps_its_sizes(inputs: list[Port], sizes: dict[str, int]) -> None:
+    assert decoders.one_token_sizes(inputs, sizes) == {}
+
+
+def test_inputs_that_say_places_and_those_that_mask_them_are_told_by_their_names() -> None:
+    assert [decoders.is_positions(name) for name in ("position_ids", "positions", "input_ids")] == [True, True, False]
+    assert [decoders.is_mask(name) for name in ("attention_mask", "mask", "masked")] == [True, True, False]

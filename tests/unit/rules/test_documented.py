@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from farm.contract import document
+from farm.contract import document, document_cells, document_comparisons
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.matrices import matrix
 from farm.rules.runtimes.providers import PROVIDERS
@@ -65,8 +65,9 @@ def test_a_change_of_the_table_changes_the_documents():
 def parts():
     return [
         value
-        for value in vars(document).values()
-        if isinstance(value, type) and issubclass(value, BaseModel) and value.__module__ == document.__name__
+        for module in (document, document_cells, document_comparisons)
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, BaseModel) and value.__module__ == module.__name__
     ]
 
 

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from farm.contract.document import Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_comparisons import Comparison
 from farm.contract.evaluation import AccuracyReport
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport

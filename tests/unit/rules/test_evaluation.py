@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from farm.contract import document as doc
+from farm.contract import document_cells as doc_cells
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.quality import evaluation
@@ -87,16 +87,16 @@ def test_errors_that_are_no_errors_are_refused(value: float) -> None:
         evaluation.unpack_samples(report(np.array([value, 0.0])))
 
 
-def cell(name: str, judged: np.ndarray | None, *, precision: str = "fp32", **changes: Any) -> doc.Cell:
+def cell(name: str, judged: np.ndarray | None, *, precision: str = "fp32", **changes: Any) -> doc_cells.Cell:
     known: dict[str, Any] = {
         "id": name, "digest": "0" * 64, "model_sha256": "a" * 64, "runtime": "onnxruntime==1.31.1", "threads": 1,
         "provider": accuracies.CPU, "precision": precision, "recipe": "" if precision == "fp32" else precision,
         "status": "done", "accuracy": None if judged is None else accuracies.of_report(report(judged)),
     }  # fmt: skip
-    return doc.Cell(**{**known, **changes})
+    return doc_cells.Cell(**{**known, **changes})
 
 
-def told(cells: list[doc.Cell], name: str) -> doc.Accuracy:
+def told(cells: list[doc_cells.Cell], name: str) -> doc_cells.Accuracy:
     found = {one.id: one.accuracy for one in accuracies.paired(cells)}[name]
     assert found is not None
     return found

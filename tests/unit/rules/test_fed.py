@@ -5,7 +5,7 @@ import shlex
 from typing import Any
 
 from farm.contract.cells import Workload
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.planning.plans import ModelFacts, ModelInput
 from farm.rules.reporting.documents import assemble
 from farm.rules.reporting.records import BlockRecord, RunRecord

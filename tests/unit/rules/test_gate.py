@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from farm.contract.document import Cell, Comparison, Document, MetricChange, OperatorTime, Parity, ParityOutput
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell, OperatorTime, Parity, ParityOutput
+from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import gate, gate_reports
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from farm.contract.document import Cell, Comparison, MetricChange
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.reports import ForcedScores, Operator, PromptTrace, Report, TraceReport
 from farm.rules.comparing import sides
 from farm.rules.generation import forced
@@ -255,7 +256,7 @@ def test_the_prompts_processor_time_decides_where_the_tokens_does() -> None:
     )
     busy = comparison.model_copy(update={"verdict_from": "processor", "metrics": [*comparison.metrics, cpu]})
     cell = Cell.model_construct(scenario="generate:prompt=4:new=3")
-    assert generation_phases.sentence(busy, cell) == "Prefill is equal, decoding is equal."
+    assert generation_phases.sentence(busy, cell) == "Prefill and decoding are equal."
     named = sum((change.share or 0) for change in comparison.prompt_operators)
     assert named == pytest.approx(1.0)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.contract.reports import Report
 from farm.rules.cells import scenarios
 from farm.rules.cells.problems import MatrixProblem
@@ -25,15 +25,15 @@ TOLD = {"tpot_ms": 0.25, "ttft_ms": 4.0, "tokens_per_s": 1234.0}
 @pytest.mark.parametrize(
     ("written", "text"),
     [
-        ("generate", "generate:prompt=128:new=64"),
-        ({"generate": None}, "generate:prompt=128:new=64"),
+        ("generate", "generate:new=64"),
+        ({"generate": None}, "generate:new=64"),
         ("generate:new=8:prompt=16:sampling=greedy", "generate:prompt=16:new=8"),
         ({"generate": {"prompt": 16, "new": "8"}}, "generate:prompt=16:new=8"),
         (
             {"generate": {"sampling": "top-p=0.90", "temperature": 0.8, "seed": 3}},
-            "generate:prompt=128:new=64:sampling=top-p=0.9:temperature=0.8:seed=3",
+            "generate:new=64:sampling=top-p=0.9:temperature=0.8:seed=3",
         ),
-        ("generate:batch=4:sampling=top-k=40:temperature=1", "generate:prompt=128:new=64:sampling=top-k=40:batch=4"),
+        ("generate:batch=4:sampling=top-k=40:temperature=1", "generate:new=64:sampling=top-k=40:batch=4"),
     ],
 )
 def test_generating_has_one_text_however_it_is_written(written: object, text: str) -> None:
@@ -66,7 +66,7 @@ def test_other_options_are_refused_in_one_sentence(written: object, words: str) 
 def test_the_runner_is_told_what_to_generate_and_traces_its_phases_apart() -> None:
     cell = spec(scenario="generate:prompt=16:new=8", seed=7)
     assert scenarios.as_order(cell) == {"kind": "generate", "prompt": 16, "new": 8, "seed": 7}
-    assert scenarios.label("generate:prompt=16:new=8") == "8 tokens after 16"
+    assert scenarios.label("generate:prompt=16:new=8") == "prompt 16, 8 new"
     assert (scenarios.is_plain(cell), scenarios.is_one_stream(cell), scenarios.has_phases(cell)) == (False, True, True)
 
 
@@ -74,16 +74,16 @@ def test_the_runner_is_told_how_tokens_are_drawn_and_for_how_many_sequences() ->
     cell = spec(scenario="generate:prompt=16:new=8:sampling=top-p=0.9:temperature=0.8:seed=3", seed=7, batch=4)
     drawn = {"sampling": "top-p", "limit": 0.9, "temperature": 0.8}
     assert scenarios.as_order(cell) == {"kind": "generate", "prompt": 16, "new": 8, "seed": 3, **drawn, "batch": 4}
-    label = "64 tokens after 128, top-p 0.9, temperature 0.8, seed 3"
+    label = "prompt 128, 64 new, top-p 0.9, temperature 0.8, seed 3"
     assert scenarios.label("generate:sampling=top-p=0.9:temperature=0.8:seed=3") == label
-    assert scenarios.label("generate:sampling=top-k=40") == "64 tokens after 128, top-k 40"
+    assert scenarios.label("generate:sampling=top-k=40") == "prompt 128, 64 new, top-k 40"
 
 
 def test_sequences_at_once_are_the_batch_of_the_cell() -> None:
     given = scenarios.as_workload({"scenario": "generate:prompt=16:new=8:batch=4"})
     assert given == {"scenario": "generate:prompt=16:new=8", "batch": 4}
     declared = {"runtime": "1.31.1", "scenario": ["generate", "generate:batch=4"]}
-    assert matrix.parse(declared).axes["scenario"][1] == "generate:prompt=128:new=64:batch=4"
+    assert matrix.parse(declared).axes["scenario"][1] == "generate:new=64:batch=4"
     with pytest.raises(MatrixProblem, match="batch says the sequences of the scenario generate too"):
         matrix.parse({**declared, "batch": [4]})
     matrix.parse({**declared, "scenario": "generate", "batch": [4]})
@@ -174,8 +174,21 @@ def test_a_launch_that_chose_otherwise_is_named_and_fails_parity() -> None:
 def test_another_precision_may_choose_other_tokens_which_is_told() -> None:
     block = block_of(runtime="1.31.1", precision=["fp32", "int8-dynamic"])
     first, second = cells_of(block, {0: [7, 8, 9], 1: [7, 5, 9]})
-    assert second.scenario_text.endswith(f"Token 2 of 3 is 5, where {first.id} chose 8.")
+    said = f"Token 2 of 3 is 5, where {first.id} chose 8. int8-dynamic may choose otherwise: that fails nothing."
+    assert second.scenario_text.endswith(said)
     assert second.parity.verdict == first.parity.verdict
+
+
+def test_a_given_text_is_as_likely_as_to_the_first_cell_or_not() -> None:
+    block = block_of(runtime="1.31.1", precision=["fp32", "int4"])
+    told = [(0, 12.0), (1, 12.6)]
+    samples = {arm: make_sample(0.25, tokens=(7, 8, 9), metrics={**TOLD, "perplexity": value}) for arm, value in told}
+    reports: list[Report] = [*(make_check(arm, outputs=(make_output(),)) for arm in (0, 1)), make_round(0, samples)]
+    first, second = assemble(RunRecord(model=make_model(), blocks=[BlockRecord(block, reports, is_over=True)])).cells
+    assert first.scenario_text.endswith("tokens/s. Perplexity of the given text is 12.")
+    said = f"All 3 tokens are those of {first.id}. Perplexity of the given text is 12.6, 5 % above {first.id}'s."
+    assert second.scenario_text.endswith(said)
+    assert (first.figures["perplexity"].value, second.parity.verdict) == (12.0, first.parity.verdict)
 
 
 def test_a_cell_without_tokens_says_nothing_of_them() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from farm.contract.document import Accuracy, Cell, Parity, ProviderTime
+from farm.contract.document_cells import Accuracy, Cell, Parity, ProviderTime
 from farm.rules.reporting import hardware, hardware_words
 from farm.rules.reporting.hardware import Measured, Wish
 

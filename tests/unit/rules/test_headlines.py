@@ -8,7 +8,9 @@ import pytest
 from rich.console import Console
 
 from dashboard.reading import comparisons, side
-from farm.contract.document import Cell, Comparison, Document, OperatorChange, Parity
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell, Parity
+from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.cells import numbers
 from farm.rules.comparing import quantities
 from farm.rules.comparing.sides import turned

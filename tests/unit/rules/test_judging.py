@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farm.contract.cells import CellSpec
 from farm.contract.divergence import DivergenceReport
 from farm.contract.evaluation import AccuracyReport
 from farm.contract.reasons import ReasonCode
@@ -361,3 +362,21 @@ def test_evidence_keeps_the_accuracy_and_the_curve_of_each_arm_and_no_answer_to_
 def test_a_node_whose_noise_is_known_is_judged_by_it():
     block = make_block().model_copy(update={"noise": 0.004, "is_noise_assumed": False})
     assert BlockJudge(block).noise == (0.004, "node")
+
+
+def test_the_noise_of_a_block_is_told_for_each_comparison_without_a_digest_of_each_arm(monkeypatch):
+    judge, _ = fed(make_block(), make_rounds(8, EQUAL))
+    noise = judge.noise
+    asked = []
+    monkeypatch.setattr(CellSpec, "digest", property(asked.append))
+    assert judge.noise == noise
+    assert asked == []
+
+
+def test_what_is_judged_once_is_judged_again_only_after_a_report():
+    judge, _ = fed(make_block(), make_rounds(7, SLOWER))
+    before = judge.comparisons()
+    assert judge.comparisons() is before
+    assert judge.judged(judge.block.comparisons) == before
+    judge.take(make_rounds(8, SLOWER)[7])
+    assert [one.rounds for one in judge.comparisons()] == [one.rounds + 1 for one in before]

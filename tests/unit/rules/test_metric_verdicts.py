@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from farm.contract.cells import Budget
-from farm.contract.document import Document, MetricChange
+from farm.contract.document import Document
+from farm.contract.document_comparisons import MetricChange
 from farm.contract.reports import EndReport, Report
-from farm.rules.cells.metrics import BY_NAME, COMPARED, LEAST_GROWTH
+from farm.rules.cells.metrics import BY_NAME, COMPARED
 from farm.rules.cells.numbers import MIB
+from farm.rules.cells.scenario_metrics import LEAST_GROWTH, PERPLEXITY
 from farm.rules.changes import gate
 from farm.rules.comparing import differences
 from farm.rules.comparing.quantities import Change, change_of
@@ -74,6 +76,9 @@ def test_the_headline_comes_first_and_says_what_the_comparison_says() -> None:
         ("generate", "tokens_per_s", 5.0, 6.0, "higher", True),
         ("generate", "prefill_tokens_per_s", 500.0, 400.0, "lower", False),
         ("generate", "outside_ms", 1.0, 1.05, "equal", True),
+        ("generate", "perplexity", 12.0, 12.4, "higher", False),
+        ("generate", "perplexity", 12.0, 11.6, "lower", True),
+        ("generate", "perplexity", 12.0, 12.01, "equal", True),
         ("fresh", "growth_bytes_per_1000", 100.0, float(MIB), "bigger", False),
         ("fresh", "growth_bytes_per_1000", float(MIB), -100.0, "smaller", True),
         ("fresh", "growth_bytes_per_1000", 0.0, 4096.0, "equal", True),
@@ -180,7 +185,7 @@ def test_a_metric_of_a_later_farm_is_no_gain() -> None:
 
 def test_every_entry_of_the_table_that_is_judged_has_a_unit_and_a_direction() -> None:
     for metric, judging in COMPARED:
-        assert metric.unit
+        assert metric.unit or metric.name == PERPLEXITY
         assert metric.better
         assert judging.words[0] in ("slower", "bigger", "higher")
         assert judging.by == "ratio" or judging.margin > 0

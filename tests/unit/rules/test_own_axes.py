@@ -10,7 +10,7 @@ import pytest
 from dashboard.reading import facts, matrix_form, watches
 from dashboard.reading.copies import matrix_text
 from farm.contract.cells import CellSpec
-from farm.contract.document import Cell
+from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import BY_NAME, OWN_AXES, Declared
 from farm.rules.cells.commands import repeat_command
 from farm.rules.cells.identity import told

@@ -3,7 +3,8 @@
 from typing import Any
 
 from farm.contract.cells import Recipe, Runtime
-from farm.contract.document import Cell, Document, EngineParity
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell, EngineParity
 from farm.contract.reports import EnginePair, EnginesReport
 from farm.rules.cells.commands import diverge_command
 from farm.rules.planning.plans import PlannedBlock

@@ -18,7 +18,13 @@ def output(**facts: Any) -> OutputParity:
 
 @pytest.mark.parametrize(
     ("precision", "preset"),
-    [("fp32", parity.FP32), ("fp16", parity.FP16), ("int8-dynamic", parity.INT8), ("int8-qdq", parity.INT8)],
+    [
+        ("fp32", parity.FP32),
+        ("fp16", parity.FP16),
+        ("int8-dynamic", parity.INT8),
+        ("int8-qdq", parity.INT8),
+        ("int4", parity.INT4),
+    ],
 )
 def test_each_precision_has_its_preset(precision: Any, preset: parity.Preset) -> None:
     assert parity.preset_for(precision) == preset

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from farm.contract.document import Cell, Comparison, Document, OperatorTime
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell, OperatorTime
+from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.changes import gate, watch_rounds
 from farm.rules.tracing.executions import as_counts, histogram

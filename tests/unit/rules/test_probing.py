@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from farm.contract.document import Cell, Comparison, Document
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.bisection import Outcome

@@ -1,6 +1,6 @@
 """What stayed in float when a quantised variant ran, and the advice that follows."""
 
-from farm.contract.document import OperatorTime
+from farm.contract.document_cells import OperatorTime
 from farm.rules.quality.quantisation import advice, stayed_float
 
 

@@ -22,6 +22,8 @@ EVERY = (
     "int8-dynamic:weight=uint8:per-channel:reduce-range:op-types=MatMul",
     "int8-qdq:activation=int8:calibration=entropy:symmetric",
     "int8-qoperator:calibration=percentile:exclude-nodes=a+b",
+    "int4",
+    "int4:block=64:symmetric:accuracy-level=4:exclude-nodes=a",
 )
 
 
@@ -75,6 +77,13 @@ def test_the_published_schema_takes_the_short_form_and_names_every_option():
         ("int8-qdq:calibration-data=random", "Unknown option of int8-qdq 'calibration-data'"),
         ("fp32:per-channel", "fp32 takes no options, and 'per-channel' is given"),
         ("int8-dynamic:calibration=entropy", "Unknown option of int8-dynamic 'calibration'"),
+        ("int4:block=48", "The option block is '48': .* 16, 32, 64, 128 or 256, and the nearest is 32"),
+        ("int4:block=4096", "and the nearest is 256"),
+        ("int4:block=large", "The option block is 'large': .* 128 or 256\\."),
+        ("int4:block=" + "9" * 5000, "128 or 256\\."),
+        ({"precision": "int4", "options": {"block": 8}}, "'8': .* and the nearest is 16"),
+        ("int4:accuracy-level=5", "Unknown value of accuracy-level '5'"),
+        ("int4:per-channel", "Unknown option of int4 'per-channel'"),
         ({"precision": "int8-qdq", "options": {"exclude-nodes": [1]}}, "exclude-nodes is '\\[1\\]': write a list"),
         ({"precision": "int8-qdq", "options": {"exclude-nodes": ["a,b"]}}, "without commas"),
         ({"precision": "int8-qdq", "options": {"activation": 8}}, "Unknown value of activation '8'"),
@@ -85,6 +94,23 @@ def test_the_published_schema_takes_the_short_form_and_names_every_option():
 def test_an_option_that_cannot_be_used_is_one_sentence(precision, words):
     with pytest.raises(MatrixProblem, match=words):
         matrix.parse({"precision": [precision]})
+
+
+def test_a_size_of_block_is_a_number_or_a_text_and_the_usual_one_goes_without_saying():
+    for written in (
+        "int4:block=32",
+        "int4:block=032:accuracy-level=0",
+        {"precision": "int4", "options": {"block": 32}},
+    ):
+        assert matrix.parse({"precision": [written]}).axes["precision"] == (PrecisionChoice("int4", {}),)
+    number = {"precision": "int4", "options": {"block": 128, "accuracy-level": 4}}
+    wanted = PrecisionChoice("int4", {"accuracy-level": "4", "block": "128"})
+    assert matrix.parse({"precision": [number]}).axes["precision"] == (wanted,)
+
+
+def test_whole_numbers_of_few_bits_are_told_from_floats():
+    few = {precision for precision in recipes.PRECISIONS if recipes.is_quantised(precision)}
+    assert few == {*recipes.EIGHT_BITS, "int4"}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +145,7 @@ def test_some_providers_take_one_kind_of_numbers_only(provider, options):
 
 
 def test_only_static_recipes_depend_on_hardware_and_data():
-    for precision in ("fp32", "fp16", "int8-dynamic"):
+    for precision in ("fp32", "fp16", "int8-dynamic", "int4"):
         assert recipe_of(precision, calibration_sha256=SAMPLES).options == {}
 
 

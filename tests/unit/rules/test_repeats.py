@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from farm.contract.cells import Budget
-from farm.contract.document import Document, MetricChange
+from farm.contract.document import Document
+from farm.contract.document_comparisons import MetricChange
 from farm.contract.reports import EndReport, Report
 from farm.rules.cells.numbers import MIB
 from farm.rules.changes import gate
@@ -41,23 +42,51 @@ def test_a_difference_that_every_repeat_shows_is_one(pairs: list[tuple[float, fl
 
 
 def test_one_launch_is_no_repeat() -> None:
-    assert repeats.judge([(320, 833)], least=16) is None
+    judged = repeats.judge([(320, 833)], least=16)
+    assert judged is not None
+    assert (judged.way, judged.rounds) == ("undecided", 1)
+    assert repeats.judge([], least=16) is None
 
 
-def measured(*, spaces: tuple[float, float] | None = (320.0, 833.0), wall: float = 1.0, **options: Any) -> Document:
+def measured(
+    *,
+    spaces: tuple[float, float] | None = (320.0, 833.0),
+    wall: float = 1.0,
+    rounds: int = ROUNDS,
+    is_late: bool = False,
+    **options: Any,
+) -> Document:
     """Two releases whose launches took so many MiB of addresses; the candidate takes `wall` times as long."""
     block = make_block(runtime=["1.23.1", "1.23.2"], **options)
     reports: list[Report] = [make_facts(), make_check(0), make_check(1)]
     given = [{} if spaces is None else {SPACE: space * MIB} for space in spaces or (0.0, 0.0)]
-    for number in range(ROUNDS):
+    for number in range(rounds):
         # another program took the processor in the first one, which changes no memory
         samples = (
             make_sample(time * (1 + 0.001 * (number % 3)), is_disturbed=number == 0, metrics=said)
             for time, said in zip((1.0, wall), given, strict=True)
         )
-        reports.append(make_round(number, dict(enumerate(samples))))
+        one = make_round(number, dict(enumerate(samples)))
+        reports.append(one.model_copy(update={"is_last": is_late and number == rounds - 1}))
     record = BlockRecord(block=block, reports=[*reports, EndReport()], node="bench-1", is_over=True)
     return assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget.QUICK))
+
+
+def test_where_one_round_was_measured_the_document_says_why_memory_has_no_verdict() -> None:
+    for is_late in (False, True):
+        document = measured(rounds=1, is_late=is_late)
+        (change,) = document.comparisons[0].metrics
+        assert (change.name, change.verdict, change.rounds) == (SPACE, "undecided", 1)
+        assert change.reason.startswith("One round has it on both sides: a verdict takes a second.")
+        assert ("Time ran out" in change.reason) == is_late
+        (found,) = [
+            one.text
+            for one in gate.judge_gate(
+                document, old="onnxruntime==1.23.1", new="onnxruntime==1.23.2", fail_on=["bigger"]
+            ).findings
+            if "peak address space" in one.text
+        ]
+        assert found.endswith(change.reason)
 
 
 def test_a_release_that_takes_more_addresses_is_bigger_though_it_is_as_fast() -> None:

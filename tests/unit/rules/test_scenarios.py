@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from farm.contract.cells import CellSpec, Runtime, Workload
-from farm.contract.document import Cell, Figure, Parity
+from farm.contract.document_cells import Cell, CellPhase, Figure, Parity
 from farm.contract.reports import Phase, Sample
 from farm.rules.cells import growth, load, scenarios, threads
-from farm.rules.cells.metrics import DIFFERING, GOODPUT, GROWTH, MAX_RATE
 from farm.rules.cells.numbers import MIB
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.scenario_metrics import DIFFERING, GOODPUT, GROWTH, MAX_RATE
 from farm.rules.cells.scenarios import Scenario
 from farm.rules.changes import watch_rounds
 from farm.rules.judging.summaries import summarise
@@ -281,7 +281,7 @@ def test_phases_are_medians_over_launches_and_other_answers_fail_parity() -> Non
     (found,) = phases.phases_of(samples)
     assert (found.name, found.launches, found.metrics) == ("seq=4", 3, {"p50_ms": 2.0})
     summary = summarise(samples)
-    assert phases.text_of(summary, Scenario("fresh")).startswith("Memory grows by 2.00 MiB")
+    assert phases.text_of(summary, Scenario("fresh"), []).startswith("Memory grows by 2.00 MiB")
     judged = phases.with_answers(Parity(verdict="pass", text="Within."), summary, what=Scenario("fresh").answers)
     assert (judged.verdict, judged.text) == ("fail", "2 of 8 input sets were answered otherwise than alone. Within.")
     quiet = summarise([launch(1.0, 0.0)])
@@ -369,6 +369,14 @@ def test_a_load_s_throughput_is_what_was_answered_and_not_what_a_latency_would_a
 
 def test_what_a_load_found_reaches_the_document() -> None:
     summary = summarise([make_sample(1.0).model_copy(update={"metrics": {MAX_RATE: 812.0}})])
-    assert phases.text_of(summary, scenarios.parsed("load:bound=20ms")).startswith(
-        "Keeps its p99 within 20 ms up to 812"
-    )
+    driven = [CellPhase(name="", launches=8, metrics={"rate_per_s": rate}) for rate in (400.0, 812.0, 900.0)]
+    searched = scenarios.parsed("load:bound=20ms")
+    for rates, words in [
+        ([], "up to"),
+        (driven, "up to"),
+        (driven[:2], "up to at least"),
+        (driven[:1], "up to at least"),
+    ]:
+        assert phases.text_of(summary, searched, rates) == f"Keeps its p99 within 20 ms {words} 812 requests per s."
+    assert phases.text_of(summary, scenarios.parsed("single"), driven) == ""
+    assert phases.text_of(None, searched, []) == ""

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.contract.document import Cell, Comparison, Document, OperatorChange
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import numbers
 from farm.rules.reporting import called_operators, sentences

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from farm.contract.cells import CellSpec, Runtime
-from farm.contract.document import Comparison, Document, OperatorChange, OperatorTime, Parity
+from farm.contract.document import Document
+from farm.contract.document_cells import OperatorTime, Parity
+from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.changes import gate, gate_reports, report
 from farm.rules.changes.watch_rounds import Judgement, Rule, judge
 from farm.rules.comparing.sides import between, by_sides, turned

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from pydantic import ValidationError
 
 from farm.contract.cells import Budget
 from farm.contract.document import Document
@@ -50,4 +52,25 @@ def without_added(text: str) -> str:
 def test_a_document_of_single_is_the_one_of_before_but_for_its_metrics() -> None:
     now = document()
     assert without_added(now.to_json()) == without_added(BEFORE.read_text(encoding="utf-8"))
+    assert [metric.name for metric in now.cells[0].metrics] == ["instructions", "peak_address_space_bytes"]
     assert [change.name for change in now.comparisons[0].metrics][:2] == ["p50_ms", "cpu_p50_ms"]
+
+
+def test_a_document_whose_cells_have_their_metrics_by_name_is_read_as_it_would_be_written_now() -> None:
+    before = json.loads(BEFORE.read_text(encoding="utf-8"))
+    figure = before["cells"][0]["metrics"]["instructions"]
+    read = Document.model_validate(before)
+    (found,) = [one for one in read.cells[0].metrics if one.name == "instructions"]
+    assert (found.value, found.unit, found.better, found.n) == (1e6, "", "less", 12)
+    assert (found.ci_low, found.ci_high, found.samples) == (figure["low"], figure["high"], figure["samples"])
+    assert read.cells[0].figures["instructions"] == found.figure
+    assert [cell.metrics for cell in read.cells] == [cell.metrics for cell in document().cells]
+    assert json.loads(read.to_json())["cells"][0]["metrics"][0]["name"] == "instructions"
+
+
+@pytest.mark.parametrize("metrics", [{"x": 1}, {"x": {"value": "nothing"}}, {"x": {}}, [{"value": 1.0}], "x", 7, [7]])
+def test_metrics_of_neither_shape_are_refused(metrics: object) -> None:
+    before = json.loads(BEFORE.read_text(encoding="utf-8"))
+    before["cells"][0]["metrics"] = metrics
+    with pytest.raises(ValidationError):
+        Document.model_validate(before)

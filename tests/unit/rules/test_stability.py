@@ -2,7 +2,8 @@
 
 import pytest
 
-from farm.contract.document import Cell, Comparison
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.reporting.stability import at_risk
 

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from farm.contract.cells import Runtime
-from farm.contract.document import Cell, Comparison, Document, Parity
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell, Parity
+from farm.contract.document_comparisons import Comparison
 from farm.rules.changes import switches
 from farm.rules.changes.switches import Candidate, Trial
 from farm.rules.matrices import matrix as matrices

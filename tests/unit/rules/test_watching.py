@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from farm.contract.document import Cell, Comparison, Document, MetricChange, OperatorTime, Parity, ParityOutput
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell, OperatorTime, Parity, ParityOutput
+from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement, Rule, judge

@@ -65,6 +65,11 @@ def sleep(payload: Any) -> None:
     time.sleep(60)
 
 
+def late_parent(payload: Any) -> int:
+    time.sleep(payload)
+    return os.getppid()
+
+
 def spin(payload: Any) -> None:
     while True:
         pass

@@ -12,6 +12,7 @@ import pytest
 from farm.sandbox import child, confinement, forks
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Policy
+from tests.processes import wait_for
 
 IMPORTED = ("json", "ast", "tests.unit.sandbox.forked")
 
@@ -104,6 +105,17 @@ def test_many_threads_at_once_each_get_their_own_answer() -> None:
     for thread in threads:
         thread.join()
     assert found == {number: number for number in range(12)}
+
+
+def test_a_server_with_nothing_to_do_ends_and_the_next_call_has_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    forks.servers.close()
+    monkeypatch.setattr(forks.ForkServer.__init__, "__kwdefaults__", {"idle_s": 1.0})
+    first = server()
+    # not while a child works; on a machine that is busier than that it is one of a fresh interpreter
+    assert call("late_parent", 2.5).answer() in {first.pid, os.getpid()}
+    wait_for(lambda: first.has_ended, what="the end of the idle server", seconds=30)
+    assert call("echo", 7).answer() == 7
+    forks.servers.close()
 
 
 def test_a_server_that_was_killed_costs_nothing_but_time() -> None:

@@ -7,6 +7,7 @@ from array import array
 import numpy as np
 import pytest
 
+from worker.runner import memory
 from worker.runner.faults import Refusal
 from worker.runner.order import Order
 from worker.runner.scenarios import fresh, table
@@ -135,6 +136,6 @@ def test_what_was_freed_is_given_back_before_memory_is_read() -> None:
         libc.free(piece)
     with fresh.Resident() as resident:
         held = resident.bytes()
-        fresh.give_back_freed()
+        memory.give_back_freed()
         assert resident.bytes() < held - 16 * 2**20
     libc.free(pieces[-1])

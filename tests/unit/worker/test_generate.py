@@ -44,11 +44,21 @@ class Session:
         return self._outputs
 
 
-def answered(path: Path, **scenario: Any) -> dict[str, Any]:
-    told = {"kind": "generate", "seed": 3, **scenario}
-    order = Order(
-        kind="sample", model=str(path), inputs="", provider="CPUExecutionProvider", scenario=told, gate_cpu_share=0.0
+def order_of(path: Path, *, given: Path | None = None, **scenario: Any) -> Order:
+    told = {"kind": "generate", "seed": 3, **scenario, **({"given": "ab" * 32} if given else {})}
+    return Order(
+        kind="sample",
+        model=str(path),
+        inputs="",
+        provider="CPUExecutionProvider",
+        prompts=str(given) if given else None,
+        scenario=told,
+        gate_cpu_share=0.0,
     )
+
+
+def answered(path: Path, *, given: Path | None = None, **scenario: Any) -> dict[str, Any]:
+    order = order_of(path, given=given, **scenario)
     timer = PhaseTimer(launched_ns=None, entered_ns=0)
     try:
         answer = driven(table.named("generate")(Room(order, timer)), order, timer=timer, turns=None)
@@ -150,7 +160,7 @@ def test_a_row_that_a_batch_answers_otherwise_is_counted(tmp_path: Path) -> None
     path = builders.write_model("decoder", tmp_path)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     decoder = decoder_ports.decoder_of(session)
-    given = prompts.of({"batch": 2, "prompt": 8, "seed": 3}, vocabulary=1000)
+    given = prompts.of(order_of(path, batch=2, prompt=8), vocabulary=1000)
     alone = [generated(path, given[row : row + 1], new=4)[0] for row in (0, 1)]
     tokens = np.array(alone).T.copy()
     assert Alone(session, decoder, given).differing(tokens, {}) == 0
@@ -223,3 +233,46 @@ def test_what_scores_and_caches_take_is_counted_as_they_are_bound(tmp_path: Path
     caches = 2 * 2 * 2 * 64 * 4
     assert room.bytes_of(decoder, prompt=16, new=4, batch=2) == 2 * (17 * 1000 * 4 + 2 * 20 * caches)
     assert 0 < (room.free_bytes() or 0) < 1 << 50
+
+
+def test_the_first_sequence_of_a_batch_is_given_what_it_is_given_alone() -> None:
+    told = {"seed": 3, "new": 5, "prompt": 4}
+    alone, batch = (prompts.forced({**told, "batch": batch}, vocabulary=1000) for batch in (1, 4))
+    assert (alone.shape, batch.shape) == ((5, 1), (5, 4))
+    assert (alone[:, 0] == batch[:, 0]).all()
+    assert len({tuple(row) for row in batch.T.tolist()}) == 4
+
+
+def test_given_prompts_are_answered_as_they_are_and_a_text_is_handed_on(tmp_path: Path) -> None:
+    path = builders.write_model("decoder", tmp_path)
+    rows = np.arange(1, 13, dtype=np.int64).reshape(2, 6) * 7
+    np.savez(tmp_path / "prompts.npz", prompt=rows, text=rows.reshape(-1))
+    told = answered(path, given=tmp_path / "prompts.npz", prompt=6, new=8, batch=2)
+    assert told["tokens"] == generated(path, rows[:1], new=8)[0]
+    assert told["metrics"]["perplexity"] > 1.0
+    assert "perplexity" not in answered(path, prompt=6, new=8)["metrics"]
+    order = order_of(path, given=tmp_path / "prompts.npz", prompt=6, batch=2)
+    text = prompts.text_of(order, vocabulary=1000)
+    assert text is not None
+    assert text.tolist() == rows.reshape(-1).tolist()
+    assert prompts.text_of(order_of(path, prompt=6), vocabulary=1000) is None
+
+
+@pytest.mark.parametrize(
+    ("held", "words"),
+    [
+        ({"prompt": np.array([[1, 2, 1000]])}, "the given prompt holds other than ids below 1,000"),
+        ({"prompt": np.array([[1, -2, 3]])}, "the given prompt holds other than ids below 1,000"),
+        ({"prompt": np.array([[1.0, 2.0, 3.0]])}, "the given prompt holds other than ids below 1,000"),
+        ({"prompt": np.array([[1, 2]])}, "the given prompts have the shape (1, 2), not 1 rows of 3"),
+        ({"text": np.array([1, 2])}, "the order names no prompts with prompt"),
+    ],
+)
+def test_prompts_that_are_not_what_the_farm_accepted_end_the_cell(
+    tmp_path: Path, held: dict[str, Any], words: str
+) -> None:
+    path = builders.write_model("decoder", tmp_path)
+    np.savez(tmp_path / "prompts.npz", **held)
+    with pytest.raises(Refusal) as refused:
+        prompts.of(order_of(path, given=tmp_path / "prompts.npz", prompt=3), vocabulary=1000)
+    assert words in str(refused.value)

@@ -49,8 +49,15 @@ def test_rounds_beyond_the_first_look_leave_time_to_trace_what_changed(clock: Cl
     assert clock.now + 10.0 <= 600.0 + 40.0
 
 
-def test_a_model_so_slow_that_one_round_takes_all_still_has_that_round(clock: Clock) -> None:
-    assert rounds_within(begun(clock, 10.0), clock, round_s=60.0) == 1
+def test_a_model_so_slow_that_one_round_takes_all_has_the_repeat_that_memory_is_judged_by(clock: Clock) -> None:
+    assert rounds_within(begun(clock, 10.0), clock, round_s=60.0) == 2
+
+
+def test_no_repeat_is_begun_that_may_take_the_block_over_its_limit(clock: Clock) -> None:
+    for limit_s, rounds in [(190.0, 2), (170.0, 1)]:
+        pace = Pace(10.0, limit_s=limit_s, clock=clock)
+        pace.begin()
+        assert rounds_within(pace, clock, round_s=60.0) == rounds
 
 
 def test_without_a_promise_nothing_ends(clock: Clock) -> None:
@@ -102,7 +109,7 @@ def test_a_machine_with_time_left_traces_every_comparison(clock: Clock) -> None:
 
 def test_a_block_that_is_over_its_time_and_has_nothing_to_explain_traces_nothing(clock: Clock) -> None:
     pace = begun(clock, 10.0)
-    assert rounds_within(pace, clock, round_s=60.0) == 1
+    assert rounds_within(pace, clock, round_s=60.0) == 2
     # what the farm answers where no verdict needs traces
     assert pace.traceable(0, rounds=0) == 0
     assert pace.traceable(ARMS, rounds=4) == 2

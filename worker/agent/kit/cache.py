@@ -115,6 +115,7 @@ def digests_of(order: BlockOrder) -> set[str]:
     """Every digest a block needs: they stay in the cache while it is prepared."""
     refs = [arm.inputs.sha256 for arm in order.arms] + [a.reference.sha256 for a in order.arms if a.reference]
     refs += [arm.evaluation.data.sha256 for arm in order.arms if arm.evaluation]
+    refs += [arm.prompts.sha256 for arm in order.arms if arm.prompts]
     return {*refs, *(file.sha256 for arm in order.arms for b in (arm.bundle, arm.source) for file in b.files)}
 
 

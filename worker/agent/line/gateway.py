@@ -26,6 +26,8 @@ PREFIX = "/api/node/v1/"
 CONNECT_S = 10.0
 ANSWER_S = 30.0
 CHUNK_BYTES = 1 << 20
+# what orders may ask of this agent
+UNDERSTOOD = (messages.TRACED_ROUNDS, messages.SCENARIOS, messages.PROMPTS, messages.INT4)
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -133,7 +135,7 @@ class Gateway:
         return None if response.status_code == 204 else _parsed(response, messages.Offer)
 
     def claim(self, block: str, *, attempt: int) -> Lease:
-        headers = {messages.UNDERSTANDS_HEADER: f"{messages.TRACED_ROUNDS}, {messages.SCENARIOS}"}
+        headers = {messages.UNDERSTANDS_HEADER: ", ".join(UNDERSTOOD)}
         return self._post(f"blocks/{block}/claim", messages.ClaimRequest(attempt=attempt), Lease, headers=headers)
 
     def heartbeat(self, block: str, *, attempt: int, token: str, doing: str = "") -> messages.HeartbeatReply:

@@ -80,6 +80,7 @@ def _opened(path: Path) -> int:
     try:
         return os.open(path, os.O_RDONLY | FLAGS)
     except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
         return os.open(path, os.O_RDONLY | os.O_CREAT | FLAGS, 0o644)
 
 

@@ -28,6 +28,7 @@ class PreparedArm:
     reference: Path | None
     scratch: Path
     evaluation: Path | None = None
+    prompts: Path | None = None
 
     @property
     def arm(self) -> int:
@@ -101,4 +102,5 @@ def _prepare(arm: ArmOrder, *, block: BlockOrder, environment: NodeEnvironment, 
         reference=file(arm.reference) if arm.reference else None,
         scratch=scratch,
         evaluation=file(arm.evaluation.data) if arm.evaluation else None,
+        prompts=file(arm.prompts) if arm.prompts else None,
     )

@@ -41,6 +41,7 @@ def runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
         "model": str(arm.model),
         "inputs": str(arm.inputs),
         "reference": str(arm.reference) if arm.reference else None,
+        "prompts": str(arm.prompts) if arm.prompts else None,
         "atol": arm.order.tolerance.atol,
         "rtol": arm.order.tolerance.rtol,
         "tolerances": {name: [one.atol, one.rtol] for name, one in arm.order.tolerances.items()},

@@ -63,6 +63,7 @@ class RunnerOrder(TypedDict, total=False):
     building: BuildingPart
     session: dict[str, object]
     reference: str | None
+    prompts: str | None
     atol: float
     rtol: float
     tolerances: dict[str, list[float]]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from math import inf
 
 from farm.rules.comparing.power import LOOKS
+from farm.rules.comparing.repeats import FEWEST_ROUNDS
 
 # of the promised time, which is twice the plan: to measure disturbed samples again
 REPEATS_SHARE = 0.1
@@ -17,12 +18,22 @@ REPEATS_SHARE = 0.1
 TRACES_SHARE = 0.25
 # arms of a comparison
 PAIR = 2
+# a second round is begun late too, because memory is judged by a repeat, where so many like the first fit before the
+# block's own limit, at which all is lost
+SPARE = 2.0
 
 
 class Pace:
-    """The clock of one block. `promised_s` None: nothing was promised."""
+    """The clock of one block. `promised_s` None: nothing was promised. `limit_s`: after which the block has failed."""
 
-    def __init__(self, promised_s: float | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        promised_s: float | None = None,
+        *,
+        limit_s: float = inf,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ends_at = clock() + limit_s
         self._promised_s = inf if promised_s is None else promised_s
         self._clock = clock
         self._began = clock()
@@ -43,6 +54,8 @@ class Pace:
     @property
     def has_room_for_a_round(self) -> bool:
         """Whether another round like the last one fits."""
+        if self._rounds < FEWEST_ROUNDS and self._ends_at - self._clock() >= SPARE * self._round_s:
+            return True
         kept_s = TRACES_SHARE * self._promised_s if self._rounds >= LOOKS[0] and self._promised_s < inf else 0.0
         return self._left_s >= self._round_s + kept_s
 

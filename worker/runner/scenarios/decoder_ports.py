@@ -93,7 +93,7 @@ class Steps:
         self._batch, length = prompt.shape
         self.most = length + new - 1
         kind = decoder.roles["tokens"].dtype
-        self._prompt = np.ascontiguousarray(prompt, dtype=kind)
+        self._prompt = np.array(prompt, dtype=kind, order="C")
         counted = decoder.roles.get("positions")
         self._places = np.tile(np.arange(length, dtype=counted.dtype if counted else kind), (self._batch, 1))
         self.token = np.zeros((self._batch, 1), dtype=kind)
@@ -121,6 +121,16 @@ class Steps:
         if inner is not None and hasattr(inner, "run_with_iobinding") and all(one is not None for one in bound):
             return [functools.partial(inner.run_with_iobinding, one, None) for one in bound]
         return [functools.partial(self._session.run_with_iobinding, one) for one in self._held]
+
+    @property
+    def prompt(self) -> Array:
+        """The tokens of the prompt, [sequence, place], which may be written over."""
+        return self._prompt
+
+    @property
+    def prompt_scores(self) -> Array:
+        """What the last prompt scored, [sequence, place, token]."""
+        return self._scored[0]
 
     def _bound(self, step: int, length: int) -> Any:
         binding = self._session.io_binding()

@@ -3,16 +3,14 @@
 Memory is read between inferences: what grows once it has settled is a leak, what grows before is an arena's.
 """
 
-import ctypes
 import os
-import sys
 import time
 from array import array
 from collections.abc import Sequence
 
 import numpy as np
 
-from worker.runner import backends, faults, windows
+from worker.runner import backends, faults, memory, windows
 from worker.runner.arrays import load_arrays
 from worker.runner.order import BudgetOrder
 from worker.runner.scenarios import answers, summaries
@@ -70,7 +68,7 @@ class Fresh:
             with timer.phase("warmup"):
                 warm = windows.warm_up(in_turn(self._calls), budget)
             self._course = Course(len(self._calls), warm)
-            give_back_freed()
+            memory.give_back_freed()
             return True
         with timer.phase("window"):
             self._course.run(self._calls, budget)
@@ -215,15 +213,6 @@ class Resident:
     def bytes(self) -> int:
         """Bytes now."""
         return int(os.pread(self._file, 128, 0).split()[1]) * self._page if self._file >= 0 else 0
-
-
-def give_back_freed() -> None:
-    """Gives the system what this process has freed: loading leaves some MiB, which would take up a small leak unseen.
-
-    glibc alone can do so.
-    """
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-        trim(0)
 
 
 def in_turn(calls: Sequence[Call]) -> Call:

@@ -37,7 +37,7 @@ class GenerateByGenai:
         order, timer, told = self._room.order, self._room.timer, self._told
         vocabulary = genai.told_by(os.path.dirname(order.model)).vocabulary
         asked = genai.Asked(
-            prompts.of(told, vocabulary=vocabulary).astype(np.int32),
+            prompts.of(order, vocabulary=vocabulary).astype(np.int32),
             int(told["new"]),
             **{name: told[name] for name in ("sampling", "limit", "temperature") if name in told},
             seed=int(told["seed"]),

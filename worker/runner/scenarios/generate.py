@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from worker.runner import backends, faults, windows
-from worker.runner.scenarios import prompts, room, summaries
+from worker.runner.scenarios import perplexity, prompts, room, summaries
 from worker.runner.scenarios.decoder_ports import Steps, decoder_of
 from worker.runner.scenarios.forced import Forced
 from worker.runner.scenarios.generated import Alone, Taken, gaps_of
@@ -34,6 +34,7 @@ class Generate:
         self._facts: dict[str, object] = {}
         self._forced: Forced
         self._gaps: list[float] = []
+        self._perplexity: float | None = None
 
     def open(self) -> None:
         order, timer = self._room.order, self._room.timer
@@ -43,7 +44,7 @@ class Generate:
         session = cast(Any, engine).session
         decoder = decoder_of(session)
         room.check(decoder, prompt=self._prompt, new=self._new, batch=self._batch)
-        given = prompts.of(self._told, vocabulary=decoder.vocabulary)
+        given = prompts.of(order, vocabulary=decoder.vocabulary)
         with faults.translated("run"):
             self._steps = Steps(session, decoder, prompt=given, new=self._new)
             calls = self._steps.calls()
@@ -58,6 +59,8 @@ class Generate:
             self._forced = Forced(self._told, vocabulary=decoder.vocabulary)
             self._forced.run(self._calls, self._steps)
             self._gaps = gaps_of(self._calls, self._steps, self._told)
+            if (text := prompts.text_of(order, vocabulary=decoder.vocabulary)) is not None:
+                self._perplexity = perplexity.of(calls[0], self._steps, text)
 
     def step(self) -> bool:
         budget, timer = self._room.order.budget, self._room.timer
@@ -114,6 +117,7 @@ class Generate:
             "cache_bytes": float(self._steps.cache_bytes),
             "differing_answers": float(sum(apart)),
             "differing_rows": alone,
+            "perplexity": self._perplexity,
         }
 
     def _by_place(self, steps: windows.Durations) -> list[summaries.Phase]:

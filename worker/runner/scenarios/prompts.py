@@ -1,22 +1,50 @@
-"""What a generation is given: token ids drawn by the seed, the same for every runtime."""
+"""What a generation is given: token ids that came with the model, or drawn by the seed, the same for every runtime."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from worker.runner import faults
+from worker.runner.arrays import load_arrays
+from worker.runner.order import Order
 from worker.runner.parity import Array
 
 
-def of(told: Mapping[str, Any], *, vocabulary: int) -> Array:
-    """The prompts of a generate scenario, [sequence, token]."""
+def of(order: Order, *, vocabulary: int) -> Array:
+    """The prompts of a generate scenario, [sequence, token]. Raises Refusal."""
+    told = order.scenario
     shape = (int(told.get("batch", 1)), int(told["prompt"]))
-    found: Array = np.random.default_rng(int(told["seed"])).integers(0, vocabulary, shape)
-    return found
+    if "given" not in told:
+        drawn: Array = np.random.default_rng(int(told["seed"])).integers(0, vocabulary, shape)
+        return drawn
+    given = _given(order, "prompt", vocabulary=vocabulary)
+    if given.shape != shape:
+        wanted = f"{shape[0]} rows of {shape[1]:,}"
+        raise faults.Refusal("artifact_unavailable", f"the given prompts have the shape {given.shape}, not {wanted}")
+    return given
+
+
+def text_of(order: Order, *, vocabulary: int) -> Array | None:
+    """The token ids of a text to score, [token]; None where none was given. Raises Refusal."""
+    if order.prompts is None or "text" not in load_arrays(order.prompts):
+        return None
+    return _given(order, "text", vocabulary=vocabulary)
 
 
 def forced(told: Mapping[str, Any], *, vocabulary: int) -> Array:
     """Tokens to go on with whatever the model chooses, [step, sequence]: all runtimes then score the same text."""
     dice = np.random.default_rng(np.random.SeedSequence([int(told["seed"]) % 2**32, 0xF0CE]))
-    found: Array = dice.integers(0, vocabulary, (int(told["new"]), int(told.get("batch", 1))))
+    # a sequence after the other, so that the first is the same in a batch as alone
+    found: Array = dice.integers(0, vocabulary, (int(told.get("batch", 1)), int(told["new"]))).T
     return found
+
+
+def _given(order: Order, name: str, *, vocabulary: int) -> Array:
+    """An array of the given file, which was looked at when it came: a runtime reads memory by these numbers."""
+    held = load_arrays(order.prompts).get(name) if order.prompts is not None else None
+    if held is None:
+        raise faults.Refusal("artifact_unavailable", f"the order names no prompts with {name}")
+    if held.dtype != np.int64 or (held.size and not 0 <= held.min() <= held.max() < vocabulary):
+        raise faults.Refusal("artifact_unavailable", f"the given {name} holds other than ids below {vocabulary:,}")
+    return held

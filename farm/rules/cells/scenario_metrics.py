@@ -1,0 +1,172 @@
+"""The metrics that scenarios other than `single` add: of generating, of fresh inputs, of a load. Pure."""
+
+from statistics import median
+
+from farm.rules.cells.metric import RATE, SIZE, TIME, Judging, Metric
+
+# what the pages of a process come and go by is no growth
+LEAST_GROWTH = 64.0 * 1024
+# milliseconds over 1,000 positions
+LEAST_TOKEN_GROWTH = 0.05
+
+# of scenarios: what memory grows by, and answers that are not those of the same inputs alone
+GROWTH, DIFFERING = "growth_bytes_per_1000", "differing_answers"
+MAX_RATE, GOODPUT = "max_rate_per_s", "goodput_per_s"
+# of generating: time per token behind the first, and until the first
+TPOT, TTFT, TOKENS_RATE = "tpot_ms", "ttft_ms", "tokens_per_s"
+OUTSIDE, OUTSIDE_CPU = "outside_ms", "outside_cpu_ms"
+TTFT_CPU, TPOT_GROWTH, DIFFERING_ROWS = "ttft_cpu_ms", "tpot_growth_ms_per_1000", "differing_rows"
+PERPLEXITY = "perplexity"
+
+OF_SCENARIOS: tuple[Metric, ...] = (
+    Metric(
+        TPOT,
+        "time per token",
+        "ms",
+        "less",
+        summary=median,
+        noise="launches",
+        reads="latency",
+        note="the graph alone, for each token behind the first: the p50 above is of the same times",
+        judging=Judging(TIME),
+    ),
+    Metric(
+        TTFT,
+        "time to the first token",
+        "ms",
+        "less",
+        summary=median,
+        noise="launches",
+        reads="latency",
+        note="the graph over the prompt, and choosing the token",
+        judging=Judging(TIME, alerts_as="ttft"),
+    ),
+    Metric(
+        TTFT_CPU,
+        "processor time to the first token",
+        "ms",
+        "less",
+        summary=median,
+        noise="launches",
+        reads="latency",
+        note="the thread's own time over the prompt, without the turns that other programs took",
+        judging=Judging(TIME),
+    ),
+    Metric(
+        TOKENS_RATE,
+        "tokens",
+        "tokens/s",
+        "more",
+        summary=median,
+        noise="launches",
+        note="prompt and choosing included",
+        judging=Judging(RATE),
+    ),
+    Metric(
+        "prefill_tokens_per_s",
+        "prompt",
+        "tokens/s",
+        "more",
+        summary=median,
+        noise="launches",
+        judging=Judging(RATE),
+    ),
+    Metric(
+        OUTSIDE,
+        "outside the graph",
+        "ms",
+        "less",
+        summary=median,
+        noise="launches",
+        note="choosing the token, for each token behind the first",
+        judging=Judging(TIME, margin=0.1),
+    ),
+    Metric(
+        OUTSIDE_CPU,
+        "outside the graph, processor time",
+        "ms",
+        "less",
+        summary=median,
+        noise="launches",
+        note="of the thread that chooses the token",
+        judging=Judging(TIME, margin=0.1),
+    ),
+    Metric(
+        TPOT_GROWTH,
+        "growth of the time per token",
+        "ms",
+        "less",
+        summary=median,
+        noise="launches",
+        note="over 1,000 positions, from the first to the last quarter of the new tokens",
+        judging=Judging(TIME, by="difference", margin=LEAST_TOKEN_GROWTH),
+    ),
+    Metric(
+        "cache_bytes",
+        "cache",
+        "bytes",
+        "less",
+        summary=max,
+        reads="memory",
+        note="keys and values of the last step",
+        judging=Judging(SIZE, by="repeat", margin=1.0),
+    ),
+    Metric(
+        PERPLEXITY,
+        "perplexity",
+        "",
+        "less",
+        summary=median,
+        note="of the text that was given, by its token ids",
+        judging=Judging(RATE, by="repeat", margin=0.01, is_share=True),
+    ),
+    Metric(
+        GROWTH,
+        "growth per 1,000 inferences",
+        "bytes",
+        "less",
+        summary=median,
+        noise="launches",
+        reads="memory",
+        note="of resident memory, once it has settled",
+        judging=Judging(SIZE, by="difference", margin=LEAST_GROWTH, is_told=True, alerts_as="growth"),
+    ),
+    Metric(
+        MAX_RATE,
+        "highest rate",
+        "requests/s",
+        "more",
+        summary=median,
+        noise="launches",
+        note="whose p99 keeps the bound",
+        judging=Judging(RATE, margin=0.05, is_told=True),
+    ),
+    Metric(
+        GOODPUT,
+        "goodput",
+        "requests/s",
+        "more",
+        summary=median,
+        noise="launches",
+        note="requests that kept the bound",
+        judging=Judging(RATE, margin=0.05),
+    ),
+    Metric(
+        DIFFERING,
+        "answers that differ",
+        "",
+        "less",
+        summary=max,
+        reads="count",
+        note="sets of inputs answered otherwise than alone",
+    ),
+    Metric(
+        DIFFERING_ROWS,
+        "rows that differ",
+        "",
+        "less",
+        summary=max,
+        reads="count",
+        note="of the first and last row of a batch: those with other tokens than alone",
+    ),
+)

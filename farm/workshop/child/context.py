@@ -1,0 +1,59 @@
+"""The longest sequence that a decoder's graph takes, where something in it says so. Runs in the child only."""
+
+from collections.abc import Iterator
+
+import onnx
+
+from farm.rules.generation import decoders
+from farm.workshop.child.signature import Port
+from farm.workshop.problems import shown
+
+_MOST_TOKENS = 1 << 24
+# a position goes through these as it is
+_PASSED = ("Identity", "Cast", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Expand")
+# where tables of cosines and sines stand among the inputs of nodes that rotate by position, by domain and name
+_ROTATED = {
+    ("com.microsoft", "GroupQueryAttention"): (7, 8),
+    ("com.microsoft", "RotaryEmbedding"): (2, 3),
+    ("", "RotaryEmbedding"): (1, 2),
+}
+
+# tokens, and where it was read
+Found = tuple[int, str]
+
+
+def of(model: onnx.ModelProto, *, inputs: list[Port]) -> dict[str, object] | None:
+    """The shortest of what was found, as `plans.ContextFacts` has it; None where nothing says it."""
+    found = [one for one in (*_of_graph(model, inputs), *_of_mask(inputs)) if 0 < one[0] <= _MOST_TOKENS]
+    tokens, where = min(found, default=(0, ""))
+    return {"tokens": tokens, "where": where} if tokens else None
+
+
+def _of_graph(model: onnx.ModelProto, inputs: list[Port]) -> Iterator[Found]:
+    """Rows of tables that positions are looked up in."""
+    sizes = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer if tensor.dims}
+    places = {port["name"] for port in inputs if decoders.is_positions(port["name"])}
+    for node in model.graph.node:
+        if node.op_type in _PASSED and node.input and node.input[0] in places:
+            places.update(node.output[:1])
+        for table in _tables(node, places):
+            if len(size := sizes.get(table, [])) > 1:
+                yield size[0], f"the {size[0]:,} rows of {shown(table)}, which {node.op_type} reads by position"
+
+
+def _tables(node: onnx.NodeProto, places: set[str]) -> list[str]:
+    if node.op_type == "Gather" and len(node.input) > 1 and node.input[1] in places and _axis(node) == 0:
+        return [node.input[0]]
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    return [node.input[at] for at in _ROTATED.get((domain, node.op_type), ()) if at < len(node.input)]
+
+
+def _axis(node: onnx.NodeProto) -> int:
+    return next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
+
+
+def _of_mask(inputs: list[Port]) -> Iterator[Found]:
+    for port in inputs:
+        last = (port["shape"] or [""])[-1]
+        if decoders.is_mask(port["name"]) and len(port["shape"] or []) == 2 and isinstance(last, int):
+            yield last, f"the fixed length of {shown(port['name'])}"

@@ -1,0 +1,102 @@
+"""Prompts that somebody gave, as token ids of a decoder, and a text to score. Runs in the child only."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from farm.rules.cells.generations import MOST_BATCH, MOST_PROMPT
+from farm.rules.generation import decoders
+from farm.workshop import arrays
+from farm.workshop.child import genai_config, model_file, payloads, signature
+from farm.workshop.problems import Problem, answering, shown
+
+_PROMPT, _TEXT = "prompt", "text"
+# a text is scored a prompt's length at a time at most; the whole file unpacks to no more than this
+MOST_TEXT = 1 << 20
+_MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class _Port:
+    """An input or output for the rules."""
+
+    name: str
+    dtype: str
+    shape: list[int | str] | None
+
+
+@answering
+def accept(payload: payloads.GivenPrompts) -> dict[str, object]:
+    """Looks at prompts for {folder, main} and writes them to `out`: `prompt` [row, token], `text` where there is one.
+
+    Raises Problem: bad_arrays, bad_prompts.
+    """
+    folder, main, path = Path(payload["folder"]), payload["main"], Path(payload["prompts"])
+    vocabulary = _vocabulary(folder, main)
+    try:
+        given = arrays.read_npz(path, limit_bytes=_MOST_BYTES)
+    except arrays.ArraysError as error:
+        raise Problem("bad_arrays", str(error)) from error
+    if _PROMPT not in given:
+        raise _bad(f"{shown(path.name)} has no array called {_PROMPT}: save the token ids as {_PROMPT}.")
+    if (foreign := next((name for name in given if name not in (_PROMPT, _TEXT)), None)) is not None:
+        raise _bad(f"{shown(path.name)} has an array {shown(foreign)!r}: it holds {_PROMPT}, and perhaps {_TEXT}.")
+    rows = np.atleast_2d(_ids(_PROMPT, given[_PROMPT], ranks=(1, 2), vocabulary=vocabulary))
+    _check_lengths(rows)
+    accepted: arrays.Arrays = {_PROMPT: rows}
+    if _TEXT in given:
+        accepted[_TEXT] = _text(given[_TEXT], vocabulary=vocabulary)
+    arrays.write_npz(Path(payload["out"]), accepted)
+    return {"rows": rows.shape[0], "tokens": rows.shape[1], "text_tokens": accepted.get(_TEXT, rows[:0, 0]).size}
+
+
+def _vocabulary(folder: Path, main: str) -> int:
+    """How many tokens the model scores, and its configuration for onnxruntime-genai knows."""
+    facts = signature.of(model_file.read(folder, main))
+    inputs, outputs = ([_Port(**port) for port in facts[side]] for side in ("inputs", "outputs"))
+    if problem := decoders.problem_of(inputs, outputs):
+        raise _bad(f"Prompts are for models that generate: {problem}")
+    found = decoders.decoder_of(inputs, outputs)
+    assert found is not None
+    assert found.vocabulary is not None
+    told = genai_config.told(folder, main, outputs=facts["outputs"]) or {}
+    known = told.get("vocabulary")
+    return min(found.vocabulary, known) if isinstance(known, int) else found.vocabulary
+
+
+def _ids(name: str, given: arrays.Array, *, ranks: tuple[int, ...], vocabulary: int) -> arrays.Array:
+    if given.dtype not in (np.int64, np.int32):
+        raise _bad(f"The array {name} is {given.dtype}: token ids are int64, convert it.")
+    if given.ndim not in ranks:
+        shapes = " or ".join(["[tokens]", "[rows, tokens]"][rank - 1] for rank in ranks)
+        raise _bad(f"The array {name} has the shape {list(given.shape)}: token ids have {shapes}.")
+    if not given.size:
+        raise _bad(f"The array {name} has the shape {list(given.shape)} and holds no token: give at least one.")
+    beyond = np.argwhere((given < 0) | (given >= vocabulary))
+    if len(beyond):
+        place = tuple(beyond[0].tolist())
+        raise _bad(
+            f"{name}[{', '.join(map(str, place))}] is the token id {given[place]}, and the vocabulary has "
+            f"{vocabulary:,}: ids are 0 to {vocabulary - 1}."
+        )
+    return np.ascontiguousarray(given, dtype=np.int64)
+
+
+def _check_lengths(rows: arrays.Array) -> None:
+    count, length = rows.shape
+    if count > MOST_BATCH:
+        raise _bad(f"The array {_PROMPT} has {count:,} rows: at most {MOST_BATCH} are generated at once.")
+    if length > MOST_PROMPT:
+        raise _bad(f"The prompts have {length:,} tokens: at most {MOST_PROMPT:,} are taken.")
+
+
+def _text(given: arrays.Array, *, vocabulary: int) -> arrays.Array:
+    found = _ids(_TEXT, given, ranks=(1,), vocabulary=vocabulary)
+    if not 2 <= found.size <= MOST_TEXT:
+        raise _bad(f"The array {_TEXT} has {found.size:,} tokens: a text to score has 2 to {MOST_TEXT:,}.")
+    return found
+
+
+def _bad(text: str) -> Problem:
+    return Problem("bad_prompts", text)

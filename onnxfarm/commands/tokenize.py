@@ -1,0 +1,112 @@
+"""`onnxfarm tokenize`: texts as token ids, by the model's own tokenizer, in a file that `--prompts` takes."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+
+from farm.rules.runtimes import distributions, genai
+from farm.sandbox.policy import SandboxError
+from farm.workshop import orders
+from onnxfarm.commands.options import HomeOption
+from onnxfarm.here import bundle
+from onnxfarm.here.home import default_home
+from onnxfarm.here.workbench import scratch_in
+from onnxfarm.problems import Infrastructure, Usage, main_guard
+from worker.agent.kit import stages
+from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.passes import tokens
+
+USUAL: Final = "onnxruntime-genai==0.13.2"
+MOST_CHARACTERS: Final = 1 << 20
+
+
+@main_guard()
+def tokenize(
+    model: Annotated[Path, typer.Argument(help="Folder or zip with genai_config.json and a tokenizer.")],
+    prompt: Annotated[str | None, typer.Option(help="The text to answer.")] = None,
+    prompt_file: Annotated[Path | None, typer.Option(help="A file with the text to answer, UTF-8.")] = None,
+    text_file: Annotated[Path | None, typer.Option(help="A file with a text to score (perplexity), UTF-8.")] = None,
+    out: Annotated[Path, typer.Option(help="Where the token ids go.")] = Path("prompts.npz"),
+    ort: Annotated[str, typer.Option(help="The onnxruntime-genai whose tokenizer is asked.")] = USUAL,
+    home: HomeOption = None,
+) -> None:
+    """Write texts as token ids, by the tokenizer of a model for onnxruntime-genai; `--prompts` takes the file."""
+    texts = _texts(prompt, prompt_file, text_file)
+    if out.suffix != ".npz":
+        raise Usage(f"--out is a .npz: write --out {out.with_suffix('.npz')}.")
+    if not model.exists():
+        raise Usage(f"{model} does not exist: give the model's folder or zip.")
+    say, place = Console(stderr=True), home or default_home()
+    with scratch_in(place) as folder:
+        taken = bundle.take_in(model, folder=folder / "model", files=bundle.LocalFiles())
+        if taken.inspection.genai is None:
+            raise Usage(f"{model} has no {genai.CONFIG}, and so no tokenizer: give its folder, or token ids in a .npz.")
+        made = _asked(texts, taken, ort=ort, home=place, folder=folder, say=say)
+        accepted = _accepted(taken, made, folder=folder)
+        try:
+            shutil.copyfile(accepted.path, out)
+        except OSError as problem:
+            raise Infrastructure(f"{out} could not be written ({problem.strerror}).") from problem
+    scored = f", a text of {accepted.text_tokens:,} to score" if accepted.text_tokens else ""
+    say.print(f"{out}: a prompt of {accepted.tokens:,} tokens{scored}.", highlight=False)
+    say.print(f"onnxfarm bench {model} --prompts {out} --scenario generate:new=64", highlight=False, soft_wrap=True)
+
+
+def _texts(prompt: str | None, prompt_file: Path | None, text_file: Path | None) -> dict[str, str]:
+    """By the array's name."""
+    if (prompt is None) == (prompt_file is None):
+        raise Usage("One text is answered: give --prompt or --prompt-file.")
+    texts = {"prompt": _read(prompt_file) if prompt_file is not None else prompt or ""}
+    if text_file is not None:
+        texts["text"] = _read(text_file)
+    for name, text in texts.items():
+        if not text:
+            raise Usage(f"The {name} is empty: give at least a word.")
+        if len(text) > MOST_CHARACTERS:
+            raise Usage(f"The {name} has {len(text):,} characters: at most {MOST_CHARACTERS:,} are taken.")
+    return texts
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as opened:
+            return opened.read(MOST_CHARACTERS + 1)
+    except UnicodeDecodeError as problem:
+        raise Usage(f"{path} cannot be read as UTF-8: save it as UTF-8.") from problem
+    except OSError as problem:
+        raise Usage(f"{path} cannot be read ({problem.strerror}).") from problem
+
+
+def _asked(texts: dict[str, str], taken: bundle.Uploaded, *, ort: str, home: Path, folder: Path, say: Console) -> Path:
+    try:
+        runtime = distributions.read(ort)
+    except distributions.RuntimeProblem as problem:
+        raise Usage(f"--ort: {problem}") from problem
+    if not genai.is_genai(runtime):
+        raise Usage(f"{runtime} has no tokenizer: take {USUAL}.")
+    try:
+        installed = RuntimeStore(home / "runtimes", say=lambda text: say.print(text)).provide(runtime)
+        work = Path(tempfile.mkdtemp(prefix="tokens-", dir=folder))
+        return tokens.written(
+            texts, model=taken.folder / taken.main, runtime=installed, stage=stages.stage_runner(home), work=work
+        )
+    except RuntimeUnavailableError as problem:
+        raise Usage(problem.reason.text) from problem
+    except tokens.TokensFailedError as problem:
+        raise Usage(problem.reason.text) from problem
+    except SandboxError as problem:
+        raise Infrastructure(str(problem)) from problem
+
+
+def _accepted(taken: bundle.Uploaded, made: Path, *, folder: Path) -> orders.Prompts:
+    """What a child wrote, looked at like a stranger's file."""
+    checked = folder / "checked"
+    checked.mkdir()
+    try:
+        return orders.accept_prompts(taken.folder, taken.main, prompts=made, out_dir=checked)
+    except orders.WorkshopError as problem:
+        raise Usage(problem.reason.text) from problem

@@ -1,0 +1,42 @@
+"""A browser that comes by the farm's identity provider, and what it is told."""
+
+import re
+from html import unescape
+from urllib.parse import urlencode
+
+from django.http import HttpResponse
+from django.test import Client
+
+from farm.accounts.models import User
+from tests.integration.accounts.issuer import Issuer
+
+
+def sent_to(browser: Client, **form: str) -> str:
+    """Where the sign-in button leads."""
+    page = press(browser, **form)
+    assert page.status_code == 200, said(page)
+    [address] = re.findall(r'http-equiv="refresh" content="0; url=([^"]+)"', page.content.decode())
+    return unescape(address)
+
+
+def press(browser: Client, **form: str) -> HttpResponse:
+    """The sign-in page's button, as a browser sends a form without files."""
+    return browser.post("/sign-in/openid/", urlencode(form), content_type="application/x-www-form-urlencoded")
+
+
+def sign_in(browser: Client, issuer: Issuer, **form: str) -> HttpResponse:
+    """The button, the provider, and the way back."""
+    return browser.get(issuer.code(sent_to(browser, **form)))
+
+
+def said(answer: HttpResponse) -> str:
+    """A refusal's sentence and hint."""
+    text = answer.content.decode()
+    [heading] = re.findall(r"<h1>(.*?)</h1>", text, re.DOTALL)
+    return unescape(heading)
+
+
+def who(browser: Client) -> str | None:
+    """The user of the browser's session."""
+    key = browser.session.get("_auth_user_id")
+    return User.objects.get(pk=key).username if key else None

@@ -1,0 +1,59 @@
+"""Prompts on the command line: with --prompts or in a model's zip, the same cells; every bad form in one sentence."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from farm.rules.matrices import matrix as matrices
+from farm.workshop import arrays
+from farm.workshop.samples import builders
+from onnxfarm.commands.options import refuse_prompts_alone
+from onnxfarm.here import workbench
+from onnxfarm.problems import Usage
+from onnxfarm.subject import Subject
+
+pytestmark = pytest.mark.slow
+DECLARED = matrices.parse({"runtime": ["1.31.1"], "scenario": ["generate:new=8", "generate:prompt=16:new=8"]})
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return builders.write_model("decoder", tmp_path)
+
+
+def test_arms_of_given_prompts_are_handed_the_file_and_those_of_drawn_ones_are_not(model: Path, tmp_path: Path) -> None:
+    given = arrays.write_npz(tmp_path / "mine.npz", {"prompt": np.array([[5, 17, 3]])})
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+        archive.write(model, "decoder.onnx")
+        archive.write(given, "prompts.npz")
+    orders = []
+    for subject in (Subject(model, prompts=given), Subject(tmp_path / "model.zip")):
+        with workbench.opened(subject, home=tmp_path / "home", console=Console(file=io.StringIO())) as bench:
+            for block in bench.plan(DECLARED).blocks:
+                order, refused = bench.template.preparation.order(block, seed=0)
+                assert (refused, order is None) == ([], False)
+                orders.append(order)
+    one, drawn, zipped, _ = [order.arms[0] for order in orders if order is not None]
+    assert one.prompts is not None
+    assert one.cell.workload.scenario == f"generate:prompt=3:new=8:given={one.prompts.sha256}"
+    assert drawn.prompts is None
+    assert drawn.cell.workload.scenario == "generate:prompt=16:new=8"
+    assert zipped.cell.digest == one.cell.digest
+
+
+def test_prompts_that_do_not_fit_and_those_of_nothing_that_generates_are_refused(model: Path, tmp_path: Path) -> None:
+    bad = arrays.write_npz(tmp_path / "bad.npz", {"prompt": np.array([1000])})
+    subject = Subject(model, prompts=bad)
+    with (
+        pytest.raises(Usage, match=r"bad.npz: prompt\[0\] is the token id 1000, and the vocabulary has 1,000"),
+        workbench.opened(subject, home=tmp_path / "home", console=Console(file=io.StringIO())),
+    ):
+        pass
+    with pytest.raises(Usage, match="--prompts are generated from: add --scenario generate:new=64"):
+        refuse_prompts_alone(bad, ("fresh",))
+    refuse_prompts_alone(bad, ("single", "generate:new=8"))
+    refuse_prompts_alone(None, ())

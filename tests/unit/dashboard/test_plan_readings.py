@@ -1,0 +1,47 @@
+"""What pages read from a plan: pure, in words."""
+
+from dashboard.reading.open_cells import open_cells
+from dashboard.reading.plan import blocks, refused, summary, warnings
+from dashboard.reading.plan import cells as plan_cells
+from farm.rules.matrices import matrix as matrices
+from farm.rules.planning import planner
+from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan
+
+FACTS = ModelFacts(bundle_sha256="a" * 64, main_sha256="b" * 64, opsets={"": 17}, batch="batch")
+
+
+def a_plan(**options: object) -> Plan:
+    matrix = matrices.from_options(matrices.default(), **options)
+    return planner.plan(matrix, FACTS, [NodeOffer(id="1", name="bench-1")], seed=0, with_null_pair=True)
+
+
+def test_open_cells_come_from_the_plan_of_their_block() -> None:
+    plan = a_plan()
+    cells_, states = open_cells([("leased", plan.blocks[0])], known={"c1"}, model="encoder", model_sha256="b" * 64)
+    assert "c1" not in states
+    assert set(states.values()) == {"measuring"}
+    assert {cell.runtime for cell in cells_} == {"onnxruntime==1.29.0", "onnxruntime==1.31.1"}
+    assert {cell.model_sha256 for cell in cells_} == {"b" * 64}
+    _, waiting = open_cells([("queued", plan.blocks[0])], known=(), model="encoder", model_sha256="b" * 64)
+    assert set(waiting.values()) == {"queued"}
+
+
+def test_a_plan_says_cells_blocks_time_and_what_will_not_run() -> None:
+    plan = a_plan(provider="cpu,cuda")
+    assert summary(plan).startswith("8 cells in 1 block, about ")
+    assert summary(plan).endswith("on one node; 8 points refused.")
+    table = blocks(plan, {"1": "bench-1"})
+    assert table.rows[0][2].text == "bench-1"
+    assert table.rows[0][5].text.endswith(" %")
+    assert len(refused(plan).rows) == 8
+    assert len(plan_cells(plan).rows) == 8
+
+
+def test_a_plan_says_which_noise_it_had_to_assume() -> None:
+    assert warnings(a_plan())[0].startswith("The smallest changes assume that identical launches differ by 1.5 %")
+    known = NodeOffer(id="1", noise=0.007)
+    assert warnings(planner.plan(matrices.default(), FACTS, [known], seed=0)) == []
+
+
+def test_a_plan_of_nothing_says_so() -> None:
+    assert summary(Plan(budget="quick")) == "Nothing of this matrix can run."

@@ -1,0 +1,72 @@
+"""What a further session of the model takes of this process's memory, and what a further thread of a session does.
+
+Two more sessions with the cell's threads are opened beside the first and run once each, then one with a single thread.
+All stay open until the end: addresses and threads of one that is closed would be taken again unseen.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from worker.runner import backends, memory
+from worker.runner.arrays import Arrays
+from worker.runner.backends import Feed
+from worker.runner.order import CPU, Order, PhaseTimer
+
+FURTHER = 2
+# further sessions are opened only where the first one took no more, in milliseconds and bytes of the whole process
+CHEAP_MS = 300.0
+CHEAP_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """Of this process: bytes that are resident, and bytes of addresses."""
+
+    resident: int
+    addresses: int
+
+
+def of_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_bytes: int) -> dict[str, float]:
+    """The figures by the names of their metrics: of the CPU provider, where sessions are cheap and Linux tells memory.
+
+    What cannot be opened again is no fault of the cell: it has no figure.
+    """
+    is_cheap = spent_ms <= CHEAP_MS and peak_bytes <= CHEAP_BYTES
+    if order.program is not None or order.provider != CPU or order.session.memory_limit_mb or not is_cheap:
+        return {}
+    held: list[Feed] = []
+    try:
+        return figures(threads=order.session.threads, add=lambda threads: held.append(_opened(order, inputs, threads)))
+    except Exception:  # ONNX Runtime's own classes, or a Refusal: memory that is short, for one
+        return {}
+
+
+def figures(*, threads: int, add: Callable[[int], None]) -> dict[str, float]:
+    """The same, of whatever `add` opens with so many threads."""
+    before = _taken()
+    for _ in range(FURTHER):
+        add(threads)
+    after = _taken()
+    if before is None or after is None:
+        return {}
+    found = {"memory_per_session_bytes": (after.resident - before.resident) / FURTHER}
+    if threads > 1:
+        add(1)
+        alone = _taken() or after
+        together = (after.addresses - before.addresses) / FURTHER
+        found["addresses_per_thread_bytes"] = (together - (alone.addresses - after.addresses)) / (threads - 1)
+    return found
+
+
+def _opened(order: Order, inputs: Arrays, threads: int) -> Feed:
+    of_threads = replace(order, session=replace(order.session, threads=threads))
+    kind = backends.kind_of(of_threads)
+    feed = kind.feed(kind.open_engine(of_threads, timer=PhaseTimer(launched_ns=None, entered_ns=0)), inputs)
+    feed.run_first()
+    return feed
+
+
+def _taken() -> _Taken | None:
+    memory.give_back_freed()
+    resident, addresses = memory.resident_bytes(), memory.address_space_bytes()
+    return None if resident is None or addresses is None else _Taken(resident, addresses)

@@ -1,0 +1,41 @@
+"""The tokens pass: texts as the token ids that a model's own tokenizer makes of them. Never timed.
+
+onnxruntime-genai hands out the tokenizer of a loaded model alone, so the model is loaded for it.
+"""
+
+import json
+import os
+
+import numpy as np
+import onnxruntime_genai
+
+from worker.runner import faults
+from worker.runner.arrays import keep_arrays
+from worker.runner.order import Order, PhaseTimer, WrapCall
+
+# what onnxruntime-genai looks for beside the model
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
+# two texts of 1,048,576 characters, each escaped in up to 12 bytes
+MOST_TEXT_BYTES = 32 << 20
+
+
+def run_tokens(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+    """Reads `order.inputs` ({name: text} as JSON), writes `order.keep` ({name: ids, int64} as .npz). Raises Refusal."""
+    folder = os.path.dirname(order.model)
+    if not any(os.path.isfile(os.path.join(folder, name)) for name in TOKENIZERS):
+        raise faults.Refusal(
+            "model_not_loaded",
+            f"the model has no tokenizer ({TOKENIZERS[0]} beside its configuration): give token ids in a .npz instead",
+        )
+    with open(order.inputs, "rb") as opened:
+        texts: dict[str, str] = json.loads(opened.read(MOST_TEXT_BYTES))
+    with timer.phase("session"), faults.translated("session"):
+        config = onnxruntime_genai.Config(folder)
+        config.clear_providers()
+        config.overlay(json.dumps({"model": {"decoder": {"filename": os.path.basename(order.model)}}}))
+        tokenizer = onnxruntime_genai.Tokenizer(onnxruntime_genai.Model(config))
+    with faults.translated("run"):
+        ids: dict[str, object] = {name: np.asarray(tokenizer.encode(text), np.int64) for name, text in texts.items()}
+    assert order.keep is not None
+    keep_arrays(order.keep, ids)
+    return {"tokens": sorted(ids)}

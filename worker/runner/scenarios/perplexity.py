@@ -1,0 +1,56 @@
+"""How likely a decoder finds each token of a text that was given, by the scores of all tokens before it.
+
+The text is read as prompts of the launch's own length, each from an empty past, whose last token is the next one's
+first: every token but the text's first is scored once.
+"""
+
+import math
+
+import numpy as np
+
+from worker.runner import faults
+from worker.runner.parity import Array
+from worker.runner.scenarios.decoder_ports import Steps
+from worker.runner.scenarios.protocol import Call
+
+# tokens that are scored at most, as every launch does it
+MOST = 4096
+
+
+def of(call: Call, steps: Steps, text: Array) -> float | None:
+    """exp of the mean negative log-likelihood; None where prompts are too short to score one, or it is no number.
+
+    `call` runs the prompt of `steps`, which is put back. Raises Refusal.
+    """
+    prompts, scores = steps.prompt, steps.prompt_scores
+    rows, length = prompts.shape
+    text, kept = text[:MOST], prompts.copy()
+    if length < 2 or text.size < 2:
+        return None
+    starts = range(0, text.size - 1, length - 1)
+    total = 0.0
+    try:
+        for first in range(0, len(starts), rows):
+            parts = [text[start : start + length] for start in starts[first : first + rows]]
+            for row, part in enumerate(parts):
+                # what stands behind a token does not change its scores
+                prompts[row] = part[-1]
+                prompts[row, : part.size] = part
+            with faults.translated("run"):
+                call()
+            total += sum(_unlikeliness(scores[row], part) for row, part in enumerate(parts))
+    finally:
+        prompts[:] = kept
+    mean = total / (text.size - 1)
+    return math.exp(mean) if mean < math.log(1e300) else None
+
+
+def _unlikeliness(scores: Array, tokens: Array) -> float:
+    """The sum of -log p of every token but the first."""
+    total = 0.0
+    for before, token in zip(scores, tokens[1:], strict=False):
+        wide = before.astype(np.float64)
+        largest = wide.max()
+        with np.errstate(invalid="ignore"):
+            total += float(largest + np.log(np.exp(wide - largest).sum()) - wide[token])
+    return total
