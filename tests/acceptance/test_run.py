@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from farm.contract.document import Document
+from farm.rules.comparing.look_levels import LOOKS
+from farm.rules.comparing.repeats import FEWEST_ROUNDS
 from tests.acceptance.conftest import LiveFarm
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -41,7 +43,7 @@ def test_a_model_and_a_matrix_become_measured_cells(document: dict[str, Any]) ->
     ]
     for cell in known.cells:
         assert cell.requested_providers[:1] == cell.active_providers[:1] == ["CPUExecutionProvider"]
-        assert len(cell.samples_ms) >= 8  # more when disturbed rounds were replaced
+        assert len(cell.samples_ms) >= FEWEST_ROUNDS  # a machine too slow for eight ends when the promised time does
         assert cell.p50_ms is not None
         assert cell.session_ms is not None
         assert cell.peak_memory_bytes is not None
@@ -53,8 +55,9 @@ def test_a_model_and_a_matrix_become_measured_cells(document: dict[str, Any]) ->
 def test_the_two_runtimes_are_compared_over_interleaved_rounds(document: dict[str, Any]) -> None:
     read = Document.model_validate(document)
     [comparison] = [one for one in read.comparisons if one.axis != "twin"]
-    # a machine that others use may lose pairs, and says so
-    assert comparison.rounds == 8 or any(cell.disturbed_samples for cell in read.cells)
+    # a machine that others use may lose pairs, and a slow one rounds: what is left decides, or it says why it does not
+    assert comparison.rounds <= min(len(cell.samples_ms) for cell in read.cells)
+    assert comparison.rounds >= LOOKS[0] or comparison.reason
     assert comparison.ratio is not None
     assert comparison.ci_low is not None
     assert comparison.ci_low <= comparison.ratio <= (comparison.ci_high or 0)

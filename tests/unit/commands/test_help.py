@@ -38,6 +38,7 @@ WITHOUT_DEFAULT = {
     ),
     *("--wish", "--note", "--allow-package", "--model", "--label", "--until", "--release", "--fingerprint"),
     *("--probe", "--block"),
+    *("--prompt", "--prompt-file", "--text-file"),
 }
 MEASURING = {"bench", "submit", "gate", "bisect", "sweep", "evaluate", "conformance", "diverge"}
 
