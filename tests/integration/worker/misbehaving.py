@@ -1,7 +1,7 @@
 """A staged runner that misbehaves in one pass when its order says so; otherwise it is the real one.
 
-Copied over the stage's `__main__.py`. The session entry `test.misbehave` holds `PASS:HOW`; the pass `turn` is the third
-turn of a sample that takes turns.
+Copied over the stage's `__main__.py`. The session entry `test.misbehave` holds `PASS:HOW`; the pass `turn` is the first
+turn of a sample that takes turns, since a machine that stalls grants no further one.
 """
 
 import io
@@ -61,13 +61,13 @@ from worker.runner.entry import main  # noqa: E402
 if when == "turn":
     hand_over = turns.Turns.wait
 
-    def misbehave_in_third(self: turns.Turns) -> None:
+    def misbehave_in_first(self: turns.Turns) -> None:
         hand_over(self)
         while what == "endless":
             hand_over(self)
-        if self.count == 3:
+        if self.count == 1:
             misbehave(what, order["work_dir"])
 
-    turns.Turns.wait = misbehave_in_third  # type: ignore[method-assign]
+    turns.Turns.wait = misbehave_in_first  # type: ignore[method-assign]
 
 main()
