@@ -155,6 +155,15 @@ def memory(value: float) -> str:
 
 
 @_measured
+def small_memory(value: float) -> str:
+    """Bytes of memory of any size: `256 B`, `64 KiB`, `4.2 MiB`."""
+    if value < 1024:
+        return f"{value:.0f} B"
+    unit, size = ("KiB", value / 1024) if value < 1024**2 else ("MiB", value / 1024**2)
+    return f"{fixed(size, 1) if size < 10 else fixed(size, 0)} {unit}"
+
+
+@_measured
 def duration(seconds: float) -> str:
     """A length of time in the two largest units: `1 min 20 s`."""
     if seconds < 10:

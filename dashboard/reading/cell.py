@@ -21,6 +21,14 @@ RAN_ON: Column[OperatorTime] = Column("Provider", lambda one: Entry(words.provid
 COVERS: Column[OperatorTime] = Prose(
     "Covers", lambda one: Entry(numbers.listed(one.covers, most=6), is_name=True), "own nodes fused into it"
 )
+MEMORY: Column[OperatorTime] = Number(
+    "memory",
+    lambda one: Entry("not told") if one.memory_bytes is None else written(one.memory_bytes, numbers.small_memory),
+    "what one call asked for and still held when it ended",
+)
+MEMORY_ABSENT = (
+    "Memory by operator is not in this profile: ONNX Runtime writes it from 1.28 on, for sessions that have an arena."
+)
 PARITY_COLUMNS: tuple[Column[ParityOutput], ...] = (
     Column("Output", lambda one: Entry(one.name, is_name=True)),
     Number("max abs", lambda one: written(one.max_abs, numbers.scientific)),
@@ -162,12 +170,16 @@ def operators(cell: Cell) -> Table:
     """
     rest = _beside_operators(cell)
     whole = sum(one.time_us for one in (*cell.operators, *(part for part, _ in rest)))
-    time, share = time_columns(whole, "µs per token" if TPOT in cell.figures else "µs per inference")
+    figures = figure_columns(cell.operators, whole, "µs per token" if TPOT in cell.figures else "µs per inference")
     ordered = sorted(cell.operators, key=lambda one: -one.time_us)
     title = "Executed operators of a token, from a trace" if cell.prompt else "Executed operators, from a trace"
     title = title if ordered else "Where the time of a token goes"
-    table = Table.of("operators", title, (NODE, TYPE, RAN_ON, time, share, COVERS), ordered)
-    left = [(Entry(one.node), Entry(), Entry(), time.entry(one), share.entry(one), Entry(what)) for one, what in rest]
+    table = Table.of("operators", title, (NODE, TYPE, RAN_ON, *figures, COVERS), ordered)
+    time, share, *memory = figures
+    left = [
+        (Entry(one.node), Entry(), Entry(), time.entry(one), share.entry(one), *(Entry() for _ in memory), Entry(what))
+        for one, what in rest
+    ]
     return replace(table, rows=[*table.rows, *left])
 
 
@@ -193,6 +205,24 @@ def time_columns(whole: float, head: str) -> tuple[Column[OperatorTime], Column[
         return Entry(numbers.share(part), one.time_us, share=part or 0.0)
 
     return Number(head, lambda one: written(one.time_us)), Number("share", share)
+
+
+def figure_columns(operators: Sequence[OperatorTime], whole: float, head: str) -> tuple[Column[OperatorTime], ...]:
+    """Time and share, and memory where the profile tells it of some."""
+    columns = time_columns(whole, head)
+    return columns if all(one.memory_bytes is None for one in operators) else (*columns, MEMORY)
+
+
+def memory_note(cell: Cell) -> str:
+    """What the column of memory holds, or why there is none; empty for a cell that was not traced."""
+    if not cell.operators:
+        return ""
+    if all(one.memory_bytes is None for one in cell.operators):
+        return MEMORY_ABSENT
+    return (
+        "Memory is what one call of an operator asked of its provider’s arena and still held when it ended, the most "
+        "of any profiled inference: what it used in between and gave back is not in it."
+    )
 
 
 def parity(cell: Cell) -> Table:

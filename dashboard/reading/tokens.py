@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.figures.figure import Address
-from dashboard.reading.cell import COVERS, NODE, RAN_ON, TYPE, time_columns
+from dashboard.reading.cell import COVERS, NODE, RAN_ON, TYPE, figure_columns
 from dashboard.tables import Table
 from farm.contract.document_cells import Cell
 from farm.rules.generation import streams
@@ -74,6 +74,6 @@ def of_prompt(cell: Cell) -> Table | None:
     if cell.prompt is None:
         return None
     whole = sum(one.time_us for one in cell.prompt.operators) + (cell.prompt.unaccounted_us or 0.0)
-    time, share = time_columns(whole, "µs per prompt")
+    figures = figure_columns(cell.prompt.operators, whole, "µs per prompt")
     title = f"Executed operators over a prompt of {cell.prompt.tokens}, from a trace"
-    return Table.of("prompt-operators", title, (NODE, TYPE, RAN_ON, time, share, COVERS), cell.prompt.operators)
+    return Table.of("prompt-operators", title, (NODE, TYPE, RAN_ON, *figures, COVERS), cell.prompt.operators)

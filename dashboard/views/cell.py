@@ -108,6 +108,7 @@ def panels(cell: Cell, document: Document, address: Address, *, state: str) -> d
         "metrics": reading.metrics(cell),
         "providers": reading.providers(cell),
         "operators": reading.operators(cell),
+        "memory_note": reading.memory_note(cell),
         "prompt_operators": tokens.of_prompt(cell),
         "generated": tokens.generated(document.cells, cell, address),
         "parity": reading.parity(cell),

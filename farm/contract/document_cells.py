@@ -111,6 +111,8 @@ class OperatorTime(Part):
     op_type: str
     provider: str
     time_us: float
+    # what one call asked of its provider's memory and kept; absent where the runtime does not say
+    memory_bytes: int | None = Field(default=None, exclude_if=lambda size: size is None)
 
 
 class PromptTime(Part):

@@ -30,6 +30,8 @@ MOST_NODES = 2_000
 MOST_CACHE_COPIES = 256
 Microseconds = Annotated[float, Field(ge=0, le=1e10)]
 NodeTimes = Annotated[tuple[Microseconds, ...], Field(max_length=MOST_NODES, exclude_if=lambda times: not times)]
+# a node may say of one operator
+MOST_BYTES = 1 << 50
 # own nodes that an executed node reads from
 Readings = Annotated[tuple[str, ...], Field(max_length=64, exclude_if=lambda nodes: not nodes)]
 
@@ -123,7 +125,7 @@ class Operator(Message):
     """One executed node of a trace. `node`: the model's own; `covers`: own nodes fused into it.
 
     `time_us`: of an inference, the median over the trace's. `reads`: own nodes whose outputs it reads, sent where
-    rounds are traced.
+    rounds are traced. `memory_bytes`: what one call asked of its provider's memory and kept; None: not told.
     """
 
     node: str
@@ -133,6 +135,7 @@ class Operator(Message):
     time_us: NonNegative
     calls: Count = 1
     reads: Readings = ()
+    memory_bytes: Annotated[int | None, Field(ge=0, le=MOST_BYTES, exclude_if=lambda size: size is None)] = None
 
 
 class ProviderShare(Message):

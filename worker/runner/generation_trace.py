@@ -30,10 +30,10 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     with timer.phase("parse"):
         events = trace.read_profile(path)
         begun, count = WARMUP_PASSES * len(calls), passes * len(calls)
-        prompt_runs = set(range(begun, count, len(calls)))
+        prompt_runs = set(range(0, count, len(calls)))
         step, prompt = (
             profile.summarise(events, skip_runs=begun, cold_runs=others)
-            for others in (prompt_runs, set(range(begun, count)) - prompt_runs)
+            for others in (prompt_runs, set(range(count)) - prompt_runs)
         )
     tokens = int(order.scenario["prompt"])
     apart = {key: value for key, value in trace.told(prompt).items() if key != "has_overflowed"}

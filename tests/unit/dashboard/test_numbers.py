@@ -160,3 +160,19 @@ def test_an_interval_in_a_sentence_stays_on_one_line_and_nothing_else_changes() 
     assert [one.replace("\N{NO-BREAK SPACE}", " ") for one in spans] == ["21–26 %", "−4 to +8 %"]
     plain = re.sub(r"</?span[^>]*>", "", told).replace("\N{NO-BREAK SPACE}", " ")
     assert plain == "a &lt;b&gt; 24 % slower (95 % interval 21–26 %, 8 rounds), or −4 to +8 %, from 1.29.0–1.31.1."
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0, "0 B"),
+        (256, "256 B"),
+        (1024, "1.0 KiB"),
+        (65536, "64 KiB"),
+        (4_404_019, "4.2 MiB"),
+        (3e9, f"2{NB}861 MiB"),
+        (None, "not measured"),
+    ],
+)
+def test_the_memory_of_an_operator_is_written_in_its_own_unit(value: float | None, shown: str) -> None:
+    assert numbers.small_memory(value) == shown

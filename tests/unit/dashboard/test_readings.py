@@ -358,3 +358,20 @@ def test_other_metrics_stand_in_one_column_losses_first(document: Document, by_i
     assert column(change("session_ms", "equal", 1.0)).value == "equal"
     open_ = column(change("session_ms", "equal", 1.0), change("first_ms", "undecided", 1.3))
     assert (open_.value, open_.soft) == ("undecided", "first inference")
+
+
+def test_memory_is_a_column_of_operators_where_the_profile_tells_it(by_id: dict[str, Cell]) -> None:
+    cell = by_id["b1-a0"]
+    assert "memory" not in [head.text for head in reading.operators(cell).heads]
+    assert reading.memory_note(cell) == reading.MEMORY_ABSENT
+    first, *others = cell.operators
+    told = [first.model_copy(update={"memory_bytes": 3 * 1024 * 1024}), *others]
+    traced = cell.model_copy(update={"operators": told, "unaccounted_us": 1.0})
+    table = reading.operators(traced)
+    place = [head.text for head in table.heads].index("memory")
+    assert [row[place].text for row in table.rows if row[0].text == first.node] == ["3.0 MiB"]
+    assert table.rows[-1][place].text == ""
+    assert {row[place].text for row in table.rows[:-1]} == {"3.0 MiB", "not told"}
+    assert {len(row) for row in table.rows} == {len(table.heads)}
+    assert reading.memory_note(traced).startswith("Memory is what one call")
+    assert reading.memory_note(cell.model_copy(update={"operators": []})) == ""

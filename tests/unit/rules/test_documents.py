@@ -331,3 +331,11 @@ def test_the_inputs_of_a_model_whose_batch_is_fixed_are_told_as_they_are():
     model = make_model(inputs=ports, batch=4)
     (cell, *_) = assemble(record_of(make_block(), make_reports({0: 1.0, 1: 1.0}), model=model)).cells
     assert [one.shape for one in cell.inputs] == [[4, 8]]
+
+
+def test_the_memory_of_operators_stands_in_the_document_where_the_trace_has_it():
+    known = [make_operator("a", 2.0).model_copy(update={"memory_bytes": 4096}), make_operator("b", 1.0)]
+    trace = make_trace(0, known)
+    (cell,) = assemble(record_of(make_block(runtime="1.31.1"), [trace, *make_rounds(8, {0: 1.0})])).cells
+    assert [one.memory_bytes for one in cell.operators] == [4096, None]
+    assert [one.get("memory_bytes", "absent") for one in cell.model_dump(mode="json")["operators"]] == [4096, "absent"]

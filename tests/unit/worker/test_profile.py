@@ -97,3 +97,35 @@ def test_runs_that_filled_the_caches_again_after_others_turns_do_not_count() -> 
     found = profile.summarise(inferences(times), skip_runs=1, cold_runs={3})
     assert found.runs == 3
     assert {row["name"]: row["time_us"] for row in profile.as_rows(found)}["b"] == 20.0
+
+
+def with_memory(told: dict[str, Any], size: str) -> dict[str, Any]:
+    return {**told, "args": {**told["args"], profile.MEMORY: size}}
+
+
+def memory_of(events: list[Any], **given: Any) -> dict[str, object]:
+    rows = profile.as_rows(profile.summarise(events, **given))
+    return {str(row["name"]): row["memory_bytes"] for row in rows}
+
+
+def test_memory_is_told_by_the_first_inference_though_it_warms_up() -> None:
+    """Later ones of the same shapes allocate what lies between nodes as one piece, in no node."""
+    sizes = ["4096", "0", "0"]
+    events = [
+        e for at, size in enumerate(sizes) for e in (run(100 * at, 50), with_memory(event("a", 100 * at, 40), size))
+    ]
+    assert memory_of(events, skip_runs=2) == {"a": 4096}
+    assert memory_of(events, skip_runs=2, cold_runs={0}) == {"a": 0}
+
+
+def test_a_profile_that_says_nothing_of_memory_has_none_and_a_word_that_is_no_size_is_none() -> None:
+    events = [
+        run(0, 100),
+        event("a", 0, 10),
+        with_memory(event("b", 20, 10), "-256"),
+        with_memory(event("c", 40, 10), "much"),
+        with_memory(event("d", 60, 10), "9" * 40),
+        with_memory(event("e", 80, 10), "9" * 5000),
+    ]
+    known = {"a": None, "b": 0, "c": None, "d": profile.MOST_BYTES, "e": None}
+    assert memory_of(events, skip_runs=0) == known

@@ -11,7 +11,15 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from farm.contract.reasons import Reason
-from farm.contract.reports import MOST_CACHE_COPIES, MOST_NODES, Operator, PromptTrace, ProviderShare, TraceReport
+from farm.contract.reports import (
+    MOST_BYTES,
+    MOST_CACHE_COPIES,
+    MOST_NODES,
+    Operator,
+    PromptTrace,
+    ProviderShare,
+    TraceReport,
+)
 from farm.contract.texts import own_words
 from farm.rules.cells import scenarios
 from farm.rules.tracing import node_origins
@@ -45,6 +53,8 @@ class Row(BaseModel):
     index: int
     time_us: float = Field(ge=0, allow_inf_nan=False)
     calls: int = Field(ge=1)
+    # what it asked of its provider's memory and kept; None: this runtime or session does not say
+    memory_bytes: int | None = Field(default=None, ge=0, le=MOST_BYTES)
 
     def executed(self) -> node_origins.Executed:
         return node_origins.Executed(
@@ -255,6 +265,7 @@ def _operators(
             provider=row.provider,
             time_us=row.time_us,
             calls=max(1, round(row.calls / runs)),
+            memory_bytes=row.memory_bytes,
             reads=_read_by(origin, source) if source is not None else (),
         )
         for row, origin in zip(rows, origins, strict=True)
