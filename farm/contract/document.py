@@ -1,7 +1,8 @@
 """The bench document, `onnxfarm.bench/1`: what `bench --json`, quickstart's `--json` and `results --json` write.
 
 History
-1  first version. Until 23 November 2026, before a release, `cells[].metrics` were figures by name; both are read.
+1  first version. Until 23 November 2026, before a release, `cells[].metrics` were figures by name, and those alone that
+   are no key of the cell; both are read.
 
 Absent metrics are null. Times are milliseconds unless the name says otherwise, sizes are bytes, shares are 0–1.
 """

@@ -164,7 +164,8 @@ class Figure(Part):
 class CellMetric(Part):
     """A metric of a cell: one figure from `n` launches, with its 95 % interval where its noise is known.
 
-    `n` is 1 of what the check pass says once. `better` and `samples` as of a `Figure`.
+    `n` is 1 of what the check pass or a trace says once. `better` and `samples` as of a `Figure`; of a metric that is a
+    key of the cell, `samples` stand under a key of their own or nowhere.
     """
 
     name: str
@@ -302,7 +303,8 @@ class Cell(LaterAxes, Part):
     cache_copies: list[str] = Field(default_factory=list, exclude_if=lambda copies: not copies)
     packages: dict[str, str] = Field(default_factory=dict)
     repeat_command: str = ""
-    # what parts of launches came to, what they say together, the tokens of one, metrics; absent where there are none
+    # what parts of launches came to, what they say together, the tokens of one, and every metric, also those above:
+    # until 23 November 2026 those alone that are no key here; absent where there are none
     phases: list[CellPhase] = Field(default_factory=list, exclude_if=lambda phases: not phases)
     scenario_text: str = Field(default="", exclude_if=lambda text: not text)
     tokens: list[int] = Field(default_factory=list, exclude_if=lambda tokens: not tokens)
@@ -320,3 +322,7 @@ class Cell(LaterAxes, Part):
     def figures(self) -> dict[str, Figure]:
         """The metrics by name."""
         return {one.name: one.figure for one in self.metrics}
+
+    def metric(self, name: str) -> CellMetric | None:
+        """One of them."""
+        return next((one for one in self.metrics if one.name == name), None)

@@ -82,7 +82,7 @@ class Metric:
 
     @property
     def is_carried(self) -> bool:
-        """Whether documents hold it under `metrics`, because the schema has no field of its own for it."""
+        """Whether documents hold it under `metrics` alone, because the schema has no field of its own for it."""
         return self.name not in Cell.model_fields
 
     def of(self, told: Sample | CheckReport) -> float | None:
@@ -96,7 +96,8 @@ class Metric:
     def value(self, cell: Cell) -> float | bool | None:
         """What a document's cell says of it, as it stands there."""
         if self.is_carried:
-            return cell.figures[self.name].value if self.name in cell.figures else None
+            told = cell.metric(self.name)
+            return None if told is None else told.value
         value: float | bool | None = getattr(cell, self.name)
         return value
 
@@ -105,8 +106,8 @@ class Metric:
         if self.interval_as:
             found: tuple[float, float] | None = getattr(cell, self.interval_as)
             return found
-        figure = cell.figures.get(self.name)
-        return None if figure is None or figure.low is None or figure.high is None else (figure.low, figure.high)
+        told = cell.metric(self.name)
+        return None if told is None or told.ci_low is None or told.ci_high is None else (told.ci_low, told.ci_high)
 
     def placed(self, figure: Figure) -> dict[str, object]:
         """The figure under the document's own keys; of a metric that has no field there, nothing."""

@@ -13,7 +13,7 @@ from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary, summarise
 from farm.rules.planning.plans import Arm, RefusedPoint
 from farm.rules.quality import parity
-from farm.rules.reporting import accuracies, generated, parities, phases
+from farm.rules.reporting import accuracies, cell_metrics, generated, parities, phases
 from farm.rules.reporting.fed import inputs_of
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes import providers
@@ -75,12 +75,13 @@ def _measured_cell(
     scenario = scenarios.of(arm.spec)
     summary = summarise(samples, batch=workload.batch, concurrency=workload.concurrency, is_loaded=scenario.is_open)
     made = generated.generated(arm, one, evidence)
-    told = phases.phases_of(samples)
+    parts = phases.phases_of(samples)
     judged = generated.with_tokens(_parity(arm.spec, check, record, own=one.block.tolerances), made, summary)
+    timed, checked = _numbers(summary), _checked(arm.spec, check)
     known = (
         _identity(arm.spec, arm.labels, record, sustained_s=one.block.sustained_s)
-        | _numbers(summary)
-        | _checked(arm.spec, check)
+        | timed
+        | checked
         | _traced(evidence.traces.get((arm.arm, 0)))
     )
     ended = {
@@ -97,13 +98,15 @@ def _measured_cell(
         "sustained": _sustained(arm, evidence),
         "accuracy": _accuracy(arm, one, evidence),
         "model_bytes": record.sizes.get(arm.spec.digest),
-        "phases": told,
-        "scenario_text": phases.text_of(summary, scenario, told)
+        "phases": parts,
+        "scenario_text": phases.text_of(summary, scenario, parts)
         or generated.sentence(summary, made, evidence.traces.get((arm.arm, 0))),
         "tokens": made.tokens,
-        "metrics": _carried(check, summary),
     }
-    return doc_cells.Cell.model_validate(known | ended)
+    cell = doc_cells.Cell.model_validate(known | ended)
+    by_launches = timed.keys() - checked.keys()
+    told = cell_metrics.listed(cell, scenario=scenario, check=check, summary=summary, timed=by_launches)
+    return cell.model_copy(update={"metrics": told})
 
 
 def _identity(
@@ -213,16 +216,6 @@ def _unaccounted_us(trace: TraceReport | PromptTrace) -> float | None:
         return None
     left = trace.run_us - sum(operator.time_us for operator in trace.operators)
     return left if left >= 0 else None
-
-
-def _carried(check: CheckReport | None, summary: CellSummary | None) -> list[doc_cells.CellMetric]:
-    """The metrics that the document has no field for: of launches those, and of the check pass what comes once."""
-    found = {} if summary is None else dict(summary.launched)
-    for metric in metrics.METRICS:
-        value = metric.of(check) if check is not None and metric.is_carried and metric.summary is None else None
-        if value is not None:
-            found[metric.name] = doc_cells.Figure(value=value, unit=metric.unit, better=metric.better)
-    return [doc_cells.CellMetric.of(name, figure) for name, figure in found.items() if metrics.BY_NAME[name].is_carried]
 
 
 def _accuracy(arm: Arm, one: BlockRecord, evidence: Evidence) -> doc_cells.Accuracy | None:

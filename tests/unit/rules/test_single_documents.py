@@ -11,10 +11,18 @@ from pydantic import ValidationError
 from farm.contract.cells import Budget
 from farm.contract.document import Document
 from farm.contract.reports import EndReport, Report
+from farm.rules.cells.metrics import BY_NAME, METRICS
+from farm.rules.cells.scenario_metrics import MAX_RATE
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_round, make_sample
 
 BEFORE = Path(__file__).with_name("single_document.json")
+# of the second what is no key of the cell
+NAMES = [
+    *("p50_ms", "cpu_p50_ms", "instructions", "mean_ms", "std_ms", "min_ms", "max_ms", "throughput", "import_ms"),
+    *("session_ms", "first_ms", "peak_memory_bytes", "peak_address_space_bytes"),
+]
+CARRIED = ["instructions", "peak_address_space_bytes"]
 
 
 def document() -> Document:
@@ -52,7 +60,8 @@ def without_added(text: str) -> str:
 def test_a_document_of_single_is_the_one_of_before_but_for_its_metrics() -> None:
     now = document()
     assert without_added(now.to_json()) == without_added(BEFORE.read_text(encoding="utf-8"))
-    assert [metric.name for metric in now.cells[0].metrics] == ["instructions", "peak_address_space_bytes"]
+    assert [metric.name for metric in now.cells[0].metrics] == NAMES
+    assert [metric.name for metric in now.cells[0].metrics if BY_NAME[metric.name].is_carried] == CARRIED
     assert [change.name for change in now.comparisons[0].metrics][:2] == ["p50_ms", "cpu_p50_ms"]
 
 
@@ -64,8 +73,65 @@ def test_a_document_whose_cells_have_their_metrics_by_name_is_read_as_it_would_b
     assert (found.value, found.unit, found.better, found.n) == (1e6, "", "less", 12)
     assert (found.ci_low, found.ci_high, found.samples) == (figure["low"], figure["high"], figure["samples"])
     assert read.cells[0].figures["instructions"] == found.figure
-    assert [cell.metrics for cell in read.cells] == [cell.metrics for cell in document().cells]
-    assert json.loads(read.to_json())["cells"][0]["metrics"][0]["name"] == "instructions"
+    written = [[one for one in cell.metrics if one.name in CARRIED] for cell in document().cells]
+    assert [cell.metrics for cell in read.cells] == written
+
+
+def test_a_metric_that_is_a_key_of_the_cell_stands_in_the_list_as_it_stands_there() -> None:
+    for cell in document().cells:
+        own = [one for one in cell.metrics if one.name not in CARRIED]
+        assert {one.name: one.value for one in own} == {one.name: getattr(cell, one.name) for one in own}
+        missing = [one.name for one in METRICS if one.better and not one.is_carried and cell.metric(one.name) is None]
+        assert {getattr(cell, name) for name in missing} == {None}
+        p50 = cell.metrics[0]
+        assert (p50.name, p50.unit, p50.better, p50.n, p50.samples) == ("p50_ms", "ms", "less", 12, [])
+        assert (p50.ci_low, p50.ci_high) == cell.p50_ci_ms
+
+
+def test_how_many_launches_are_behind_a_metric_is_one_for_what_the_check_pass_says() -> None:
+    cell = document().cells[0]
+    launches = {one.name: one.n for one in cell.metrics}
+    assert {name for name, n in launches.items() if n == 1} == {
+        "import_ms",
+        "session_ms",
+        "first_ms",
+        "peak_memory_bytes",
+    }
+    assert set(launches.values()) == {1, 12}
+
+
+def test_a_document_of_before_says_every_metric_by_its_own_key() -> None:
+    """Pages, files and gates ask the table, which reads the cell's own keys first."""
+    read = Document.model_validate_json(BEFORE.read_text(encoding="utf-8")).cells[0]
+    now = document().cells[0]
+    assert [one.value(read) for one in METRICS] == [one.value(now) for one in METRICS]
+    assert [one.interval_of(read) for one in METRICS] == [one.interval_of(now) for one in METRICS]
+
+
+def test_a_cell_without_launches_lists_what_its_check_pass_says() -> None:
+    record = BlockRecord(
+        block=make_block(runtime="1.31.1"), reports=[make_facts(), make_check(0), EndReport()], node="a", is_over=True
+    )
+    (cell,) = assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget.QUICK)).cells
+    assert "p50_ms" not in {one.name for one in cell.metrics}
+    assert {"session_ms", "peak_memory_bytes"} <= {one.name for one in cell.metrics}
+    assert {one.n for one in cell.metrics} == {1}
+
+
+def test_the_rate_that_a_load_looks_for_stands_first() -> None:
+    launched = make_sample(1.0).model_copy(update={"metrics": {MAX_RATE: 812.0}})
+    for scenario, first in (("load:bound=20ms", MAX_RATE), ("load:rate=200", "p50_ms")):
+        block = make_block(runtime="1.31.1", scenario=scenario)
+        reports = [
+            make_facts(),
+            make_check(0),
+            *(make_round(number, {0: launched}) for number in range(8)),
+            EndReport(),
+        ]
+        record = BlockRecord(block=block, reports=reports, node="bench-1", is_over=True)
+        (cell,) = assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget.QUICK)).cells
+        assert cell.metrics[0].name == first
+        assert {one.name for one in cell.metrics[:2]} >= {"p50_ms"}
 
 
 @pytest.mark.parametrize("metrics", [{"x": 1}, {"x": {"value": "nothing"}}, {"x": {}}, [{"value": 1.0}], "x", 7, [7]])
