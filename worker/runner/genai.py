@@ -5,6 +5,7 @@ Nothing of the upload is edited: `Config.overlay` sets threads, the provider, le
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,28 +103,30 @@ def told_by(folder: str) -> Told:
 
 def load(order: Order, asked: Asked, *, timer: PhaseTimer) -> Loaded:
     """The order's model, ready to generate what is asked. Raises Refusal."""
-    folder, main = os.path.split(order.model)
-    told = told_by(folder)
+    told = told_by(os.path.dirname(order.model))
     _refuse_misfit(asked, told)
     with timer.phase("session"), faults.translated("session"):
-        config = onnxruntime_genai.Config(folder)
-        config.clear_providers()
-        told_more = {"decoder": _decoder(order, main), "pad_token_id": _unused(asked.prompt, told)}
-        config.overlay(json.dumps({"model": told_more, "search": asked.search}))
-        model = onnxruntime_genai.Model(config)
+        model = opened(order, search=asked.search, pad_token_id=_unused(asked.prompt, told))
     return Loaded(model, asked, told.vocabulary)
 
 
-def _decoder(order: Order, main: str) -> dict[str, object]:
+def opened(order: Order, *, search: Mapping[str, object] | None = None, **told: object) -> Any:
+    """The order's model by its folder's configuration, on the CPU, with the order's file and threads laid over it.
+
+    `search`, `told`: further entries of the configuration, of its search and of its model.
+    """
+    folder, main = os.path.split(order.model)
     session = order.session
-    return {
-        "filename": main,
-        "session_options": {
-            "intra_op_num_threads": session.threads,
-            "inter_op_num_threads": session.inter_op_threads,
-            "log_severity_level": 3,
-        },
+    options = {
+        "intra_op_num_threads": session.threads,
+        "inter_op_num_threads": session.inter_op_threads,
+        "log_severity_level": 3,
     }
+    config = onnxruntime_genai.Config(folder)
+    config.clear_providers()
+    model = {"decoder": {"filename": main, "session_options": options}, **told}
+    config.overlay(json.dumps({"model": model, "search": dict(search or {})}))
+    return onnxruntime_genai.Model(config)
 
 
 def _unused(prompt: Array, told: Told) -> int:

@@ -9,7 +9,7 @@ import os
 import numpy as np
 import onnxruntime_genai
 
-from worker.runner import faults
+from worker.runner import faults, genai
 from worker.runner.arrays import keep_arrays
 from worker.runner.order import Order, PhaseTimer, WrapCall
 
@@ -30,10 +30,7 @@ def run_tokens(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
     with open(order.inputs, "rb") as opened:
         texts: dict[str, str] = json.loads(opened.read(MOST_TEXT_BYTES))
     with timer.phase("session"), faults.translated("session"):
-        config = onnxruntime_genai.Config(folder)
-        config.clear_providers()
-        config.overlay(json.dumps({"model": {"decoder": {"filename": os.path.basename(order.model)}}}))
-        tokenizer = onnxruntime_genai.Tokenizer(onnxruntime_genai.Model(config))
+        tokenizer = onnxruntime_genai.Tokenizer(genai.opened(order))
     with faults.translated("run"):
         ids: dict[str, object] = {name: np.asarray(tokenizer.encode(text), np.int64) for name, text in texts.items()}
     assert order.keep is not None
