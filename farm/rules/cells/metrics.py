@@ -2,16 +2,19 @@
 
 Summaries, documents, CSV, pages and alerts read it here. A metric that is no field of the contract's Sample or
 CheckReport is sent under `metrics` by its name, and stands under `metrics` of a document's cell: it needs an entry
-here, or beside it in `scenario_metrics`, and the line that measures it, nothing else.
+here, or beside it in `scenario_metrics`, and the line that measures it, nothing else. Scenarios of installed packages
+add the entries that they declare.
 """
 
 from collections.abc import Mapping
 from functools import partial
 from statistics import median
 
+from farm.rules.cells import outside_metrics
 from farm.rules.cells.metric import SIZE, TIME, Alert, Judging, Metric, VerdictKind
 from farm.rules.cells.numbers import MIB
 from farm.rules.cells.scenario_metrics import OF_SCENARIOS
+from farm.rules.cells.scenarios import OUTSIDE
 from farm.rules.comparing.enough import COUNT_FOR
 
 # launches of one cell differ by up to 2 MiB, and another release's own code takes up to 12 MiB more
@@ -19,7 +22,7 @@ LEAST_MEMORY = 16.0 * MIB
 _MEMORY = partial(Alert, "memory", least=LEAST_MEMORY)
 _BY_REPEAT = Judging(SIZE, by="repeat", margin=LEAST_MEMORY, is_told=True)
 
-METRICS: tuple[Metric, ...] = (
+OWN: tuple[Metric, ...] = (
     Metric(
         "p50_ms",
         "p50",
@@ -144,6 +147,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("is_bimodal", "two groups of launches", reads="yes"),
     Metric("is_repeatable", "repeatable", reads="yes", note="the same input twice gives the same bits"),
 )
+METRICS = outside_metrics.beside(OWN, (one for entry in OUTSIDE.entries.values() for one in entry.metrics))
 BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}
 # beside the time: whether two sides do the same work
 INSTRUCTIONS = BY_NAME["instructions"]

@@ -13,6 +13,8 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
+from farm.rules.cells import outside_metrics
+from farm.rules.cells.outside_metrics import Measure
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.runtimes.nearest import choice_sentence
 
@@ -40,6 +42,7 @@ class Entry:
 
     The module has a class `Outside`, which `worker.runner.scenarios.protocol` describes. It is copied as a file: it may
     import the runner, numpy and the standard library. `launch_s`: what a launch takes beyond one of `single`.
+    `metrics`: figures that its launches say besides, which are judged as our own are.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Entry:
     label: str
     options: Mapping[str, Option] = field(default_factory=lambda: MappingProxyType({}))
     launch_s: float = 0.0
+    metrics: tuple[Measure, ...] = ()
 
     def read(self, given: object) -> dict[str, float]:
         """All options from those that were written. Raises MatrixProblem."""
@@ -127,6 +131,7 @@ def _malformed(entry: Entry, *, beside: Sequence[str]) -> Iterator[str]:
     for name, option in entry.options.items():
         if not _NAME.fullmatch(name) or not option.least <= option.usual <= option.most:
             yield f"the option {name!r} has {option}, which cannot be one."
+    yield from outside_metrics.malformed(entry.metrics)
 
 
 def _number(scenario: str, name: str, written: object, option: Option) -> float:

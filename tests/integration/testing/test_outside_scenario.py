@@ -9,6 +9,7 @@ from tests.integration.testing.test_examples import EXAMPLES
 from tests.integration.testing.test_outside_provider import python
 from tests.integration.worker.making import MODELS, share_runtimes
 
+WORST = "paused_worst_ms"
 NAMED = {match[1]: code for code in EXAMPLES if (match := re.match(r"# (acme_\w+)\.py\n", code))}
 
 
@@ -42,6 +43,21 @@ def test_bench_runs_it_on_real_onnx_runtime(tmp_path: Path) -> None:
     assert list(phases) == ["first half", "second half"]
     assert all(p50_ms > 0 for p50_ms in phases.values())
     assert cells["paused:ms=2"]["digest"] != cells["single"]["digest"]
+    worst = {scenario: [one for one in cell["metrics"] if one["name"] == WORST] for scenario, cell in cells.items()}
+    assert worst["single"] == []
+    (told,) = worst["paused:ms=2"]
+    assert (told["unit"], told["better"], told["n"]) == ("ms", "less", 1)
+    assert told["value"] >= cells["paused:ms=2"]["p50_ms"]
+
+
+def test_its_metric_is_an_entry_of_the_table_that_arms_are_compared_in(tmp_path: Path) -> None:
+    code = (
+        "from farm.rules.cells.metrics import BY_NAME, COMPARED, METRICS; from farm.rules.changes import metric_steps; "
+        f"name = {WORST!r}; print(METRICS[-1].name == name, BY_NAME[name].title, name in dict((m.name, j) for m, j in "
+        "COMPARED), name in metric_steps.NAMES)"
+    )
+    done = python(code, package(tmp_path / "packages"))
+    assert done.stdout.split("\n")[0] == "True slowest inference True True", done.stderr
 
 
 def test_without_the_package_it_is_no_scenario(tmp_path: Path) -> None:

@@ -1,0 +1,122 @@
+"""Metrics that scenarios of other people declare: entries of our own table, made of what a package may say. Pure."""
+
+import logging
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal, get_args
+
+from farm.contract.document_cells import Cell
+from farm.contract.reports import CheckReport, Sample
+from farm.rules.cells.metric import RATE, SIZE, TIME, Judging, Metric, Words
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_UNIT = re.compile(r"[A-Za-z0-9µ%/²³·_-]{0,16}")
+LONGEST_TITLE, LONGEST_NOTE = 60, 200
+# of an entry: a launch may say 32 in all, ours among them
+MOST = 16
+_TIMES = ("s", "ms", "us", "µs", "ns")
+# keys by which launches, the check pass and documents say something already
+_TAKEN = frozenset((*Cell.model_fields, *Sample.model_fields, *CheckReport.model_fields))
+
+By = Literal["ratio", "difference", "repeat"]
+Better = Literal["less", "more"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A figure that every launch of a scenario says under `metrics` by this name, and how two arms are compared in it.
+
+    `by`: `ratio`, of pairs of launches by round, for what is never 0; `difference`, of the same pairs, for what may be;
+    `repeat`, for what comes out alike at every launch. `margin`: what is of no consequence: of a ratio as a fraction,
+    where it is more than the block's own, else in `unit`. `is_told`: in the run's sentence and by a gate unasked.
+    """
+
+    name: str
+    title: str
+    unit: str = ""
+    better: Better = "less"
+    by: By = "ratio"
+    margin: float = 0.0
+    note: str = ""
+    is_told: bool = False
+
+    @property
+    def metric(self) -> Metric:
+        """As an entry of the table: the median of launches, with the interval that launches give."""
+        words = self._words
+        reads: Literal["latency", "memory", "plain"] = "plain"
+        if words is not RATE:
+            reads = "memory" if words is SIZE else "latency" if self.unit == "ms" else "plain"
+        judging = Judging(words, by=self.by, margin=self.margin, kinds=("outside",), is_told=self.is_told)
+        return Metric(
+            self.name,
+            self.title,
+            self.unit,
+            self.better,
+            summary=median,
+            noise="launches",
+            reads=reads,
+            note=self.note,
+            judging=judging,
+        )
+
+    @property
+    def _words(self) -> Words:
+        """More of a time is slower and more of a size is bigger, where less is better; else it is higher."""
+        if self.better == "more":
+            return RATE
+        return TIME if self.unit in _TIMES else SIZE if self.unit == "bytes" else RATE
+
+
+def malformed(given: object) -> Iterator[str]:
+    """What of the metrics of an entry cannot be one, each as the end of a sentence about the entry."""
+    if not isinstance(given, tuple | list) or not all(isinstance(one, Measure) for one in given):
+        yield f"metrics has {given!r:.80}: write a tuple of {Measure.__name__}."
+    elif len(given) > MOST:
+        yield f"it has {len(given)} metrics: at most {MOST}."
+    else:
+        yield from _problems(given)
+
+
+def _problems(given: Sequence[Measure]) -> Iterator[str]:
+    names = [one.name for one in given]
+    for one in given:
+        if not isinstance(one.name, str) or not _NAME.fullmatch(one.name):
+            yield f"the metric {one.name!r:.80} has no name that one can have: letters, digits and _, 40 at most."
+        elif one.name in _TAKEN or names.count(one.name) > 1:
+            yield f"the metric {one.name!r} is taken."
+        elif problem := _problem(one):
+            yield f"the metric {one.name!r} has {problem}"
+
+
+def _problem(one: Measure) -> str:
+    if not isinstance(one.title, str) or not 0 < len(one.title) <= LONGEST_TITLE:
+        return f"the title {one.title!r:.80}: write a few words."
+    if not isinstance(one.note, str) or len(one.note) > LONGEST_NOTE:
+        return f"a note that is not a text of at most {LONGEST_NOTE} characters."
+    if not isinstance(one.unit, str) or not _UNIT.fullmatch(one.unit):
+        return f"the unit {one.unit!r:.80}: write one such as ms, bytes or 1/s."
+    if one.better not in get_args(Better) or one.by not in get_args(By):
+        return f"better {one.better!r:.20} and by {one.by!r:.20}: write less or more, and ratio, difference or repeat."
+    if isinstance(one.margin, bool) or not isinstance(one.margin, int | float) or not 0.0 <= one.margin < 1e15:
+        return f"the margin {one.margin!r:.40}: write a number from 0 on."
+    return ""
+
+
+def beside(own: Iterable[Metric], declared: Iterable[Measure]) -> tuple[Metric, ...]:
+    """The table: our own entries, then those that were declared. One whose name is taken is left out, and logged."""
+    table = list(own)
+    for one in declared:
+        if _is_taken(one.name, table):
+            logger.warning("The metric %r of a scenario from outside is left out: the name is taken.", one.name)
+        else:
+            table.append(one.metric)
+    return tuple(table)
+
+
+def _is_taken(name: str, table: Collection[Metric]) -> bool:
+    return any(metric.name == name for metric in table)
