@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from farm.contract.document import Document
@@ -76,3 +77,17 @@ def test_the_same_run_reads_the_same_by_the_command(farm: LiveFarm, document: di
     written = json.loads(farm.command("results", str(document["run"]), "--json").stdout)
     assert [cell["p50_ms"] for cell in written["cells"]] == [cell["p50_ms"] for cell in document["cells"]]
     assert written["schema"] == "onnxfarm.bench/1"
+
+
+def test_operators_say_the_memory_that_they_asked_for_in_the_document_and_on_the_cells_page(
+    farm: LiveFarm, document: dict[str, Any]
+) -> None:
+    known = Document.model_validate(document)
+    for cell in known.cells:
+        assert all(operator.memory_bytes is not None for operator in cell.operators if operator.op_type)
+        assert sum(operator.memory_bytes or 0 for operator in cell.operators) > 0
+    with httpx2.Client(base_url=farm.url, follow_redirects=True, timeout=60) as browser:
+        farm.sign_in(browser)
+        page = browser.get(f"/runs/{known.run}/cells/{known.cells[0].id}/").text
+    assert ">memory</th>" in page
+    assert "still held when it ended, the most of any profiled inference" in page
