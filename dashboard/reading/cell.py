@@ -221,7 +221,8 @@ def memory_note(cell: Cell) -> str:
         return MEMORY_ABSENT
     return (
         "Memory is what one call of an operator asked of its provider’s arena and still held when it ended, the most "
-        "of any profiled inference: what it used in between and gave back is not in it."
+        "of any profiled inference: what it used in between and gave back is not in it. One of 0 B worked in memory "
+        "that was there already, such as a buffer that operators before it were done with."
     )
 
 
