@@ -77,6 +77,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "siblings": reading.siblings(document.cells, found, address),
         "traces": _traces(row, found),
         "compiled": _compiled(row, found),
+        "gone_compiled": selectors.gone_compiled(row, found.id),
         "gone_timings": removed_timings(row),
         "gone_traces": removed_traces(row),
         "variant": variant_of_cell(row, found.id),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FIELDS = {
     "timings_days": "Raw timings",
-    "traces_days": "Raw traces",
+    "traces_days": "Raw traces, compiled models",
     "models_days": "Models without a run",
 }
 

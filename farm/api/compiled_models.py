@@ -4,7 +4,7 @@ from django.http import FileResponse, HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
-from farm.accounts.refusals import Missing, NotAllowed
+from farm.accounts.refusals import Gone, Missing, NotAllowed
 from farm.api.auth import person
 from farm.api.description import answering
 from farm.registry.selectors import stored_path
@@ -67,6 +67,8 @@ def compiled_file(request: HttpRequest, run_id: int, cell: str) -> FileResponse:
 def _found(run: Run, cell: str) -> CompiledModel:
     found = selectors.compiled_model(run, cell)
     if found is None:
+        if gone := selectors.gone_compiled(run, cell):
+            raise Gone(gone, code="retention")
         raise Missing(
             f"Nothing was compiled for cell {cell} of run {run.pk}: a provider that compiles, such as qnn, leaves a "
             "model where its cell was measured and the model is not compiled already."

@@ -22,7 +22,9 @@ class RetentionIn(Schema):
     model_config = ConfigDict(extra="forbid")
 
     timings_days: int | None = Field(default=None, description="days after a run's end until its raw timings go")
-    traces_days: int | None = Field(default=None, description="days after a run's end until its raw traces go")
+    traces_days: int | None = Field(
+        default=None, description="days after a run's end until its raw traces and compiled models go"
+    )
     models_days: int | None = Field(
         default=None, description="days after its last upload until a model without a run goes"
     )
@@ -31,9 +33,9 @@ class RetentionIn(Schema):
 class DoomedOut(Schema):
     """One kind that goes when the rule acts next."""
 
-    kind: str = Field(description="raw timings, raw traces, or models without a run")
+    kind: str = Field(description="raw timings, raw traces, compiled models, or models without a run")
     days: int = Field(description="what is older goes")
-    count: int = Field(description="runs with raw timings, traces, or models")
+    count: int = Field(description="runs with raw timings, traces, compiled models, or models")
     bytes: int = Field(description="their size; of raw timings at most so much, as nodes reported it")
 
 
@@ -41,7 +43,9 @@ class RetentionOut(Schema):
     """A team's rule, and what it comes to."""
 
     timings_days: int | None = Field(description="days after a run's end until its raw timings go; null: never")
-    traces_days: int | None = Field(description="days after a run's end until its raw traces go; null: never")
+    traces_days: int | None = Field(
+        description="days after a run's end until its raw traces and compiled models go; null: never"
+    )
     models_days: int | None = Field(
         description="days after its last upload until a model without a run goes; null: never"
     )

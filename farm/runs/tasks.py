@@ -44,7 +44,7 @@ def retain() -> None:
     browsers' sessions that are over."""
     clear_ended()
     if removed := services.retain():
-        log.info("retention removed %d runs' timings, traces and models", removed)
+        log.info("retention removed %d runs' timings, traces, compiled models and models", removed)
 
 
 @shared_task(name=READ_TRACE)  # type: ignore[untyped-decorator]

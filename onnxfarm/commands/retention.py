@@ -18,7 +18,7 @@ KEPT = "kept"
 
 AS_IT_IS = "as it is"
 TIMINGS = f"Raw timings go so long after a run; “{KEPT}”: never."
-TRACES = f"Raw traces go so long after a run; “{KEPT}”: never."
+TRACES = f"Raw traces and compiled models go so long after a run; “{KEPT}”: never."
 MODELS = f"Models without a run go so long after an upload; “{KEPT}”: never."
 TimingsOption = Annotated[str, typer.Option("--timings", metavar="DAYS", help=TIMINGS, show_default=AS_IT_IS)]
 TracesOption = Annotated[str, typer.Option("--traces", metavar="DAYS", help=TRACES, show_default=AS_IT_IS)]

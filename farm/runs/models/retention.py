@@ -10,8 +10,8 @@ from farm.accounts.models import Team
 class RetentionRule(models.Model):
     """Days after which raw timings, raw traces and models without a run are removed; None: always kept.
 
-    Nothing is removed before `acts_from`: until then the rule can be changed. `acted_at`: when all that was due had
-    been removed last.
+    What providers compiled goes with the traces. Nothing is removed before `acts_from`: until then the rule can be
+    changed. `acted_at`: when all that was due had been removed last.
     """
 
     team = models.OneToOneField(Team, models.CASCADE, related_name="retention")

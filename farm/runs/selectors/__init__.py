@@ -1,4 +1,4 @@
-from farm.runs.selectors.compiled_models import compiled_model, compiled_name
+from farm.runs.selectors.compiled_models import compiled_model, compiled_name, gone_compiled
 from farm.runs.selectors.documents import (
     block_document,
     cell_document,
@@ -44,6 +44,7 @@ __all__ = [
     "document_json",
     "events",
     "first_taker",
+    "gone_compiled",
     "last_blocks_of",
     "leased_file",
     "measured_cells",

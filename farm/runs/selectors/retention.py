@@ -15,11 +15,12 @@ from django.utils import timezone
 from farm.accounts.models import Team, User
 from farm.accounts.selectors import team as team_of
 from farm.registry.models import Blob, Model, Version
-from farm.runs.models import Attempt, Report, RetentionRule, Run, Trace
+from farm.runs.models import Attempt, CompiledModel, Report, RetentionRule, Run, Trace
 from farm.runs.states import BlockState, RunState
 
 TIMINGS: Final = "raw timings"
 TRACES: Final = "raw traces"
+COMPILED: Final = "compiled models"
 MODELS: Final = "models without a run"
 
 
@@ -27,7 +28,8 @@ MODELS: Final = "models without a run"
 class Doomed:
     """One kind that a rule would remove: of what is older than `days` days at the moment `at`, how much there is.
 
-    `count`: runs, traces or models. `bytes`: of timings what the nodes reported in all, of which they are the most.
+    `count`: runs, traces, compiled models or models. `bytes`: of timings what the nodes reported in all, of which they
+    are the most.
     """
 
     kind: str
@@ -63,6 +65,10 @@ def doomed(rule: RetentionRule) -> list[Doomed]:
     if rule.traces_days is not None:
         facts = traces_due(rule.team, days=rule.traces_days, at=at).aggregate(count=Count("pk"), total=Sum("bytes"))
         found.append(Doomed(TRACES, rule.traces_days, facts["count"], facts["total"] or 0))
+        compiled = compiled_due(rule.team, days=rule.traces_days, at=at)
+        # two cells that compiled the same share one file
+        files = Blob.objects.filter(pk__in=compiled.values("blob")).aggregate(total=Sum("bytes"))
+        found.append(Doomed(COMPILED, rule.traces_days, compiled.count(), files["total"] or 0))
     if rule.models_days is not None:
         models = models_due(rule.team, days=rule.models_days, at=at)
         used = Blob.objects.filter(uses__artifact__versions__model__in=models).distinct()
@@ -93,6 +99,11 @@ def traces_due(team: Team, *, days: int, at: datetime) -> QuerySet[Trace]:
     return Trace.objects.filter(attempt__block__run__in=finished_before(team, days=days, at=at))
 
 
+def compiled_due(team: Team, *, days: int, at: datetime) -> QuerySet[CompiledModel]:
+    """What providers compiled in runs that were over for so long: it goes with their traces."""
+    return CompiledModel.objects.filter(attempt__block__run__in=finished_before(team, days=days, at=at))
+
+
 def models_due(team: Team, *, days: int, at: datetime) -> QuerySet[Model]:
     """Models of which no version was ever measured, watched or alerted about, with no upload since."""
     used = Version.objects.filter(model=OuterRef("pk")).filter(
@@ -110,6 +121,11 @@ def removed_timings(run: Run) -> str:
 def removed_traces(run: Run) -> str:
     """The same of raw traces."""
     return _removed(run, "raw traces", run.traces_removed_at)
+
+
+def removed_compiled(run: Run) -> str:
+    """The same of what providers compiled, which goes with the traces."""
+    return _removed(run, "compiled models", run.traces_removed_at)
 
 
 def _removed(run: Run, what: str, at: datetime | None) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
@@ -19,7 +19,7 @@ from farm.accounts.refusals import Invalid, NotAllowed
 from farm.accounts.selectors import can_manage
 from farm.accounts.services import record
 from farm.registry.services import forget_model, remove_unused
-from farm.runs.models import FinishedDocument, RetentionRule, Run, Trace
+from farm.runs.models import CompiledModel, FinishedDocument, RetentionRule, Run, Trace
 from farm.runs.selectors import retention as due
 from farm.runs.services.locks import lock_run
 from farm.runs.states import RunState
@@ -29,7 +29,7 @@ NOTICE: Final = timedelta(days=7)
 DAILY: Final = timedelta(days=1)
 MOST_DAYS: Final = 3650
 REPORTS_AT_ONCE: Final = 500
-TRACES_AT_ONCE: Final = 50
+FILES_AT_ONCE: Final = 50
 # a pass stops after so long and goes on with the next tick
 BUDGET_S: Final = 20.0
 FIELDS: Final = ("timings_days", "traces_days", "models_days")
@@ -63,7 +63,7 @@ def set_retention(*, team: Team, by: User, timings_days: Days, traces_days: Days
 
 
 def retain(*, budget_s: float = BUDGET_S) -> int:
-    """Removes what is due by every rule that acts now; answers how many runs, traces and models that was."""
+    """Removes what is due by every rule that acts now; answers how many runs, files and models that was."""
     until = time.monotonic() + budget_s
     now = timezone.now()
     waiting = RetentionRule.objects.filter(acts_from__lte=now).exclude(acted_at__gt=now - DAILY)
@@ -85,7 +85,7 @@ def _is_stricter(wanted: Days, known: Days) -> bool:
 
 def _act(rule: RetentionRule, now: datetime, goes_on: Goes) -> tuple[dict[str, int], bool]:
     """What one rule removed, and whether nothing that is due is left."""
-    counts = {"timings": 0, "traces": 0, "models": 0}
+    counts = {"timings": 0, "traces": 0, "compiled": 0, "models": 0}
     for name, step in _steps(rule, now):
         # the rule may have been changed meanwhile, and then it is the new one that counts
         if not goes_on() or not RetentionRule.objects.filter(pk=rule.pk, changed_at=rule.changed_at).exists():
@@ -98,7 +98,10 @@ def _steps(rule: RetentionRule, now: datetime) -> Iterator[tuple[str, Callable[[
     if rule.timings_days is not None:
         yield from (("timings", step) for step in _timings(rule.team, rule.timings_days, now))
     if rule.traces_days is not None:
-        yield from (("traces", step) for step in _traces(rule.team, rule.traces_days, now))
+        traces = due.traces_due(rule.team, days=rule.traces_days, at=now)
+        yield from (("traces", step) for step in _files(traces, now))
+        compiled = due.compiled_due(rule.team, days=rule.traces_days, at=now)
+        yield from (("compiled", step) for step in _files(compiled, now))
     if rule.models_days is not None:
         for model in due.models_due(rule.team, days=rule.models_days, at=now).order_by("pk"):
             yield "models", lambda model=model: forget_model(model)  # type: ignore[misc]
@@ -126,17 +129,18 @@ def _remove_timings(run_id: int) -> int:
     return 0
 
 
-def _traces(team: Team, days: int, now: datetime) -> Iterator[Callable[[], int]]:
-    waiting = due.traces_due(team, days=days, at=now).order_by("pk")
-    while rows := list(waiting.values_list("pk", "blob_id", "attempt__block__run")[:TRACES_AT_ONCE]):
-        yield lambda rows=rows: _remove_traces(rows, now)  # type: ignore[misc]
+def _files(waiting: QuerySet[Trace] | QuerySet[CompiledModel], now: datetime) -> Iterator[Callable[[], int]]:
+    """What nodes left with their attempts, so many at a time."""
+    in_order = waiting.order_by("pk").values_list("pk", "blob_id", "attempt__block__run")
+    while rows := list(in_order[:FILES_AT_ONCE]):
+        yield lambda rows=rows: _remove_files(waiting.model, rows, now)  # type: ignore[misc]
 
 
-def _remove_traces(rows: list[tuple[int, int | None, int]], now: datetime) -> int:
+def _remove_files(kind: type[Trace | CompiledModel], rows: list[tuple[int, int | None, int]], now: datetime) -> int:
     for run_id in sorted({run for _, _, run in rows}):
         _say_removed(run_id, "traces_removed_at", now)
     with transaction.atomic():
-        Trace.objects.filter(pk__in=[pk for pk, _, _ in rows]).delete()
+        kind._default_manager.filter(pk__in=[pk for pk, _, _ in rows]).delete()
         remove_unused([blob for _, blob, _ in rows])
     return len(rows)
 

@@ -1,11 +1,13 @@
 """Models that a provider compiled on a node: kept within limits, offered with what they are for, to members alone."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.refusals import Conflict, TooLarge, Unprocessable
@@ -13,9 +15,13 @@ from farm.accounts.states import Role
 from farm.contract.blocks import Lease
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node
+from farm.registry import storage
 from farm.registry.models import Blob, Version
+from farm.registry.states import FileRole
 from farm.runs import services
-from farm.runs.models import Attempt, CompiledModel, Run
+from farm.runs.models import Attempt, CompiledModel, RetentionRule, Run
+from farm.runs.selectors.retention import doomed
+from farm.runs.services import retention
 from farm.runs.services.cleanup import clear_uncounted
 from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version, post
 from tests.unit.rules.making import make_check, make_facts, make_rounds
@@ -155,3 +161,83 @@ def test_an_attempt_that_is_over_keeps_nothing_more_and_one_that_came_to_nothing
     finish(node, lease)
     with pytest.raises(Conflict):
         send(node, lease, arm=qnn)
+
+
+def traces_go(team: Team, owner: User) -> RetentionRule:
+    """A rule for traces that acts now."""
+    services.set_retention(team=team, by=owner, timings_days=None, traces_days=30, models_days=None)
+    RetentionRule.objects.update(acts_from=timezone.now(), acted_at=None)
+    return RetentionRule.objects.get()
+
+
+def test_it_goes_with_the_traces_of_its_run_and_is_said_to_be_gone(
+    api_of: ApiOf,
+    team: Team,
+    owner: User,
+    member: User,
+    node: Node,
+    run: Run,
+    lease: Lease,
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    digest = send(node, lease, arm=arm_on(lease, QNN))
+    finish(node, lease)
+    services.conclude_runs()
+    rule = traces_go(team, owner)
+    assert [(one.kind, one.count) for one in doomed(rule)] == [("raw traces", 0), ("compiled models", 0)]
+    assert services.retain() == 0
+    Run.objects.update(finished_at=timezone.now() - timedelta(days=31))
+    rule = traces_go(team, owner)
+    said = [(one.kind, one.days, one.count, one.bytes) for one in doomed(rule)]
+    assert said[1] == ("compiled models", 30, 1, len(MODEL))
+    path = storage.place(team_id=team.pk, sha256=digest)
+    assert path.is_file()
+    with django_capture_on_commit_callbacks(execute=True):
+        assert services.retain() == 1
+    assert not CompiledModel.objects.exists()
+    assert not path.exists()
+    names_of = names(run)
+    address = f"/api/v1/runs/{run.pk}/cells/{names_of[arm_on(lease, QNN)]}/compiled"
+    for gone in (api_of(member).get(address), api_of(member).get(f"{address}.onnx")):
+        assert gone.status_code == 410
+        assert gone.json()["detail"].startswith(f"The compiled models of run {run.pk} were removed on ")
+    # another cell of the run never had one, and the twin is the same cell
+    other = names_of[arm_on(lease, "CPUExecutionProvider")]
+    assert api_of(member).get(f"/api/v1/runs/{run.pk}/cells/{other}/compiled").status_code == 404
+    client = Client()
+    client.force_login(member)
+    pages = [client.get(f"/runs/{run.pk}/cells/{name}/").content.decode() for name in names_of.values()]
+    assert [f"The compiled models of run {run.pk} were removed on " in page for page in pages] == [
+        arm == arm_on(lease, QNN) for arm in names_of
+    ]
+
+
+def test_many_go_in_steps_and_one_that_is_uploaded_as_a_model_keeps_its_file(
+    team: Team,
+    owner: User,
+    node: Node,
+    run: Run,
+    lease: Lease,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    digest = send(node, lease, arm=arm_on(lease, QNN))
+    finish(node, lease)
+    services.conclude_runs()
+    Run.objects.update(finished_at=timezone.now() - timedelta(days=31))
+    kept = CompiledModel.objects.get()
+    for arm in (70, 71):
+        CompiledModel.objects.create(attempt=kept.attempt, arm=arm, blob=kept.blob)
+    used = make_version(team, name="uploaded again")
+    used.artifact.files.create(blob=kept.blob, name="again.onnx", role=FileRole.MODEL)
+    rule = traces_go(team, owner)
+    # one file, whoever names it
+    assert [(one.count, one.bytes) for one in doomed(rule)][1] == (3, len(MODEL))
+    monkeypatch.setattr(retention, "FILES_AT_ONCE", 2)
+    moments = iter([True, False])
+    counts, is_done = retention._act(rule, timezone.now(), lambda: next(moments))
+    assert (counts["compiled"], is_done, CompiledModel.objects.count()) == (2, False, 1)
+    with django_capture_on_commit_callbacks(execute=True):
+        assert services.retain() == 1
+    assert not CompiledModel.objects.exists()
+    assert storage.place(team_id=team.pk, sha256=digest).is_file()

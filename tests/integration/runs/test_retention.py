@@ -90,7 +90,7 @@ def test_raw_timings_go_and_documents_and_verdicts_stay(run: Run, team: Team, ow
     with pytest.raises(Conflict, match="were removed on"):
         more_rounds(run=run, by=owner, rounds=2)
     acted = AuditEvent.objects.get(verb="retention acted")
-    assert (acted.team, acted.facts) == (team, {"timings": 1, "traces": 0, "models": 0})
+    assert (acted.team, acted.facts) == (team, {"timings": 1, "traces": 0, "compiled": 0, "models": 0})
     assert retain() == 0
 
 
@@ -147,7 +147,10 @@ def test_a_pass_that_takes_long_goes_on_with_the_next(
 def test_a_rule_that_is_changed_while_it_acts_stops(run: Run, team: Team, owner: User) -> None:
     made = rule(team, owner, timings_days=30)
     RetentionRule.objects.update(timings_days=None, changed_at=timezone.now() + timedelta(seconds=1))
-    assert retention._act(made, timezone.now(), lambda: True) == ({"timings": 0, "traces": 0, "models": 0}, False)
+    assert retention._act(made, timezone.now(), lambda: True) == (
+        {"timings": 0, "traces": 0, "compiled": 0, "models": 0},
+        False,
+    )
     assert rounds_of(run) > 0
 
 
@@ -171,7 +174,8 @@ def test_raw_traces_go_with_their_files(
 ) -> None:
     path = storage.place(team_id=team.pk, sha256=trace_of(run, "a").sha256)
     made = rule(team, owner, traces_days=30)
-    assert [(one.kind, one.count, one.bytes) for one in doomed(made)] == [("raw traces", 1, 7)]
+    said = [(one.kind, one.count, one.bytes) for one in doomed(made)]
+    assert said == [("raw traces", 1, 7), ("compiled models", 0, 0)]
     with django_capture_on_commit_callbacks(execute=True):
         assert retain() == 1
     assert not Trace.objects.exists()
@@ -252,7 +256,7 @@ def test_pages_and_the_api_say_what_goes_and_what_is_gone(run: Run, team: Team, 
     api = api_of(owner, "read", "admin")
     said = api.get(f"/api/v1/teams/{team.pk}/retention").json()
     assert (said["timings_days"], said["traces_days"], said["models_days"]) == (30, 90, None)
-    assert [one["count"] for one in said["doomed"]] == [1, 0]
+    assert [one["count"] for one in said["doomed"]] == [1, 0, 0]
     put = api.put(f"/api/v1/teams/{team.pk}/retention", {"timings_days": 20}, content_type="application/json").json()
     assert (put["timings_days"], put["traces_days"]) == (20, None)
     trace_of(run, "f")
