@@ -2,18 +2,21 @@
 
 Each new migration is applied while everything of the release before runs, and that release is tried on it: its pages
 are read, a model is inspected, a run measured. Then process after process is switched behind the proxy, and half of
-the nodes; the other half stays as it was. Prints one JSON line and exits 1 on any block that was lost or doubled, and
-any page that was not answered. Ends with 2, saying so, where this machine lacks what it takes.
+the nodes; the other half stays as it was. Runs are started all the while. Prints one JSON line and exits 1 on any block
+that was lost or doubled, any run that could not be started, and any page that was not answered. Ends with 2, saying
+so, where this machine lacks what it takes.
 """
 
 import argparse
 import json
 import os
 import platform
+import shutil
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +32,8 @@ MODEL: Final = MODELS / "cnn_dyn.onnx"
 TRIED: Final = ("encoder_dyn.onnx", "lstm.onnx", "cnn_fixed_b1.onnx")
 FEED_S: Final = 0.6
 PAUSE_S: Final = 3.0
+# what is done while runs are started
+MIGRATING, SWITCHING, OVER = "migrating", "switching", "over"
 
 
 class Upgrade:
@@ -43,6 +48,8 @@ class Upgrade:
         self.runs: list[int] = []
         self.migrations: list[str] = []
         self.switched: dict[str, float] = {}
+        self.during: Counter[str] = Counter()
+        self._phase = MIGRATING
 
     def go(self) -> Reader:
         """To the end of the last block; the reader of the pages, who has stopped."""
@@ -57,15 +64,22 @@ class Upgrade:
         feeder.start()
         time.sleep(PAUSE_S)
         self._migrate()
+        self._phase = SWITCHING
         for name in [*self.farm.processes, *self.farm.agents[::2]]:
             self.switched[name] = round(self.farm.switch(name, self.here), 1)
             self.say(f"{name}: switched in {self.switched[name]} s")
             time.sleep(PAUSE_S)
+        self._phase = OVER
         feeder.join()
         self.say(f"{self.program.started} runs are started")
         self._wait_for(self.runs)
         reader.stop()
         return reader
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether every run was started, some of them while processes were switched."""
+        return len(self.runs) >= self._blocks and self.during[SWITCHING] > 0
 
     def say(self, text: str) -> None:
         print(f"{time.monotonic() - self._began:5.0f} s  {text}", file=sys.stderr, flush=True)
@@ -75,9 +89,13 @@ class Upgrade:
         return len(nodes) == len(self.farm.agents) and all(node["tags"] for node in nodes)
 
     def _feed(self) -> None:
-        while len(self.runs) < self._blocks:
+        """Run after run, slower once half of them are started while migrations last: the others are for what comes."""
+        while len(self.runs) < self._blocks or self._phase != OVER:
+            phase = self._phase
             self.runs.append(self.program.start(self.version))
-            time.sleep(FEED_S)
+            self.during[phase] += 1
+            is_ahead = phase == MIGRATING and len(self.runs) > self._blocks // 2
+            time.sleep(PAUSE_S if is_ahead else FEED_S)
 
     def _migrate(self) -> None:
         """Each new migration under the feet of the release before, which is tried on it."""
@@ -142,6 +160,7 @@ def main() -> int:
         farm.stop()
         if not words.keep:
             farm.remove()
+            shutil.rmtree(folder, ignore_errors=True)
     print(json.dumps(counts))
     return int(not is_over)
 
@@ -155,16 +174,19 @@ def _told(upgrade: Upgrade, reader: Reader, *, began: float) -> dict[str, Any]:
     from tests.chaos.ledger import audit
 
     found = patiently(audit)
+    # a thread that could not start a run has ended with it
+    few = [] if upgrade.is_fed else [f"too few runs were started: {dict(upgrade.during)}"]
     return {
         "before": upgrade.before.name,
         "migrations": upgrade.migrations,
         "switched_s": upgrade.switched,
         "agents": len(upgrade.farm.agents),
+        "started_while": dict(upgrade.during),
         "pages": dict(reader.statuses),
         "slowest_page_s": round(reader.slowest_s, 2),
         "machine": f"{platform.machine()}, {platform.system()} {platform.release()}",
         **found,
-        "problems": found["problems"] + reader.problems[:20],
+        "problems": found["problems"] + few + reader.problems[:20],
     }
 
 
