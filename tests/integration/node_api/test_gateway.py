@@ -224,8 +224,10 @@ def queue_one(team: Team) -> None:
 
 
 def test_a_stranger_is_turned_away(gateway: Gateway) -> None:
-    for secret in ("", "ofn_nobody", "\x7f"):
-        assert gateway.poll(None, secret=secret or "-").status_code == 401
+    for secret in ("-", "ofn_nobody"):
+        assert gateway.poll(None, secret=secret).status_code == 401
+    # no header may hold it: httptools refuses the request, h11 hands it on, and neither lets anybody in
+    assert gateway.poll(None, secret="\x7f").status_code in (400, 401)
     assert httpx2.get(gateway.url + "messages").status_code == 401
     assert httpx2.post(gateway.url + "messages").status_code == 405
 
