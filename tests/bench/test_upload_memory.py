@@ -19,7 +19,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--raw"], ["--cuts", "5"]])
 def test_a_large_upload_costs_the_server_no_memory_of_its_size(home: Path, options: list[str]) -> None:
-    argv = [sys.executable, str(SCRIPT), "--gib", "0.25", "--home", str(home), *options]
+    argv = [sys.executable, str(SCRIPT), "--gib", "0.1", "--home", str(home), *options]
     figures = json.loads(subprocess.run(argv, capture_output=True, check=True, text=True).stdout)
     assert figures["answer"]["status"] == 202
     assert figures["peak_mb"] < 150

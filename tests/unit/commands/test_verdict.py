@@ -79,13 +79,13 @@ def test_samples_in_any_unit_give_finite_numbers(call: Call, write: Write) -> No
     assert json.loads(result.stdout, parse_constant=pytest.fail)["verdict"] == "slower"
 
 
-def test_ten_thousand_comparisons_take_seconds(call: Call, write: Write) -> None:
+def test_three_thousand_comparisons_take_seconds(call: Call, write: Write) -> None:
     draw = random.Random(1)
-    entries = [{"pairs": [[draw.gauss(1, 0.02), draw.gauss(1, 0.02)] for _ in range(24)]} for _ in range(10_000)]
+    entries = [{"pairs": [[draw.gauss(1, 0.02), draw.gauss(1, 0.02)] for _ in range(24)]} for _ in range(3_000)]
     path = write("many.json", {"comparisons": entries})
     start = time.process_time()
-    assert len(json.loads(call("verdict", path, "--json").stdout)["comparisons"]) == 10_000
-    assert time.process_time() - start < 10_000 * 12 * yard.yard_s()
+    assert len(json.loads(call("verdict", path, "--json").stdout)["comparisons"]) == 3_000
+    assert time.process_time() - start < 3_000 * 12 * yard.yard_s()
 
 
 @pytest.mark.parametrize(
