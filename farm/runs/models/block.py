@@ -65,7 +65,12 @@ class Block(models.Model):
             # one measurement per device at a time, whatever any process believes
             models.UniqueConstraint(fields=["device"], condition=Q(state="leased"), name="one_leased_block_per_device"),
         ]
-        indexes = [models.Index(fields=["state", "queued_at"]), models.Index(fields=["state", "lease_expires_at"])]
+        indexes = [
+            models.Index(fields=["state", "queued_at"]),
+            models.Index(fields=["state", "lease_expires_at"]),
+            # planning asks for the next few of a node after its newest A/A pair, however many it has
+            models.Index(fields=["node", "id"], name="blocks_of_a_node"),
+        ]
 
     def __str__(self) -> str:
         return f"block {self.pk}"

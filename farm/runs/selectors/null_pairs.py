@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from django.db.models import Count, OuterRef, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import IntegerField, OuterRef, Subquery
 from django.utils import timezone
 
 from farm.fleet.models import Node
+from farm.rules.planning.null_pairs import NULL_PAIR_EVERY
 from farm.rules.planning.plans import NodeOffer
 from farm.runs.models import Block
 from farm.runs.states import BlockState
@@ -16,16 +16,22 @@ from farm.runs.states import BlockState
 FIRST_DAY = timedelta(days=1)
 
 
+class _RowsOf(Subquery):
+    """How many rows a query has that may end early."""
+
+    template = "(SELECT COUNT(*) FROM (%(subquery)s) AS few)"
+    output_field = IntegerField()
+
+
 def with_null_history(offers: Sequence[NodeOffer]) -> list[NodeOffer]:
     """The offers with the blocks that each node has measured since its last A/A pair, and whether it is new.
 
-    Two queries.
+    Counted no further than a pair is due, so that a node with a long history costs no more than another. Two queries.
     """
-    # node by node, so that an index leads to the few blocks since the pair
     later = Block.objects.filter(node=OuterRef("pk"), pk__gt=OuterRef("null_block"), state=BlockState.DONE)
-    counted = later.order_by().values("node").annotate(count=Count("pk")).values("count")
+    first = later.order_by("pk").values("pk")[:NULL_PAIR_EVERY]
     paired = Node.objects.filter(pk__in=[int(offer.id) for offer in offers]).exclude(null_block=None)
-    since = dict(paired.values_list("pk", Coalesce(Subquery(counted), 0)))
+    since = dict(paired.values_list("pk", _RowsOf(first)))
     new_from = timezone.now() - FIRST_DAY
     new = set(Node.objects.filter(created_at__gt=new_from).values_list("pk", flat=True))
     return [
