@@ -127,10 +127,11 @@ class ChaosFarm:
         moved = self.clock.environment if self.clock else {}
         self.cluster = Cluster(durable=True, environment=moved) if is_postgres else None
         self.disk = self.cluster.folder if self.cluster else self.home
+        self._mounted: list[Path] = []
         if can_fill:
-            namespace.mount(self.disk, megabytes=FARM_MB)
+            self._mount(self.disk, megabytes=FARM_MB)
             for name in self._names:
-                namespace.mount(folder / name, megabytes=AGENT_MB)
+                self._mount(folder / name, megabytes=AGENT_MB)
         self.home.mkdir(parents=True, exist_ok=True)
         # the home is a small file system that a fault fills: a reserve of half a gigabyte would leave no room at all
         small = {"ONNXFARM_DISK_RESERVE_BYTES": str(1 << 20)}
@@ -180,6 +181,9 @@ class ChaosFarm:
         self.proxy.close()
 
     def remove(self) -> None:
+        # a folder that something is mounted on cannot be removed: it would stay, empty, after every run
+        while self._mounted:
+            namespace.unmount(self._mounted.pop())
         for folder in (self.folder, *([self.cluster.folder] if self.cluster else [])):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -202,6 +206,10 @@ class ChaosFarm:
         part = Part(name, argv, log=self.folder / f"{name}.log", env=env, cwd=ROOT)
         self.parts[name] = part
         part.start()
+
+    def _mount(self, folder: Path, *, megabytes: int) -> None:
+        namespace.mount(folder, megabytes=megabytes)
+        self._mounted.append(folder)
 
     def _environment(self) -> dict[str, str]:
         # compiled modules are kept: what is killed starts again in a fraction of the time

@@ -43,6 +43,11 @@ def mount(folder: Path, *, megabytes: int) -> None:
     subprocess.run(words, check=True)
 
 
+def unmount(folder: Path) -> None:
+    """Takes the file system away again, so that the folder can be removed; what has a file open there keeps it."""
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
 def fill(folder: Path) -> Path:
     """Fills the file system of this folder; the file to remove again."""
     ballast = folder / "ballast"
