@@ -19,9 +19,15 @@ LEAST_KILLS: Final = 3
 VERDICTS: Final = ("slower", "faster", "equal", "undecided")
 MODEL: Final = "/models/encoder_dyn.onnx"
 SIGN_IN: Final = """
-import httpx2, re, sys
+import httpx2, re, sys, time
 with httpx2.Client(follow_redirects=True, timeout=60) as person:
-    page = person.get(sys.argv[1])
+    for _ in range(20):  # the proxy may still be finding the web processes
+        page = person.get(sys.argv[1])
+        if page.status_code not in (502, 503):
+            break
+        print(page.status_code, "from the proxy", flush=True)
+        time.sleep(1)
+    assert page.status_code == 200, f"{page.status_code}: {page.text[:500]}"
     word = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)[1]
     home = person.post(sys.argv[1], data={"csrfmiddlewaretoken": word}, headers={"Referer": sys.argv[1]})
     print(home.status_code, str(home.url), "Sign out" in home.text or "owner" in home.text)
