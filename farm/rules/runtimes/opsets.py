@@ -47,11 +47,25 @@ _SINCE = (
     ((1, 23), Limits(opset=23, ir=11, ml=5)),
     ((1, 24), Limits(opset=25, ir=13, ml=5)),
     ((1, 25), Limits(opset=26, ir=13, ml=5)),
+    ((1, 32), Limits(opset=28, ir=14, ml=5)),
 )
 # the IR version that came with each default operator set
-_IR_OF_OPSET = ((25, 13), (24, 12), (23, 11), (21, 10), (19, 9), (15, 8), (13, 7), (11, 6), (10, 5), (9, 4), (0, 3))
+_IR_OF_OPSET = (
+    (28, 14),
+    (25, 13),
+    (24, 12),
+    (23, 11),
+    (21, 10),
+    (19, 9),
+    (15, 8),
+    (13, 7),
+    (11, 6),
+    (10, 5),
+    (9, 4),
+    (0, 3),
+)
 OLDEST = (1, 15)
-NEWEST = (1, 31)
+NEWEST = (1, 32)
 
 
 def limits_of(runtime_version: str) -> Limits | None:
@@ -83,7 +97,7 @@ def is_custom(domain: str) -> bool:
 def refusal(
     opset_imports: Mapping[str, int], ir_version: int, custom_domains: Iterable[str], runtime_version: str
 ) -> Reason | None:
-    """Why this release cannot load a model of these stamps, with the way out; None when it can.
+    """Why this release cannot load a model of these stamps, with the way out; None when it can, or nobody knows yet.
 
     `custom_domains`: domains used by nodes that neither the model's own functions nor ONNX Runtime define.
     """
@@ -98,6 +112,8 @@ def refusal(
     if limits is None:
         text = f"ONNX Runtime {runtime_version} is older than 1.15, the oldest release measured here: take a newer one."
         return Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=text)
+    if limits.is_assumed:
+        return None  # nothing is known against it: the point is planned, and its check says what it loads
     return _too_new(opset_imports, ir_version, limits=limits, runtime_version=runtime_version)
 
 
@@ -117,11 +133,11 @@ def _too_new(
         if version > highest:
             what = f"opset {version}" if domain in ONNX_DOMAINS else f"{domain} opset {version}"
             lowest = lowest_runtime({domain: version}, 0)
-            text = _sentence(what, lowest=lowest, highest=round(highest), limits=limits, runtime=runtime_version)
+            text = _sentence(what, lowest=lowest, highest=round(highest), runtime=runtime_version)
             return Reason(code=ReasonCode.OPSET_TOO_NEW, text=text)
     if ir_version > limits.ir:
         what, lowest = f"IR version {ir_version}", lowest_runtime({}, ir_version)
-        text = _sentence(what, lowest=lowest, highest=limits.ir, limits=limits, runtime=runtime_version)
+        text = _sentence(what, lowest=lowest, highest=limits.ir, runtime=runtime_version)
         return Reason(code=ReasonCode.IR_TOO_NEW, text=text)
     return None
 
@@ -131,9 +147,8 @@ def _highest(domain: str, limits: Limits) -> float:
     return limits.opset if domain in ONNX_DOMAINS else limits.ml if domain == ML_DOMAIN else math.inf
 
 
-def _sentence(what: str, *, lowest: str | None, highest: int, limits: Limits, runtime: str) -> str:
-    assumed = f" (assumed like {NEWEST[0]}.{NEWEST[1]}, the newest release known here)" if limits.is_assumed else ""
-    loads = f"{runtime} loads up to {highest}{assumed}"
+def _sentence(what: str, *, lowest: str | None, highest: int, runtime: str) -> str:
+    loads = f"{runtime} loads up to {highest}"
     if lowest is None:
         return f"{what} is newer than any known ONNX Runtime loads, and {loads}: export the model with an older one."
     return f"{what} needs ONNX Runtime ≥ {lowest}, and {loads}: take a newer runtime, or export with an older one."

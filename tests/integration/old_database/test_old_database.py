@@ -203,6 +203,9 @@ def test_pages_say_what_they_said(recorded: Recorded) -> None:
         if page.startswith(LISTED):
             lost = [line for line in lost if not stands_in_columns(line, new)]
         if page.startswith("/models/"):
+            # 1.32.0 came since: one release more, and in the range of those of which the same is to be said
+            since = {"of 35 releases": "of 36 releases", "– 1.31.1": "– 1.32.0"}
+            lost = [line for line in lost if not any(line.replace(*pair) in new for pair in since.items())]
             moved = rows_of_farm_made(recorded, old)
             lost = [line for line in lost if line not in moved]
         assert [line for line in lost if re.search(r"\d", line)] == [], page

@@ -5,10 +5,23 @@ import pytest
 from farm.contract.reasons import ReasonCode
 from farm.rules.runtimes import opsets, releases
 
-LADDER = [(13, 7), (15, 8), (17, 8), (19, 9), (20, 9), (21, 10), (22, 10), (23, 11), (24, 12), (25, 13), (26, 13)]
+LADDER = [
+    (13, 7),
+    (15, 8),
+    (17, 8),
+    (19, 9),
+    (20, 9),
+    (21, 10),
+    (22, 10),
+    (23, 11),
+    (24, 12),
+    (25, 13),
+    (26, 13),
+    (28, 14),
+]
 HIGHEST = {
     "1.15.0": 19, "1.16.3": 19, "1.17.0": 20, "1.18.0": 21, "1.20.1": 21, "1.21.0": 22, "1.22.1": 22,
-    "1.23.2": 23, "1.24.1": 25, "1.25.0": 26, "1.31.1": 26,
+    "1.23.2": 23, "1.24.1": 25, "1.25.0": 26, "1.31.1": 26, "1.32.0": 28,
 }  # fmt: skip
 
 
@@ -38,7 +51,7 @@ def test_the_long_name_of_the_default_domain_counts_too() -> None:
 
 
 def test_an_opset_no_release_loads_says_so() -> None:
-    reason = opsets.refusal({"": 28}, 10, (), "1.31.1")
+    reason = opsets.refusal({"": 29}, 10, (), "1.31.1")
     assert reason is not None
     assert "newer than any known ONNX Runtime loads" in reason.text
 
@@ -73,12 +86,16 @@ def test_a_custom_domain_is_in_no_release() -> None:
     assert "acme.ops" in reason.text
 
 
-def test_a_release_newer_than_any_known_counts_like_the_newest_and_says_so() -> None:
-    assert opsets.refusal({"": 26}, 13, (), "1.40.0") is None
-    reason = opsets.refusal({"": 27}, 13, (), "1.40.0")
+def test_a_release_newer_than_any_known_is_not_refused_for_what_is_only_assumed() -> None:
+    assert opsets.limits_of("2.0.0") == opsets.Limits(opset=28, ir=14, ml=5, is_assumed=True)
+    assert opsets.refusal({"": 28}, 14, (), "1.40.0") is None
+    assert opsets.refusal({"": 31, "ai.onnx.ml": 6}, 15, (), "1.40.0") is None
+
+
+def test_a_model_of_the_newest_operators_names_the_release_that_loads_it() -> None:
+    reason = opsets.refusal({"": 28}, 14, (), "1.31.1")
     assert reason is not None
-    assert "assumed like 1.31" in reason.text
-    assert opsets.limits_of("2.0.0") == opsets.Limits(opset=26, ir=13, ml=5, is_assumed=True)
+    assert "opset 28 needs ONNX Runtime ≥ 1.32" in reason.text
 
 
 @pytest.mark.parametrize("version", ["1.14.1", "0.5.0", "newest"])
@@ -93,7 +110,7 @@ def test_the_lowest_release_is_the_first_that_loads_everything() -> None:
     assert opsets.lowest_runtime({"": 17}, 8) == "1.15"
     assert opsets.lowest_runtime({"": 17, "ai.onnx.ml": 4}, 8) == "1.17"
     assert opsets.lowest_runtime({"": 17}, 11) == "1.23"
-    assert opsets.lowest_runtime({"": 27}, 8) is None
+    assert opsets.lowest_runtime({"": 29}, 8) is None
 
 
 def test_domains_of_the_runtime_are_not_custom() -> None:

@@ -9,6 +9,7 @@ from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
 from farm.rules.planning import estimates, few_bits, planner
 from farm.rules.planning.planner import NodeOffer
+from farm.rules.runtimes import releases
 from tests.unit.rules.making import make_block, make_model, only_refusal, plan_of
 
 DIGEST = "c" * 64
@@ -78,7 +79,7 @@ def test_only_one_block_in_eight_carries_a_twin():
 def test_nothing_declared_means_the_newest_release_on_the_cpu_with_one_thread():
     block = make_block(runtime=None, batch=None)
     (arm,) = block.arms
-    assert str(arm.spec.runtime) == "onnxruntime==1.31.1"
+    assert arm.spec.runtime == releases.newest()
     assert (arm.spec.provider, arm.spec.session.threads, arm.spec.workload.batch) == ("CPUExecutionProvider", 1, 1)
 
 
@@ -236,7 +237,13 @@ def test_refused_points_keep_their_ids_beside_the_cells():
 
 @pytest.mark.parametrize(
     ("release", "nearest"),
-    [("1.31.2", "1.31.1"), ("1.19.1", "1.19.2"), ("9.9.9", "1.31.1"), ("0.1", "1.15.0"), ("1.16.9", "1.16.3")],
+    [
+        ("1.31.2", "1.31.1"),
+        ("1.19.1", "1.19.2"),
+        ("9.9.9", releases.ONNXRUNTIME[-1]),
+        ("0.1", "1.15.0"),
+        ("1.16.9", "1.16.3"),
+    ],
 )
 def test_a_release_that_does_not_exist_is_a_problem_of_the_matrix(release, nearest):
     plan = plan_of({"runtime": release})
@@ -245,10 +252,10 @@ def test_a_release_that_does_not_exist_is_a_problem_of_the_matrix(release, neare
 
 
 def test_releases_learnt_from_the_index_or_a_node_exist():
-    assert plan_of({"runtime": "1.32.0"}, releases=["onnxruntime==1.32.0"]).problem is None
-    node = NodeOffer(id="n1", versions=frozenset({"onnxruntime==1.33.0"}))
-    assert plan_of({"runtime": "1.33.0"}, fleet=[node]).problem is None
-    assert plan_of({"runtime": "1.32.0"}, releases=["onnxruntime-gpu==1.32.0"]).problem is not None
+    assert plan_of({"runtime": "1.99.0"}, releases=["onnxruntime==1.99.0"]).problem is None
+    node = NodeOffer(id="n1", versions=frozenset({"onnxruntime==1.98.0"}))
+    assert plan_of({"runtime": "1.98.0"}, fleet=[node]).problem is None
+    assert plan_of({"runtime": "1.99.0"}, releases=["onnxruntime-gpu==1.99.0"]).problem is not None
 
 
 def test_a_release_of_another_distribution_is_believed_when_its_minor_version_exists():
