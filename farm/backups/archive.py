@@ -171,7 +171,8 @@ class Reading:
         self.stored_bytes = 0
         with self._reading(), tarfile.open(self.path, "r|") as tar:
             for info in tar:
-                source = tar.extractfile(info) if info.isreg() else None
+                # a sparse member is as long as it says: ten kilobytes of a file are read as terabytes of zeros
+                source = tar.extractfile(info) if info.isreg() and not info.issparse() else None
                 if source is None or info.name in seen or not _is_known(info.name):
                     raise BackupError(
                         f"{self.path} names {info.name[:200]!r}, which no backup has, or none twice: take another one."

@@ -43,6 +43,19 @@ def with_member(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> None:
             tar.addfile(info, io.BytesIO(content))
 
 
+def with_sparse_member(path: Path, name: str, *, size: int) -> None:
+    """The same file with a member of one byte that says it is `size` bytes long, holes and all."""
+    with tarfile.open(path) as tar:
+        known = [(info.name, tar.extractfile(info).read()) for info in tar]  # type: ignore[union-attr]
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
+        for member, content in known:
+            info = tarfile.TarInfo(member)
+            info.size = len(content)
+            if member == name:
+                info.pax_headers = {"GNU.sparse.map": "0,1", "GNU.sparse.size": str(size)}
+            tar.addfile(info, io.BytesIO(content))
+
+
 def flipped(path: Path, at: int) -> None:
     content = bytearray(path.read_bytes())
     content[at] ^= 1
@@ -100,4 +113,12 @@ def test_a_backup_that_fails_leaves_no_file(tmp_path: Path) -> None:
 def test_a_spoilt_backup_is_refused_in_a_sentence(backup: Path, spoil: Callable[[Path], None], sentence: str) -> None:
     spoil(backup)
     with pytest.raises(BackupError, match=sentence):
+        Reading(backup).check()
+
+
+@pytest.mark.parametrize("name", [archive.HEAD, MEMBER])
+def test_a_small_file_that_is_read_as_terabytes_of_holes_is_refused_at_once(backup: Path, name: str) -> None:
+    with_sparse_member(backup, name, size=1 << 40)
+    assert backup.stat().st_size < 32_000
+    with pytest.raises(BackupError, match="which no backup has"):
         Reading(backup).check()
