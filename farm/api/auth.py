@@ -13,6 +13,7 @@ from farm.accounts.refusals import NotAllowed
 from farm.accounts.selectors import valid_token
 from farm.accounts.services import note_token_use
 from farm.accounts.states import Scope
+from farm.fleet.models import Node
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
@@ -21,6 +22,12 @@ class TokenRequest(HttpRequest):
     """A request that a token let in."""
 
     token: Token
+
+
+class NodeRequest(HttpRequest):
+    """A request that a node's secret let in."""
+
+    node: Node
 
 
 class TokenAuth(HttpBearer):

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from farm.accounts.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.api import errors
+from farm.api.auth import NodeRequest
 from farm.api.doors import HINT, UNKNOWN_NODE
 from farm.api.endpoints import SMALL_BYTES, endpoints_at
 from farm.api.stored_files import StoredFile
@@ -31,12 +32,6 @@ from farm.runs import broker, selectors, services
 SHA256_LENGTH = 64
 TRACE_CHUNK = 1 << 16
 Message = TypeVar("Message", bound=BaseModel)
-
-
-class NodeRequest(HttpRequest):
-    """A request that a node's secret let in."""
-
-    node: Node
 
 
 class NodeAuth(HttpBearer):

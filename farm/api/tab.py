@@ -5,15 +5,19 @@ sites (COOP, COEP), so that its threads share memory and its clock is fine; noth
 """
 
 from pathlib import Path
+from typing import cast
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
 from farm.accounts.refusals import Missing
+from farm.api.auth import NodeRequest
 from farm.api.stored_files import StoredFile
 from farm.contract.node import WebRuntime
 from farm.registry import services
+from farm.rules.runtimes.web import DISTRIBUTION
+from farm.runs.selectors import team_that_asks_for
 
 TAB = Path(settings.BASE_DIR) / "worker" / "tab"
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -51,7 +55,8 @@ def module(request: HttpRequest, name: str) -> HttpResponse:
 @for_browsers.get("/runtimes/{version}", response=WebRuntime)
 def runtime(request: HttpRequest, version: str) -> WebRuntime:
     """What a browser loads of a release of ONNX Runtime Web; the farm fetches it where it has not yet."""
-    row = services.web_runtime(version)
+    node = cast(NodeRequest, request).node
+    row = services.web_runtime(version, team=team_that_asks_for(f"{DISTRIBUTION}=={version}", node=node))
     return WebRuntime(version=row.version, is_ready=bool(row.files), files=row.files)
 
 

@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from farm.accounts.models import Team
 from farm.contract.cells import FileRef
 from farm.registry.models.products import Making
 
@@ -9,12 +10,14 @@ from farm.registry.models.products import Making
 class WebRuntime(Making):
     """One release. Its files belong to no team: they are what npm gives everybody.
 
-    `integrity`: of the package, as npm writes it; `files_json`: what browsers load, as messages name files.
+    `integrity`: of the package, as npm writes it; `files_json`: what browsers load, as messages name files; `team`:
+    whose run asked for it first, none of the releases that the farm knows by itself.
     """
 
     version = models.CharField(max_length=32, unique=True)
     integrity = models.CharField(max_length=200, blank=True)
     files_json = models.JSONField(default=list)
+    team = models.ForeignKey(Team, models.SET_NULL, null=True, blank=True, related_name="+")
 
     class Meta:
         ordering = ["id"]

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 from django.db.models import F
 from django.utils import timezone
 
+from farm.accounts.models import Team
 from farm.contract.base import digest_of
 from farm.contract.cells import Recipe, Workload
 from farm.contract.reasons import ReasonCode
@@ -59,9 +60,12 @@ def ensure_outline(artifact: Artifact) -> Outline:
     return outline
 
 
-def ensure_web_runtime(version: str) -> WebRuntime:
-    """That release for browsers, ordered when it is new, or when it could not be fetched a while ago."""
-    row, is_new = WebRuntime.objects.get_or_create(version=version)
+def ensure_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
+    """That release for browsers, ordered when it is new, or when it could not be fetched a while ago.
+
+    `team`: whose run asked for it first.
+    """
+    row, is_new = WebRuntime.objects.get_or_create(version=version, defaults={"team": team})
     late = {"state": MakingState.FAILED, "finished_at__lt": timezone.now() - FETCHED_AGAIN_AFTER}
     if not is_new and WebRuntime.objects.filter(pk=row.pk, **late).update(reason_code=ReasonCode.INTERNAL):
         row.reason_code = ReasonCode.INTERNAL

@@ -1,11 +1,14 @@
 """ONNX Runtime Web for browsers that are nodes: fetched from npm by a `prepare` worker, unpacked confined, kept."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from django.conf import settings
+from django.utils import timezone
 
-from farm.accounts.refusals import Conflict, Missing
+from farm.accounts.models import Team
+from farm.accounts.refusals import Conflict, Missing, NotAllowed
 from farm.contract.cells import FileRef
 from farm.registry import npm, storage
 from farm.registry.models import WebRuntime
@@ -17,25 +20,42 @@ from farm.rules.runtimes import web
 from farm.workshop import orders
 
 PACKAGE: Final = "package.tgz"
-# a node could ask for any number
-MOST_RELEASES: Final = 100
+# beyond those that the farm knows by itself: a matrix may name any number
+MAX_RELEASES_OF_TEAM: Final = 20
+# of a release that could not be had
+FORGOTTEN_AFTER: Final = timedelta(days=1)
 
 
-def web_runtime(version: str) -> WebRuntime:
+def web_runtime(version: str, *, team: Team | None) -> WebRuntime:
     """The release, ordered where nobody has asked for it before; `files` are there once it is ready.
 
-    Raises Missing for what can be no release, Conflict with the sentence where it cannot be had.
+    `team`: whose block names the release; None where the node that asks holds no such block, and then only what is
+    known here or fetched already is given. Raises Missing for what can be no release, NotAllowed for one that no
+    block of the node names, Conflict with the sentence where it cannot be had.
     """
     if not web.is_release(version):
         raise Missing(f"{version[:32]!r} is not a release of {web.DISTRIBUTION}: write it like {web.RELEASES[-1]}.")
     if (sentence := web.too_old_sentence(version)) is not None:
         raise Missing(sentence)
-    if not WebRuntime.objects.filter(version=version).exists() and WebRuntime.objects.count() >= MOST_RELEASES:
-        raise Conflict(f"{MOST_RELEASES} releases of {web.DISTRIBUTION} were asked for here; no other is fetched.")
-    row = ensure_web_runtime(version)
+    if version not in web.RELEASES and not WebRuntime.objects.filter(version=version).exists():
+        _must_be_wanted(version, team)
+    row = ensure_web_runtime(version, team=team)
     if row.state == MakingState.FAILED:
         raise Conflict(row.reason_text, code=row.reason_code)
     return row
+
+
+def _must_be_wanted(version: str, team: Team | None) -> None:
+    """Raises NotAllowed and Conflict, after what could not be had was forgotten."""
+    if team is None:
+        raise NotAllowed(f"{web.DISTRIBUTION} {version} is fetched once a block that this node holds names it.")
+    late = timezone.now() - FORGOTTEN_AFTER
+    WebRuntime.objects.filter(state=MakingState.FAILED, finished_at__lt=late).exclude(version__in=web.RELEASES).delete()
+    if WebRuntime.objects.filter(team=team).exclude(version__in=web.RELEASES).count() >= MAX_RELEASES_OF_TEAM:
+        raise Conflict(
+            f"Runs of team “{team.name}” had {MAX_RELEASES_OF_TEAM} releases of {web.DISTRIBUTION} fetched that this "
+            f"farm does not know by itself; {version} is not fetched too. An admin can remove those that are not used."
+        )
 
 
 def published_on_npm() -> dict[str, str]:

@@ -9,7 +9,7 @@ from farm.runs.selectors.documents import (
     measured_cells,
 )
 from farm.runs.selectors.eligibility import first_taker, why_not
-from farm.runs.selectors.files import leased_file
+from farm.runs.selectors.files import leased_file, team_that_asks_for
 from farm.runs.selectors.runs import (
     Progress,
     address_of,
@@ -53,6 +53,7 @@ __all__ = [
     "run",
     "runs_listed",
     "runs_visible_to",
+    "team_that_asks_for",
     "timing_lines",
     "trace",
     "traces_of",

@@ -4,11 +4,14 @@ from pathlib import Path
 
 from django.db.models import Q
 
+from farm.accounts.models import Team
 from farm.accounts.refusals import Missing
+from farm.fleet.models import Node
 from farm.registry import storage
 from farm.registry.models import ArtifactFile, Blob, EvaluationData, Preparation
 from farm.registry.states import BUNDLE_ROLES
-from farm.runs.models import Block, Cell
+from farm.runs.models import Attempt, Block, Cell
+from farm.runs.states import AttemptState
 
 
 def leased_file(block: Block, sha256: str) -> Path:
@@ -19,6 +22,13 @@ def leased_file(block: Block, sha256: str) -> Path:
         if path.is_file():
             return path
     raise Missing(f"Block {block.pk} needs no file {sha256[:12]}….")
+
+
+def team_that_asks_for(runtime: str, *, node: Node) -> Team | None:
+    """The team of a block that this node holds now and that names the runtime, as `distribution==version`."""
+    held = Attempt.objects.filter(node=node, state=AttemptState.LEASED, block__arms__cell__runtime=runtime)
+    first = held.select_related("block__run__team").defer("block__run__matrix").first()
+    return None if first is None else first.block.run.team
 
 
 def _needed(block: Block) -> Q:

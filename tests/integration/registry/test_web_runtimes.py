@@ -6,19 +6,27 @@ import io
 import json
 import tarfile
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 
-from farm.accounts.refusals import Conflict, Missing
+from farm.accounts.models import Team, User
+from farm.accounts.refusals import Conflict, Missing, NotAllowed
 from farm.alerts.selectors import releases
 from farm.alerts.services import index
 from farm.registry import services
 from farm.registry.models import WebRuntime
+from farm.registry.services.web_runtimes import MAX_RELEASES_OF_TEAM
 from farm.registry.states import MakingState
 from farm.rules.runtimes import web
+from farm.runs.models import Attempt, Cell
+from farm.runs.selectors import team_that_asks_for
+from farm.runs.states import AttemptState
 from tests.acceptance.served import Served
+from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version
 
 pytestmark = pytest.mark.django_db(transaction=True)
 VERSION = "1.30.0"
@@ -82,8 +90,8 @@ def registry(settings: Settings) -> Iterator[Registry]:
         yield registry
 
 
-def fetched(version: str = VERSION) -> WebRuntime:
-    row = services.web_runtime(version)
+def fetched(version: str = VERSION, *, team: Team | None = None) -> WebRuntime:
+    row = services.web_runtime(version, team=team)
     services.fetch_web_runtime(row.pk)
     row.refresh_from_db()
     return row
@@ -142,12 +150,12 @@ def test_a_package_that_is_not_what_it_should_be_is_not_served(
     assert row.state == MakingState.FAILED
     assert words in row.reason_text
     with pytest.raises(Conflict) as refusal:
-        services.web_runtime(VERSION)
+        services.web_runtime(VERSION, team=None)
     assert words in refusal.value.detail
 
 
-def test_a_release_that_npm_does_not_have_is_said_by_its_number(registry: Registry) -> None:
-    row = fetched("1.99.0")
+def test_a_release_that_npm_does_not_have_is_said_by_its_number(registry: Registry, team: Team) -> None:
+    row = fetched("1.99.0", team=team)
     assert row.reason_text.startswith("onnxruntime-web 1.99.0 does not exist on 127.0.0.1")
     assert row.reason_code == "unknown_runtime"
 
@@ -162,7 +170,7 @@ def test_a_registry_that_does_not_answer_is_named_with_its_setting(settings: Set
 @pytest.mark.parametrize("version", ["1.17.3", "latest", "../../x", "1.30.0-dev.1", "1.30"])
 def test_what_is_no_release_is_asked_of_nobody(registry: Registry, version: str) -> None:
     with pytest.raises(Missing):
-        services.web_runtime(version)
+        services.web_runtime(version, team=None)
     assert registry.asked == []
 
 
@@ -198,3 +206,39 @@ def test_a_version_that_npm_deprecates_is_one_that_nobody_should_take(
 ) -> None:
     registry.offered = {VERSION: {"deprecated": why}}
     assert services.published_on_npm() == {VERSION: said}
+
+
+def test_a_node_that_asks_for_a_hundred_made_up_releases_has_none_of_them_fetched(team: Team, owner: User) -> None:
+    node = make_node(team, owner=owner)
+    for minor in range(100):
+        assert team_that_asks_for(f"onnxruntime-web==1.{100 + minor}.0", node=node) is None
+        with pytest.raises(NotAllowed):
+            services.web_runtime(f"1.{100 + minor}.0", team=None)
+    assert not WebRuntime.objects.exists()
+    assert services.web_runtime(VERSION, team=None).state == MakingState.PENDING
+
+
+def test_a_team_s_matrices_exhaust_nobody_else_s_releases(team: Team) -> None:
+    for minor in range(MAX_RELEASES_OF_TEAM):
+        services.web_runtime(f"1.{100 + minor}.0", team=team)
+    with pytest.raises(Conflict, match="is not fetched too"):
+        services.web_runtime("1.99.0", team=team)
+    services.web_runtime("1.99.0", team=Team.objects.create(name="others"))
+    # what could not be had is forgotten after a day
+    long_ago = timezone.now() - timedelta(days=2)
+    WebRuntime.objects.filter(team=team).update(state=MakingState.FAILED, finished_at=long_ago)
+    services.web_runtime("1.98.0", team=team)
+    assert [row.version for row in WebRuntime.objects.filter(team=team)] == ["1.98.0"]
+
+
+def test_the_block_that_a_node_holds_names_what_is_fetched_for_it(team: Team, owner: User) -> None:
+    node = make_node(team, owner=owner)
+    run = make_run(make_version(team), owner)
+    block = first_block(run)
+    claim(node, block)
+    Cell.objects.filter(run=run).update(runtime="onnxruntime-web==1.99.0")
+    assert team_that_asks_for("onnxruntime-web==1.99.0", node=node) == team
+    assert team_that_asks_for("onnxruntime-web==1.98.0", node=node) is None
+    assert team_that_asks_for("onnxruntime-web==1.99.0", node=make_node(team, name="other")) is None
+    Attempt.objects.get(block=block).end(AttemptState.LOST)
+    assert team_that_asks_for("onnxruntime-web==1.99.0", node=node) is None
