@@ -31,7 +31,7 @@ from farm.api import (
     watches,
 )
 from farm.api.auth import BrowserAuth, TokenAuth
-from farm.api.description import DescribedAPI
+from farm.api.description import DescribedAPI, TextParser
 
 # node messages are served apart, see farm.api.node
 ROUTERS = (
@@ -63,6 +63,7 @@ ROUTERS = (
 )
 
 api = DescribedAPI(
+    parser=TextParser(),
     title="onnxfarm",
     version="1",
     urls_namespace="api",

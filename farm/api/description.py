@@ -3,8 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from django.http import HttpRequest
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
+from ninja.parser import Parser
+
+from farm.accounts.refusals import Invalid
+from farm.contract.texts import stray_sign
 
 # what a name in an address stands for
 NAMES: Mapping[str, str] = {
@@ -41,6 +46,19 @@ def empty(words: str, *, status: int = 200) -> dict[str, Any]:
     """`openapi_extra` of an endpoint that answers in headers alone."""
     nothing = {"*/*": {"schema": {"type": "string", "maxLength": 0}}}
     return {"responses": {status: {"description": words, "content": nothing}}}
+
+
+class TextParser(Parser):
+    """Reads what people send as JSON, and refuses what no database stores, whichever field it stands in."""
+
+    def parse_body(self, request: HttpRequest) -> dict[str, Any]:
+        """The body. Raises ValueError for what is no JSON, Invalid for a text that is none."""
+        body = super().parse_body(request)
+        sign = stray_sign(body)
+        if sign is not None:
+            what = "NUL" if sign == "\0" else f"{sign!r}, which is half a character"
+            raise Invalid(f"The request holds {what}: leave it out.", code="not_text")
+        return body
 
 
 class DescribedAPI(NinjaAPI):

@@ -65,6 +65,9 @@ def not_signed_in(request: HttpRequest, raised: AuthenticationError) -> HttpResp
 
 
 def as_http_error(request: HttpRequest, raised: HttpError) -> HttpResponse:
+    # what a body is refused for, where ninja says only that it cannot parse it
+    if isinstance(raised.__cause__, Refusal):
+        return refused(request, raised.__cause__)
     return problem(raised.status_code, f"{str(raised).rstrip('.')}.")
 
 

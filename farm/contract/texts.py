@@ -1,6 +1,7 @@
 """Texts of nodes, models and members: signs that are no text are taken out where such a text comes in."""
 
 import re
+from collections.abc import Mapping
 
 # Signs that are no text: controls other than tab and line ends, and those that turn the direction of what follows.
 # An escaped one begins with a backslash that no other backslash escapes; raw ones are UTF-8.
@@ -8,6 +9,7 @@ _ESCAPED = re.compile(
     rb"(?<!\\)((?:\\\\)*)\\(?:[bf]|u(?:00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF]|[89][0-9a-fA-F])|20(?:2[a-eA-E]|6[6-9])))"
 )
 _RAW = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _SIGNS = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
 
 
@@ -18,6 +20,16 @@ def without_controls(text: bytes) -> bytes:
     """
     plain = _RAW.sub(b"\xef\xbf\xbd", text)
     return _ESCAPED.sub(rb"\1\\ufffd", plain) if b"\\" in plain else plain
+
+
+def stray_sign(value: object) -> str | None:
+    """The first sign of a plain JSON value that no database stores: half of a surrogate pair, or NUL."""
+    if isinstance(value, str):
+        found = _UNSTORABLE.search(value)
+        return None if found is None else found[0]
+    if isinstance(value, Mapping):
+        return next(filter(None, map(stray_sign, (*value.keys(), *value.values()))), None)
+    return next(filter(None, map(stray_sign, value)), None) if isinstance(value, list) else None
 
 
 def own_words(message: str) -> str:
