@@ -27,7 +27,7 @@ from onnxfarm.testing.http import Answer, Question, Server
 
 Body = TypeVar("Body", bound=BaseModel)
 # what a test may put before the farm's own answer: the status and the JSON, or None to let the farm answer
-Instead = Callable[[str, Mapping[str, object]], "tuple[int, dict[str, object] | None] | None"]
+Instead = Callable[[str, Mapping[str, object]], "tuple[int, Mapping[str, object] | None] | None"]
 
 NODE_ID = "7"
 SECRET = "ofn_fake"

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from click.testing import Result
 from onnx import TensorProto, helper, numpy_helper
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from farm.rules.cells.readers import read_runtime
 from onnxfarm.main import app

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farm.rules.comparing import flips, look_levels, power, special, statistics, verdicts
+from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import figure, noise
 
 ROUNDS = 200
@@ -50,13 +51,13 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    flips.sign_flip_p = screened(flips.sign_flip_p)
+    flips.sign_flip_p = screened(flips.sign_flip_p)  # type: ignore[assignment]
     few = max(100, given.simulations // 10)
     names = [name for name in noise.ALL if name != "ar, each arm by itself"]
     alarms = {
         name: {
             setting: alarms_of(name, given.simulations, margin=margin, seed=given.seed)
-            for setting, margin in (("strict", 0.0), ("shipped", verdicts.MARGIN))
+            for setting, margin in (("strict", 0.0), ("shipped", MARGIN))
         }
         for name in names
     }
@@ -107,9 +108,7 @@ def power_of(s: float, change: float, simulations: int, *, seed: int) -> dict[st
     rng = np.random.default_rng([seed, round(1e6 * s), round(1e6 * change)])
     logs = noise.normal(simulations, s / np.sqrt(2.0), rng, ROUNDS)
     logs[:, :, 1] += np.log1p(change)
-    called = {
-        str(rounds): _called(logs[:, :rounds], margin=verdicts.MARGIN, word="slower") / simulations for rounds in WITHIN
-    }
+    called = {str(rounds): _called(logs[:, :rounds], margin=MARGIN, word="slower") / simulations for rounds in WITHIN}
     judged = verdicts.judge_many(list(np.exp(logs[: simulations // 4, : power.MOST_ROUNDS])))
     return {
         "s": s,

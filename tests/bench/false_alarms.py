@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from farm.rules.comparing import statistics, verdicts
+from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import figure, noise
 from tests.bench.ledger import Ledger
 
@@ -26,8 +27,8 @@ LARGE_SPREAD = 0.05
 CHUNK = 10_000
 SETTINGS: dict[str, dict[str, float]] = {
     "strict": {"spread": LARGE_SPREAD, "margin": 0.0},
-    "shipped, 1 % spread": {"spread": SMALL_SPREAD, "margin": verdicts.MARGIN},
-    "shipped, 5 % spread": {"spread": LARGE_SPREAD, "margin": verdicts.MARGIN},
+    "shipped, 1 % spread": {"spread": SMALL_SPREAD, "margin": MARGIN},
+    "shipped, 5 % spread": {"spread": LARGE_SPREAD, "margin": MARGIN},
 }
 
 

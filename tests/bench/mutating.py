@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import Message
+from google.protobuf.message import Message  # type: ignore[import-untyped]
 
 MODELS = Path(__file__).parents[1] / "models"
 MOST_EDITS = 4

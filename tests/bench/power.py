@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farm.rules.comparing import power, verdicts
+from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import figure, noise
 
 SHIFTS = (0.01, 0.02, 0.03, 0.05, 0.10, 0.20, 0.40)
@@ -139,7 +140,7 @@ def main() -> None:
     }
     smallest = {
         f"s = {100 * s:g} %": [
-            promised(rounds, power.smallest_detectable(s, rounds, verdicts.MARGIN), deviation=s, **settings)
+            promised(rounds, power.smallest_detectable(s, rounds, MARGIN), deviation=s, **settings)
             for rounds in power.LOOKS
         ]
         for s in DEVIATIONS
@@ -148,7 +149,7 @@ def main() -> None:
         f"s = {100 * s:g} %": [
             promised(rounds, change, deviation=s, **settings)
             for change in SHIFTS
-            if (rounds := power.rounds_for(change, s, verdicts.MARGIN))
+            if (rounds := power.rounds_for(change, s, MARGIN))
         ]
         for s in DEVIATIONS
     }

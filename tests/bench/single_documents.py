@@ -14,7 +14,7 @@ from onnxfarm.main import app
 
 mode, kept, *words = sys.argv[1:]
 record: dict[str, Any] = json.loads(Path(kept).read_text()) if mode == "replay" else {"blocks": [], "facts": None}
-measure, read_facts, execute_block = bench.Run.measure, bench.read_facts, bench.execute_block
+measure, read_facts, execute_block = bench.Run.measure, bench.read_facts, bench.execute_block  # type: ignore[attr-defined]
 
 
 def facts(**given: Any) -> Any:
@@ -49,6 +49,6 @@ def measured(self: Any, plan: Any) -> Any:
             Path(kept).write_text(json.dumps(record))
 
 
-bench.Run.measure, bench.read_facts = measured, facts  # type: ignore[method-assign,assignment]
+bench.Run.measure, bench.read_facts = measured, facts  # type: ignore[attr-defined,method-assign]
 sys.argv = ["onnxfarm", "bench", *words]
 app()

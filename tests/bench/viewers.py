@@ -132,7 +132,7 @@ async def watched(viewers: list[Viewer], words: argparse.Namespace, use: Any, ch
             await asyncio.to_thread(change)
             changes += 1
     after, took_s = use(), time.monotonic() - began
-    figures = {"seconds": round(took_s, 1), "changes": changes, "requests": tally.statuses.total()}
+    figures: dict[str, object] = {"seconds": round(took_s, 1), "changes": changes, "requests": tally.statuses.total()}
     figures |= {name: round((after[name] - before[name]) / took_s, 3) for name in after}
     figures |= {"answers": dict(tally.statuses), "received_mb": round(tally.received / 1e6, 1)}
     waits = statistics.quantiles(tally.waits_s, n=20, method="inclusive")

@@ -53,7 +53,7 @@ def start_agent(tmp_path: Path) -> Iterator[StartAgent]:
 
 def kinds_of(farm: FakeFarm) -> list[str]:
     """The kinds of all reports that were posted, those that came again too."""
-    return [post["report"]["kind"] for post in farm.asked("blocks/b1/reports")]  # type: ignore[index]
+    return [post["report"]["kind"] for post in farm.asked("blocks/b1/reports")]
 
 
 def spooled(folder: Path) -> list[Path]:
@@ -73,7 +73,7 @@ def test_no_message_is_asked_for_while_a_block_is_measured(farm: FakeFarm, start
     at_the_end: list[int] = []
 
     def count_messages(address: str, body: Mapping[str, object]) -> None:
-        if address == "blocks/b1/reports" and body["report"]["kind"] == "end":  # type: ignore[index]
+        if address == "blocks/b1/reports" and body["report"]["kind"] == "end":
             at_the_end.append(len(farm.asked("messages")))
 
     farm.instead = count_messages

@@ -103,7 +103,7 @@ def bare(home: Path) -> dict[str, str]:
 def contents(backup: Path) -> dict[str, Any]:
     """Its tables as values, as PostgreSQL keeps a JSON object's names in an order of its own, and its other files."""
     with tarfile.open(backup) as tar:
-        read = {info.name: tar.extractfile(info).read() for info in tar}  # type: ignore[union-attr]
+        read = {info.name: tar.extractfile(info).read() for info in tar}
     left = {name: content for name, content in read.items() if name not in (archive.HEAD, archive.TAIL, archive.NODE)}
     return {
         name: [json.loads(line) for line in gzip.decompress(content).splitlines()] if name.endswith(".gz") else content

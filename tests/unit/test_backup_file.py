@@ -31,7 +31,7 @@ def backup(tmp_path: Path) -> Path:
 def with_member(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> None:
     """The same file with one member more before its end."""
     with tarfile.open(path) as tar:
-        known = [(info.name, tar.extractfile(info).read()) for info in tar]  # type: ignore[union-attr]
+        known = [(info.name, tar.extractfile(info).read()) for info in tar]
     with tarfile.open(path, "w") as tar:
         for member, content in known:
             if member == archive.TAIL:
@@ -46,7 +46,7 @@ def with_member(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> None:
 def with_sparse_member(path: Path, name: str, *, size: int) -> None:
     """The same file with a member of one byte that says it is `size` bytes long, holes and all."""
     with tarfile.open(path) as tar:
-        known = [(info.name, tar.extractfile(info).read()) for info in tar]  # type: ignore[union-attr]
+        known = [(info.name, tar.extractfile(info).read()) for info in tar]
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
         for member, content in known:
             info = tarfile.TarInfo(member)

@@ -34,7 +34,7 @@ def pieces(*sizes: int, then: str = "") -> tuple[Receive, Callable[[], int]]:
         sent += 1
         return {"type": "http.request", "body": b"x" * sizes[sent - 1], "more_body": sent < len(sizes) or bool(then)}
 
-    return receive, lambda: sent
+    return receive, lambda: sent  # type: ignore[return-value]
 
 
 def headers(**given: str) -> dict[str, Any]:
@@ -146,4 +146,4 @@ def dripping(*, pause_s: float) -> Receive:
         await asyncio.sleep(pause_s)
         return {"type": "http.request", "body": b"x", "more_body": True}
 
-    return receive
+    return receive  # type: ignore[return-value]

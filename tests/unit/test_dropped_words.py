@@ -103,9 +103,9 @@ def strings(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             inside |= {id(value) for value in node.values}
-            yield node.lineno, "".join(value.value if _is_text(value) else "{}" for value in node.values)
+            yield node.lineno, "".join(value.value if _is_text(value) else "{}" for value in node.values)  # type: ignore[attr-defined]
         elif _is_text(node) and id(node) not in inside:
-            yield node.lineno, node.value
+            yield node.lineno, node.value  # type: ignore[attr-defined]
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -36,7 +36,7 @@ class Farm:
 
 
 def outbox(folder: Path, *answers: Reply | Exception) -> Outbox:
-    return Outbox(folder, Farm(*answers))  # type: ignore[arg-type]
+    return Outbox(folder, Farm(*answers))
 
 
 @pytest.mark.parametrize(("failures", "longest"), [(1, 0.5), (2, 1.0), (4, 4.0), (6, 10.0), (500, 10.0)])
@@ -62,8 +62,8 @@ def test_a_mailbox_outlives_an_answer_that_is_not_the_farm_s() -> None:
 def test_hellos_go_on_after_the_disk_was_full(tmp_path: Path) -> None:
     presence = Presence(
         NodeHome(tmp_path),
-        None,  # type: ignore[arg-type]
-        None,  # type: ignore[arg-type]
+        None,
+        None,
         facts=lambda: Facts(hostname="h", os="Linux", arch="x86_64"),
         runtimes=tuple,
         block=lambda: None,

@@ -67,7 +67,7 @@ class Watch:
 @pytest.fixture
 def person(transactional_db: None) -> User:
     """An admin of a team of their own."""
-    return make_user("owner", team=Team.objects.create(name="vision"), role="admin")  # type: ignore[arg-type]
+    return make_user("owner", team=Team.objects.create(name="vision"), role="admin")
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def opened(browser: Browser, live_server: object, person: User) -> Iterator[Open
     base = str(live_server)
 
     def open_page(path: str, *, size: dict[str, int] = LAPTOP, scheme: str = "light") -> Page:
-        context = browser.new_context(viewport=size, color_scheme=scheme, base_url=base)  # type: ignore[arg-type]
+        context = browser.new_context(viewport=size, color_scheme=scheme, base_url=base)
         contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)
         context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -247,7 +247,7 @@ def walked(name: str, browser: Browser, *, pictures: Path | None) -> bool:
         builders.write_all(samples)
         with contextmanager(live_farm)(Path(folder) / "home", with_node=name != "hardware-owner") as farm:
             # the browser draws on the cores that are measured: nothing moves in it
-            context = browser.new_context(viewport=LAPTOP, reduced_motion="reduce")  # type: ignore[arg-type]
+            context = browser.new_context(viewport=LAPTOP, reduced_motion="reduce")
             walk = Walk(name, context.new_page(), farm.opened.link, pictures)
             try:
                 JOURNEYS[name](walk, farm, samples)

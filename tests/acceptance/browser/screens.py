@@ -152,7 +152,7 @@ def take(browser: Browser, link: str, *, wanted: dict[str, str], out: Path, know
         there |= {"sign-in": there.pop("sign-in")} if "sign-in" in there else {}
         state = page.context.storage_state()
         for width, viewport in SIZES.items():
-            context = browser.new_context(storage_state=state, viewport=viewport)  # type: ignore[arg-type]
+            context = browser.new_context(storage_state=state, viewport=viewport)
             context.set_default_timeout(PATIENCE_MS)
             yield from _pictures(context.new_page(), origin, there, out, width)
             context.close()
@@ -173,7 +173,7 @@ def _pictures(page: Page, origin: str, there: dict[str, str], out: Path, width: 
         if page.locator("#graph-says").count():
             expect(page.locator("#graph-says")).to_be_hidden(timeout=120_000)
         for theme in ("light", "dark"):
-            page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             expect(page.locator(".chart[data-figure]:not(.ready)")).to_have_count(0, timeout=120_000)
             # drawn anew in the other colours within two frames
             page.evaluate("new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 300))")

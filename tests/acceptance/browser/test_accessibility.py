@@ -78,7 +78,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 def page(browser: Browser, live_server: object, person: User) -> Iterator[Page]:
     # axe is put into the page from outside, which the pages' own policy would not allow
     context = browser.new_context(
-        viewport=LAPTOP,  # type: ignore[arg-type]
+        viewport=LAPTOP,
         base_url=str(live_server),
         bypass_csp=True,
     )

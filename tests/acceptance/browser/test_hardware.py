@@ -46,7 +46,7 @@ def test_where_a_model_may_run_is_asked_answered_and_drawn_and_stands_as_cards_o
     expect(first).to_contain_text("within")
     page.get_by_role("link", name="Show all").click()
     expect(page.locator("#targets tbody tr")).to_have_count(3)
-    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    page.set_viewport_size(NARROW)
     page.reload()
     wait_for_chart(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -93,7 +93,7 @@ def provider(modules: Path, tmp_path: Path, live_server: object, settings: Setti
 
 @pytest.fixture
 def page(browser: Browser, live_server: object, transactional_db: None) -> Iterator[Page]:
-    context = browser.new_context(viewport=LAPTOP, base_url=str(live_server))  # type: ignore[arg-type]
+    context = browser.new_context(viewport=LAPTOP, base_url=str(live_server))
     context.set_default_timeout(PATIENCE_MS)
     one = context.new_page()
     one.watch = Watch(context)  # type: ignore[attr-defined]

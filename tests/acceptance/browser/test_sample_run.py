@@ -28,7 +28,7 @@ MATRIX = {
 
 @pytest.fixture
 def page(browser: Browser, farm: LiveFarm) -> Iterator[Page]:
-    context = browser.new_context(viewport=LAPTOP)  # type: ignore[arg-type]
+    context = browser.new_context(viewport=LAPTOP)
     page = context.new_page()
     page.watch = Watch(context)  # type: ignore[attr-defined]
     press_sign_in(page, farm.sign_in_link())

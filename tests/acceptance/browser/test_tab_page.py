@@ -27,7 +27,7 @@ def tab(browser: Browser, live_server: object) -> Iterator[Opening]:
     contexts = []
 
     def open_page(code: str = "", *, script: str = "") -> Page:
-        context = browser.new_context(viewport=PHONE, base_url=str(live_server))  # type: ignore[arg-type]
+        context = browser.new_context(viewport=PHONE, base_url=str(live_server))
         contexts.append(context)
         context.add_init_script(script)
         page = context.new_page()

@@ -90,11 +90,11 @@ def _end_block(block: Block, run: Run, node: Node, template: Template, writer: W
         body |= {**{key: value for key, value in named.items() if key in NAMED}, "node": node.name}
         copier.write_numbers(arm, body, template.documents[sample].operators)
     model = next(iter(template.comparisons))
-    for one in block.plan.comparisons:
-        said = {"axis": one.axis, "baseline": arms[one.baseline].name, "candidate": arms[one.candidate].name}
+    for pair in block.plan.comparisons:
+        said = {"axis": pair.axis, "baseline": arms[pair.baseline].name, "candidate": arms[pair.candidate].name}
         body = copier.judged({**template.compared[model.pk], **said})
         figures = {"axis": body["axis"], "verdict": body["verdict"], "is_tested": body["axis"] != TWIN}
-        sides = {"baseline": arms[one.baseline], "candidate": arms[one.candidate]}
+        sides = {"baseline": arms[pair.baseline], "candidate": arms[pair.candidate]}
         text = json.dumps(body, separators=(",", ":"))
         writer.add(Comparison(run=run, block=block, **sides, **figures, body=text, operators=model.operators))
 

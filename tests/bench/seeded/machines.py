@@ -89,10 +89,10 @@ def _version(writer: Writer, model: Model, number: int, by: User, at: datetime) 
         variants[precision] = writer.add(row)
     for batch in BATCHES:
         workload = Workload(batch=batch).model_dump(mode="json")
-        row = Preparation(artifact=artifact, workload_json=workload, inputs=blob, reference=blob, **made)
-        row.workload_sha256 = digest_of(workload)
-        row.reference_of = "onnxruntime==1.31.1 CPU, no optimisations"
-        preparations[str(batch)] = writer.add(row)
+        prepared = Preparation(artifact=artifact, workload_json=workload, inputs=blob, reference=blob, **made)
+        prepared.workload_sha256 = digest_of(workload)
+        prepared.reference_of = "onnxruntime==1.31.1 CPU, no optimisations"
+        preparations[str(batch)] = writer.add(prepared)
     return Line(version, variants, preparations)
 
 

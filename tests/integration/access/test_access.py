@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.core.signals import request_finished
 from django.db import close_old_connections, connection, transaction
-from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -18,6 +17,7 @@ from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
 from tests.integration.access.table import COLUMNS, Line, lines
 from tests.integration.access.world import WEIGHTS, World
+from tests.responses import Response
 
 ADMIN = "admin/"
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -69,7 +69,7 @@ def ninja_methods(view: Any) -> set[str]:
     return set()
 
 
-def word_of(answer: HttpResponse) -> str:
+def word_of(answer: Response) -> str:
     """A status as the table says it."""
     status = answer.status_code
     if status in (301, 302):
@@ -151,7 +151,7 @@ def test_only_members_and_the_node_that_measures_it_get_a_byte_of_a_model(world:
 def read(world: World, line: Line, who: str) -> bytes:
     """The whole of an answer, streamed or not."""
     answer = world.ask(line, who=who)
-    body: bytes = answer.getvalue() if answer.streaming else answer.content  # type: ignore[attr-defined]
+    body: bytes = answer.getvalue() if answer.streaming else answer.content
     # files are closed here; Django's own clean-up would close the database too
     request_finished.disconnect(close_old_connections)
     answer.close()

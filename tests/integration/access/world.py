@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
@@ -37,6 +36,7 @@ from tests.integration.dashboard import rows
 from tests.integration.dashboard.watching import bare_alert
 from tests.integration.node_api.calls import FACTS, NodeClient
 from tests.integration.runs.making import first_block
+from tests.responses import Response
 
 PAIR: Final = {"matrix": {"runtime": ["1.29.0", "1.31.1"], "batch": [1]}}
 PLACE: Final = re.compile(r"<(?:\w+:)?(\w+)>")
@@ -130,7 +130,7 @@ class World:
         path.write_bytes(b"zip" + WEIGHTS)
         return Blob.objects.create(team=team, sha256=digest, bytes=3 + len(WEIGHTS))
 
-    def ask(self, line: Line, *, who: str, client: Client | None = None) -> HttpResponse:
+    def ask(self, line: Line, *, who: str, client: Client | None = None) -> Response:
         """Sends what the address wants, as somebody."""
         names = self.names | OWN_NAMES.get(line.route, {})
         if line.route.endswith("<str:key>.svg"):
@@ -150,7 +150,7 @@ class World:
         if "uploads/files" in line.route:
             body["headers"] = TUS
             body |= {"content_type": "application/offset+octet-stream"} if line.method == "PATCH" else {}
-        return getattr(asked, line.method.lower())(f"/{route}{query}", **body)  # type: ignore[no-any-return]
+        return getattr(asked, line.method.lower())(f"/{route}{query}", **body)
 
     def client(self, who: str, route: str) -> Client:
         """A token for the API, a session for pages, a node's secret for both; made once."""

@@ -4,11 +4,11 @@ import re
 from html import unescape
 from urllib.parse import urlencode
 
-from django.http import HttpResponse
 from django.test import Client
 
 from farm.accounts.models import User
 from tests.integration.accounts.issuer import Issuer
+from tests.responses import Response
 
 
 def sent_to(browser: Client, **form: str) -> str:
@@ -19,17 +19,17 @@ def sent_to(browser: Client, **form: str) -> str:
     return unescape(address)
 
 
-def press(browser: Client, **form: str) -> HttpResponse:
+def press(browser: Client, **form: str) -> Response:
     """The sign-in page's button, as a browser sends a form without files."""
     return browser.post("/sign-in/openid/", urlencode(form), content_type="application/x-www-form-urlencoded")
 
 
-def sign_in(browser: Client, issuer: Issuer, **form: str) -> HttpResponse:
+def sign_in(browser: Client, issuer: Issuer, **form: str) -> Response:
     """The button, the provider, and the way back."""
     return browser.get(issuer.code(sent_to(browser, **form)))
 
 
-def said(answer: HttpResponse) -> str:
+def said(answer: Response) -> str:
     """A refusal's sentence and hint."""
     text = answer.content.decode()
     [heading] = re.findall(r"<h1>(.*?)</h1>", text, re.DOTALL)

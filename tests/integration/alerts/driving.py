@@ -69,7 +69,7 @@ def make_ready() -> None:
     for variant in Variant.objects.exclude(state=MakingState.READY).select_related("artifact"):
         Variant.objects.filter(pk=variant.pk).update(derived=variant.artifact, **ready)
     for one in Preparation.objects.exclude(state=MakingState.READY).select_related("artifact"):
-        blob = one.artifact.files.first().blob  # type: ignore[union-attr]
+        blob = one.artifact.files.first().blob
         Preparation.objects.filter(pk=one.pk).update(inputs=blob, reference=blob, reference_of="expected", **ready)
     release_ready_blocks()
 

@@ -76,7 +76,7 @@ def test_a_person_s_token_does_not_open_them(owner: User) -> None:
 
 
 def test_figures_cost_few_queries(client: Client, django_assert_max_num_queries: object) -> None:
-    with django_assert_max_num_queries(12):  # type: ignore[operator]
+    with django_assert_max_num_queries(12):
         read(client)
 
 

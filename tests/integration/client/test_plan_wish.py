@@ -23,7 +23,7 @@ def version(team: Team, owner: User) -> int:
 
 def shown(answer: object) -> str:
     console = Console(file=io.StringIO(), width=200)
-    show_plan(answer, console=console)  # type: ignore[arg-type]
+    show_plan(answer, console=console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

@@ -3,7 +3,7 @@
 import html
 import re
 
-from django.http import HttpResponse
+from tests.responses import Response
 
 TAGS = re.compile(r"<(script|style)[^>]*>.*?</\1>|<[^>]+>", re.DOTALL)
 # what only keeps a part of a sentence on one line
@@ -11,7 +11,7 @@ UNBROKEN = re.compile(r'<span class="nowrap">([^<]*)</span>')
 STRAY = re.compile(r"\b(None(?! of \d)|NaN|nan|inf|undefined|Traceback)\b")
 
 
-def words_of(response: HttpResponse) -> str:
+def words_of(response: Response) -> str:
     """The page's visible words, on one line; fails when a stray value is among them."""
     text = html.unescape(TAGS.sub(" ", UNBROKEN.sub(r"\1", response.content.decode())))
     stray = STRAY.search(text)
@@ -20,7 +20,7 @@ def words_of(response: HttpResponse) -> str:
     return " ".join(text.replace("\N{NO-BREAK SPACE}", " ").split())
 
 
-def assert_is_page(response: HttpResponse, status: int = 200) -> str:
+def assert_is_page(response: Response, status: int = 200) -> str:
     """A whole page with this status; gives its words."""
     assert response.status_code == status, response.content[:2000]
     text = response.content.decode()
@@ -34,7 +34,7 @@ def assert_is_page(response: HttpResponse, status: int = 200) -> str:
     return words_of(response)
 
 
-def table_rows(response: HttpResponse, name: str) -> list[list[str]]:
+def table_rows(response: Response, name: str) -> list[list[str]]:
     """What stands in the cells of a table, a list a row."""
     text = response.content.decode()
     table = re.search(rf'<table id="{name}".*?</table>', text, re.DOTALL)

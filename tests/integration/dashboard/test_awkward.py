@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 import pytest
-from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
@@ -25,6 +24,7 @@ from farm.runs.services.share_links import share
 from tests.integration.alerts.driving import make_watch
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.pages import assert_is_page
+from tests.responses import Response
 
 HREF = re.compile(r'\s(?:href|hx-get)="([^"]+)"')
 FIGURE = re.compile(r"<figure.*?</figure>", re.DOTALL)
@@ -107,7 +107,7 @@ def is_elsewhere(path: str) -> bool:
     return path.startswith(ELSEWHERE) or "/graph/" in path or path.endswith("/closer/")
 
 
-def is_page(answer: HttpResponse) -> bool:
+def is_page(answer: Response) -> bool:
     return answer.headers.get("Content-Type", "").startswith("text/html")
 
 

@@ -57,7 +57,7 @@ def test_a_run_a_cell_and_a_comparison_are_copied_as_command_matrix_and_request(
         assert set(texts) == {"CLI", "YAML", "cURL"}, path
         assert texts["CLI"].startswith(f"onnxfarm results {run.pk}")
         again = matrix.parse(texts["YAML"])
-        assert [one.version for one in again.axes["runtime"]] == runtimes  # type: ignore[union-attr]
+        assert [one.version for one in again.axes["runtime"]] == runtimes
         words = shlex.split(texts["cURL"])
         assert words[:4] == ["curl", "-sS", "-H", "Authorization: Bearer $ONNXFARM_TOKEN"]
         # what the line asks for is there

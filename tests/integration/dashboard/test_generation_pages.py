@@ -13,6 +13,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.cells import scenarios
 from farm.runs.models import Run
+from farm.runs.services import conclude_runs
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.pages import assert_is_page
 
@@ -64,7 +65,7 @@ def run_of(version: Version, node: Node, owner: User, declared: dict[str, Any]) 
     version.save(update_fields=["inspection"])
     begun = rows.begin_run(version, owner, matrix={"matrix": declared, "budget": "quick"})
     Generating(node).measure(begun)
-    rows.conclude_runs()
+    conclude_runs()
     return Run.objects.get(pk=begun.pk)
 
 

@@ -137,9 +137,9 @@ def test_a_page_that_fills_in_is_sent_the_sections_that_changed_and_no_others(
     # eight rounds make comparisons, and figures of cells that have not ended
     assert sent(have) == ["charts", "log", "compared", "cells"]
     assert sent(["cells.x", "../x", "", "no"]) == ["charts", "log", "compared", "cells"]
-    page = signed_in.get(f"/runs/{run.pk}/")
-    assert {row[2] for row in table_rows(page, "cells-table")} == {"● measuring"}
-    words = words_of(page)
+    whole = signed_in.get(f"/runs/{run.pk}/")
+    assert {row[2] for row in table_rows(whole, "cells-table")} == {"● measuring"}
+    words = words_of(whole)
     assert "So far: 0 of 8 cells have ended." in words
     assert "0 of 8 cells ended; round 8 of 8" in words
     assert words.count("8 rounds so far") == 8

@@ -4,31 +4,31 @@ import html
 import re
 
 import pytest
-from django.http import HttpResponse
 from django.test import Client
 
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run
 from tests.integration.dashboard.pages import assert_is_page, words_of
+from tests.responses import Response
 
 pytestmark = pytest.mark.django_db
 TEXT = "budget: quick\nmatrix:\n  runtime: [1.29.0, 1.31.1]\n  provider: [cpu]\n  batch: [1, 8]\n"
 
 
-def fields_of(response: HttpResponse) -> dict[str, str]:
+def fields_of(response: Response) -> dict[str, str]:
     """What the fields hold; those that cannot be typed into are left out."""
     found = re.findall(r'<input name="(axis-[a-z]+)"[^>]*value="([^"]*)" placeholder', response.content.decode())
     return {name: html.unescape(value) for name, value in found}
 
 
-def text_of(response: HttpResponse) -> str:
+def text_of(response: Response) -> str:
     found = re.search(r'<textarea name="matrix"[^>]*>(.*?)</textarea>', response.content.decode(), re.DOTALL)
     assert found is not None
     return html.unescape(found[1])
 
 
-def plan(client: Client, version: Version, touched: str, text: str, **fields: str) -> HttpResponse:
+def plan(client: Client, version: Version, touched: str, text: str, **fields: str) -> Response:
     given = {"version": version.pk, "matrix": text, **{f"axis-{name}": value for name, value in fields.items()}}
     return client.post("/runs/plan/", given, headers={"hx-request": "true", "hx-trigger-name": touched})
 

@@ -39,7 +39,7 @@ def test_a_versions_program_stands_beside_its_model(signed_in: Client, version: 
     assert "Program for PyTorch" not in assert_is_page(signed_in.get(f"/models/{version.model_id}/"))
     blob = Blob.objects.create(team=version.model.team, sha256="c" * 64, bytes=2_000_000)
     version.artifact.files.create(blob=blob, name="encoder.pt2", role=FileRole.MODEL)
-    version.inspection = {**version.inspection, "source": {"name": "encoder.pt2", "saved_by": "2.13.0"}}  # type: ignore[dict-item]
+    version.inspection = {**version.inspection, "source": {"name": "encoder.pt2", "saved_by": "2.13.0"}}
     version.save()
     page = signed_in.get(f"/models/{version.model_id}/")
     words, address = assert_is_page(page), f"/api/v1/versions/{version.pk}/files/encoder.pt2"

@@ -82,7 +82,7 @@ def test_the_page_costs_as_many_queries_for_one_cell_as_for_many(
     matrix = {"budget": "quick", "matrix": {"runtime": ["1.29.0", "1.31.1"], "batch": [1], "threads": [1]}}
     small = rows.finished_run(version, node, owner, matrix=matrix)
     for one in (small, run):
-        with django_assert_num_queries(22, exact=False):
+        with django_assert_num_queries(22, exact=False):  # type: ignore[call-arg]
             signed_in.get(f"/runs/{one.pk}/")
 
 

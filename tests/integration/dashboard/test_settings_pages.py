@@ -83,7 +83,7 @@ def test_a_one_time_link_signs_in_once_and_goes_where_it_was_wanted(owner: User)
     assert client.get(path)["Location"] == "/"
     assert client.post(path, urlencode(sent), content_type=FORM).status_code == 403  # another session's form
     again = client.get("/settings/").context["csrf_token"]
-    sent = urlencode({"csrfmiddlewaretoken": again, "next": "/runs/"})
+    sent = urlencode({"csrfmiddlewaretoken": again, "next": "/runs/"})  # type: ignore[assignment]
     assert client.post(path, sent, content_type=FORM)["Location"] == "/runs/"
 
 
@@ -128,7 +128,7 @@ def test_a_session_that_somebody_planted_before_is_not_the_one_that_signs_in(cli
     session["planted"] = "yes"
     session.save()
     planted = session.session_key
-    client.cookies["onnxfarm_session"] = planted
+    client.cookies["onnxfarm_session"] = planted  # type: ignore[assignment]
     client.post(path_of_link(owner))
     assert client.cookies["onnxfarm_session"].value != planted
     assert Client(headers={"cookie": f"onnxfarm_session={planted}"}).get("/").status_code == 302

@@ -12,7 +12,8 @@ from farm.accounts.models import User
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
 from farm.contract import document_cells as doc_cells
-from farm.contract.reports import CheckReport
+from farm.contract.cells import CellSpec
+from farm.contract.reports import CheckReport, Sample
 from farm.contract.sustained import Energy
 from farm.fleet.models import Node, NullEstimate
 from farm.registry.models import Version
@@ -75,7 +76,7 @@ def test_the_api_plans_a_wish_and_refuses_a_bad_one(client: Client, version: Ver
 
     status, plan = ask("3%")
     assert status == 200
-    (block,) = plan["blocks"]  # type: ignore[misc]
+    (block,) = plan["blocks"]
     assert block["wish"]["change"] == pytest.approx(0.03)
     assert all(one["smallest_detectable"] for one in block["comparisons"])
     for bad in ("much", 7, "-1%"):
@@ -125,7 +126,7 @@ def test_energy_is_shown_or_why_there_is_none(
 ) -> None:
     class Metered(rows.MadeUpNode):
         def _check(self, arm: object) -> CheckReport:
-            return super()._check(arm).model_copy(update={"energy": energy})  # type: ignore[arg-type]
+            return super()._check(arm).model_copy(update={"energy": energy})
 
     monkeypatch.setattr(rows, "MadeUpNode", Metered)
     run = rows.finished_run(version, node, owner, matrix=TWO)
@@ -138,10 +139,10 @@ def test_several_sessions_at_once_reach_the_document_and_the_pages(
     signed_in: Client, version: Version, node: Node, owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Together(rows.MadeUpNode):
-        def _sample(self, spec: object) -> object:
+        def _sample(self, spec: CellSpec) -> Sample:
             """Each session's own latency; all of them together reach more a second than one alone."""
-            sample = super()._sample(spec)  # type: ignore[arg-type]
-            streams = spec.workload.concurrency  # type: ignore[attr-defined]
+            sample = super()._sample(spec)
+            streams = spec.workload.concurrency
             return sample.model_copy(update={"throughput": 0.8 * streams * 1000.0 / sample.mean_ms})
 
     monkeypatch.setattr(rows, "MadeUpNode", Together)
@@ -151,9 +152,9 @@ def test_several_sessions_at_once_reach_the_document_and_the_pages(
     run = rows.finished_run(version, node, owner, matrix={"runtime": "1.31.1", "concurrency": [1, 4], "batch": 8})
     one, four = [cell for cell in selectors.document(run).cells if not cell.twin_of]
     assert (one.concurrency, four.concurrency) == (1, 4)
-    assert one.throughput == pytest.approx(8 * 1000 / one.p50_ms)  # type: ignore[operator]
+    assert one.throughput == pytest.approx(8 * 1000 / one.p50_ms)
     # batch × inferences per second of all four
-    assert four.throughput == pytest.approx(8 * 0.8 * 4 * 1000 / four.p50_ms, rel=0.05)  # type: ignore[operator]
+    assert four.throughput == pytest.approx(8 * 0.8 * 4 * 1000 / four.p50_ms, rel=0.05)
     assert one.with_copies_p50_ms is None
     (compared,) = [c for c in selectors.document(run).comparisons if c.axis == "concurrency"]
     assert compared.rounds == 8

@@ -107,7 +107,7 @@ def test_members_download_the_files_and_a_viewer_does_not(
     ArtifactFile.objects.create(artifact=variant.derived, blob=blob, name="encoder.onnx", role=FileRole.MODEL)
     assert f'href="{path}"' in signed_in.get(address(variant)).content.decode()
     answer = signed_in.get(path)
-    assert (b"".join(answer.streaming_content), answer["Content-Disposition"]) == (
+    assert (b"".join(answer.streaming_content), answer["Content-Disposition"]) == (  # type: ignore[attr-defined]
         content,
         'attachment; filename="encoder.onnx"',
     )

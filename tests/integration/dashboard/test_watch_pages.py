@@ -159,7 +159,7 @@ def test_lists_cost_as_many_queries_for_many_watches_as_for_few(
     for number in range(2, 9):
         add(number)
     assert count_queries(signed_in, "/watches/") == few <= 13
-    assert count_queries(signed_in, f"/watches/{Watch.objects.first().pk}/") <= 19  # type: ignore[union-attr]
+    assert count_queries(signed_in, f"/watches/{Watch.objects.first().pk}/") <= 19
 
 
 def count_queries(client: Client, address: str) -> int:

@@ -75,7 +75,7 @@ def test_an_owner_cannot_pile_up_nodes_that_wait_for_approval(
     answers = [NodeClient(f"n-{number}").enrol(code) for number, code in enumerate(codes)]
     assert [answer.status_code for answer in answers] == [201, 201, 429]
     assert int(answers[2]["Retry-After"]) > 0
-    Node.objects.filter(health=NodeHealth.PENDING).first().delete()  # type: ignore[union-attr]
+    Node.objects.filter(health=NodeHealth.PENDING).first().delete()
     assert NodeClient("n-2").enrol(codes[2]).status_code == 201
 
 

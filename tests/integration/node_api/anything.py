@@ -108,7 +108,7 @@ class Farm:
         answer = self._client.generic(
             request.method, PREFIX + request.address, body, content_type="application/json", headers=sent
         )
-        content = b"".join(answer.streaming_content) if answer.streaming else answer.content  # type: ignore[arg-type]
+        content = b"".join(answer.streaming_content) if answer.streaming else answer.content  # type: ignore[attr-defined]
         return answer.status_code, answer.headers.get("Content-Type", ""), content
 
     def read(self, place: str) -> list[tuple[str, int]]:

@@ -3,12 +3,12 @@
 import time
 from typing import Any
 
-from django.http import HttpResponse
 from django.test import Client
 
 from farm.contract import node as messages
 from farm.contract import signatures
 from farm.contract.version import CONTRACT_VERSION
+from tests.responses import Response
 from tests.unit.rules.making import make_facts
 
 PREFIX = "/api/node/v1/"
@@ -25,19 +25,19 @@ class NodeClient:
         self.secret = ""
         self._client = Client()
 
-    def post(self, address: str, body: Any, *, token: str = "", **headers: str) -> HttpResponse:
+    def post(self, address: str, body: Any, *, token: str = "", **headers: str) -> Response:
         sent = {"authorization": f"Bearer {self.secret}", messages.ATTEMPT_TOKEN_HEADER: token, **headers}
         return self._client.post(PREFIX + address, body, content_type="application/json", headers=sent)
 
-    def put(self, address: str, body: bytes, *, token: str) -> HttpResponse:
+    def put(self, address: str, body: bytes, *, token: str) -> Response:
         sent = {"authorization": f"Bearer {self.secret}", messages.ATTEMPT_TOKEN_HEADER: token}
         return self._client.put(PREFIX + address, body, content_type="application/gzip", headers=sent)
 
-    def get(self, address: str, *, token: str = "") -> HttpResponse:
+    def get(self, address: str, *, token: str = "") -> Response:
         sent = {"authorization": f"Bearer {self.secret}", messages.ATTEMPT_TOKEN_HEADER: token}
         return self._client.get(PREFIX + address, headers=sent)
 
-    def enrol(self, enrolment_code: str, **changes: Any) -> HttpResponse:
+    def enrol(self, enrolment_code: str, **changes: Any) -> Response:
         body = {
             "code": enrolment_code,
             "name": self.name,
@@ -50,7 +50,7 @@ class NodeClient:
             self.node_id = answer.json()["node_id"]
         return answer
 
-    def ask_for_secret(self, *, signed_at: int | None = None, private: str = "", **changes: Any) -> HttpResponse:
+    def ask_for_secret(self, *, signed_at: int | None = None, private: str = "", **changes: Any) -> Response:
         moment = int(time.time()) if signed_at is None else signed_at
         signature = signatures.sign(private or self.private, messages.secret_message(self.node_id, moment))
         body = {"node_id": self.node_id, "signed_at": moment, "signature": signature}
@@ -59,7 +59,7 @@ class NodeClient:
             self.secret = answer.json()["secret"]
         return answer
 
-    def hello(self, **changes: Any) -> HttpResponse:
+    def hello(self, **changes: Any) -> Response:
         body = {
             "contract_version": CONTRACT_VERSION,
             "facts": FACTS,

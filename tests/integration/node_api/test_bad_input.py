@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from django.apps import apps
-from django.http import HttpResponse
 from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, Team, User
@@ -21,6 +20,7 @@ from farm.fleet.services.refusals import STRANGER
 from farm.runs.models import Block
 from tests.integration.node_api.calls import FACTS, NodeClient
 from tests.integration.runs.making import first_block, make_run, make_version
+from tests.responses import Response
 from tests.unit.rules.making import make_check, make_round, make_sample
 
 pytestmark = pytest.mark.django_db
@@ -53,30 +53,30 @@ class Case:
 
     def report(
         self, report: Any, *, by: NodeClient | None = None, token: str | None = None, attempt: int = 1
-    ) -> HttpResponse:
+    ) -> Response:
         known = report if isinstance(report, str) else report.model_dump_json()
         body = f'{{"attempt": {attempt}, "report": {known}}}'
         sent = self.token if token is None else token
         return (by or self.node).post(f"blocks/{self.block.pk}/reports", body, token=sent)
 
-    def sample(self, **changes: Any) -> HttpResponse:
+    def sample(self, **changes: Any) -> Response:
         """A first round whose baseline says something that cannot be."""
         sample = make_sample(1.0).model_copy(update=changes)
         return self.report(make_round(0, {0: sample, 1: 1.0, 2: 1.0}))
 
-    def trace(self, place: str, body: bytes) -> HttpResponse:
+    def trace(self, place: str, body: bytes) -> Response:
         return self.node.put(f"blocks/{self.block.pk}/traces/{place}?attempt=1", body, token=self.token)
 
-    def revoked(self) -> HttpResponse:
+    def revoked(self) -> Response:
         Node.objects.get(name="bench-2").secrets.update(revoked_at=timezone.now())
         return self.other.hello()
 
-    def late_code(self) -> HttpResponse:
+    def late_code(self) -> Response:
         code = fleet.invite(team=self.team, by=self.owner)[1]
         EnrolmentCode.objects.filter(used_at=None).update(expires_at=timezone.now() - timedelta(seconds=1))
         return NodeClient("late").enrol(code)
 
-    def used_code(self) -> HttpResponse:
+    def used_code(self) -> Response:
         code = fleet.invite(team=self.team, by=self.owner)[1]
         NodeClient("first").enrol(code)
         return NodeClient("second").enrol(code)
@@ -85,30 +85,30 @@ class Case:
         self.report(EndReport())
 
 
-def _nan_sample(case: Case) -> HttpResponse:
+def _nan_sample(case: Case) -> Response:
     report = json.loads(make_round(0, {0: 1.0}).model_dump_json())
     report["samples"][0]["sample"]["p50_ms"] = float("nan")
     return case.report(json.dumps(report))
 
 
-def _replayed(case: Case) -> HttpResponse:
+def _replayed(case: Case) -> Response:
     """A report of the attempt before, word for word, once the block was given out again."""
     block = Block.objects.select_related("run").get(pk=case.block.pk)
     block.queue()
     return case.report(make_check(0))
 
 
-def _contradicting(case: Case) -> HttpResponse:
+def _contradicting(case: Case) -> Response:
     case.report(make_check(0))
     return case.report(make_check(0, first_ms=99.0))
 
 
-def _after_the_end(case: Case) -> HttpResponse:
+def _after_the_end(case: Case) -> Response:
     case.ended()
     return case.report(make_check(0))
 
 
-Sent = Callable[[Case], HttpResponse]
+Sent = Callable[[Case], Response]
 # name: what is sent, the status, who stands in the audit log and the code there; () where routine is not noted
 BAD: dict[str, tuple[Sent, int, tuple[str, str, str] | tuple[()]]] = {
     "a forged attempt token": (
@@ -219,9 +219,9 @@ def _around_the_last_request(monkeypatch: pytest.MonkeyPatch, before: list[Any],
     for method in ("post", "put", "get"):
         original = getattr(NodeClient, method)
 
-        def looked_at(self: NodeClient, *given: Any, _original: Any = original, **more: Any) -> HttpResponse:
+        def looked_at(self: NodeClient, *given: Any, _original: Any = original, **more: Any) -> Response:
             before.append(everything())
-            answer: HttpResponse = _original(self, *given, **more)
+            answer: Response = _original(self, *given, **more)
             after.append(everything())
             return answer
 

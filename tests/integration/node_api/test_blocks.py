@@ -74,7 +74,7 @@ def test_a_block_from_claim_to_end_over_http(machine: NodeClient, block: Block, 
     assert machine.post(f"blocks/{block.pk}/heartbeat", {"attempt": 1}, token=token).json() == {"lease_s": 30.0}
     for report in (make_facts(), make_check(0), EndReport()):
         status, reply = send(machine, block, token, report)
-        assert (status, set(reply)) == (200, {"go_on", "trace_arms", "trace_rounds"})  # type: ignore[call-overload]
+        assert (status, set(reply)) == (200, {"go_on", "trace_arms", "trace_rounds"})
     assert Block.objects.get(pk=block.pk).state == "done"
     assert machine.post(f"blocks/{block.pk}/heartbeat", {"attempt": 1}, token=token).status_code == 409
 
@@ -232,7 +232,7 @@ def test_a_node_reads_the_files_of_its_block_and_no_others(
         path.write_bytes(b"onnx")
     answer = machine.get(f"files/{artifact.sha256}", token=token)
     assert isinstance(answer, FileResponse)
-    assert b"".join(answer.streaming_content) == b"onnx"  # type: ignore[arg-type]
+    assert b"".join(answer.streaming_content) == b"onnx"
     assert machine.get(f"files/{other.sha256}", token=token).status_code == 404
     assert machine.get("files/../../etc/passwd", token=token).status_code == 404
     assert machine.get(f"files/{artifact.sha256}").status_code == 403
@@ -258,7 +258,7 @@ def test_another_node_s_token_opens_no_file(
 def test_a_claim_asks_the_database_few_questions(
     machine: NodeClient, block: Block, django_assert_max_num_queries: object
 ) -> None:
-    with django_assert_max_num_queries(22):  # type: ignore[operator]
+    with django_assert_max_num_queries(22):
         assert machine.post(f"blocks/{block.pk}/claim", {"attempt": 1}).status_code == 200
 
 
@@ -294,7 +294,7 @@ def test_given_prompts_are_named_and_read_by_nodes_that_understand_them_alone(
     assert lease["order"]["arms"][0]["prompts"]["sha256"] == blob.sha256
     file = machine.get(f"files/{blob.sha256}", token=lease["token"])
     assert isinstance(file, FileResponse)
-    assert b"".join(file.streaming_content) == b"ids"  # type: ignore[arg-type]
+    assert b"".join(file.streaming_content) == b"ids"
 
 
 def test_four_bits_are_told_to_nodes_that_understand_them_alone(machine: NodeClient, team: Team, member: User) -> None:

@@ -64,7 +64,7 @@ class Watched(Gateway):
         headers = {"Authorization": f"Bearer {SECRET + node.name if node else 'ofn_nobody'}"}
         if token:
             headers[ATTEMPT_TOKEN_HEADER] = token
-        return httpx2.post(self.url + address, headers=headers, timeout=60, **more)  # type: ignore[arg-type]
+        return httpx2.post(self.url + address, headers=headers, timeout=60, **more)
 
 
 @contextmanager

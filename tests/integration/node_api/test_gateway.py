@@ -220,7 +220,7 @@ def queue_one(team: Team) -> None:
     """A block for whoever asks, so that no test waits for a default of 25 s."""
     from tests.conftest import make_user
 
-    queued_block(team, make_user("somebody", team=team, role="member"))  # type: ignore[arg-type]
+    queued_block(team, make_user("somebody", team=team, role="member"))
 
 
 def test_a_stranger_is_turned_away(gateway: Gateway) -> None:

@@ -56,7 +56,7 @@ def record() -> str:
     return json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True)
 
 
-def answer(client, address: str) -> bytes:  # type: ignore[no-untyped-def]
+def answer(client, address: str) -> bytes:
     response = client.get(address)
     assert response.status_code == 200, (address, response.status_code, response.content[:500])
     return b"".join(response.streaming_content) if response.streaming else response.content
@@ -95,7 +95,7 @@ def pages() -> list[str]:
     return [*runs, *cells, *alerts, *watches, *(f"/models/{pk}/" for pk in _all(Model))]
 
 
-def _all(model) -> list[int]:  # type: ignore[no-untyped-def]
+def _all(model) -> list[int]:
     return list(model.objects.order_by("pk").values_list("pk", flat=True))
 
 
@@ -133,7 +133,7 @@ def load(dump: str) -> None:
         cursor.execute("SET session_replication_role = DEFAULT")
 
 
-def _copy(source: sqlite3.Connection, cursor, table: str) -> None:  # type: ignore[no-untyped-def]
+def _copy(source: sqlite3.Connection, cursor, table: str) -> None:
     read = source.execute(f"SELECT * FROM {table}")
     columns = [column[0] for column in read.description]
     cursor.execute("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s", [table])

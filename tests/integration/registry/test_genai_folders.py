@@ -16,6 +16,7 @@ from farm.registry.selectors import model_facts
 from farm.registry.states import VersionState
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
+from farm.rules.runtimes.genai import CONFIG
 from farm.workshop.samples import decoder, genai
 
 pytestmark = pytest.mark.slow
@@ -77,8 +78,8 @@ def test_a_folder_is_one_version_that_both_engines_measure(
 def test_a_configuration_of_other_files_leaves_the_model_to_the_graph_alone(
     version: Callable[..., Version], folder: Path
 ) -> None:
-    text = (folder / genai.CONFIG).read_text().replace('"model.onnx"', '"../other.onnx"')
-    (folder / genai.CONFIG).write_text(text)
+    text = (folder / CONFIG).read_text().replace('"model.onnx"', '"../other.onnx"')
+    (folder / CONFIG).write_text(text)
     row = version(sorted(folder.iterdir()))
     assert row.state == VersionState.READY
     plan = planner.plan(matrix.parse({"matrix": AXES}), model_facts(row))

@@ -46,7 +46,7 @@ def upload(transactional_db: None, api_of: ApiOf, member: User) -> Upload:
 
 def npz(**named: object) -> bytes:
     memory = io.BytesIO()
-    np.savez(memory, **{name: np.asarray(ids) for name, ids in named.items()})  # type: ignore[arg-type]
+    np.savez(memory, **{name: np.asarray(ids) for name, ids in named.items()})
     return memory.getvalue()
 
 

@@ -44,7 +44,7 @@ def ready(transactional_db: None, api_of: ApiOf, member: User, models: Path) -> 
     return upload
 
 
-def arrays(blob: Blob | None) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+def arrays(blob: Blob | None) -> dict[str, np.ndarray]:
     assert blob is not None
     with open_stored(blob.sha256) as file, np.load(file) as archive:
         return dict(archive)

@@ -79,7 +79,7 @@ def test_a_program_with_operators_of_others_leaves_its_version_ready_and_is_refu
     version: Callable[..., Version], tmp_path: Path
 ) -> None:
     def change(graph: dict[str, object]) -> None:
-        graph["graph_module"]["graph"]["nodes"][0]["target"] = "torch.ops.mylib.foo.default"  # type: ignore[index]
+        graph["graph_module"]["graph"]["nodes"][0]["target"] = "torch.ops.mylib.foo.default"
 
     row = version(programs.write_program(tmp_path / "small.pt2", change=change))
     assert row.state == VersionState.READY

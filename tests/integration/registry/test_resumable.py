@@ -7,7 +7,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -16,6 +15,7 @@ from farm.accounts.models import Team, User
 from farm.registry import pieces, services
 from farm.registry.models import PartialUpload, Version
 from farm.registry.selectors import open_stored
+from tests.responses import Response
 
 FILES = "/api/v1/uploads/files"
 COMPLETE = "/api/v1/uploads/complete"
@@ -37,7 +37,7 @@ class Uploader:
         assert answer["Upload-Expires"].endswith("GMT")
         return str(answer["Location"])
 
-    def try_to_begin(self, length: str, name: str = "model.onnx", **said: str) -> HttpResponse:
+    def try_to_begin(self, length: str, name: str = "model.onnx", **said: str) -> Response:
         pairs = {"filename": name, **said}
         metadata = ",".join(f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in pairs.items())
         return self.client.post(FILES, headers={**TUS, "Upload-Length": length, "Upload-Metadata": metadata})
@@ -47,11 +47,11 @@ class Uploader:
         assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
         return int(answer["Upload-Offset"])
 
-    def send(self, address: str, piece: bytes, *, at: object, checksum: str = "", kind: str = PIECE) -> HttpResponse:
+    def send(self, address: str, piece: bytes, *, at: object, checksum: str = "", kind: str = PIECE) -> Response:
         headers = {**TUS, "Upload-Offset": str(at)} | ({"Upload-Checksum": checksum} if checksum else {})
         return self.client.patch(address, piece, content_type=kind, headers=headers)
 
-    def complete(self, *addresses: str, **more: object) -> HttpResponse:
+    def complete(self, *addresses: str, **more: object) -> Response:
         files = [{"upload": address.rpartition("/")[2]} for address in addresses]
         return self.client.post(COMPLETE, {"files": files, **more}, content_type="application/json")
 
@@ -60,7 +60,7 @@ def checksum_of(piece: bytes, algorithm: str = "sha256") -> str:
     return f"{algorithm} {base64.b64encode(hashlib.new(algorithm, piece).digest()).decode()}"
 
 
-def code_of(answer: HttpResponse) -> tuple[int, str]:
+def code_of(answer: Response) -> tuple[int, str]:
     assert answer.json()["detail"].endswith(".")
     return answer.status_code, answer.json()["code"]
 
@@ -259,7 +259,7 @@ def test_a_body_that_breaks_off_is_kept_without_a_checksum_and_forgotten_with_on
     for checksum, kept in ((None, 3), (services.resumption.Checksum("sha1", b"x" * 20), 0)):
         upload = PartialUpload.objects.get(key=uploader.begin(9).rpartition("/")[2])
         try:
-            services.append(upload=upload, offset=0, chunks=broken(), declared=9, checksum=checksum)  # type: ignore[arg-type]
+            services.append(upload=upload, offset=0, chunks=broken(), declared=9, checksum=checksum)
         except OSError:
             assert checksum is not None
         upload.refresh_from_db()

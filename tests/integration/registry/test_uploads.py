@@ -183,7 +183,7 @@ def test_a_bad_upload_is_refused_in_one_sentence_and_leaves_nothing(
     what: str, api_of: ApiOf, member: User, settings: Settings
 ) -> None:
     form, status, code = BAD[what]
-    for value in form.values():
+    for value in form.values():  # type: ignore[attr-defined]
         for file in value if isinstance(value, list) else [value]:
             if isinstance(file, SimpleUploadedFile):
                 file.seek(0)

@@ -154,7 +154,7 @@ def test_a_concluded_document_is_read_from_one_row(run: Run, node: Node, django_
     measure(node, first_block(run), [1.0, 1.2, 1.0])
     services.conclude_runs()
     first = selectors.document_json(run)
-    with django_assert_max_num_queries(2):  # type: ignore[operator]
+    with django_assert_max_num_queries(2):
         assert selectors.document_json(run) == first
 
 

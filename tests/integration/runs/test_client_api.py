@@ -229,11 +229,11 @@ def test_a_raw_trace_is_downloaded_by_those_who_may_see_the_run(
     answer = api_of(member).get(address, headers={"accept-encoding": "gzip, br"})
     assert isinstance(answer, FileResponse)
     assert answer.headers["Content-Encoding"] == "gzip"
-    assert b"".join(answer.streaming_content) == packed  # type: ignore[arg-type]
+    assert b"".join(answer.streaming_content) == packed
     plain = api_of(member).get(address)
     assert isinstance(plain, FileResponse)
     assert {"Content-Encoding", "Content-Length"}.isdisjoint(plain.headers)
-    assert b"".join(plain.streaming_content) == b'[{"cat": "Node"}]'  # type: ignore[arg-type]
+    assert b"".join(plain.streaming_content) == b'[{"cat": "Node"}]'
     (cell,) = {arm.name for arm in run.blocks.get().arms.filter(number=0)}
     (listed,) = api_of(member).get(f"/api/v1/runs/{run.pk}/cells/{cell}/traces").json()
     assert (listed["url"], listed["round"]) == (address, 0)

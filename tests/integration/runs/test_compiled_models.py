@@ -100,7 +100,7 @@ def test_a_compiled_model_is_offered_with_what_it_was_compiled_for(
     assert "soc_model=57" in told["sentence"]
     assert "a simulator" in told["sentence"]
     answer = client.get(told["url"])
-    assert b"".join(answer) == MODEL  # type: ignore[arg-type]
+    assert b"".join(answer) == MODEL
     assert answer["Content-Type"] == "application/octet-stream"
     assert answer["Content-Disposition"] == 'attachment; filename="encoder-fp32-qnn-ctx.onnx"'
 

@@ -97,7 +97,7 @@ def test_a_question_goes_to_the_node_that_measured_and_changes_nothing_of_the_re
     assert row["answer"]["schema"] == "onnxfarm.divergence/1"
     assert row["answer"]["found"]["node"] == "quantise"
     download = client.get(row["part"])
-    assert b"".join(download) == body  # type: ignore[arg-type]
+    assert b"".join(download) == body
     assert "attachment" in download["Content-Disposition"]
     after = client.get(f"/api/v1/runs/{done.pk}/results").json()
     assert after["cells"] == before["cells"]

@@ -46,10 +46,7 @@ def all_words(client: Client, run: Run) -> str:
     pages = [f"/runs/{run.pk}/", f"/runs/{run.pk}/cells/c1/", f"/api/v1/runs/{run.pk}/results"]
     answers = [client.get(page) for page in pages]
     assert [one.status_code for one in answers] == [200] * len(pages)
-    return "".join(
-        b"".join(one).decode() if one.streaming else one.content.decode()  # type: ignore[arg-type]
-        for one in answers
-    )
+    return "".join(b"".join(one).decode() if one.streaming else one.content.decode() for one in answers)
 
 
 def test_a_report_of_before_with_a_broken_quote_is_read_and_its_command_is_not(done: Run, node: Node) -> None:

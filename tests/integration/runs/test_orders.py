@@ -207,7 +207,7 @@ def test_a_matrix_that_cannot_be_read_is_refused_in_one_sentence(
     version: Version, node: Node, member: User, matrix: object, words: str
 ) -> None:
     with pytest.raises(Invalid, match=words):
-        services.start_run(version=version, matrix=matrix, requested_by=member)  # type: ignore[arg-type]
+        services.start_run(version=version, matrix=matrix, requested_by=member)
     assert Run.objects.count() == 0
 
 

@@ -191,7 +191,7 @@ def test_a_run_whose_end_was_forgotten_is_finished_by_the_sweep(run: Run, node: 
 
 
 def test_a_sweep_with_nothing_to_do_writes_nothing(run: Run, django_assert_num_queries: object) -> None:
-    with django_assert_num_queries(4):  # type: ignore[operator]
+    with django_assert_num_queries(4):
         services.sweep()
 
 

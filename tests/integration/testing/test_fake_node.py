@@ -27,7 +27,7 @@ def order(farm: FakeFarm, *versions: str) -> BlockOrder:
 
 
 def joined(farm: FakeFarm, **options: object) -> FakeNode:
-    node = FakeNode(farm.url, **options)  # type: ignore[arg-type]
+    node = FakeNode(farm.url, **options)
     node.enrol(CODE)
     node.sign_in()
     return node

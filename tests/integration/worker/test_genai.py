@@ -8,6 +8,7 @@ import pytest
 
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reports import EnginesReport, RoundReport, Sample
+from farm.rules.runtimes.genai import CONFIG
 from farm.workshop.samples import decoder, genai
 from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import Workbench, checks, of_kind
@@ -51,8 +52,8 @@ def test_128_greedy_tokens_are_those_of_the_graph_alone_in_both_spellings_of_att
     arms = [
         bench.arm(0, plain / genai.MAIN, runtime="onnxruntime==1.29.0", **told),
         bench.arm(1, plain / genai.MAIN, **told),
-        bench.arm(2, plain / genai.MAIN, data=[plain / genai.CONFIG], runtime=GENAI, **told),
-        bench.arm(3, grouped / genai.MAIN, data=[grouped / genai.CONFIG], runtime=GENAI, **told),
+        bench.arm(2, plain / genai.MAIN, data=[plain / CONFIG], runtime=GENAI, **told),
+        bench.arm(3, grouped / genai.MAIN, data=[grouped / CONFIG], runtime=GENAI, **told),
     ]
     with shortened_windows(), without_gate():
         reports = bench.execute(arms)
@@ -84,7 +85,7 @@ def test_tokens_are_drawn_by_the_seed_and_not_by_the_folders_own_settings(bench,
         bench.arm(
             number,
             folder / genai.MAIN,
-            data=[folder / genai.CONFIG],
+            data=[folder / CONFIG],
             inputs=inputs,
             runtime=GENAI,
             workload=work(f"generate:prompt=32:new=32:{one}"),
@@ -104,7 +105,7 @@ def test_two_releases_keep_scores_that_are_compared(bench, inputs, tmp_path):
         bench.arm(
             number,
             folder / genai.MAIN,
-            data=[folder / genai.CONFIG],
+            data=[folder / CONFIG],
             inputs=inputs,
             runtime=runtime,
             workload=work("generate:prompt=8:new=8"),
@@ -119,13 +120,13 @@ def test_two_releases_keep_scores_that_are_compared(bench, inputs, tmp_path):
 
 def test_a_configuration_that_the_library_does_not_read_is_refused_in_its_words(bench, inputs, tmp_path):
     folder = genai.write(tmp_path / "folder", decoder.make())
-    told = json.loads((folder / genai.CONFIG).read_text())
+    told = json.loads((folder / CONFIG).read_text())
     told["model"]["type"] = "nothing-known"
-    (folder / genai.CONFIG).write_text(json.dumps(told))
+    (folder / CONFIG).write_text(json.dumps(told))
     arm = bench.arm(
         0,
         folder / genai.MAIN,
-        data=[folder / genai.CONFIG],
+        data=[folder / CONFIG],
         inputs=inputs,
         runtime=GENAI,
         workload=work("generate:prompt=8:new=8"),
@@ -140,7 +141,7 @@ def test_a_release_that_does_not_load_beside_an_old_runtime_is_refused_in_one_se
     arm = bench.arm(
         0,
         folder / genai.MAIN,
-        data=[folder / genai.CONFIG],
+        data=[folder / CONFIG],
         inputs=inputs,
         runtime="onnxruntime-genai==0.13.2+onnxruntime.1.17.3",
         workload=work("generate:prompt=8:new=8"),
@@ -158,7 +159,7 @@ def test_rows_of_a_batch_are_those_alone_and_those_of_the_graph(bench, inputs, t
     told = {"inputs": inputs, "workload": {"batch": 3, "scenario": "generate:prompt=16:new=16"}}
     arms = [
         bench.arm(0, folder / genai.MAIN, runtime="onnxruntime==1.29.0", **told),
-        bench.arm(1, folder / genai.MAIN, data=[folder / genai.CONFIG], runtime=GENAI, **told),
+        bench.arm(1, folder / genai.MAIN, data=[folder / CONFIG], runtime=GENAI, **told),
     ]
     with shortened_windows(), without_gate():
         samples = samples_of(bench.execute(arms))
@@ -175,7 +176,7 @@ def test_a_prompt_of_the_token_for_padding_is_attended_to(bench, inputs, tmp_pat
     arm = bench.arm(
         0,
         folder / genai.MAIN,
-        data=[folder / genai.CONFIG],
+        data=[folder / CONFIG],
         inputs=path,
         runtime=GENAI,
         workload=work("generate:prompt=8:new=8"),

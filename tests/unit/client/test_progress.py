@@ -104,10 +104,10 @@ def test_nothing_is_repeated_that_was_said_just_now(clock: Clock) -> None:
     follower, out = lines_of(clock)
     follower.say("preparing runtimes and files")
     follower.take(make_round(0, {0: 1.0, 1: 1.0}))
-    before = out.getvalue()
+    printed = out.getvalue()
     clock.now += 3.0
     follower.say_again()
-    assert out.getvalue() == before
+    assert out.getvalue() == printed
 
 
 def test_waiting_for_the_machine_says_who_has_it_and_nothing_else_until_it_ends(clock: Clock) -> None:
@@ -126,10 +126,10 @@ def test_waiting_for_the_machine_says_who_has_it_and_nothing_else_until_it_ends(
     assert [line.split(" on this machine")[0] for line in waited] == [waited[0].split(" on this machine")[0]] * 16
     assert waited[1].endswith("since 14:02:00, for 4 s, about 20 s once it begins")
     follower.begin()
-    before = out.getvalue()
+    printed = out.getvalue()
     clock.now += 300.0
     follower.say_again()
-    assert out.getvalue() == before
+    assert out.getvalue() == printed
 
 
 def test_nothing_is_left_of_what_has_not_begun(clock: Clock) -> None:

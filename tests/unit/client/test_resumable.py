@@ -108,7 +108,7 @@ def test_a_broken_line_costs_a_piece_and_the_file_arrives_whole(
     twin: Twin, big: Path, problem: Callable[[Twin, httpx2.Request], httpx2.Response]
 ) -> None:
     trouble = patches_of(3, problem)
-    twin.trouble = lambda request: trouble(twin, request)  # type: ignore[return-value]
+    twin.trouble = lambda request: trouble(twin, request)  # type: ignore[assignment,return-value]
     shown: list[int] = []
     with client_of(twin) as client:
         assert client.upload([big], progress=shown.append)["id"] == 1

@@ -194,7 +194,7 @@ def test_a_run_is_followed_in_plain_lines_where_there_is_no_terminal() -> None:
             return {"id": run_id, "state": state, "progress": progress}
 
     text = io.StringIO()
-    follow(Farm(), "7", console=Console(file=text, width=80))  # type: ignore[arg-type]
+    follow(Farm(), "7", console=Console(file=text, width=80))
     assert text.getvalue().splitlines() == ["0/2 cells, block 1, about 3 min left", "2/2 cells"]
 
 

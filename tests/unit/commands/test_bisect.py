@@ -35,7 +35,7 @@ def runtime(version: str) -> Runtime:
     return Runtime(distribution="onnxruntime", version=version)
 
 
-def search(bench: MadeUpBench, *, good: str = "1.15.0", bad: str = "1.31.1", rule: Rule = RULE) -> dict[str, Any]:
+def search(bench: MadeUpBench, *, good: str = "1.15.0", bad: str = "1.31.1", rule: Rule = RULE) -> bisection.Answer:
     sides = runtime(good), runtime(bad)
     declared = matrices.parse({"batch": [1], "precision": ["fp32"]})
     versions = bisection.candidates(*sides)

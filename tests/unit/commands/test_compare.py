@@ -194,7 +194,7 @@ def test_settings_of_a_strange_kind_are_left_out_of_the_sentence(call: Call, wri
         ("{", "is not a JSON document"),
         ({"schema": "onnxfarm.bench/1"}, "has no machine or no cells"),
         ({"schema": "onnxfarm.bench/1", "machine": {}, "cells": 5}, "has no machine or no cells"),
-        (bench(5), "cells[0] has no id and status"),  # type: ignore[arg-type]
+        (bench(5), "cells[0] has no id and status"),
         (bench({"id": "b"}), "cells[0] has no id and status"),
         (bench(cell("b", samples_ms=None)), "b: samples_ms is missing (null)"),
         (bench(cell("b", samples_ms=[1.0, None])), "b: samples_ms[1] is missing (null)"),

@@ -21,7 +21,7 @@ def node() -> Node:
         "owner_tags": [],
         "fingerprint": FINGERPRINT,
         "self_test": None,
-    }  # type: ignore[typeddict-item]
+    }
 
 
 @pytest.mark.parametrize("width", [80, 120])

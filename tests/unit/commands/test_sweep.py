@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plotly.offline import get_plotlyjs
 from typer.testing import CliRunner
 
 from farm.contract.cells import CellSpec
@@ -36,7 +37,7 @@ def steps(spec: CellSpec) -> float:
 
 def swept(
     bench: MadeUpBench, *, versions: tuple[str, ...] = ONNXRUNTIME, reference: str = "1.29.0", **axes: Any
-) -> dict[str, Any]:
+) -> sweep.Sweep:
     declared = matrices.parse({"batch": [1], "precision": ["fp32"], "provider": ["cpu"], **axes})
     return sweep.swept(bench, declared, sweep.Runtimes("onnxruntime", versions, reference))
 
@@ -63,7 +64,7 @@ def test_every_release_is_a_ratio_to_the_reference_and_changes_are_marked() -> N
 
 
 def test_a_change_next_to_a_later_reference_keeps_its_direction() -> None:
-    versions = ("1.30.0", "1.31.0", "1.31.1")
+    versions: tuple[str, ...] = ("1.30.0", "1.31.0", "1.31.1")
     (line,) = swept(MadeUpBench(p50_ms=steps), versions=versions, reference="1.31.1")["lines"]
     assert [(turn["after"], turn["verdict"]) for turn in line["turns"]] == [("1.31.0", "slower")]
     assert [round(point["ratio"], 1) for point in line["points"]] == [0.8, 1.0, 1.0]
@@ -103,7 +104,7 @@ def test_the_page_holds_all_it_needs_and_text_stays_text() -> None:
     assert "&lt;/script&gt;&lt;b&gt;" in page
     # the browser's own elements alone: the figure, Plotly, ours
     assert page.count("</script>") == page.count("<script") == 3
-    assert 'src="' not in page.replace(sweep_page.get_plotlyjs(), "")
+    assert 'src="' not in page.replace(get_plotlyjs(), "")
     assert "<td>1.31.0</td>" in page
     assert "slower than 1.30.0" in page
     (trace,) = sweep_page.figure_of(found)["data"]
@@ -122,7 +123,7 @@ def test_the_page_has_the_colours_of_the_farms_pages() -> None:
     for token in sweep_page.TOKENS.strip().splitlines():
         assert token in sheet
     found = swept(MadeUpBench(p50_ms=steps), versions=("1.30.0", "1.31.0"), batch=list(range(1, 10)))
-    colours = [trace["line"]["color"] for trace in sweep_page.figure_of(found)["data"]]
+    colours = [trace["line"]["color"] for trace in sweep_page.figure_of(found)["data"]]  # type: ignore[attr-defined]
     assert colours == [*(f"@series-{number}" for number in range(1, 8)), "@series-other", "@series-other"]
     for colour in colours:
         assert f"--{colour.removeprefix('@')}:" in sweep_page.TOKENS

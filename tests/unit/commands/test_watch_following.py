@@ -30,7 +30,7 @@ def test_a_watch_that_is_waited_for_says_how_far_its_run_is(
 ) -> None:
     monkeypatch.setattr(watch, "POLL_S", 0.0)
     farm = Farm()
-    watch._followed(farm, 1, {1}, minutes=None)  # type: ignore[arg-type]
+    watch._followed(farm, 1, {1}, minutes=None)
     assert farm.asked == ["3", "4"]
     assert capsys.readouterr().err.splitlines() == [
         "Round 1: waiting",

@@ -76,9 +76,9 @@ def test_lines_named_by_their_precisions_or_providers_have_the_colours_of_these(
 def test_a_release_has_the_same_colour_in_every_chart_of_a_run(by_id: dict[str, Cell]) -> None:
     both = [by_id["b1-a0"], by_id["b1-a1"]]
     own = [colours.runtime(cell.runtime) for cell in both]
-    assert [one["marker"]["color"] for one in latency.latency(both, [], address).data] == own  # type: ignore[index]
-    assert [one["line"]["color"] for one in throughput.throughput(both, address).data] == own  # type: ignore[index]
-    assert memory.memory(both, address).data[0]["marker"]["color"] == own  # type: ignore[index]
+    assert [one["marker"]["color"] for one in latency.latency(both, [], address).data] == own
+    assert [one["line"]["color"] for one in throughput.throughput(both, address).data] == own
+    assert memory.memory(both, address).data[0]["marker"]["color"] == own
 
 
 def test_cells_of_one_release_are_told_apart_by_provider_or_precision(by_id: dict[str, Cell]) -> None:
@@ -95,12 +95,12 @@ def test_cells_of_one_release_are_told_apart_by_provider_or_precision(by_id: dic
 def test_of_many_releases_seven_are_coloured_the_rest_is_grey(by_id: dict[str, Cell]) -> None:
     many = [by_id["b1-a0"].model_copy(update={"id": f"c{n}", "runtime": release(n)}) for n in range(15, 31)]
     drawn = latency.latency(many, [], address).data
-    coloured = [one["name"] for one in drawn if one["marker"]["color"] != theme.OTHER]  # type: ignore[index]
+    coloured = [one["name"] for one in drawn if one["marker"]["color"] != theme.OTHER]
     assert coloured == ["1.15.0", *(f"1.{minor}.0" for minor in range(25, 31))]
     lines = [many[0].model_copy(update={"id": f"t{n}", "threads": n, "throughput": float(n)}) for n in range(1, 13)]
     drawn = throughput.throughput(lines, address).data
-    assert sum(one["line"]["color"] != theme.OTHER for one in drawn) == 7  # type: ignore[index]
-    assert drawn[0]["line"]["color"] == theme.OTHER  # type: ignore[index]
+    assert sum(one["line"]["color"] != theme.OTHER for one in drawn) == 7
+    assert drawn[0]["line"]["color"] == theme.OTHER
 
 
 def test_a_batch_that_a_line_was_not_measured_with_is_a_gap(by_id: dict[str, Cell]) -> None:
@@ -113,7 +113,7 @@ def test_a_batch_that_a_line_was_not_measured_with_is_a_gap(by_id: dict[str, Cel
     whole, broken = throughput.throughput(cells, address).data
     assert whole["y"] == [101.0, 102.0, 104.0]
     assert (broken["x"], broken["y"], broken["connectgaps"]) == (["1", "2", "4"], [101.0, None, 104.0], False)
-    assert broken["customdata"][1] == ""  # type: ignore[index]
+    assert broken["customdata"][1] == ""
 
 
 def test_no_figure_assigns_a_series_colour_itself() -> None:

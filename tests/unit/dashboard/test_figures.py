@@ -95,7 +95,7 @@ def test_latency_points_carry_their_interval_and_lead_to_their_cell(document: Do
 
 def test_latencies_of_one_size_stand_on_an_axis_from_zero(by_id: dict[str, Cell]) -> None:
     figure = latency.latency([by_id["b1-a0"], by_id["b1-a1"]], [], address)
-    assert figure.layout["xaxis"].get("type", "linear") == "linear"
+    assert figure.layout["xaxis"].get("type", "linear") == "linear"  # type: ignore[attr-defined]
     assert figure.layout["xaxis"]["range"][0] == 0
     assert figure.title.startswith("Fastest: 1.29.0, 1.9")
 
@@ -168,7 +168,7 @@ def test_launches_in_two_groups_are_marked_as_such(by_id: dict[str, Cell]) -> No
     figure = samples.samples(by_id["b1-a6"])
     assert figure.title.startswith("Launches fall into two groups: 7.7")
     assert len(figure.layout["annotations"]) == 2
-    assert {(note["x"], note["xanchor"]) for note in figure.layout["annotations"]} == {(1, "left")}
+    assert {(note["x"], note["xanchor"]) for note in figure.layout["annotations"]} == {(1, "left")}  # type: ignore[attr-defined]
     assert {row[2].text for row in figure.table.rows} == {"upper", "lower"}
 
 

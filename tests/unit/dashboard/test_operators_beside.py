@@ -69,7 +69,7 @@ def test_an_interval_of_the_block_that_reaches_no_change_says_that_nothing_moved
     change = OperatorChange(
         node="a", op_type="MatMul", baseline_us=100, candidate_us=150, change_low_us=-5, change_high_us=90
     )
-    known = Comparison.model_construct(operators=[change])
+    known = Comparison.model_construct(operators=[change])  # type: ignore[call-arg]
     [group] = reading.groups(pair, [known])
     assert not group.has_moved
     assert reading.headline(pair, [group]) == "None of 1 operator moved"

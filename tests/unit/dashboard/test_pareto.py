@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dashboard.figures import accuracies, pareto
+from dashboard.figures.figure import Figure
 from dashboard.reading import cells
 from farm.contract.document_cells import Accuracy, Cell, OperatorTime
 from farm.contract.reasons import Reason, ReasonCode
@@ -38,7 +39,7 @@ BEATEN = cell("c4", p50=2.0, right=0.89, size=95_000, precision="int8-dynamic")
 ALL = [PLAIN, SMALL, FAST, BEATEN]
 
 
-def drawn(found: pareto.Figure) -> list[dict[str, Any]]:
+def drawn(found: Figure) -> list[dict[str, Any]]:
     data: list[dict[str, Any]] = json.loads(found.json)["data"]
     return data
 

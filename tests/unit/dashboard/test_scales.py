@@ -63,9 +63,9 @@ def test_ratios_have_ticks_at_one_and_beyond_both_ends_and_none_hides_another(va
     assert low <= min(1.0, *values)
     assert max(1.0, *values) <= high
     assert 1.0 in axis["tickvals"]
-    places = [log10(tick) for tick in axis["tickvals"]]
+    places = [log10(tick) for tick in axis["tickvals"]]  # type: ignore[attr-defined]
     assert all(after - before >= 0.1 * (places[-1] - places[0]) for before, after in pairwise(places))
-    assert axis["ticktext"][axis["tickvals"].index(1.0)] == "0 %"
+    assert axis["ticktext"][axis["tickvals"].index(1.0)] == "0 %"  # type: ignore[attr-defined]
 
 
 def test_no_value_at_all_still_makes_an_axis() -> None:
@@ -109,4 +109,4 @@ def test_every_axis_of_every_figure_holds_all_that_is_drawn_with_ticks_at_its_en
 def test_bars_start_at_zero(document: Document) -> None:
     for figure in [*test_figures.all_figures(document), *test_closer_figures.figures(document)]:
         if all(trace["type"] == "bar" for trace in figure.data):
-            assert figure.layout["xaxis"]["range"][0] == 0, figure.name  # type: ignore[index]
+            assert figure.layout["xaxis"]["range"][0] == 0, figure.name

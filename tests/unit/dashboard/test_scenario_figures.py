@@ -68,7 +68,7 @@ def test_a_load_is_a_curve_over_its_rates_with_the_bound() -> None:
         ("p50", [100.0, 200.0], [1.0, 2.0]),
         ("p99", [100.0, 200.0], [5.0, 30.0]),
     ]
-    assert [(one["y0"], one["y1"]) for one in figure.layout["shapes"]] == [(20.0, 20.0)]
+    assert [(one["y0"], one["y1"]) for one in figure.layout["shapes"]] == [(20.0, 20.0)]  # type: ignore[attr-defined]
     assert [row[2].text for row in figure.table.rows] == ["5.00", "30.0"]
     assert [line["y"] for line in (*goodput.data, *processor.data)] == [[100.0, 100.0], [1.0, 1.0]]
     assert goodput.layout["shapes"] == [
@@ -140,7 +140,7 @@ def test_a_run_s_memory_and_minutes_are_a_line_a_cell() -> None:
 def opened(wanted: str, *cells: Cell) -> charts.Chart:
     """What a run's page shows where its address asks for this chart."""
     request = RequestFactory().get("/", {"chart": wanted} if wanted else {})
-    return charts.of_run(request, None, document(*cells), "/{}".format)  # type: ignore[arg-type]
+    return charts.of_run(request, None, document(*cells), "/{}".format)
 
 
 def test_a_run_opens_with_the_chart_of_what_all_its_cells_did_and_shows_its_table() -> None:

@@ -65,7 +65,7 @@ def test_what_was_not_fed_the_same_has_no_change_of_latency(
     chosen: list[side.Chosen], changes: dict[str, object], how: str
 ) -> None:
     pair = other_than(chosen, **changes)
-    judged = [side.judge(*pair, [])]
+    judged = [side.judge(*pair, [])]  # type: ignore[call-arg]
     assert how in f"{judged[0].sign.word} {judged[0].change}"
     known = {line.name: line for line in side_rows.lines(pair, judged)}
     assert [one.text for one in known["p50"].changes] == ["", ""]
@@ -74,7 +74,7 @@ def test_what_was_not_fed_the_same_has_no_change_of_latency(
 
 def test_a_cell_that_fails_parity_is_not_praised_in_the_sentence(chosen: list[side.Chosen], document: Document) -> None:
     wrong = other_than(chosen, parity=Parity(verdict="fail"))
-    judged = side.judge(*wrong, document.comparisons)
+    judged = side.judge(*wrong, document.comparisons)  # type: ignore[call-arg]
     assert (judged.sign.word, judged.is_wrong) == ("fails parity", True)
     assert side.headline(wrong, [judged]) == "Against 1.29.0: 1.31.1 fails parity"
     assert "no verdict on speed" in judged.how
@@ -114,7 +114,7 @@ def test_metrics_that_both_launches_say_have_verdicts_beside_their_figures(
     )
     growth = MetricChange(name="first_ms", baseline=0, candidate=1, verdict="bigger", change=1.0, **facts)
     (one,) = [each for each in document.comparisons if {each.baseline, each.candidate} == set(KEYS)]
-    judged = side.judge(*chosen, [one.model_copy(update={"metrics": [session, growth]})])
+    judged = side.judge(*chosen, [one.model_copy(update={"metrics": [session, growth]})])  # type: ignore[call-arg]
     known = {line.name: line.changes[1].text for line in side_rows.lines(chosen, [judged])}
     assert known["Session creation"].startswith("▲ slower ×2.0")
     assert known["First inference"] == "▲ bigger"

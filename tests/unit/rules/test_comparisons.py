@@ -38,7 +38,7 @@ ONE = Comparison(
     ],
 )
 def test_a_sentence_gives_the_verdict_and_what_it_rests_on(changed: dict[str, object], told: str) -> None:
-    assert told in comparisons.sentence(replace(ONE, **changed))  # type: ignore[arg-type]
+    assert told in comparisons.sentence(replace(ONE, **changed))
 
 
 def test_what_is_not_comparable_keeps_its_figures_and_says_why() -> None:

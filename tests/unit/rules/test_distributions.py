@@ -12,6 +12,7 @@ from farm.rules.planning import planner
 from farm.rules.planning.plans import NodeOffer
 from farm.rules.runtimes import distributions
 from farm.rules.runtimes.distributions import RuntimeProblem
+from farm.rules.runtimes.provider import Build
 from tests.unit.rules.making import make_model
 
 
@@ -147,5 +148,5 @@ def test_an_allowed_package_is_planned_whatever_its_numbers_are_and_the_allowanc
 
 
 def test_a_package_that_only_its_owner_allows_is_installed_with_all_that_it_depends_on() -> None:
-    assert distributions.build_of("my-ort") == distributions.Build("my-ort")
+    assert distributions.build_of("my-ort") == Build("my-ort")
     assert distributions.build_of("onnxruntime").package == "onnxruntime"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from farm.contract import document_cells as doc_cells
-from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
+from farm.contract.evaluation import MAX_SAMPLES, AccuracyReport, EvaluationRecipe
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.quality import evaluation
 from farm.rules.reporting import accuracies, accuracy_words
@@ -158,7 +158,7 @@ def test_a_share_is_100_percent_only_when_nothing_is_missing() -> None:
 
 
 def test_samples_that_swell_beyond_every_data_set_or_are_cut_short_are_refused() -> None:
-    swollen = base64.b64encode(zlib.compress(bytes(5 * evaluation.MAX_SAMPLES))).decode()
+    swollen = base64.b64encode(zlib.compress(bytes(5 * MAX_SAMPLES))).decode()
     cut = base64.b64encode(zlib.compress(bytes(100))[:-3]).decode()
     for packed in (swollen, cut):
         with pytest.raises(evaluation.SamplesProblem, match="unpack to more than"):

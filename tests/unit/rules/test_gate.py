@@ -38,7 +38,7 @@ def _document(verdict: str = "equal", *, axis: str = "runtime", **candidate: Any
         ratio=1.24,
         ci_low=1.21,
         ci_high=1.26,
-        verdict=verdict,  # type: ignore[arg-type]
+        verdict=verdict,
         margin=0.02,
         reason="8 rounds were not enough" if verdict == "undecided" else None,
     )

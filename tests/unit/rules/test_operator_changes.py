@@ -64,7 +64,7 @@ def test_a_change_too_small_for_the_model_is_called_at_its_operator():
     comparison = document_of(*block_of(OLD, NEW))
     assert comparison["verdict"] in ("equal", "undecided")
     assert comparison["traces"] == 12
-    by_node = {one["node"]: one for one in comparison["operators"]}
+    by_node = {one["node"]: one for one in comparison["operators"]}  # type: ignore[attr-defined]
     norm = by_node["norm"]
     assert (norm["verdict"], norm["op_type"], norm["rounds"]) == ("slower", "Norm", 12)
     assert norm["ci_low"] < 1.1 < norm["ci_high"]
@@ -144,4 +144,4 @@ def test_a_called_operator_is_told_however_many_others_moved_more():
     block, reports = block_of(many, {**many, "small": 60.0}, rounds=12)
     told = document_of(block, reports)["operators"]
     assert len(told) == operator_changes.MOST_OPERATORS
-    assert [one["node"] for one in told if one["verdict"] == "slower"] == ["small"]
+    assert [one["node"] for one in told if one["verdict"] == "slower"] == ["small"]  # type: ignore[attr-defined]

@@ -79,7 +79,7 @@ def test_an_entry_may_be_carried_by_a_build_of_the_table_or_by_the_owners_own(mo
     ],
 )
 def test_a_malformed_entry_is_refused_in_words(module: ModuleType, change: dict[str, object], words: str) -> None:
-    found = of(module, dataclasses.replace(ENTRY, **change))  # type: ignore[arg-type]
+    found = of(module, dataclasses.replace(ENTRY, **change))
     assert found.entries == ()
     assert found.refused["acme"].startswith("The provider 'acme' is left out: ")
     assert words in found.refused["acme"]
@@ -99,7 +99,7 @@ def test_a_malformed_entry_is_refused_in_words(module: ModuleType, change: dict[
     ],
 )
 def test_a_malformed_plug_in_is_refused_in_words(module: ModuleType, change: dict[str, object], words: str) -> None:
-    plugin = dataclasses.replace(PLUGIN, **change)  # type: ignore[arg-type]
+    plugin = dataclasses.replace(PLUGIN, **change)
     assert words in of(module, dataclasses.replace(ENTRY, plugins=(plugin,), probe_with="")).refused["acme"]
 
 

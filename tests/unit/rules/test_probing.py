@@ -28,7 +28,7 @@ def _step(
 ) -> Outcome:
     cells = [_cell("c1", OLD), _cell("c2", NEW)]
     pair = Comparison(
-        baseline="c1", candidate="c2", axis="runtime", verdict=verdict, margin=0.02,  # type: ignore[arg-type]
+        baseline="c1", candidate="c2", axis="runtime", verdict=verdict, margin=0.02,
         ratio=ratio, ci_low=ci_low, ci_high=high, ci_level=0.95, rounds=8,
     )  # fmt: skip
     document = Document(machine={}, seed=0, cells=cells, comparisons=[pair])

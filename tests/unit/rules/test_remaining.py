@@ -10,7 +10,7 @@ from tests.unit.rules.making import make_block
 def ahead(*, rounds: int = 0, **changes: object) -> Ahead:
     """A block of 8 rounds of 5 s after 20 s of checks: one minute."""
     known = {"planned_s": 60.0, "once_s": 20.0, "round_s": 5.0, "rounds": rounds, "expected": 8}
-    return Ahead(**{**known, **changes})  # type: ignore[arg-type]
+    return Ahead(**{**known, **changes})
 
 
 def test_what_has_not_begun_takes_what_was_planned() -> None:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from farm.rules.comparing import flips, look_levels, statistics, verdicts
+from farm.rules.comparing import flips, look_levels, special, verdicts
+from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from tests.unit.rules.test_verdicts import block
 
 
@@ -38,7 +39,7 @@ def test_more_rounds_call_a_change_that_24_do_not_see() -> None:
     early, late = verdicts.judge_pairs(pairs[:24]), verdicts.judge_pairs(pairs)
     assert (early.verdict, late.verdict) == ("undecided", "slower")
     assert late.rounds_used > 24
-    assert late.p_total <= verdicts.TOTAL_LEVEL
+    assert late.p_total <= TOTAL_LEVEL
     assert early.rounds_needed in (32, 48, 64, 96)
 
 
@@ -64,7 +65,7 @@ def test_rounding_the_sizes_of_many_pairs_shifts_p_by_little(change: float) -> N
     """Against the normal distribution, which sums of so many flips follow closely."""
     row = np.random.default_rng(6).normal(change, 0.02, size=96)
     z = abs(row.sum()) / np.sqrt((row**2).sum())
-    normal = 2.0 * float(statistics.special.ndtr(-z))
+    normal = 2.0 * float(special.ndtr(-z))
     assert flips.sign_flip_p(row) == pytest.approx(normal, rel=0.5)
 
 

@@ -89,7 +89,7 @@ def test_the_smallest_switch_is_offered_of_those_that_give_back_about_as_much() 
     best = switches.best_of([trial(LEVEL, 1.0), trial(GROUP, 0.95), trial(SINGLE, 0.9)])
     assert best is not None
     assert best.candidate == SINGLE
-    assert switches.best_of([trial(LEVEL, 1.0), trial(SINGLE, 0.5)]).candidate == LEVEL  # type: ignore[union-attr]
+    assert switches.best_of([trial(LEVEL, 1.0), trial(SINGLE, 0.5)]).candidate == LEVEL
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_traced_rounds_take_longer_and_the_plan_says_so() -> None:
 def test_what_nobody_asked_for_stands_in_no_message_so_that_older_farms_and_nodes_take_the_rest() -> None:
     assert "nodes_us" not in make_sample(1.0).model_dump(mode="json")
     assert "reads" not in make_operator("mm", 1.0).model_dump(mode="json")
-    assert "is_tracing_rounds" not in BlockOrder.model_construct().model_dump(mode="json", warnings=False)
+    assert "is_tracing_rounds" not in BlockOrder.model_construct().model_dump(mode="json", warnings=False)  # type: ignore[call-arg]
     told = make_sample(1.0, nodes_us=(1.5, 2.0))
     assert Sample.model_validate_json(told.model_dump_json()) == told
     read = make_operator("mm", 1.0).model_copy(update={"reads": ("add",)})

@@ -178,7 +178,7 @@ def test_a_comparison_takes_milliseconds_at_most() -> None:
 )
 def test_what_is_no_block_of_launches_is_refused(pairs: object, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        verdicts.judge_pairs(pairs)  # type: ignore[arg-type]
+        verdicts.judge_pairs(pairs)
 
 
 @pytest.mark.parametrize("margin", [-0.01, 1.0, float("nan"), float("inf")])

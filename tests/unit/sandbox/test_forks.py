@@ -61,7 +61,7 @@ def test_it_can_neither_read_nor_write_outside_nor_open_a_socket_nor_start_or_si
     secret = tmp_path / "secret"
     secret.write_text("must not be read")
     tried = call("escape", [str(secret), str(tmp_path / "new"), server().pid]).answer()
-    assert set(tried.values()) == {"refused"}, tried
+    assert set(tried.values()) == {"refused"}, tried  # type: ignore[attr-defined]
     assert not (tmp_path / "new").exists()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from worker.runner import faults, windows
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.scenarios import arrivals, load
 from worker.runner.scenarios.arrivals import LEAD_NS, RealClock, Served, serve, unit_gaps
@@ -130,7 +131,7 @@ def loop_over(monkeypatch: pytest.MonkeyPatch, *, service_s: float, **asked: Any
         own.ns += round(service_s * 1e9)
 
     found._streams = [[work]]
-    found._warm = load.windows.Warmup(runs=100, wall_ns=round(100 * service_s * 1e9), agreed=True)
+    found._warm = windows.Warmup(runs=100, wall_ns=round(100 * service_s * 1e9), agreed=True)
     return found
 
 
@@ -147,7 +148,7 @@ def test_the_search_finds_the_rate_by_halving(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_bound_that_no_rate_keeps_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     found = loop_over(monkeypatch, service_s=0.008, bound_ms=4.0)
-    with pytest.raises(load.faults.Refusal) as refused:
+    with pytest.raises(faults.Refusal) as refused:
         found._search()
     assert refused.value.text.startswith("no rate was found whose p99 keeps the bound of 4 ms: at 15.62 per s")
 
@@ -156,7 +157,7 @@ def test_a_search_that_would_take_minutes_in_each_launch_is_refused_in_one_sente
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = loop_over(monkeypatch, service_s=0.02, bound_ms=500.0)
-    with pytest.raises(load.faults.Refusal) as refused:
+    with pytest.raises(faults.Refusal) as refused:
         found._search()
     assert refused.value.text == (
         "6 rates of 700 arrivals take about 169 s in each launch of this model, which is asked 50 times per s at most: "
@@ -168,5 +169,5 @@ def test_a_search_that_would_take_minutes_in_each_launch_is_refused_in_one_sente
 def test_a_late_generator_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     found = loop_over(monkeypatch, service_s=0.001, rate=100.0)
     monkeypatch.setattr(arrivals, "RealClock", lambda is_shared: FakeClock(oversleeps_ns=500_000))
-    with pytest.raises(load.faults.Refusal, match=r"^generator late: at 100 per s .* 0\.50 ms after their arrivals"):
+    with pytest.raises(faults.Refusal, match=r"^generator late: at 100 per s .* 0\.50 ms after their arrivals"):
         found._at(100.0)

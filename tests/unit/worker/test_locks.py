@@ -7,6 +7,7 @@ import pytest
 from farm.contract.cells import Runtime
 from farm.rules.cells.readers import read_runtime
 from farm.rules.runtimes import plugins, providers, releases
+from farm.rules.runtimes.provider import Plugin
 from worker.agent.kit import locks, requirements
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,7 +28,7 @@ def test_every_known_release_is_installed_by_hash_alone(version: str) -> None:
 
 
 @pytest.mark.parametrize("one", plugins.PLUGINS, ids=lambda one: one.package)
-def test_every_known_plug_in_is_installed_by_hash_with_the_runtime_beside_it(one: plugins.Plugin) -> None:
+def test_every_known_plug_in_is_installed_by_hash_with_the_runtime_beside_it(one: Plugin) -> None:
     for version in one.releases:
         found = requirements_of(f"{one.package}=={version}")
         assert found.is_whole

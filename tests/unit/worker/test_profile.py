@@ -20,7 +20,7 @@ def totals(summary: profile.Summary) -> dict[tuple[str, ...], tuple[int, int]]:
 
 
 def rows_of(events: list[Any]) -> dict[str, float]:
-    return {row["name"]: row["time_us"] for row in profile.as_rows(profile.summarise(events, skip_runs=0))}  # type: ignore[misc]
+    return {row["name"]: row["time_us"] for row in profile.as_rows(profile.summarise(events, skip_runs=0))}
 
 
 def inferences(times: list[int]) -> list[Any]:

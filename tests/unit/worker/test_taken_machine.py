@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from worker.agent import measure_task
+from worker.agent.line import gateway as farm
 from worker.agent.machine import host_lock
 
 
@@ -14,7 +15,7 @@ class Nobody:
     """A farm whose blocks are somebody else's."""
 
     def claim(self, block: str, *, attempt: int) -> None:
-        raise measure_task.farm.Stale("Block b2 is measured by another node.")
+        raise farm.Stale("Block b2 is measured by another node.")
 
 
 def test_a_machine_that_is_taken_is_logged_when_it_begins_and_when_it_ends(
@@ -24,9 +25,9 @@ def test_a_machine_that_is_taken_is_logged_when_it_begins_and_when_it_ends(
     monkeypatch.setattr(measure_task, "LOCK_PATIENCE_S", 0.05)
     told: list[str] = []
     measurer = measure_task.Measurer(
-        gateway=Nobody(),  # type: ignore[arg-type]
-        outbox=None,  # type: ignore[arg-type]
-        execute=None,  # type: ignore[arg-type]
+        gateway=Nobody(),
+        outbox=None,
+        execute=None,
         stop=threading.Event(),
         on_refused=told.append,
         on_wait=told.append,

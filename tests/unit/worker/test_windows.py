@@ -1,5 +1,6 @@
 """Warm-up and windows, with a clock and a call of our own."""
 
+import time
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -32,11 +33,11 @@ def steady(ms: float) -> Iterable[float]:
 
 
 def warm(machine: Machine, **budget: float) -> windows.Warmup:
-    return windows.warm_up(machine.call, BudgetOrder(**budget), clock=machine.clock)  # type: ignore[arg-type]
+    return windows.warm_up(machine.call, BudgetOrder(**budget), clock=machine.clock)
 
 
 def measure(machine: Machine, **budget: float) -> windows.Timings:
-    return windows.measure(machine.call, BudgetOrder(**budget), clock=machine.clock)  # type: ignore[arg-type]
+    return windows.measure(machine.call, BudgetOrder(**budget), clock=machine.clock)
 
 
 def test_warming_up_a_steady_model_takes_the_least_time() -> None:
@@ -131,7 +132,7 @@ def test_turns_of_others_count_neither_as_time_nor_as_inferences() -> None:
     machine = Machine(steady(1))
     others = Neighbours(machine)
     budget = BudgetOrder(window_s=0.5, windows_agreeing=1)
-    taken = windows.measure(machine.call, budget, clock=machine.clock, turns=others)  # type: ignore[arg-type]
+    taken = windows.measure(machine.call, budget, clock=machine.clock, turns=others)
     assert len(taken.durations) == 500
     assert set(taken.durations) == {MS}
     assert taken.wall_ns == 500 * MS
@@ -145,7 +146,7 @@ def test_an_inference_longer_than_a_turn_is_a_turn_of_its_own() -> None:
     machine = Machine(steady(50))
     others = Neighbours(machine)
     budget = BudgetOrder(window_s=0.5, windows_agreeing=1)
-    taken = windows.measure(machine.call, budget, clock=machine.clock, turns=others)  # type: ignore[arg-type]
+    taken = windows.measure(machine.call, budget, clock=machine.clock, turns=others)
     assert len(taken.durations) == others.count == 10
     assert taken.wall_ns == 500 * MS
     assert machine.calls == 11
@@ -154,15 +155,15 @@ def test_an_inference_longer_than_a_turn_is_a_turn_of_its_own() -> None:
 def test_processor_time_of_an_inference_is_the_median_of_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(steady(2))
     # 1 ms of processor time a call; while others have the core the clock of the wall runs on and this one does not
-    monkeypatch.setattr(windows.time, "thread_time_ns", lambda: machine.calls * MS)
+    monkeypatch.setattr(time, "thread_time_ns", lambda: machine.calls * MS)
     taken = measure(machine, window_s=0.3)
     assert taken.cpu_p50_ns == MS
     assert len(taken.cpu_per_call_ns) == 15
     preempted = Machine([2.0] * 40 + [80.0] + [2.0] * 400)
-    monkeypatch.setattr(windows.time, "thread_time_ns", lambda: preempted.calls * MS)
+    monkeypatch.setattr(time, "thread_time_ns", lambda: preempted.calls * MS)
     assert measure(preempted, window_s=0.3).cpu_p50_ns == MS
 
 
 def test_a_clock_of_processor_time_that_stands_still_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows.time, "thread_time_ns", lambda: 5)
+    monkeypatch.setattr(time, "thread_time_ns", lambda: 5)
     assert measure(Machine(steady(2)), window_s=0.1).cpu_p50_ns is None

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from farm.rules.planning.plans import GenaiFacts
+from farm.rules.runtimes.genai import CONFIG
 from farm.workshop import orders
 from farm.workshop.child import genai_config
 from farm.workshop.samples import decoder, genai
@@ -20,7 +21,7 @@ def folder_with(tmp_path: Path, change: Any = None) -> Path:
     told: dict[str, Any] = genai.configuration(decoder.VOCABULARY)
     if change is not None:
         change(told)
-    (tmp_path / genai.CONFIG).write_text(json.dumps(told))
+    (tmp_path / CONFIG).write_text(json.dumps(told))
     return tmp_path
 
 
@@ -49,7 +50,7 @@ def test_a_tokenizer_belongs_to_the_folder(tmp_path):
     assert found.ok
     assert found.genai is not None
     assert found.genai.has_tokenizer
-    (tmp_path / genai.CONFIG).unlink()
+    (tmp_path / CONFIG).unlink()
     assert orders.inspect(tmp_path, genai.MAIN).problem is not None
 
 
@@ -96,5 +97,5 @@ def test_a_bad_configuration_is_one_sentence(tmp_path, change, sentence):
     ],
 )
 def test_a_configuration_that_cannot_be_read_is_one_sentence(tmp_path, content, sentence):
-    (tmp_path / genai.CONFIG).write_bytes(content)
+    (tmp_path / CONFIG).write_bytes(content)
     assert told(tmp_path).problem == f"genai_config.json {sentence}"

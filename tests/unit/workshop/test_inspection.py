@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -20,8 +20,7 @@ MANIFEST = {entry["name"]: entry for entry in json.loads((MODELS / "manifest.jso
 def facts(made: onnx.ModelProto, folder: Path) -> dict[str, Any]:
     answer = inspect({"folder": str(making.save(made, folder)), "main": "model.onnx"})
     assert "answer" in answer, answer
-    found: dict[str, Any] = answer["answer"]
-    return found
+    return cast(dict[str, Any], answer["answer"])
 
 
 def copied(name: str, folder: Path) -> Path:

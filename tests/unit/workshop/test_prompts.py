@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from farm.rules.runtimes.genai import CONFIG
 from farm.workshop import arrays, orders
 from farm.workshop.child import prompts
 from farm.workshop.samples import builders, decoder, genai
@@ -87,7 +88,7 @@ def test_ids_that_no_decoder_takes_are_refused_in_a_sentence(
 
 def test_pickles_and_what_is_no_archive_are_refused_unread(bundle: Path, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
-    np.savez(tmp_path / "objects.npz", prompt=np.array([Trap(ran)], dtype=object), allow_pickle=True)  # type: ignore[arg-type]
+    np.savez(tmp_path / "objects.npz", prompt=np.array([Trap(ran)], dtype=object), allow_pickle=True)
     assert "objects.npz holds no plain arrays" in refused(bundle, tmp_path / "objects.npz")
     (tmp_path / "bare.npz").write_bytes(pickle.dumps(Trap(ran)))
     assert "bare.npz is not an .npz archive" in refused(bundle, tmp_path / "bare.npz")
@@ -115,7 +116,7 @@ def test_a_model_that_does_not_generate_takes_no_prompts(tmp_path: Path) -> None
 
 def test_ids_are_below_the_vocabulary_of_the_configuration_beside_the_model(tmp_path: Path) -> None:
     folder = genai.write(tmp_path / "folder", decoder.make())
-    config = folder / genai.CONFIG
+    config = folder / CONFIG
     config.write_text(config.read_text().replace('"vocab_size": 1000', '"vocab_size": 900'))
     path = arrays.write_npz(tmp_path / "given.npz", {"prompt": IDS})
     assert "prompt[2] is the token id 999, and the vocabulary has 900" in refused(folder, path, main=genai.MAIN)

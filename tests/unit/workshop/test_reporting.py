@@ -8,6 +8,7 @@ import pytest
 from farm.contract.cells import Recipe
 from farm.workshop import arrays, orders
 from farm.workshop.child.variants import make_variant
+from farm.workshop.inspection import QuantisedReport
 from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
 
@@ -27,7 +28,7 @@ def made(folders: tuple[Path, Path, Path], precision: str, **options: str) -> No
     assert "answer" in answer, answer
 
 
-def report(folders: tuple[Path, Path, Path], tmp_path: Path) -> orders.QuantisedReport:
+def report(folders: tuple[Path, Path, Path], tmp_path: Path) -> QuantisedReport:
     (tmp_path / "out").mkdir()
     return orders.report_quantised(
         folders[0], "digits.onnx", variant_dir=folders[1], out_dir=tmp_path / "out", data=folders[2]
