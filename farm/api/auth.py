@@ -1,7 +1,10 @@
 """Who asks: a bearer token (`ofk_…`) or a signed-in browser. Scopes are checked here, rights in the services."""
 
+from importlib import import_module
 from typing import cast
 
+from django.conf import settings
+from django.contrib.auth import get_user
 from django.http import HttpRequest
 from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer
@@ -66,6 +69,17 @@ class BrowserAuth(AuthBase):
         if request.method not in SAFE_METHODS and check_csrf(request) is not None:
             raise NotAllowed("The form has expired; reload the page and try again.", code="csrf")
         return request.user
+
+
+def is_known(request: HttpRequest) -> bool:
+    """Whether a request shows a token or a session that is good, by its headers alone: before a long body is read."""
+    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == TokenAuth.openapi_scheme:
+        return valid_token(secret.strip()) is not None
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(
+        request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+    )
+    return get_user(request).is_authenticated
 
 
 def person(request: HttpRequest) -> User:

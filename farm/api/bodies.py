@@ -1,22 +1,23 @@
-"""Bodies of requests at the gateway: counted as they come, and no longer than they may take."""
+"""Bodies of requests, of people and of nodes: counted as they come, put aside, and no longer than they may take.
+
+No thread waits for a client: what answers a request is called once its body is whole.
+"""
 
 import asyncio
-import io
+import math
+import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from typing import NotRequired, TypedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import IO, NamedTuple, NotRequired, TypedDict
 
 from farm.accounts.refusals import Invalid, TooLarge, TooSlow
 from farm.api.doors import Scope, header_of
 from farm.api.endpoints import Endpoint
 
-# between two pieces of a long body
-IDLE_S = 20.0
-# a long body comes at this rate at least, counted over the seconds in which it is waited for, but for the first few
-LEAST_PER_S = 16_384
-SLOW_START_S = 20.0
-# for the loop to tell a thread that a piece did not come
-GRACE_S = 5.0
+# of a body in memory; what is longer goes to a temporary file, in pieces of a size that is worth a thread's turn
+MAX_BYTES_IN_MEMORY = 64 * 1024
+PIECE_BYTES = 256 * 1024
 # of a refused body, so that its sender gets to the answer: thrown away as it comes, and no more than this
 DRAINED_BYTES = 4 * 1024**2
 DRAINED_S = 2.0
@@ -33,37 +34,94 @@ class Piece(TypedDict):
 Receive = Callable[[], Awaitable[Piece]]
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How slowly a body may come: seconds between two pieces, and in all, with a second more for so many bytes."""
+
+    idle_s: float = 20.0
+    start_s: float = 10.0
+    bytes_per_s: int = 2048
+
+    def seconds_left(self, waited_s: float, size: int) -> float:
+        """How long the next piece may take, after so many bytes in so many seconds."""
+        return min(self.idle_s, self.start_s + size / self.bytes_per_s - waited_s)
+
+
+PACE = Pace()
+
+
 class HungUp(Exception):
     """The client is gone: nobody waits for an answer."""
 
 
-def check_length(scope: Scope, endpoint: Endpoint) -> None:
-    """Raises TooLarge for a body that says that it is too long, before any of it is read, and Invalid for nonsense."""
+class Body(NamedTuple):
+    """A whole body, to be read from its beginning."""
+
+    file: IO[bytes]
+    size: int
+
+
+def declared_length(scope: Scope) -> int | None:
+    """The length that a body says it has; None for one that comes in chunks. Raises Invalid for nonsense."""
     length = header_of(scope, b"content-length")
     if length and not (length.isascii() and length.isdigit() and len(length) <= 18):
         raise Invalid("Content-Length is not a number of bytes.")
-    if int(length or 0) > endpoint.most_bytes:
-        raise _too_large(f"{int(length):,}", endpoint)
-    if not endpoint.most_bytes and header_of(scope, b"transfer-encoding"):
-        raise _too_large("some", endpoint)
+    return None if header_of(scope, b"transfer-encoding") else int(length or 0)
+
+
+def check_length(scope: Scope, endpoint: Endpoint) -> None:
+    """Raises TooLarge for a body that says that it is too long, before any of it is read, and Invalid for nonsense."""
+    length = declared_length(scope)
+    if length is None and not endpoint.most_bytes:
+        raise too_large("some", endpoint.most_bytes)
+    if (length or 0) > endpoint.most_bytes:
+        raise too_large(f"{length:,}", endpoint.most_bytes)
 
 
 async def read_body(receive: Receive, endpoint: Endpoint) -> bytes:
-    """The whole body. Raises TooLarge as soon as it is, TooSlow, and HungUp."""
+    """The whole body in memory. Raises TooLarge as soon as it is, TooSlow, and HungUp."""
     body = bytearray()
+    async for piece in _pieces(receive, max_bytes=endpoint.most_bytes, max_s=endpoint.body_s, pace=PACE):
+        body += piece
+    return bytes(body)
+
+
+async def spool(
+    receive: Receive,
+    *,
+    max_bytes: int,
+    max_s: float = math.inf,
+    folder: str | None = None,
+    check_room: Callable[[], None] = lambda: None,
+    pace: Pace = PACE,
+) -> Body:
+    """The whole body, a long one in a temporary file of `folder`. Raises TooLarge and TooSlow as soon as it is; HungUp.
+
+    `check_room` is called in a thread before each piece is written, and may raise a refusal.
+    """
+    file = tempfile.SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY, dir=folder)  # noqa: SIM115 - its reader closes
+    held, size = bytearray(), 0
+
+    def write() -> None:
+        check_room()
+        file.write(held)
+
     try:
-        async with asyncio.timeout(endpoint.body_s):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise HungUp
-                body += message.get("body", b"")
-                if len(body) > endpoint.most_bytes:
-                    raise _too_large(f"more than {endpoint.most_bytes:,}", endpoint)
-                if not message.get("more_body", False):
-                    return bytes(body)
-    except TimeoutError:
-        raise _too_slow(endpoint.body_s) from None
+        async for piece in _pieces(receive, max_bytes=max_bytes, max_s=max_s, pace=pace):
+            held += piece
+            size += len(piece)
+            if len(held) >= PIECE_BYTES:
+                await asyncio.to_thread(write)
+                held = bytearray()
+        if size > MAX_BYTES_IN_MEMORY:
+            await asyncio.to_thread(write)
+        else:
+            file.write(held)
+    except BaseException:
+        file.close()
+        raise
+    file.seek(0)
+    return Body(file, size)
 
 
 async def drain(scope: Scope, receive: Receive) -> None:
@@ -82,70 +140,30 @@ async def drain(scope: Scope, receive: Receive) -> None:
         return
 
 
-class Incoming(io.RawIOBase):
-    """A body as a file for a thread that reads it while it comes: nothing is kept on the way.
+def too_large(length: str, max_bytes: int) -> TooLarge:
+    """The refusal of a body of so many bytes."""
+    return TooLarge(f"The body has {length} bytes; at most {max_bytes:,} are taken here.")
 
-    `read` raises TooLarge, TooSlow, and Invalid when the client hung up. Make it inside the event loop.
-    """
 
-    def __init__(self, receive: Receive, endpoint: Endpoint) -> None:
-        self._receive, self._endpoint = receive, endpoint
-        self._loop = asyncio.get_running_loop()
-        self._ends_at = time.monotonic() + endpoint.body_s
-        self._held = b""
-        self._left = endpoint.most_bytes
-        self._waited_s = 0.0
-        self.is_read = False
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        """At most `size` bytes; none at the end."""
-        while not self.is_read and (size < 0 or not self._held):
-            self._held += self._next()
-        cut = len(self._held) if size < 0 else size
-        given, self._held = self._held[:cut], self._held[cut:]
-        return given
-
-    def _next(self) -> bytes:
-        wait_s = min(IDLE_S, self._ends_at - time.monotonic())
-        if wait_s <= 0:
-            raise _too_slow(self._endpoint.body_s)
-        message = self._message(wait_s)
-        if message["type"] == "http.disconnect":
-            raise Invalid("The body ended in the middle.", code="cut_off")
-        body = message.get("body", b"")
-        self._left -= len(body)
-        if self._left < 0:
-            raise _too_large(f"more than {self._endpoint.most_bytes:,}", self._endpoint)
-        self.is_read = not message.get("more_body", False)
-        self._check_rate()
-        return body
-
-    def _message(self, wait_s: float) -> Piece:
+async def _pieces(receive: Receive, *, max_bytes: int, max_s: float, pace: Pace) -> AsyncIterator[bytes]:
+    # what the farm itself takes to write a piece is not the client's
+    waited_s, size = 0.0, 0
+    while True:
         began = time.monotonic()
-        piece = asyncio.wait_for(self._receive(), wait_s)
         try:
-            return asyncio.run_coroutine_threadsafe(piece, self._loop).result(wait_s + GRACE_S)
+            async with asyncio.timeout(min(max_s - waited_s, pace.seconds_left(waited_s, size))):
+                message = await receive()
         except TimeoutError:
-            raise _too_slow(wait_s) from None
-        finally:
-            self._waited_s += time.monotonic() - began
-
-    def _check_rate(self) -> None:
-        """Who sends a byte now and then would hold one of a few threads for as long as a whole file may take."""
-        read = self._endpoint.most_bytes - self._left
-        if not self.is_read and self._waited_s > SLOW_START_S + read / LEAST_PER_S:
-            raise TooSlow(
-                f"{read:,} bytes came within {self._waited_s:.0f} s; at least {LEAST_PER_S:,} bytes a second have to.",
-                hint="Send the same again over a faster line.",
-            )
-
-
-def _too_large(length: str, endpoint: Endpoint) -> TooLarge:
-    return TooLarge(f"The body has {length} bytes; at most {endpoint.most_bytes:,} are taken here.")
-
-
-def _too_slow(seconds: float) -> TooSlow:
-    return TooSlow(f"The body did not come within {seconds:.0f} s.", hint="Send the same again.")
+            waited_s += time.monotonic() - began
+            detail = f"The body did not come in time: {size:,} bytes of it within {waited_s:.0f} s."
+            raise TooSlow(detail, hint="Send the same again over a faster line.") from None
+        waited_s += time.monotonic() - began
+        if message["type"] == "http.disconnect":
+            raise HungUp
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > max_bytes:
+            raise too_large(f"more than {max_bytes:,}", max_bytes)
+        yield piece
+        if not message.get("more_body", False):
+            return

@@ -3,8 +3,8 @@
 Django's own ASGI handler makes a thread for each request, which opens a database connection of its own, and goes from
 that thread to the event loop and back for every middleware: on a busy machine each of these steps waits for its turn.
 What a node waits for before it measures, and what keeps its block, goes before the reports of others, and these before
-what nodes say of themselves; machines without a secret come last. Files are read by the thread that keeps them while
-they come, after Django has let them in: nothing is put aside before.
+what nodes say of themselves; machines without a secret come last. Files are put aside while they come, and have threads
+of their own.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import io
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
-from typing import IO, cast
+from typing import IO
 
 from django.core.handlers.asgi import ASGIRequest, get_script_prefix
 from django.core.handlers.base import BaseHandler
@@ -22,7 +22,6 @@ from django.http import HttpResponse, HttpResponseBadRequest
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
-from farm.api.bodies import Incoming
 from farm.api.doors import Scope
 from farm.api.turns import Press, Turns
 
@@ -101,7 +100,7 @@ class BriefHandler:
 
 
 class UploadHandler:
-    """Django for files that nodes send: a few threads, each of which reads its body while it comes."""
+    """Django for files that nodes send: a few threads of their own, since each is written and hashed once more."""
 
     def __init__(self, django: ThreadHandler) -> None:
         self._django = django
@@ -109,9 +108,9 @@ class UploadHandler:
             MOST_UPLOADS, thread_name_prefix="gateway-upload", initializer=keep_connection
         )
 
-    async def answer(self, scope: Scope, body: Incoming) -> Answer:
-        """What Django answers; the body is read only once the request was let in."""
-        call = partial(self._django.answer, scope, cast(IO[bytes], body))
+    async def answer(self, scope: Scope, body: IO[bytes]) -> Answer:
+        """What Django answers."""
+        call = partial(self._django.answer, scope, body)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def stop(self) -> None:

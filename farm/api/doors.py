@@ -49,9 +49,13 @@ class Scope(TypedDict):
     type: str
     method: str
     path: str
+    raw_path: bytes
     query_string: bytes
+    http_version: str
+    scheme: str
     headers: Iterable[tuple[bytes, bytes]]
     client: tuple[str, int] | None
+    server: tuple[str, int | None] | None
 
 
 class UnknownNode(Refusal):

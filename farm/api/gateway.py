@@ -15,15 +15,18 @@ from urllib.parse import parse_qs
 from django.db import InterfaceError, OperationalError
 
 from farm.accounts.refusals import Away, Missing, Refusal, TooMany
-from farm.api.bodies import HungUp, Incoming, Receive, check_length, drain, read_body
+from farm.api.bodies import HungUp, Receive, check_length, drain, read_body, spool
 from farm.api.brief import Answer, BriefHandler, ThreadHandler, UploadHandler
-from farm.api.doors import Door, Scope, secret_of
-from farm.api.endpoints import Endpoint, Way, endpoints_at
+from farm.api.doors import Door, Scope, header_of, secret_of
+from farm.api.endpoints import PREFIX, Endpoint, Way, endpoints_at
 from farm.api.errors import DATABASE_AWAY
 from farm.api.exchange import Exchange
 from farm.api.polls import Polls
-from farm.contract.node import MAX_WAIT_S, Problem, SecretRequest
+from farm.contract.node import ATTEMPT_TOKEN_HEADER, MAX_WAIT_S, Problem, SecretRequest
+from farm.fleet.models import Node
 from farm.fleet.services import note_refusal
+from farm.registry.storage import incoming_dir
+from farm.runs.services import held_attempt
 
 log = logging.getLogger(__name__)
 DEFAULT_WAIT_S = 25.0
@@ -125,11 +128,11 @@ class Gateway:
         return await _tell(visit.send, await self._brief.answer(visit.scope, body, visit.endpoint.press))
 
     async def _take_in(self, visit: Visit) -> int:
-        body = Incoming(visit.receive, visit.endpoint)
-        answer = await self._uploads.answer(visit.scope, body)
-        if not body.is_read:
-            await drain(visit.scope, visit.receive)
-        return await _tell(visit.send, answer, is_last=not body.is_read)
+        endpoint, folder = visit.endpoint, str(incoming_dir())
+        await self._exchange.ask(_must_hold, visit)
+        body = await spool(visit.receive, max_bytes=endpoint.most_bytes, max_s=endpoint.body_s, folder=folder)
+        with body.file:
+            return await _tell(visit.send, await self._uploads.answer(visit.scope, body.file))
 
     async def _give_file(self, visit: Visit) -> int:
         seen = 200
@@ -228,13 +231,21 @@ async def _first(one: Awaitable[None], other: asyncio.Future[None]) -> None:
             end.cancel()
 
 
-async def _tell(send: Send, answer: Answer, *, is_last: bool = False) -> int:
-    """Sends Django's answer; gives its status. `is_last`: nothing more is read of this connection."""
+async def _tell(send: Send, answer: Answer) -> int:
+    """Sends Django's answer; gives its status."""
     status, headers, content = answer
-    ended = [(b"connection", b"close")] if is_last else []
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, *ended]})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})
     return status
+
+
+def _must_hold(visit: Visit) -> None:
+    """Raises Conflict or NotAllowed where the node does not hold the block of a file, before any of it is read."""
+    block_id = visit.scope["path"].removeprefix(PREFIX).split("/")[1]
+    attempt = parse_qs(visit.scope["query_string"].decode("latin-1")).get("attempt", [""])[0]
+    if attempt.isascii() and attempt.isdigit():  # else Django says what is wrong with it
+        token = header_of(visit.scope, ATTEMPT_TOKEN_HEADER.lower().encode())
+        held_attempt(node=Node(pk=visit.node), block_id=block_id, attempt=int(attempt), token=token)
 
 
 def _note(visit: Visit, refusal: Refusal) -> None:

@@ -1,4 +1,4 @@
-"""The web process (gunicorn): pages, API and uploads. Nodes are let in by the gateway alone."""
+"""The web process: pages, API and uploads. Nodes are let in by the gateway alone."""
 
 import os
 from collections.abc import Iterable
@@ -21,6 +21,7 @@ for each in connections.settings.values():
 # after Django is set up
 from django.conf import settings  # noqa: E402
 
+from farm.api.bridge import Bridge  # noqa: E402
 from farm.api.endpoints import PREFIX  # noqa: E402
 from farm.contract.node import ELSEWHERE, GATEWAY_HEADER, Problem  # noqa: E402
 
@@ -34,3 +35,7 @@ def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> 
         start_response("404 Not Found", [kind, ("Connection", "close"), (GATEWAY_HEADER, url)])
         return [problem.model_dump_json().encode()]
     return _django(environ, start_response)
+
+
+# ASGI: what farm.config.server serves
+bridge = Bridge(application)

@@ -35,9 +35,7 @@ class Draft:
     """
 
     def __init__(self, name: str, *, limit_bytes: int | None = None) -> None:
-        folder = incoming_dir()
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, path = tempfile.mkstemp(dir=folder)
+        handle, path = tempfile.mkstemp(dir=incoming_dir())
         self.name = name
         self.path = Path(path)
         self.bytes = 0
@@ -139,8 +137,10 @@ def draft_of(path: Path, *, name: str | None = None) -> Draft:
 
 
 def incoming_dir() -> Path:
-    """Where drafts are written; on the same file system as the store."""
-    return Path(settings.STORE_DIR) / "incoming"
+    """Where drafts are written; on the same file system as the store. Made where it is missing."""
+    folder = Path(settings.STORE_DIR) / "incoming"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def bench_dir() -> Path:
@@ -164,7 +164,7 @@ def fetched(*, team_id: int, sha256: str) -> Path:
     return path
 
 
-def check_room(*, bytes_wanted: int) -> None:
+def check_room(*, bytes_wanted: int = 0) -> None:
     """Raise NoSpace when writing so many bytes would leave the disk with less than its reserve."""
     folder = Path(settings.STORE_DIR)
     folder.mkdir(parents=True, exist_ok=True)

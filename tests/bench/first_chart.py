@@ -3,7 +3,7 @@
 `python -m tests.bench.first_chart [--scale 0.05] [--seed 1] [--keep FOLDER] [--times 5]`
 
 From the start of the navigation to the second frame after Plotly's promise resolved, by the browser's own clock; each
-page with an empty cache and once more with a full one, in a window of 1280 × 800. The server is gunicorn as the
+page with an empty cache and once more with a full one, in a window of 1280 × 800. The server is the web process as the
 embedded farm starts it, on the same machine: it and the browser share its cores. Exit 1 when a median misses 1.5 s.
 Each page is told on standard error as soon as it is measured: it is opened 2 × times + 1 times.
 """

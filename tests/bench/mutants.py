@@ -226,7 +226,7 @@ def _web_processes(url: str) -> Iterator[int]:
                 words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
             except OSError:
                 continue
-            if "gunicorn" in words and any(word.endswith(f":{port}") for word in words):
+            if {"farm.config.server", "web", port} <= set(words):
                 yield int(entry.name)
 
 

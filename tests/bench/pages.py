@@ -9,7 +9,7 @@ Runs, blocks and comparisons are copies of some that the services made, under ot
 model file lies in the store, and of reports only the facts are kept. `--keep`: the farm is seeded once into that
 folder, its PostgreSQL with it, and used again. Without it a private PostgreSQL is seeded anew each time.
 
-Times are those of Django's own client in this process, the whole stack of middleware included, a socket and gunicorn
+Times are those of Django's own client in this process, the whole stack of middleware included, a socket and the server
 not; queries are counted in a pass of their own. `cpu_p95_ms` is the processor time of the same requests, which others
 on the machine do not lengthen as much; of PostgreSQL it leaves out the database. `first_ms` is the first request for a
 page in this process. The weight is the page with its style sheet and scripts, uncompressed, without Plotly. Exit 1 when

@@ -2,7 +2,7 @@
 
     python tests/bench/upload_memory.py [--gib 2.0] [--raw | --cuts 5 [--seed 1]] [--home FOLDER]
 
-Starts gunicorn as the embedded farm does (one process, threads), streams a file of zeros to it as a form (or as a raw
+Starts the web process as the embedded farm does, streams a file of zeros to it as a form (or as a raw
 body), and reads the server's own high-water mark (VmHWM) before and after. The upload is then refused or stored like
 any other; its inspection is not waited for, and no worker runs. With `--cuts` the farm's own client sends a file of
 random bytes in pieces, over a line that breaks so many times at random; what the farm then has must hash the same.
@@ -91,10 +91,9 @@ def _open_farm(environment: dict[str, str]) -> str:
 
 
 def _start(environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    bind = environment["ONNXFARM_PUBLIC_URL"].removeprefix("http://")
-    words = ["-m", "gunicorn", "farm.config.wsgi:application", "--bind", bind, "--workers", "1", "--threads", "8"]
+    port = environment["ONNXFARM_PUBLIC_URL"].rpartition(":")[2]
     return subprocess.Popen(
-        [sys.executable, *words, "--timeout", "600", "--no-control-socket", "--log-level", "warning"],
+        [sys.executable, "-m", "farm.config.server", "web", "--port", port],
         env=environment,
         cwd=PROJECT,
         start_new_session=True,
@@ -104,14 +103,14 @@ def _start(environment: dict[str, str]) -> subprocess.Popen[bytes]:
 def _wait(address: str, server: subprocess.Popen[bytes]) -> str:
     for _ in range(300):
         if server.poll() is not None:
-            raise SystemExit(f"gunicorn ended with {server.returncode}")
+            raise SystemExit(f"the web process ended with {server.returncode}")
         try:
             httpx2.get(f"{address}/api/v1/matrix-default", timeout=10)
         except httpx2.TransportError:
             time.sleep(0.1)
         else:
             return address
-    raise SystemExit("gunicorn did not answer within 30 s")
+    raise SystemExit("the web process did not answer within 30 s")
 
 
 def _answer(options: argparse.Namespace, address: str, token: str, *, size: int, folder: Path) -> dict[str, Any]:

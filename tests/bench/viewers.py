@@ -2,7 +2,7 @@
 
 `python -m tests.bench.viewers [--viewers 300] [--seconds 60] [--every 0] [--postgres] [--scale 0.05] [--keep FOLDER]`
 
-The server is gunicorn as the embedded farm starts it (one process, eight threads), on a seeded farm (see
+The server is the web process as the embedded farm starts it (one process, eight threads), on a seeded farm (see
 tests.bench.pages); each viewer has a session and a connection of their own and asks what htmx asks, as often as the
 page itself says. `--every`: the run changes every so many seconds, as reports of rounds change it; 0: never. Exit 1
 when the server takes more than 30 % of a core, or a viewer waits for more than a second at p95.

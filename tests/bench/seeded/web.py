@@ -32,7 +32,7 @@ class Web:
 
 @contextlib.contextmanager
 def web(home: Path, *, database_url: str = "") -> Iterator[Web]:
-    """gunicorn over the farm in this folder; it ends with the block."""
+    """The web process over the farm in this folder; it ends with the block."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -42,14 +42,12 @@ def web(home: Path, *, database_url: str = "") -> Iterator[Web]:
         "ONNXFARM_PUBLIC_URL": f"http://127.0.0.1:{port}",
         "ONNXFARM_LOG_LEVEL": "ERROR",
     }
-    words = ["--bind", f"127.0.0.1:{port}", "--no-control-socket", "--workers", "1", "--threads", "8"]
-    words += ["--timeout", "600", "--keep-alive", "10"]
-    command = [sys.executable, "-m", "gunicorn", "farm.config.wsgi:application", *words]
+    command = [sys.executable, "-m", "farm.config.server", "web", "--port", str(port)]
     with Process(command, env=environment, log=home / "web.log", cwd=PROJECT) as process:
         limit = time.monotonic() + READY_S
         while not _answers(port):
             if time.monotonic() > limit or process.child.poll() is not None:
-                raise SystemExit(f"gunicorn did not come up: {process.log()[-1000:]}")
+                raise SystemExit(f"the web process did not come up: {process.log()[-1000:]}")
             time.sleep(0.1)
         yield Web(process, port)
 

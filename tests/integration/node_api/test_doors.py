@@ -71,7 +71,7 @@ class Watched(Gateway):
 def started(folder: Path) -> Iterator[Watched]:
     port, log = free_port(), folder / "gateway.log"
     (folder / "temporary").mkdir()
-    command = [sys.executable, "-m", "uvicorn", "farm.config.asgi:application", "--port", str(port)]
+    command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
     environment = farm_environment() | {"TMPDIR": str(folder / "temporary")}
     with Process(command, env=environment, log=log, cwd=PROJECT) as process:
         wait_for(lambda: "startup complete" in process.log(), what="the gateway", seconds=30)

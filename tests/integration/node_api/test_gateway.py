@@ -64,7 +64,7 @@ class Gateway:
 def gateway(django_db_setup: None, broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """One process for all tests of this file; the last one ends it."""
     port, log = free_port(), tmp_path_factory.mktemp("gateway") / "gateway.log"
-    command = [sys.executable, "-m", "uvicorn", "farm.config.asgi:application", "--port", str(port)]
+    command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
     with Process(command, env=farm_environment(), log=log, cwd=PROJECT) as process:
         wait_for(lambda: "startup complete" in process.log(), what="the gateway", seconds=30)
         yield Gateway(process, port)
@@ -277,7 +277,7 @@ def test_who_hangs_up_in_the_middle_of_a_request_disturbs_nobody(gateway: Gatewa
 def test_a_gateway_ends_while_nodes_wait(gateway: Gateway, team: Team, tmp_path: Path) -> None:
     node = known_node(team)
     port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "farm.config.asgi:application", "--port", str(port)]
+    command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
     with Process(command, env=farm_environment(), log=tmp_path / "other.log", cwd=PROJECT) as process:
         wait_for(lambda: "startup complete" in process.log(), what="the gateway", seconds=30)
         other = Gateway(process, port)
@@ -290,8 +290,8 @@ def test_a_gateway_ends_while_nodes_wait(gateway: Gateway, team: Team, tmp_path:
 def test_a_node_that_waits_when_a_gateway_ends_hears_that_there_is_nothing(team: Team, tmp_path: Path) -> None:
     node = known_node(team)
     port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "farm.config.asgi:application", "--port", str(port)]
-    command += ["--timeout-graceful-shutdown", "1"]
+    command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
+    command += ["--stop-within", "1"]
     with Process(command, env=farm_environment(), log=tmp_path / "other.log", cwd=PROJECT) as process:
         wait_for(lambda: "startup complete" in process.log(), what="the gateway", seconds=30)
         other = Gateway(process, port)

@@ -1,0 +1,196 @@
+"""Pages and the API of people behind an event loop: Django is called in a thread once a request's body is whole.
+
+Twice as fast as Django's own ASGI handler, which makes a thread a request, and slow clients cost no thread: the body is
+put aside before, and the answer is handed over in pieces, for each of which a thread is asked anew.
+"""
+
+import asyncio
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, TYPE_CHECKING, Any, cast
+from urllib.parse import unquote_to_bytes
+from wsgiref.util import FileWrapper
+
+from django.conf import settings
+from django.core.handlers.wsgi import WSGIRequest
+
+from farm.accounts.refusals import NoSpace, Refusal
+from farm.api.auth import is_known
+from farm.api.bodies import Body, HungUp, Receive, declared_length, drain, spool, too_large
+from farm.api.doors import Scope
+from farm.api.errors import API_ROOT
+from farm.contract.node import Problem
+from farm.registry.intake import check_length
+from farm.registry.storage import check_room, incoming_dir
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+    WsgiApplication = Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]
+
+Send = Callable[[Mapping[str, object]], Awaitable[None]]
+
+THREADS = 8
+# of somebody without a session or a token: a form to sign in
+MAX_STRANGER_BYTES = 8 * 1024
+# a form that is no upload: Django's own limit, and what is around its values
+MAX_FORM_BYTES = settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 64 * 1024
+# of an upload's form, what is around its files
+AROUND_FILES_BYTES = 1024**2
+UPLOADS = re.compile(
+    r"/api/v1/uploads(/files/[^/]+)?|/api/v1/versions/\d+/evaluation|/models/upload/|/models/versions/\d+/evaluation/"
+)
+# of an answer at once
+PIECE_BYTES = 256 * 1024
+
+
+class Bridge:
+    """ASGI in front of a WSGI application."""
+
+    def __init__(self, application: "WsgiApplication") -> None:
+        self._application = application
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="page")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        try:
+            body = await self._take_body(scope, receive)
+        except Refusal as refusal:
+            await drain(scope, receive)
+            await _refuse(scope, send, refusal)
+        except HungUp:
+            return
+        else:
+            with body.file:
+                await self._answer(scope, body, receive, send)
+
+    async def _take_body(self, scope: Scope, receive: Receive) -> Body:
+        """The whole body of a request. Raises refusals, before much is read where that is known, and HungUp."""
+        length = declared_length(scope)
+        if length is not None and length <= MAX_STRANGER_BYTES:
+            return await spool(receive, max_bytes=length)
+        if not await self._in_thread(is_known, WSGIRequest(_environ(scope, Body(cast(IO[bytes], sys.stdin), 0)))):
+            raise too_large(f"{length:,}" if length else "some", MAX_STRANGER_BYTES)
+        if UPLOADS.fullmatch(scope["path"]) is None:
+            if (length or 0) > MAX_FORM_BYTES:
+                raise too_large(f"{length:,}", MAX_FORM_BYTES)
+            return await self._spool(receive, max_bytes=MAX_FORM_BYTES)
+        await self._in_thread(check_length, max(0, (length or 0) - AROUND_FILES_BYTES))
+        return await self._spool(receive, max_bytes=settings.MAX_UPLOAD_BYTES + AROUND_FILES_BYTES)
+
+    async def _spool(self, receive: Receive, *, max_bytes: int) -> Body:
+        try:
+            return await spool(receive, max_bytes=max_bytes, folder=str(incoming_dir()), check_room=check_room)
+        except OSError as problem:
+            raise NoSpace(f"The upload could not be put aside: {problem.strerror}.") from None
+
+    async def _answer(self, scope: Scope, body: Body, receive: Receive, send: Send) -> None:
+        answer = Answer(self._application, _environ(scope, body))
+        piece = await self._in_thread(answer.begin)
+        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+        await send({"type": "http.response.body", "body": piece, "more_body": not answer.is_ended})
+        if answer.is_ended:
+            return
+        gone = asyncio.ensure_future(receive())
+        try:
+            while not answer.is_ended and not gone.done():
+                piece = await self._in_thread(answer.next_piece)
+                await send({"type": "http.response.body", "body": piece, "more_body": not answer.is_ended})
+        finally:
+            gone.cancel()
+            await self._in_thread(answer.close)
+
+    async def _in_thread(self, call: Callable[..., Any], *arguments: object) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+
+
+class Answer:
+    """What a WSGI application answers, in pieces; each method is called in a thread."""
+
+    def __init__(self, application: "WsgiApplication", environ: "WSGIEnvironment") -> None:
+        self._application, self._environ = application, environ
+        self.status = 500
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.is_ended = False
+        self._whole: Iterable[bytes] = ()
+        self._rest: Iterator[bytes] = iter(())
+
+    def begin(self) -> bytes:
+        """Has the request answered; gives the first piece, of most answers the whole."""
+        self._whole = self._application(self._environ, cast("StartResponse", self._start))
+        self._rest = iter(self._whole)
+        return self.next_piece()
+
+    def next_piece(self) -> bytes:
+        """The next bytes; `is_ended` when there are no more."""
+        piece = bytearray()
+        for part in self._rest:
+            piece += part
+            if len(piece) >= PIECE_BYTES:
+                return bytes(piece)
+        self.is_ended = True
+        self.close()
+        return bytes(piece)
+
+    def close(self) -> None:
+        """Tells the application that nothing more is read; what was closed stays so."""
+        whole, self._whole, self._rest = self._whole, (), iter(())
+        if hasattr(whole, "close"):
+            whole.close()
+
+    def _start(self, status: str, headers: list[tuple[str, str]], exc_info: object = None) -> None:
+        self.status = int(status.partition(" ")[0])
+        self.headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+def _environ(scope: Scope, body: Body) -> "WSGIEnvironment":
+    """The request as WSGI has it (PEP 3333): text is bytes read as Latin-1."""
+    host, port = scope.get("server") or ("", None)
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": host,
+        "SERVER_PORT": str(port or 0),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": (scope.get("client") or ("",))[0],
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": body.file,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+        "wsgi.file_wrapper": lambda file, _=0: FileWrapper(file, PIECE_BYTES),
+    }
+    for name, value in scope["headers"]:
+        if b"_" in name:  # WSGI spells it as the same with `-`, which a proxy may have written
+            continue
+        key = name.decode("latin-1").upper().replace("-", "_")
+        key = key if key == "CONTENT_TYPE" else f"HTTP_{key}"
+        text = value.decode("latin-1")
+        joint = "; " if key == "HTTP_COOKIE" else ","
+        environ[key] = f"{environ[key]}{joint}{text}" if key in environ else text
+    environ.pop("HTTP_TRANSFER_ENCODING", None)
+    environ.pop("HTTP_CONTENT_LENGTH", None)
+    if body.size or scope["method"] not in ("GET", "HEAD"):
+        environ["CONTENT_LENGTH"] = str(body.size)
+    return environ
+
+
+async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
+    if scope["path"].startswith(API_ROOT):
+        kind = b"application/json"
+        text = Problem(detail=refusal.detail, code=refusal.code, hint=refusal.hint or None).model_dump_json(
+            exclude_none=True
+        )
+    else:
+        kind, text = b"text/plain; charset=utf-8", str(refusal)
+    content = text.encode()
+    headers = [(b"content-type", kind), (b"content-length", str(len(content)).encode()), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})

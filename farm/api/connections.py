@@ -1,0 +1,90 @@
+"""One connection of a client to a web process: how long it may take to say what it wants, and to take its answer.
+
+uvicorn has no such limits, and neither does httptools: whoever sends half a header, or takes nothing of an answer,
+would keep a connection for ever. Reads uvicorn's own protocol of 0.54 from the inside, so its minor version is pinned.
+"""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+# from a connection's first moment, or the first byte of its next request, to the end of the headers
+MAX_HEADERS_S = 10.0
+MAX_HEADER_BYTES = 32 * 1024
+# an answer of which a client takes less than this is ended
+STALLED_S = 30.0
+MIN_TAKEN_BYTES = 30 * 1024
+TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    b"content-length: 36\r\nconnection: close\r\n\r\nThe headers have more than 32768 B.\n"
+)
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol with a deadline and a size for headers, and an end for answers that nobody takes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._is_in_headers = True
+        self._header_bytes = 0
+        self._headers_end: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in (self._headers_end, self._stalled):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_in_headers:
+            if self._headers_end is None:
+                self._await_headers()
+            self._header_bytes += len(data)
+        super().data_received(data)
+        if self._is_in_headers and self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
+            self.transport.write(TOO_LARGE)
+            self.transport.close()
+
+    def on_headers_complete(self) -> None:
+        self._is_in_headers = False
+        if self._headers_end is not None:
+            self._headers_end.cancel()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._is_in_headers, self._header_bytes, self._headers_end = True, 0, None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_answer()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Ends a connection that asks nothing more; what is left of its answer gets no longer than any other."""
+        super().timeout_keep_alive_handler()
+        self.loop.call_later(STALLED_S, self.transport.abort)
+
+    def _await_headers(self) -> None:
+        self._headers_end = self.loop.call_later(MAX_HEADERS_S, self.transport.abort)
+
+    def _watch_answer(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._stalled = self.loop.call_later(STALLED_S, self._end_stalled, left)
+
+    def _end_stalled(self, before: int) -> None:
+        if before - self.transport.get_write_buffer_size() < MIN_TAKEN_BYTES:
+            self.transport.abort()
+        else:
+            self._watch_answer()

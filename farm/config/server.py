@@ -1,0 +1,53 @@
+"""The farm's one kind of web server: uvicorn, for pages and the API of people (`web`) and for nodes (`gateway`).
+
+    python -m farm.config.server web|gateway [--host H] [--port N] [--workers N] [--cert FILE --key FILE]
+        [--stop-within SECONDS] [--log-level LEVEL]
+
+docs/operations.md says which limits slow clients have, and how to put another server in front of farm.config.wsgi.
+"""
+
+import argparse
+import resource
+
+import uvicorn
+
+from farm.api.connections import LimitedProtocol
+
+APPLICATIONS = {"web": "farm.config.wsgi:bridge", "gateway": "farm.config.asgi:application"}
+PORTS = {"web": 8000, "gateway": 8001}
+# pages that fill in by themselves ask every two seconds: their connection is not to be made anew each time
+KEEP_ALIVE_S = 10
+
+
+def main() -> None:
+    """Serves until SIGTERM or SIGINT; requests under way get a moment to end."""
+    parser = argparse.ArgumentParser(prog="python -m farm.config.server")
+    parser.add_argument("kind", choices=APPLICATIONS)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--cert", help="a certificate, which makes the address https://")
+    parser.add_argument("--key", help="the certificate's key")
+    parser.add_argument("--stop-within", type=int, default=2, help="seconds that requests under way get to end")
+    parser.add_argument("--log-level", default="warning")
+    given = parser.parse_args()
+    # a slow client costs a descriptor and nothing else
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    uvicorn.run(
+        APPLICATIONS[given.kind],
+        host=given.host,
+        port=given.port or PORTS[given.kind],
+        workers=given.workers,
+        http=LimitedProtocol,
+        ssl_certfile=given.cert,
+        ssl_keyfile=given.key,
+        access_log=False,
+        log_level=given.log_level,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=given.stop_within,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Clients that fall silent in the middle of a request, hundreds at once: nobody else waits for them."""
+
+import contextlib
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import psutil
+import pytest
+
+from tests.conftest import farm_environment
+from tests.processes import Process, wait_for
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PROJECT = Path(__file__).resolve().parents[2]
+SILENT = 400
+# of another person's page meanwhile
+MAX_PAGE_S = 2.0
+HEADERS = b"GET /sign-in/ HTTP/1.1\r\nHost: farm\r\nX-Half: "
+FORM = (
+    b"POST /sign-in/x/ HTTP/1.1\r\nHost: farm\r\nCookie: onnxfarm_csrf=made-up\r\n"
+    b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\nc"
+)
+JSON = (
+    b"POST /api/v1/runs HTTP/1.1\r\nHost: farm\r\nAuthorization: Bearer ofk_x\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+)
+UPLOAD = (
+    b"PUT /api/v1/uploads?file=a.onnx HTTP/1.1\r\nHost: farm\r\nAuthorization: Bearer ofk_x\r\n"
+    b"Content-Length: 8000000\r\n\r\n\x08"
+)
+KINDS = {"headers": HEADERS, "forms": FORM, "json": JSON, "uploads": UPLOAD}
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *more: str) -> Iterator[int]:
+    """The web process as `onnxfarm serve` and `deploy/process web` start it; gives its port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "farm.config.server", "web", "--port", str(port), "--log-level", "info", *more]
+    with Process(command, env=farm_environment(), log=folder / "web.log", cwd=PROJECT) as process:
+        wait_for(lambda: "startup complete" in process.log(), what="the web process", seconds=60)
+        yield port
+
+
+@contextlib.contextmanager
+def silent_clients(port: int, beginning: bytes, count: int = SILENT) -> Iterator[list[socket.socket]]:
+    """So many connections, each with the beginning of a request and no more."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
+    with contextlib.ExitStack() as opened:
+        clients = []
+        for _ in range(count):
+            client = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            client.sendall(beginning)
+            clients.append(client)
+        yield clients
+    resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+
+
+def answer_to(client: socket.socket) -> bytes:
+    """What the server says until it ends the connection."""
+    said = b""
+    with contextlib.suppress(ConnectionResetError):
+        while piece := client.recv(65_536):
+            said += piece
+    return said
+
+
+@pytest.fixture(scope="module")
+def port(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with serving(tmp_path_factory.mktemp("web")) as port:
+        yield port
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hundreds_of_silent_clients_keep_nobody_waiting(port: int, kind: str) -> None:
+    with silent_clients(port, KINDS[kind]):
+        for _ in range(3):
+            began = time.monotonic()
+            assert httpx2.get(f"http://127.0.0.1:{port}/sign-in/", timeout=60).status_code == 200
+            assert time.monotonic() - began < MAX_PAGE_S
+
+
+def test_silent_clients_are_sent_away_in_time(port: int) -> None:
+    began = time.monotonic()
+    with (
+        silent_clients(port, HEADERS, count=1) as (head,),
+        silent_clients(port, FORM, count=1) as (form,),
+        silent_clients(port, JSON, count=1) as (data,),
+    ):
+        assert answer_to(head) == b""
+        assert answer_to(form).startswith(b"HTTP/1.1 408")
+        assert answer_to(data).startswith(b"HTTP/1.1 408")
+    assert time.monotonic() - began < 30
+
+
+def test_a_stranger_s_long_body_is_refused_before_it_is_read(port: int) -> None:
+    with silent_clients(port, UPLOAD, count=1) as (client,):
+        assert answer_to(client).startswith(b"HTTP/1.1 413")
+
+
+def test_endless_headers_are_refused(port: int) -> None:
+    endless = b"GET /sign-in/ HTTP/1.1\r\n" + b"".join(b"X-%d: %s\r\n" % (n, b"x" * 1000) for n in range(60))
+    with silent_clients(port, endless, count=1) as (client,):
+        assert answer_to(client).startswith(b"HTTP/1.1 431")
+
+
+def test_half_a_request_over_tls_keeps_nobody_waiting(tmp_path: Path) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    openssl = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    subprocess.run([*openssl, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    with (
+        serving(tmp_path, "--cert", str(cert), "--key", str(key)) as port,
+        # half a handshake, and half a request behind a whole one
+        silent_clients(port, b"\x16\x03\x01\x02\x00\x01"),
+        contextlib.ExitStack() as opened,
+    ):
+        for _ in range(50):
+            raw = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            opened.enter_context(trusting.wrap_socket(raw, server_hostname="localhost")).sendall(HEADERS)
+        began = time.monotonic()
+        assert httpx2.get(f"https://127.0.0.1:{port}/sign-in/", timeout=60, verify=trusting).status_code == 200
+        assert time.monotonic() - began < MAX_PAGE_S
+
+
+def workers_of(port: int) -> set[int]:
+    """The processes that answer behind a server of several, by their numbers."""
+    (server,) = [child for child in psutil.Process().children() if str(port) in child.cmdline()]
+    return {
+        child.pid
+        for child in server.children()
+        if child.status() != psutil.STATUS_ZOMBIE and "resource_tracker" not in " ".join(child.cmdline())
+    }
+
+
+def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
+    with serving(tmp_path, "--workers", "2") as port:
+        before = workers_of(port)
+        assert len(before) == 2
+        os.kill(min(before), signal.SIGKILL)
+        wait_for(lambda: len(workers_of(port)) == 2 and workers_of(port) != before, what="another worker", seconds=60)
+        assert httpx2.get(f"http://127.0.0.1:{port}/sign-in/", timeout=60).status_code == 200
+
+
+@pytest.mark.skipif(shutil.which("caddy") is None, reason="no caddy on this machine (Debian's package is called so)")
+def test_the_proxy_of_compose_has_deadlines_too(tmp_path: Path) -> None:
+    adapted = subprocess.run(
+        ["caddy", "adapt", "--config", str(PROJECT / "deploy" / "Caddyfile")],
+        env=os.environ | {"ONNXFARM_HOST": "farm.example", "HOME": str(tmp_path)},
+        capture_output=True,
+        check=True,
+    )
+    (server,) = json.loads(adapted.stdout)["apps"]["http"]["servers"].values()
+    assert server["read_header_timeout"] == 10_000_000_000
+    assert server["read_timeout"] == 1_800_000_000_000
