@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx2
 import psutil
@@ -42,16 +43,24 @@ UPLOAD = (
 KINDS = {"headers": HEADERS, "forms": FORM, "json": JSON, "uploads": UPLOAD}
 
 
+class Web(NamedTuple):
+    """A web process that answers."""
+
+    port: int
+    pid: int
+
+
 @contextlib.contextmanager
-def serving(folder: Path, *more: str) -> Iterator[int]:
-    """The web process as `onnxfarm serve` and `deploy/process web` start it; gives its port."""
+def serving(folder: Path, *more: str) -> Iterator[Web]:
+    """The web process as `onnxfarm serve` and `deploy/process web` start it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "farm.config.server", "web", "--port", str(port), "--log-level", "info", *more]
     with Process(command, env=farm_environment(), log=folder / "web.log", cwd=PROJECT) as process:
-        wait_for(lambda: "startup complete" in process.log(), what="the web process", seconds=60)
-        yield port
+        said = ("startup complete", "running on")
+        wait_for(lambda: all(words in process.log() for words in said), what="the web process", seconds=60)
+        yield Web(port, process.child.pid)
 
 
 @contextlib.contextmanager
@@ -80,8 +89,8 @@ def answer_to(client: socket.socket) -> bytes:
 
 @pytest.fixture(scope="module")
 def port(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with serving(tmp_path_factory.mktemp("web")) as port:
-        yield port
+    with serving(tmp_path_factory.mktemp("web")) as web:
+        yield web.port
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -124,7 +133,7 @@ def test_half_a_request_over_tls_keeps_nobody_waiting(tmp_path: Path) -> None:
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     with (
-        serving(tmp_path, "--cert", str(cert), "--key", str(key)) as port,
+        serving(tmp_path, "--cert", str(cert), "--key", str(key)) as (port, _),
         # half a handshake, and half a request behind a whole one
         silent_clients(port, b"\x16\x03\x01\x02\x00\x01"),
         contextlib.ExitStack() as opened,
@@ -137,23 +146,23 @@ def test_half_a_request_over_tls_keeps_nobody_waiting(tmp_path: Path) -> None:
         assert time.monotonic() - began < MAX_PAGE_S
 
 
-def workers_of(port: int) -> set[int]:
+def workers_of(server: int) -> set[int]:
     """The processes that answer behind a server of several, by their numbers."""
-    (server,) = [child for child in psutil.Process().children() if str(port) in child.cmdline()]
-    return {
-        child.pid
-        for child in server.children()
-        if child.status() != psutil.STATUS_ZOMBIE and "resource_tracker" not in " ".join(child.cmdline())
-    }
+    found = set()
+    for child in psutil.Process(server).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # ended meanwhile, or a zombie
+            if "resource_tracker" not in " ".join(child.cmdline()):
+                found.add(child.pid)
+    return found
 
 
 def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
-    with serving(tmp_path, "--workers", "2") as port:
-        before = workers_of(port)
-        assert len(before) == 2
+    with serving(tmp_path, "--workers", "2") as web:
+        wait_for(lambda: len(workers_of(web.pid)) == 2, what="two workers", seconds=60)
+        before = workers_of(web.pid)
         os.kill(min(before), signal.SIGKILL)
-        wait_for(lambda: len(workers_of(port)) == 2 and workers_of(port) != before, what="another worker", seconds=60)
-        assert httpx2.get(f"http://127.0.0.1:{port}/sign-in/", timeout=60).status_code == 200
+        wait_for(lambda: len(workers_of(web.pid) - before) == 1, what="another worker", seconds=60)
+        assert httpx2.get(f"http://127.0.0.1:{web.port}/sign-in/", timeout=60).status_code == 200
 
 
 @pytest.mark.skipif(shutil.which("caddy") is None, reason="no caddy on this machine (Debian's package is called so)")
