@@ -14,6 +14,7 @@ from celery.exceptions import SecurityWarning
 from farm.rules.quality.looks import Search
 from farm.rules.runtimes import distributions
 from farm.sandbox import unconfined
+from farm.sandbox.privacy import make_private
 from worker.agent import logs
 from worker.agent.agent import IDLE_PROBE_S, Agent
 from worker.agent.equipment import NodeEquipment
@@ -51,6 +52,7 @@ def start(
     lets it install, with those of $ONNXFARM_NODE_ALLOWED_PACKAGES.
     Raises NotEnrolledError, AlreadyRunningError and ValueError.
     """
+    make_private(folder)
     home = NodeHome(folder)
     identity = home.identity()
     packages = distributions.read_names(",".join([*allowed, os.environ.get(PACKAGES_VARIABLE, "")]))

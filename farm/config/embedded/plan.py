@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from farm.sandbox.privacy import make_private
+
 if TYPE_CHECKING:
     from farm.config.embedded.tls import Tls
 
@@ -80,7 +82,7 @@ def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
     """Checks the machine. Raises NotPossibleError: port taken, disk full, home not writable, not an address."""
     home = home.resolve()
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        make_private(home)
         (home / ".writable").touch()
         (home / ".writable").unlink()
     except OSError as problem:

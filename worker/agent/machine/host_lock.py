@@ -81,7 +81,11 @@ def _opened(path: Path) -> int:
         return os.open(path, os.O_RDONLY | FLAGS)
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, os.O_RDONLY | os.O_CREAT | FLAGS, 0o644)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | FLAGS, 0o644)
+        # agents of all users of this machine take turns by it, whatever an agent's own files are readable to
+        with contextlib.suppress(PermissionError):
+            os.fchmod(descriptor, 0o644)
+        return descriptor
 
 
 def _taken(descriptor: int) -> bool:

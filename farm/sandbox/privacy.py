@@ -1,0 +1,27 @@
+"""A folder that other users of the machine do not look into: a farm's home, a node's."""
+
+import logging
+import os
+from pathlib import Path
+from typing import Final
+
+log = logging.getLogger(__name__)
+OTHERS: Final = 0o077
+
+
+def make_private(folder: Path) -> None:
+    """Makes the folder, or an existing one, its owner's alone, and what this process and its children write after.
+
+    A folder of another user, such as a container's volume, stays as it is, which the log says. Raises OSError where it
+    cannot be made.
+    """
+    os.umask(OTHERS)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.stat().st_mode & OTHERS:
+        return
+    try:
+        folder.chmod(0o700)
+    except PermissionError:
+        log.warning("Other users of this machine can read %s, which another user owns.", folder)
+    else:
+        log.warning("Other users of this machine could read %s; only its owner can now.", folder)

@@ -1,0 +1,62 @@
+"""Homes of farms and nodes: other users of the machine read nothing in them."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROJECT
+from tests.processes import Process, wait_for
+
+# in a process of its own: what it writes from then on is private too
+WRITING = """
+import json, sys
+from pathlib import Path
+from {module} import {function}
+home = Path(sys.argv[1])
+{call}
+(home / "db.sqlite3").write_text("rows")
+(home / "store").mkdir()
+print(json.dumps({{path.name: path.stat().st_mode & 0o777 for path in (home, *home.iterdir())}}))
+"""
+STARTS = {
+    "farm": {
+        "module": "farm.config.embedded.plan",
+        "function": "free_port, make_plan",
+        "call": "make_plan(home=home, port=free_port())",
+    },
+    "node": {"module": "farm.sandbox.privacy", "function": "make_private", "call": "make_private(home)"},
+}
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_another_user_of_the_machine_reads_nothing_of_a_home_that_was_open(start: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o755)
+    script = WRITING.format(**STARTS[start])
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(home)], capture_output=True, text=True, check=True, cwd=PROJECT, umask=0o022
+    )
+    modes = json.loads(done.stdout)
+    assert (modes["home"], modes["db.sqlite3"], modes["store"]) == (0o700, 0o600, 0o700)
+    assert f"Other users of this machine could read {home}" in done.stderr
+
+
+def test_a_process_of_a_large_farm_makes_its_home_private_and_says_so(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o755)
+    command = ["bash", "deploy/process", "broker"]
+    environment = os.environ | {
+        "ONNXFARM_HOME": str(home),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    with Process(command, env=environment, log=tmp_path / "broker.log", cwd=PROJECT) as process:
+        wait_for(lambda: any(path.is_socket() for path in home.rglob("*")), what="the broker's socket", seconds=60)
+        assert stat.S_IMODE(home.stat().st_mode) == 0o700
+        assert "other users of this machine could read" in process.log()
