@@ -114,7 +114,7 @@ def test_every_order_is_an_arrow_with_a_line_in_the_log(client: Client, alert: A
         ("snooze", {"release": "1.30.0"}, 400, "not later than 1.30.0"),
         ("snooze", {"release": "onnxruntime==1.29.0"}, 400, "not later than 1.30.0"),
         ("invalid", {"reason": "  "}, 400, "Give a reason"),
-        ("invalid", {"reason": "\x00"}, 400, "Give a reason"),
+        ("invalid", {"reason": "\x00"}, 400, "holds NUL"),
         ("invalid", {}, 422, "reason"),
         ("infra", {"reason": ""}, 400, "Give a reason"),
         ("reopen", {}, 409, "is open already"),

@@ -64,7 +64,7 @@ def test_a_watch_may_be_made_paused_and_by_label_and_number(client: Client, vers
         ({"reference": None}, 422, "reference"),
         ({"models": []}, 400, "at least one model"),
         ({"models": ["no such"]}, 404, "no such"),
-        ({"models": ["nul\x00"]}, 404, "nul"),
+        ({"models": ["nul\x00"]}, 400, "holds NUL"),
         ({"models": [999]}, 404, "999"),
         ({"models": [10**30]}, 404, ""),
         ({"matrix": {"runtime": ["1.31.1"]}}, 400, "leave `runtime` out"),
