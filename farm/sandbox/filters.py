@@ -30,6 +30,11 @@ _ALWAYS = (
     # what every process of the user shares, and what outlives the child in memory
     *("shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl"),
     *("mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr"),
+    # sockets, whole: a pair of them sends datagrams to any Unix socket, and holds memory and descriptors in flight
+    *("socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg", "sendmmsg"),
+    *("recvmsg", "recvmmsg"),
+    # memory that is no process's own, so that the watch does not see it
+    *("vmsplice", "seccomp"),
     # the kernel
     *("bpf", "perf_event_open", "keyctl", "add_key", "request_key", "init_module", "finit_module", "delete_module"),
     *("kexec_load", "kexec_file_load", "reboot", "syslog", "acct", "swapon", "swapoff", "quotactl", "userfaultfd"),
@@ -49,6 +54,7 @@ _ALWAYS_BY_NUMBER = (
     *(425, 426, 427),  # io_uring_setup, _enter, _register: a way around every other rule
     *(428, 429, 430, 431, 432, 433, 442, 467),  # open_tree, move_mount, fs…, mount_setattr, open_tree_attr
     *(424, 434, 438, 440, 448),  # pidfd_send_signal, pidfd_open, pidfd_getfd, process_madvise, process_mrelease
+    *(444, 445, 446),  # landlock_create_ruleset, …: rules of its own, without end
     *(443, 447, 457, 458),  # quotactl_fd, memfd_secret, statmount, listmount
     *(452, 463, 466, 469),  # fchmodat2, setxattrat, removexattrat, file_setattr
 )
@@ -56,10 +62,14 @@ _ALWAYS_BY_NUMBER = (
 _CLONE3, _OPENAT2 = 435, 437
 _CLONE_THREAD = 0x00010000
 _CLONE_NEW = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
-_PR_SET_PDEATHSIG, _PR_SCHED_CORE = 1, 62
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SCHED_CORE = 1, 22, 62
 _PRIO_USER, _IOPRIO_WHO_USER = 2, 3
-# asm-generic/fcntl.h: whom a signal goes to and which, leases that make others wait, watches on folders
-_FCNTL = {"F_SETOWN": 8, "F_SETSIG": 10, "F_SETOWN_EX": 15, "F_SETLEASE": 1024, "F_NOTIFY": 1026}
+# asm-generic/fcntl.h: whom a signal goes to and which, leases that make others wait, watches on folders, larger pipes
+_FCNTL = {
+    **{"F_SETOWN": 8, "F_SETSIG": 10, "F_SETOWN_EX": 15, "F_SETLEASE": 1024, "F_NOTIFY": 1026},
+    **{"F_SETPIPE_SZ": 1031},
+}
+_MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
 # asm-generic/ioctls.h, linux/fs.h, linux/fscrypt.h, linux/fsverity.h
 _IOCTL = {
     **{"TIOCSTI": 0x5412, "TIOCLINUX": 0x541C, "FIOSETOWN": 0x8901, "SIOCSPGRP": 0x8902},
@@ -70,7 +80,7 @@ _INT = 0xFFFFFFFF  # all that the kernel reads of an int
 
 
 @functools.cache
-def program(*, network: bool, processes: bool, devices: bool = False) -> bytes:
+def program(*, processes: bool, devices: bool = False) -> bytes:
     """The filter as raw BPF instructions of this machine's architecture; empty where seccomp cannot be used."""
     if sys.platform != "linux":
         return b""
@@ -88,12 +98,13 @@ def program(*, network: bool, processes: bool, devices: bool = False) -> bytes:
         rules.add_rule(denied, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, flag, flag))
     _deny_by_argument(rules, pyseccomp)
     _deny_opening(rules, pyseccomp)
-    _deny_sockets(rules, pyseccomp, network=network)
     _deny_signals(rules, pyseccomp)
     if not processes:
         _deny_starting(rules, pyseccomp)
-    if not devices:  # memory that is no process's own, so that the watch does not see it; GPU drivers may want it
+    if not devices:  # memory that the watch does not see either; GPU drivers may want it
         rules.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "memfd_create")
+        shared = _MAP_SHARED | _MAP_ANONYMOUS
+        rules.add_rule(denied, "mmap", pyseccomp.Arg(3, pyseccomp.MASKED_EQ, shared, shared))
     return neighbours.rules(_number_of(pyseccomp), pyseccomp.system_arch()) + _exported(rules)
 
 
@@ -111,7 +122,7 @@ def _number_of(pyseccomp: ModuleType) -> Callable[[str], int]:
 def _deny_by_argument(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
     """Calls of which only some words leave the confinement."""
     denied = pyseccomp.ERRNO(errno.EPERM)
-    words = [("prctl", 0, _PR_SET_PDEATHSIG), ("prctl", 0, _PR_SCHED_CORE)]
+    words = [("prctl", 0, option) for option in (_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SCHED_CORE)]
     words += [("setpriority", 0, _PRIO_USER), ("ioprio_set", 0, _IOPRIO_WHO_USER)]
     words += [("fcntl", 1, command) for command in _FCNTL.values()]
     words += [("ioctl", 1, command) for command in _IOCTL.values()]
@@ -135,18 +146,6 @@ def _deny_opening(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
             rules.add_rule(denied, call, made, pyseccomp.Arg(flags + 1, pyseccomp.MASKED_EQ, bit, bit))
     for bit in (stat.S_ISUID, stat.S_ISGID):
         rules.add_rule(denied, "creat", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, bit, bit))
-
-
-def _deny_sockets(rules: "SyscallFilter", pyseccomp: ModuleType, *, network: bool) -> None:
-    """All of them, or with the network those of other families than IP: a Unix socket leads to other programs."""
-    denied = pyseccomp.ERRNO(errno.EPERM)
-    if not network:
-        rules.add_rule(denied, "socket")
-        return
-    ip = (2, 10)  # AF_INET, AF_INET6
-    for family in set(range(max(ip))) - set(ip):
-        rules.add_rule(denied, "socket", pyseccomp.Arg(0, pyseccomp.EQ, family))
-    rules.add_rule(denied, "socket", pyseccomp.Arg(0, pyseccomp.GT, max(ip)))
 
 
 def _deny_signals(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:

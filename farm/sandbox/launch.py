@@ -19,7 +19,6 @@ _SYSTEM = (
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys", "/proc/filesystems", "/proc/devices"),
     *("/proc/driver", "/proc/version", "/proc/loadavg", "/dev/urandom", "/dev/random", "/dev/zero"),
 )
-_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl", "/etc/services", "/etc/gai.conf")
 _GPU = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-caps", "/dev/dri", "/dev/kfd")
 
 
@@ -38,7 +37,7 @@ def orders(policy: Policy, level: Level, *, starter: int) -> str:
     """The launcher's orders, a line for each path, limit and filter. `starter`: the process that will be its parent."""
     lines = [f"{kind} {_clean(path)}" for kind, path in _paths(policy)]
     lines += [f"limit {name} {value}" for name, value in _limits(policy)]
-    code = filters.program(network=policy.network, processes=policy.processes, devices=policy.devices)
+    code = filters.program(processes=policy.processes, devices=policy.devices)
     if code:
         lines += [f"bpf {code.hex()}", f"own {neighbours.OWN_PID}"]
     elif level != "none":
@@ -49,8 +48,6 @@ def orders(policy: Policy, level: Level, *, starter: int) -> str:
         lines.append("landlock yes")
     if level != "bubblewrap":  # there its parent has another number inside
         lines.append(f"starter {starter}")
-    if policy.network:
-        lines.append("net yes")
     if policy.counts is not None:
         lines.append(f"count {policy.counts}")
     return "\n".join(lines)
@@ -63,7 +60,7 @@ def _clean(path: Path) -> str:
 
 
 def _paths(policy: Policy) -> Iterator[tuple[str, Path]]:
-    for name in (*_SYSTEM, *(_NETWORK if policy.network else ())):
+    for name in _SYSTEM:
         yield "ro", Path(name)
     for path in policy.read_only:
         yield "ro", path
@@ -82,7 +79,8 @@ def _paths(policy: Policy) -> Iterator[tuple[str, Path]]:
 
 def _limits(policy: Policy) -> Iterator[tuple[str, int]]:
     yield "CORE", 0
-    yield "NOFILE", 4096
+    # a pipe holds 64 KiB outside the child's own memory; a driver opens hundreds of files a GPU
+    yield "NOFILE", 4096 if policy.devices else 512
     if policy.address_space_bytes is not None:
         yield "AS", policy.address_space_bytes
     if policy.file_bytes is not None:
@@ -97,8 +95,6 @@ def _bubblewrap(policy: Policy, cwd: Path) -> list[str]:
     if program is None:
         raise SandboxError("The program bwrap is not on the PATH; install bubblewrap or take level landlock.")
     words = [program, "--unshare-all", "--die-with-parent", "--proc", "/proc", "--dev", "/dev"]
-    if policy.network:
-        words.append("--share-net")
     for kind, path in [("ro", p) for p in (LAUNCHER, *interpreters.paths(Path(sys.executable)))] + list(_paths(policy)):
         if kind != "list" and (not str(path).startswith(("/proc", "/dev/")) or (policy.devices and kind != "ro")):
             option = {"ro": "--ro-bind-try", "rw": "--bind-try", "dev": "--dev-bind-try"}[kind]

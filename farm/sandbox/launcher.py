@@ -2,8 +2,8 @@
 
 argv: this file, the orders (lines of `key value`), then the command. Orders: `ro`, `rw`, `dev` and `list` name paths,
 `limit` a resource and its value, `bpf` the seccomp program in hex, `own` the word in it that stands for this process,
-`net` that the network is open, `count` what to count of this process, `landlock` that it must hold, `abi` the newest
-version of it to use, `starter` who its parent must be. When anything fails, nothing is run: exit code 125.
+`count` what to count of this process, `landlock` that it must hold, `abi` the newest version of it to use, `starter`
+who its parent must be. When anything fails, nothing is run: exit code 125.
 Landlock: Linux's Documentation/userspace-api/landlock.rst. seccomp: seccomp(2).
 """
 
@@ -153,13 +153,13 @@ def _allow(ruleset: int, path: str, access: int) -> None:
         os.close(parent)
 
 
-def _restrict(paths: list[tuple[str, str]], *, network: bool, newest: int) -> None:
+def _restrict(paths: list[tuple[str, str]], *, newest: int) -> None:
     """Landlock as far as this kernel knows it: files always, TCP, abstract sockets and signals on newer ones."""
     version = min(landlock_version(), newest)
     if version == 0:
         raise OSError("this kernel has no Landlock")
     handled = (1 << _RIGHTS_OF_ABI.get(version, _RIGHTS_NOW)) - 1
-    rules = _Ruleset(handled, 0 if network or version < 4 else _NET_TCP, _SCOPES if version >= 6 else 0)
+    rules = _Ruleset(handled, 0 if version < 4 else _NET_TCP, _SCOPES if version >= 6 else 0)
     size = 8 if version < 4 else 16 if version < 6 else 24
     ruleset = _syscall(_LANDLOCK_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
     for kind, path in paths:
@@ -225,7 +225,7 @@ def confine(orders: Orders) -> None:
     if orders.get("landlock"):
         paths = [(kind, path) for kind in _ACCESS for path in orders.get(kind, [])]
         newest = int(orders.get("abi", ["99"])[0])
-        _restrict(paths, network=bool(orders.get("net")), newest=newest)
+        _restrict(paths, newest=newest)
     if orders.get("bpf"):
         _filter(bytes.fromhex(orders["bpf"][0]), int(orders["own"][0]))
 

@@ -1,24 +1,38 @@
-"""Resident memory of a process and of those below it, read from /proc."""
+"""Memory of a process and of those below it, read from /proc."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+# a kernel stack of 16 KiB and the thread's own structures
+_THREAD_BYTES = 32 << 10
 
-def peak_bytes(pid: int) -> int:
-    """The highest resident size the process has had since its last exec; 0 where it cannot be read."""
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes: `resident` is the highest resident size since the last exec, `kernel` what the kernel holds for it now."""
+
+    resident: int = 0
+    kernel: int = 0
+
+    def __add__(self, other: "Memory") -> "Memory":
+        return Memory(self.resident + other.resident, self.kernel + other.kernel)
+
+
+def of_process(pid: int) -> Memory:
+    """Nothing where it cannot be read: the process is gone, or this is no Linux."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
-            for line in status:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:  # it is gone, or this is no Linux
-        return 0
-    return 0
+            found = dict(line.split(":", 1) for line in status if line.startswith(("VmHWM:", "VmPTE:", "Threads:")))
+    except OSError:
+        return Memory()
+    resident, page_tables = (int(found.get(key, "0").split()[0]) * 1024 for key in ("VmHWM", "VmPTE"))
+    return Memory(resident, page_tables + int(found.get("Threads", "0")) * _THREAD_BYTES)
 
 
-def family_bytes(pid: int) -> int:
-    """The highest resident sizes of the process and its living descendants, summed: never less than they use now."""
-    return sum(peak_bytes(member) for member in _family(pid))
+def of_family(pid: int) -> Memory:
+    """The process and its living descendants, summed: never less than they use now."""
+    return sum(map(of_process, _family(pid)), Memory())
 
 
 def _family(pid: int) -> Iterator[int]:

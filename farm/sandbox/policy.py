@@ -32,7 +32,6 @@ class Policy:
     address_space_bytes: int | None = None
     file_bytes: int | None = 8 << 30
     cpu_s: float | None = None
-    network: bool = False
     processes: bool = False
     devices: bool = False
     counts: Counts | None = None

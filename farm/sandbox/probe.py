@@ -10,6 +10,7 @@ touches what was made for it. The answer is JSON: {"tried": names, "worked": nam
 import ctypes
 import fcntl
 import json
+import mmap
 import os
 import resource
 import socket
@@ -22,8 +23,9 @@ _SETFL_ASYNC, _SIGURG = 0o20000, 23
 _SEIZE = 0x4206
 _NEW_USER = 0x10000000
 _IPC_CREATE, _IPC_REMOVE = 0o1600, 0
+_F_SETPIPE_SZ = 1031
 # the same on every architecture
-_IO_URING_SETUP, _PIDFD_OPEN = 425, 434
+_IO_URING_SETUP, _PIDFD_OPEN, _LANDLOCK_CREATE, _MEMFD_SECRET = 425, 434, 444, 447
 
 
 def called(answer: int) -> int:
@@ -114,8 +116,19 @@ def _kernel() -> dict[str, Callable[[], object]]:
     families = ("AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK")
     return {
         **{f"open a socket ({name})": partial(socket.socket, getattr(socket, name)) for name in families},
+        "make a pair of sockets": socket.socketpair,
+        "send a datagram to an address": lambda: called(libc.sendto(0, b"", 0, 0, bytes(16), 16)),
         "share memory by System V": _share_memory,
+        "share a queue by System V": lambda: libc.msgctl(called(libc.msgget(0, _IPC_CREATE)), _IPC_REMOVE, None),
+        "share a lock by System V": lambda: libc.semctl(called(libc.semget(0, 1, _IPC_CREATE)), 0, _IPC_REMOVE),
+        "make a queue of messages": _make_queue,
         "hide memory in a file without a name": lambda: os.close(os.memfd_create("hidden")),
+        "hide memory from the kernel": lambda: os.close(called(libc.syscall(_MEMFD_SECRET, 0))),
+        "hide memory behind a shared mapping": lambda: mmap.mmap(-1, mmap.PAGESIZE).close(),
+        "hide memory in a large pipe": lambda: fcntl.fcntl(os.pipe()[1], _F_SETPIPE_SZ, 1 << 17),
+        "hide memory in rules of its own": lambda: os.close(
+            called(libc.syscall(_LANDLOCK_CREATE, ctypes.byref(ctypes.c_uint64(1)), 8, 0))
+        ),
         "work through io_uring": lambda: called(libc.syscall(_IO_URING_SETUP, 1, (ctypes.c_uint32 * 30)())),
         "make a name space": lambda: called(libc.unshare(_NEW_USER)),
     }
@@ -123,6 +136,12 @@ def _kernel() -> dict[str, Callable[[], object]]:
 
 def _share_memory() -> None:
     libc.shmctl(called(libc.shmget(0, 4096, _IPC_CREATE)), _IPC_REMOVE, None)
+
+
+def _make_queue() -> None:
+    name = b"/onnxfarm-probe"
+    os.close(called(libc.mq_open(name, os.O_CREAT | os.O_RDWR, 0o600, None)))
+    libc.mq_unlink(name)
 
 
 def main() -> None:

@@ -98,7 +98,7 @@ class Watch:
         self._process = process
         self._limits = limits
         self._started = time.monotonic()
-        self._own_peak = memory.peak_bytes(process.parent)
+        self._own_peak = memory.of_process(process.parent).resident
         self._pipes = {"reply": reply, "stdout": process.stdout, "stderr": process.stderr}
         self._kept = {name: bytearray() for name in self._pipes}
         self._output_bytes = 0
@@ -154,9 +154,10 @@ class Watch:
 
     def _look_at_memory(self) -> None:
         pid, allowed = self._process.pid, self._limits.memory_bytes
-        used = memory.family_bytes(pid) if self._limits.is_family else memory.peak_bytes(pid)
+        found = memory.of_family(pid) if self._limits.is_family else memory.of_process(pid)
+        used = found.resident + found.kernel
         self._looks += 1
-        self._peak_bytes = max(self._peak_bytes, used)
+        self._peak_bytes = max(self._peak_bytes, found.resident)
         if allowed is not None and used > allowed:
             self._stop("out_of_memory", f"it used {_mib(used)} and its limit is {_mib(allowed)}")
 

@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -133,19 +134,92 @@ def test_system_calls_by_the_numbers_of_another_architecture_end_the_child(confi
     assert ending.signal == signal.SIGSYS
 
 
-def test_with_the_network_open_a_unix_socket_is_still_out_of_reach(confined: Confined) -> None:
-    code = """
+def test_a_datagram_does_not_reach_a_unix_socket_outside(confined: Confined, tmp_path: Path) -> None:
+    address = str(tmp_path / "outside")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as outside:
+        outside.bind(address)
+        outside.setblocking(False)
+        code = f"""
 import os, socket
-refused = []
-for family in ("AF_UNIX", "AF_NETLINK", "AF_PACKET", "AF_VSOCK", "AF_ALG"):
-    try:
-        socket.socket(getattr(socket, family), socket.SOCK_RAW)
-    except OSError:
-        refused.append(family)
-socket.socket(socket.AF_INET).close()
-os.write(int(os.environ["ONNXFARM_REPLY_FD"]), str(len(refused)).encode())
+try:
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    here.sendto(b"from inside", {address!r})
+except OSError:
+    pass
+os.write(int(os.environ["ONNXFARM_REPLY_FD"]), b"tried")
 """
-    assert confined(code, limits={"network": True}).reply == b"5"
+        assert confined(code, limits={"listed": (tmp_path,)}).reply == b"tried"
+        with pytest.raises(BlockingIOError):
+            outside.recv(100)
+
+
+# each holds memory that is no process's resident size, until something refuses it; the figure is MiB held
+HOARDS = {
+    "descriptors in flight between two sockets": """
+import socket
+for _ in range(3000):
+    here, there = socket.socketpair()
+    kept.append((here, there))
+    here.setblocking(False)
+    try:
+        while True:
+            held += here.send(bytes(1 << 16))
+    except BlockingIOError:
+        pass
+""",
+    "pipes": """
+import fcntl
+for _ in range(3000):
+    reader, writer = os.pipe()
+    try:
+        fcntl.fcntl(writer, 1031, 1 << 20)
+    except OSError:
+        pass
+    os.set_blocking(writer, False)
+    try:
+        while True:
+            held += os.write(writer, bytes(1 << 16))
+    except BlockingIOError:
+        pass
+""",
+    "a shared mapping that it lets go": """
+import mmap
+shared = mmap.mmap(-1, 512 << 20)
+for at in range(0, len(shared), 64 << 20):
+    for page in range(at, at + (64 << 20), 4096):
+        shared[page] = 1
+    shared.madvise(mmap.MADV_DONTNEED, at, 64 << 20)
+    held += 64 << 20
+""",
+}
+
+
+@pytest.mark.parametrize("hoard", HOARDS)
+def test_a_child_holds_little_memory_that_is_not_its_own(confined: Confined, hoard: str) -> None:
+    tried = "\n".join("    " + line for line in HOARDS[hoard].strip().splitlines())
+    code = f"""
+import os
+held, kept = 0, []
+try:
+{tried}
+except OSError:
+    pass
+os.write(int(os.environ["ONNXFARM_REPLY_FD"]), str(held >> 20).encode())
+"""
+    ending = confined(code, limits={"memory_bytes": 256 << 20})
+    assert int(ending.reply) <= 64, ending
+
+
+def test_page_tables_of_a_child_count_as_its_memory(confined: Confined) -> None:
+    private_anonymous = 0x4022  # and no reserve
+    code = f"""
+import mmap
+memory = mmap.mmap(-1, 1 << 40, flags={private_anonymous})
+for at in range(0, 1 << 40, 1 << 21):
+    memory[at]
+"""
+    ending = confined(code, limits={"memory_bytes": 64 << 20})
+    assert ending.kind == "out_of_memory", ending
 
 
 def test_without_the_instructions_for_neighbours_the_level_is_not_granted(monkeypatch: pytest.MonkeyPatch) -> None:

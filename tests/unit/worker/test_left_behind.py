@@ -80,4 +80,3 @@ def test_no_process_starts_another_but_one_that_compiles_its_program(
 
     policy = launcher._policy(cast(PreparedArm, Arm), providers.CPU, work_dir=tmp_path)
     assert policy.processes == may_start_others
-    assert not policy.network
