@@ -8,9 +8,9 @@ from django.urls import reverse
 
 from dashboard import numbers
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
-from farm.accounts.refusals import Refusal
 from farm.alerts.selectors.alerts import shown_target
 from farm.alerts.selectors.outbox import Fate
+from farm.base.refusals import Refusal
 
 if TYPE_CHECKING:
     from farm.alerts.models import Channel, Delivery

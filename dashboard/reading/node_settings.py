@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from farm.accounts.refusals import Invalid, Refusal
+from farm.base.refusals import Invalid, Refusal
 
 if TYPE_CHECKING:
     from farm.fleet.models import Node

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict
 from django.http import QueryDict
 
 from dashboard.words import KINDS
-from farm.accounts.refusals import Invalid, Refusal
+from farm.base.refusals import Invalid, Refusal
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.runtimes.releases import newest

@@ -8,7 +8,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 
-from farm.accounts.refusals import Missing, NotAllowed, Refusal
+from farm.base.refusals import Missing, NotAllowed, Refusal
 
 if TYPE_CHECKING:
     from farm.accounts.models import User

@@ -18,7 +18,7 @@ from dashboard.reading.output_checks import beside
 from dashboard.views.access import page, person
 from dashboard.views.divergence import panel
 from dashboard.views.run import address_in
-from farm.accounts.refusals import Missing
+from farm.base.refusals import Missing
 from farm.contract.document import BlockFacts, Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison

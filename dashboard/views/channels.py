@@ -12,11 +12,11 @@ from dashboard.reading import channels as reading
 from dashboard.views import settings
 from dashboard.views.access import page, person
 from dashboard.views.orders import fields
-from farm.accounts.refusals import Missing, Refusal
 from farm.accounts.selectors import can_manage, team_named, team_to_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors.outbox import fates
 from farm.alerts.services import channels as services
+from farm.base.refusals import Missing, Refusal
 
 if TYPE_CHECKING:
     from farm.alerts.models import Channel

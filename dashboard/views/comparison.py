@@ -18,7 +18,7 @@ from dashboard.views import compared_operators, compared_runs, downloads
 from dashboard.views.access import page, person
 from dashboard.views.cell_choice import offered
 from dashboard.views.lists import numbered
-from farm.accounts.refusals import Missing
+from farm.base.refusals import Missing
 from farm.contract.numbers import is_row_number
 from farm.rules.cells.metric import Metric
 from farm.runs import selectors

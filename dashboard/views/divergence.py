@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard.reading import divergence as reading
 from dashboard.views.access import page, person
 from dashboard.views.orders import ordered
-from farm.accounts.refusals import Missing
+from farm.base.refusals import Missing
 from farm.contract.document_cells import Cell
 from farm.runs import selectors, services
 from farm.runs.selectors.divergences import divergences_of

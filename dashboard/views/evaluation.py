@@ -11,7 +11,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_POST
 
 from dashboard.views.access import page, person
-from farm.accounts.refusals import Refusal
+from farm.base.refusals import Refusal
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload
 

@@ -15,8 +15,8 @@ from dashboard.views import downloads, lendings
 from dashboard.views.access import page, person
 from dashboard.views.lists import paged
 from dashboard.views.orders import ordered
-from farm.accounts.refusals import Missing
 from farm.accounts.selectors import team_to_write
+from farm.base.refusals import Missing
 from farm.fleet import selectors, services
 from farm.fleet.enrolment import joining
 from farm.fleet.states import NodeHealth

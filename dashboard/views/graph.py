@@ -16,7 +16,7 @@ from dashboard.reading import graph as reading
 from dashboard.reading import operators_beside, side
 from dashboard.views.access import page, person
 from dashboard.views.compared_operators import paired
-from farm.accounts.refusals import Missing
+from farm.base.refusals import Missing
 from farm.config.security import CONTENT_SECURITY_POLICY
 from farm.registry import selectors, services
 from farm.runs.selectors import cell_document, run

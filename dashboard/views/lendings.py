@@ -9,8 +9,8 @@ from django.views.decorators.http import require_POST
 
 from dashboard.views.access import page, person
 from dashboard.views.orders import ordered
-from farm.accounts.refusals import Missing
 from farm.accounts.selectors import can_manage
+from farm.base.refusals import Missing
 from farm.fleet import selectors, services
 
 if TYPE_CHECKING:

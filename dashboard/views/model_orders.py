@@ -14,7 +14,7 @@ from dashboard.views.access import page, person
 from dashboard.views.lists import MOST_CHOSEN, numbered
 from dashboard.views.models import shown
 from dashboard.views.orders import fields, ordered
-from farm.accounts.refusals import NotAllowed, Refusal
+from farm.base.refusals import NotAllowed, Refusal
 from farm.registry import selectors, services
 
 if TYPE_CHECKING:

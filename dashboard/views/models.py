@@ -24,8 +24,8 @@ from dashboard.views.access import page, person
 from dashboard.views.list_views import Listing, Together, ordered
 from dashboard.views.lists import first, paged, searched
 from dashboard.views.run import address_in
-from farm.accounts.refusals import Refusal
 from farm.accounts.selectors import can_write, teams_visible_to
+from farm.base.refusals import Refusal
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload
 from farm.registry.states import VersionState

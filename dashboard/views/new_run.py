@@ -14,8 +14,8 @@ from dashboard.reading import plan as reading
 from dashboard.views.access import page, person
 from dashboard.views.lists import first
 from dashboard.views.run import matrix_text
-from farm.accounts.refusals import Missing, Refusal
 from farm.alerts.selectors.releases import for_planning
+from farm.base.refusals import Missing, Refusal
 from farm.contract.numbers import is_row_number
 from farm.fleet.selectors import nodes_visible_to
 from farm.registry import selectors as registry

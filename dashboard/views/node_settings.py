@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 from dashboard.reading import node_settings as form
 from dashboard.views.access import page, person
 from dashboard.views.fleet import node_page
-from farm.accounts.refusals import NotAllowed, Refusal
+from farm.base.refusals import NotAllowed, Refusal
 from farm.fleet import selectors, services
 
 

@@ -14,7 +14,7 @@ from farm.accounts import selectors
 from farm.accounts.openid import people, sessions
 from farm.accounts.openid.provider import registration
 from farm.accounts.openid.registration import CALLBACK
-from farm.accounts.refusals import NotAllowed, Refusal
+from farm.base.refusals import NotAllowed, Refusal
 
 
 @require_POST

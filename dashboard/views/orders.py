@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.http import HttpRequest
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from farm.accounts.refusals import Refusal
+from farm.base.refusals import Refusal
 
 Done = TypeVar("Done")
 

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 from dashboard.views.access import page, person
 from dashboard.views.orders import fields, ordered
 from farm.accounts import selectors
-from farm.accounts.refusals import Invalid
+from farm.base.refusals import Invalid
 from farm.runs.selectors.retention import doomed, next_act, retention_of
 from farm.runs.services import set_retention
 

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard.reading import channels as channel_reading
 from dashboard.views.access import page, person
 from farm.accounts import selectors, services
-from farm.accounts.refusals import Missing, Refusal
 from farm.accounts.states import Scope
 from farm.alerts.selectors.alerts import channels_visible_to
 from farm.alerts.selectors.outbox import fates
+from farm.base.refusals import Missing, Refusal
 
 if TYPE_CHECKING:
     from farm.accounts.models import Team, User

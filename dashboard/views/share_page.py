@@ -17,9 +17,9 @@ from dashboard.views.comparison import judged_by_base, side_panel
 from dashboard.views.lists import part_of
 from dashboard.views.run import tables
 from dashboard.views.run_pieces import with_opening_operators
-from farm.accounts.refusals import Gone, Refusal
 from farm.accounts.services import open_share
 from farm.accounts.states import ShareKind
+from farm.base.refusals import Gone, Refusal
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState
 from farm.runs import selectors

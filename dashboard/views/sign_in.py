@@ -10,9 +10,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dashboard.views.access import refused
 from dashboard.views.orders import own_page
 from farm.accounts.openid import sessions as openid
-from farm.accounts.refusals import Refusal
 from farm.accounts.selectors import user_of_sign_in_link
 from farm.accounts.services import redeem_sign_in_link
+from farm.base.refusals import Refusal
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 NEXT = "next"

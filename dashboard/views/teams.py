@@ -9,8 +9,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.views.access import page, person
 from farm.accounts import selectors, services
-from farm.accounts.refusals import Missing, Refusal
 from farm.accounts.states import Role
+from farm.base.refusals import Missing, Refusal
 
 if TYPE_CHECKING:
     from farm.accounts.models import Team

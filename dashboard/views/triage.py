@@ -15,10 +15,10 @@ from dashboard.views.access import page, person
 from dashboard.views.alerts import shown
 from dashboard.views.lists import MOST_CHOSEN, numbered
 from dashboard.views.orders import fields, own_page
-from farm.accounts.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.accounts.selectors import members_of
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.services import investigations, triage
+from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 
 if TYPE_CHECKING:
     from farm.accounts.models import User

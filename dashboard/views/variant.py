@@ -8,8 +8,8 @@ from dashboard.figures import accuracies
 from dashboard.reading import variant as reading
 from dashboard.reading import variant_cells as cells
 from dashboard.views.access import page, person
-from farm.accounts.refusals import Missing, NotAllowed
 from farm.accounts.selectors import can_write
+from farm.base.refusals import Missing, NotAllowed
 from farm.registry import selectors, services
 from farm.registry.states import MakingState
 from farm.runs.selectors.variants import measured_cell, measured_cells_of, processor_of

@@ -19,7 +19,6 @@ from dashboard.views import downloads, trends
 from dashboard.views.access import page, person
 from dashboard.views.lists import Row, paged
 from dashboard.views.orders import fields
-from farm.accounts.refusals import Missing, NotAllowed, Refusal
 from farm.accounts.selectors import can_write, team_to_write, teams_visible_to
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
@@ -27,6 +26,7 @@ from farm.alerts.selectors.releases import choices
 from farm.alerts.selectors.rounds import watched_models
 from farm.alerts.services import causes
 from farm.alerts.services import watches as services
+from farm.base.refusals import Missing, NotAllowed, Refusal
 from farm.contract.numbers import is_row_number
 from farm.registry.selectors import models_visible_to
 from farm.rules.runtimes.allowances import names_of

@@ -6,8 +6,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, GroupRole, Membership, Share, SignInLink, Team, Token, User
-from farm.accounts.refusals import Missing, NotAllowed
-from farm.accounts.secrecy import digest_of_secret
+from farm.base.refusals import Missing, NotAllowed
+from farm.base.secrecy import digest_of_secret
 
 Anyone = User | AnonymousUser
 

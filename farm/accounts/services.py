@@ -10,8 +10,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, Membership, Share, SignInLink, Team, Token, User
-from farm.accounts.refusals import Conflict, Gone, Invalid, Missing, NotAllowed
-from farm.accounts.secrecy import HINT_LENGTH, LINK_PREFIX, SHARE_PREFIX, TOKEN_PREFIX, digest_of_secret, new_secret
 from farm.accounts.selectors import (
     can_manage,
     can_write,
@@ -21,6 +19,8 @@ from farm.accounts.selectors import (
     teams_visible_to,
 )
 from farm.accounts.states import Role, Scope, ShareKind
+from farm.base.refusals import Conflict, Gone, Invalid, Missing, NotAllowed
+from farm.base.secrecy import HINT_LENGTH, LINK_PREFIX, SHARE_PREFIX, TOKEN_PREFIX, digest_of_secret, new_secret
 
 TOKEN_DAYS = 365
 TOKEN_LIFE = timedelta(days=TOKEN_DAYS)

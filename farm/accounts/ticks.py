@@ -1,15 +1,6 @@
-"""Ticks: what beat rings for every few seconds. Each runs once at a time, and when it last ended can be read.
+"""When each tick of farm.base.ticks last ran to its end."""
 
-That no two run at once keeps a slow tick from taking the threads of all others; nothing else rests on it. A tick may be
-lost, or run twice on two machines: what it changes, it changes by conditional updates, and the database decides.
-"""
-
-import functools
 import logging
-import threading
-import time
-from collections.abc import Callable
-from typing import Final
 
 from django.db import DatabaseError, IntegrityError
 from django.utils import timezone
@@ -17,61 +8,10 @@ from django.utils import timezone
 from farm.accounts.models import Tick
 
 log = logging.getLogger(__name__)
-# a tick that has run for so long hangs on something (a connection that is half open): another may begin beside it
-STUCK_AFTER_S: Final = 60.0
-
-_lock = threading.Lock()
-# name → when the one that runs began, by the monotonic clock
-_running: dict[str, float] = {}
 
 
-def tick(name: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Makes a function a tick of that name: called while it runs, it does nothing; when it ends, that is noted."""
-
-    def of(work: Callable[[], None]) -> Callable[[], None]:
-        @functools.wraps(work)
-        def once() -> None:
-            began = _begin(name)
-            if began is None:
-                return
-            try:
-                work()
-            finally:
-                _end(name, began)
-            _note(name, took_s=time.monotonic() - began)
-
-        return once
-
-    return of
-
-
-def tick_ages_s() -> dict[str, float]:
-    """Seconds since each tick that has ever ended on this farm did, by name."""
-    now = timezone.now()
-    return {one.name: max(0.0, (now - one.ended_at).total_seconds()) for one in Tick.objects.order_by("name")}
-
-
-def _begin(name: str) -> float | None:
-    """When this one began; None while another runs."""
-    now = time.monotonic()
-    with _lock:
-        before = _running.get(name)
-        if before is not None and now - before < STUCK_AFTER_S:
-            return None
-        _running[name] = now
-    if before is not None:
-        log.error("%s has not ended for %.0f s; another begins beside it", name, now - before)
-    return now
-
-
-def _end(name: str, began: float) -> None:
-    with _lock:
-        # one that hung may end while its successor runs
-        if _running.get(name) == began:
-            del _running[name]
-
-
-def _note(name: str, *, took_s: float) -> None:
+def note_tick(*, name: str, took_s: float, **_: object) -> None:
+    """Receives `tick_ended`. A row that cannot be written is logged: the tick's work is done all the same."""
     values = {"ended_at": timezone.now(), "took_s": took_s}
     try:
         if not Tick.objects.filter(name=name).update(**values):
@@ -80,3 +20,9 @@ def _note(name: str, *, took_s: float) -> None:
         return  # another machine's tick was the first of its name
     except DatabaseError as problem:
         log.warning("could not note that %s ended: %s", name, problem)
+
+
+def tick_ages_s() -> dict[str, float]:
+    """Seconds since each tick that has ever ended on this farm did, by name."""
+    now = timezone.now()
+    return {tick.name: max(0.0, (now - tick.ended_at).total_seconds()) for tick in Tick.objects.order_by("name")}

@@ -8,8 +8,8 @@ from typing import Final
 from celery import shared_task
 from django.db import close_old_connections
 
-from farm.accounts.ticks import tick as ticking
 from farm.alerts.services import causes, deliveries, digests, index, investigations, judgements, resolutions
+from farm.base.ticks import tick as ticking
 
 log = logging.getLogger(__name__)
 # messages sent at once by one process: receivers that hang for ten seconds each must leave threads for the ticks

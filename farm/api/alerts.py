@@ -9,7 +9,6 @@ from ninja.pagination import paginate
 from pydantic import ConfigDict, Field
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Invalid
 from farm.accounts.selectors import members_of
 from farm.alerts.models import Alert, AlertEvent
 from farm.alerts.selectors import alerts as selectors
@@ -19,6 +18,7 @@ from farm.alerts.services.announcements import address_of
 from farm.api.auth import person
 from farm.api.bisections import InvestigationOut
 from farm.api.pages import Page
+from farm.base.refusals import Invalid
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

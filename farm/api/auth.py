@@ -12,10 +12,10 @@ from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
 from farm.accounts.models import Token, User
-from farm.accounts.refusals import NotAllowed
 from farm.accounts.selectors import valid_token
 from farm.accounts.services import note_token_use
 from farm.accounts.states import Scope
+from farm.base.refusals import NotAllowed
 from farm.fleet.models import Node
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")

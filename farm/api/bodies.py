@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import IO, NamedTuple, NotRequired, TypedDict
 
-from farm.accounts.refusals import Invalid, TooLarge, TooSlow
 from farm.api.doors import Scope, header_of
 from farm.api.endpoints import Endpoint
+from farm.base.refusals import Invalid, TooLarge, TooSlow
 
 # of a body in memory; what is longer goes to a temporary file, in pieces of a size that is worth a thread's turn
 MAX_BYTES_IN_MEMORY = 64 * 1024

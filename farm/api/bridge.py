@@ -16,11 +16,11 @@ from wsgiref.util import FileWrapper
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 
-from farm.accounts.refusals import NoSpace, Refusal
 from farm.api.auth import is_known
 from farm.api.bodies import Body, HungUp, Receive, declared_length, drain, spool, too_large
 from farm.api.doors import Scope
 from farm.api.errors import API_ROOT
+from farm.base.refusals import NoSpace, Refusal
 from farm.contract.node import Problem
 from farm.registry.intake import check_length
 from farm.registry.storage import check_room, incoming_dir

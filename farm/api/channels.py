@@ -9,7 +9,6 @@ from ninja.pagination import paginate
 from pydantic import ConfigDict, Field
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import NotAllowed
 from farm.accounts.selectors import team_named, teams_visible_to
 from farm.accounts.states import Scope
 from farm.alerts.models import Channel, Delivery
@@ -17,6 +16,7 @@ from farm.alerts.selectors import alerts as selectors
 from farm.alerts.services import channels
 from farm.api.auth import must_have_scope, person
 from farm.api.pages import Page
+from farm.base.refusals import NotAllowed
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

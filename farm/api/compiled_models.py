@@ -4,9 +4,9 @@ from django.http import FileResponse, HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
-from farm.accounts.refusals import Gone, Missing, NotAllowed
 from farm.api.auth import person
 from farm.api.description import answering
+from farm.base.refusals import Gone, Missing, NotAllowed
 from farm.registry.selectors import stored_path
 from farm.rules.reporting import compiled_models as words
 from farm.runs import selectors

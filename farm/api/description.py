@@ -8,7 +8,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
 
-from farm.accounts.refusals import Invalid
+from farm.base.refusals import Invalid
 from farm.contract.texts import stray_sign
 
 # what a name in an address stands for

@@ -6,9 +6,9 @@ from django.http import FileResponse, HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from farm.accounts.refusals import Missing, NotAllowed
 from farm.api.auth import person
 from farm.api.description import answering
+from farm.base.refusals import Missing, NotAllowed
 from farm.registry.selectors import stored_path
 from farm.runs import selectors, services
 from farm.runs.models import Divergence

@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, M
 from contextlib import contextmanager
 from typing import TypedDict
 
-from farm.accounts.refusals import Refusal, TooMany
-from farm.accounts.secrecy import digest_of_secret
 from farm.api.endpoints import Endpoint, Way
 from farm.api.rates import Buckets, Rate
 from farm.api.turns import Press
+from farm.base.refusals import Refusal, TooMany
+from farm.base.secrecy import digest_of_secret
 from farm.fleet.models import Node
 from farm.fleet.selectors import node_of_secret
 

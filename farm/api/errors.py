@@ -12,7 +12,7 @@ from django.views import defaults
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from farm.accounts.refusals import Refusal, TooMany
+from farm.base.refusals import Refusal, TooMany
 from farm.contract.texts import own_words
 
 log = logging.getLogger(__name__)

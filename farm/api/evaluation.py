@@ -3,9 +3,9 @@
 from django.http import HttpRequest
 from ninja import Router, Status
 
-from farm.accounts.refusals import Invalid
 from farm.api.auth import person
 from farm.api.models import VersionOut
+from farm.base.refusals import Invalid
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload
 from farm.registry.models import Version

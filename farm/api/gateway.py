@@ -14,7 +14,6 @@ from urllib.parse import parse_qs
 
 from django.db import InterfaceError, OperationalError
 
-from farm.accounts.refusals import Away, Missing, Refusal, TooMany
 from farm.api.bodies import HungUp, Receive, check_length, drain, read_body, spool
 from farm.api.brief import Answer, BriefHandler, ThreadHandler, UploadHandler
 from farm.api.doors import Door, Scope, header_of, secret_of
@@ -22,6 +21,7 @@ from farm.api.endpoints import PREFIX, Endpoint, Way, endpoints_at
 from farm.api.errors import DATABASE_AWAY
 from farm.api.exchange import Exchange
 from farm.api.polls import Polls
+from farm.base.refusals import Away, Missing, Refusal, TooMany
 from farm.contract.node import ATTEMPT_TOKEN_HEADER, MAX_WAIT_S, Problem, SecretRequest
 from farm.fleet.models import Node
 from farm.fleet.services import note_refusal

@@ -9,11 +9,11 @@ from ninja import Query, Router, Schema
 from ninja.pagination import paginate
 from pydantic import Field
 
-from farm.accounts.refusals import NotAllowed
 from farm.accounts.selectors import can_write
 from farm.api.auth import person
 from farm.api.description import answering
 from farm.api.pages import Page
+from farm.base.refusals import NotAllowed
 from farm.registry import selectors, services
 from farm.registry.models import Artifact, EvaluationData, Model, Version
 from farm.rules.quality.evaluation import recipe_text

@@ -12,13 +12,13 @@ from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer
 from pydantic import BaseModel, ValidationError
 
-from farm.accounts.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.api import errors
 from farm.api.auth import NodeRequest
 from farm.api.doors import HINT, UNKNOWN_NODE
 from farm.api.endpoints import SMALL_BYTES, endpoints_at
 from farm.api.stored_files import StoredFile
 from farm.api.tab import for_browsers
+from farm.base.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply

@@ -6,12 +6,12 @@ from contextlib import ExitStack
 from django.http import FileResponse, HttpRequest, HttpResponse
 from ninja import Router
 
-from farm.accounts.refusals import NotAllowed
 from farm.accounts.selectors import can_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import reports
 from farm.api.auth import person
 from farm.api.description import answering
+from farm.base.refusals import NotAllowed
 from farm.rules.changes import report
 
 router = Router(tags=["alerts"])

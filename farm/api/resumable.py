@@ -14,10 +14,10 @@ from django.utils.http import http_date
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from farm.accounts.refusals import Invalid, Refusal
 from farm.api.auth import person
 from farm.api.description import empty
 from farm.api.models import VersionOut
+from farm.base.refusals import Invalid, Refusal
 from farm.registry import selectors, services
 from farm.registry.intake import CHUNK_BYTES
 from farm.registry.models import PartialUpload, Version

@@ -4,9 +4,9 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
-from farm.accounts.refusals import Invalid
 from farm.alerts.selectors import releases
 from farm.api.auth import person
+from farm.base.refusals import Invalid
 from farm.registry.selectors import version
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.changes.sweeps import lines_of

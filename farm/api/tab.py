@@ -11,9 +11,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from farm.accounts.refusals import Missing
 from farm.api.auth import NodeRequest
 from farm.api.stored_files import StoredFile
+from farm.base.refusals import Missing
 from farm.contract.node import WebRuntime
 from farm.registry import services
 from farm.rules.runtimes.web import DISTRIBUTION

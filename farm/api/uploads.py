@@ -4,10 +4,10 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from farm.accounts.refusals import Invalid
 from farm.accounts.selectors import team_to_write
 from farm.api.auth import person
 from farm.api.models import VersionOut
+from farm.base.refusals import Invalid
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload, read_body
 from farm.registry.models import Version

@@ -9,13 +9,13 @@ from ninja import Query, Router, Schema, Status
 from ninja.pagination import paginate
 from pydantic import ConfigDict, Field
 
-from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone, team_to_write
 from farm.alerts.models import Channel, Point, Watch, WatchRound
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.services import causes, watches
 from farm.api.auth import person
 from farm.api.pages import LongPage, Page
+from farm.base.refusals import Missing
 from farm.registry import selectors as registry
 from farm.registry.models import Model
 

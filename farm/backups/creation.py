@@ -11,10 +11,10 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from farm.accounts.refusals import Away
 from farm.backups import archive, database, tables
 from farm.backups.archive import Writing
 from farm.backups.problems import BackupError
+from farm.base.refusals import Away
 from farm.registry import storage
 from farm.registry.models import Blob, WebRuntime
 

@@ -9,10 +9,10 @@ from django.core.management import call_command
 from django.db import IntegrityError, transaction
 from django.db.models import Model
 
-from farm.accounts.refusals import Refusal
 from farm.backups import archive, database, tables
 from farm.backups.archive import Reading
 from farm.backups.problems import BackupError
+from farm.base.refusals import Refusal
 from farm.registry import storage
 
 

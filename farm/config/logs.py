@@ -5,7 +5,7 @@ import re
 
 from farm.contract.texts import plain_text
 
-# what farm.accounts.secrecy and farm.fleet make; its public beginning is kept, to tell one from another
+# what farm.base.secrecy and farm.fleet make; its public beginning is kept, to tell one from another
 SECRET = re.compile(r"\b(of[a-z]_[A-Za-z0-9_-]{6})[A-Za-z0-9_-]{6,}")
 
 

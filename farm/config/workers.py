@@ -4,7 +4,7 @@ prepare  makes what takes minutes: inspection, variants, references, outlines. A
 ticks    beat, the duties that keep the farm going, and messages to channels. Exactly one of a farm beats.
 
 They are two processes because whatever shares threads with makings waits for makings. Inside `ticks` no kind of work
-can take the threads of another: each tick runs once at a time (farm.accounts.ticks) and so many messages are sent at
+can take the threads of another: each tick runs once at a time (farm.base.ticks) and so many messages are sent at
 once (farm.alerts.tasks), which together are less than all of its threads.
 """
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from farm.accounts.refusals import Invalid
+from farm.base.refusals import Invalid
 from farm.registry.states import FileRole
 from farm.registry.storage import Draft
 

@@ -12,7 +12,7 @@ from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParserError
 
-from farm.accounts.refusals import Invalid, TooLarge
+from farm.base.refusals import Invalid, TooLarge
 from farm.registry.storage import Draft, check_room
 
 CHUNK_BYTES = 256 * 1024

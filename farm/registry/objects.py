@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import Storage, storages
 
-from farm.accounts.refusals import Away
+from farm.base.refusals import Away
 
 ALIAS = "objects"
 CHUNK_BYTES = 1 << 20

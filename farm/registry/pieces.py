@@ -16,7 +16,7 @@ from typing import Final
 
 from django.conf import settings
 
-from farm.accounts.refusals import Conflict, Missing, NoSpace
+from farm.base.refusals import Conflict, Missing, NoSpace
 from farm.registry.storage import NO_SPACE, NO_SPACE_HINT
 
 WORD_BYTES: Final = 16

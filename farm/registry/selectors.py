@@ -9,7 +9,7 @@ from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Conflict, Missing
+from farm.base.refusals import Conflict, Missing
 from farm.contract.cells import FileRef
 from farm.contract.evaluation import EvaluationOrder
 from farm.registry import storage

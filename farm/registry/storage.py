@@ -15,7 +15,7 @@ from typing import BinaryIO, Self, cast
 
 from django.conf import settings
 
-from farm.accounts.refusals import Away, NoSpace, TooLarge
+from farm.base.refusals import Away, NoSpace, TooLarge
 from farm.registry import objects
 from farm.sandbox import leavings
 

@@ -4,7 +4,7 @@ import logging
 
 from celery import shared_task
 
-from farm.accounts.ticks import tick
+from farm.base.ticks import tick
 from farm.registry import services
 from farm.registry.services import messages
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from farm.accounts.refusals import Invalid, TooLarge
+from farm.base.refusals import Invalid, TooLarge
 from farm.registry import zip_records
 from farm.registry.bundles import MAX_FILES, is_flat, shown
 from farm.registry.storage import Draft, check_room

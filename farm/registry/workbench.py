@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from farm.accounts.refusals import NoSpace
+from farm.base.refusals import NoSpace
 from farm.registry import storage
 from farm.registry.models import Artifact
 from farm.registry.states import BUNDLE_ROLES

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import redis
 
-from farm.accounts.refusals import Invalid
+from farm.base.refusals import Invalid
 from farm.runs import broker
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from celery import shared_task
 
-from farm.accounts.ticks import tick as ticking
 from farm.accounts.visits import clear_ended
+from farm.base.ticks import tick as ticking
 from farm.fleet.services import end_lapsed_lendings, mark_offline, put_aside_unvouched
 from farm.runs import services
 from farm.runs.services import add_leads, clear_unnamed, conclude_runs, release_ready_blocks, ring_again, sweep

@@ -246,7 +246,7 @@ def secret_of_node(node: Any) -> str:
 
     from django.utils import timezone
 
-    from farm.accounts.secrecy import digest_of_secret
+    from farm.base.secrecy import digest_of_secret
     from farm.fleet.models import NodeSecret
 
     secret = f"ofn_made-up-{node.pk}"

@@ -9,8 +9,8 @@ import redis
 from celery import Celery
 from django.core.management import CommandError, call_command
 
-from farm.accounts.refusals import Invalid
 from farm.api.hints import hint_in
+from farm.base.refusals import Invalid
 from farm.config.embedded import broker as embedded
 from farm.contract.version import MEASURE_TASK
 from farm.runs import broker, lines

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from farm.accounts.refusals import Invalid, TooLarge, TooSlow
 from farm.api.bodies import HungUp, Pace, Receive, check_length, drain, read_body, spool
 from farm.api.endpoints import Endpoint, Way
+from farm.base.refusals import Invalid, TooLarge, TooSlow
 from tests.coroutines import awaited
 
 # with the seconds of a busy machine; `HASTY` is for a client that falls silent

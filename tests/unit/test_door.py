@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from farm.accounts.refusals import TooMany
 from farm.api import doors
 from farm.api.doors import Door, UnknownNode, address_of
 from farm.api.endpoints import ENDPOINTS, Endpoint, endpoints_at
 from farm.api.rates import Buckets, Rate
 from farm.api.turns import Press
+from farm.base.refusals import TooMany
 from farm.fleet.models import Node
 from onnxfarm.testing import Clock
 from tests.coroutines import awaited

@@ -2,14 +2,16 @@
 
 import re
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 
-from farm.accounts import ticks
 from farm.accounts.models import Tick
+from farm.accounts.ticks import note_tick, tick_ages_s
 from farm.alerts.tasks import AT_ONCE
+from farm.base import ticks
 from farm.config import workers
 from farm.contract.version import PREPARE_QUEUE, TELL_QUEUE, TICK_QUEUE
 
@@ -36,9 +38,10 @@ class Slow:
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
-    monkeypatch.setattr(ticks, "_note", lambda name, took_s: None)
-    return Slow()
+def slow() -> Iterator[Slow]:
+    ticks.tick_ended.disconnect(dispatch_uid="farm.accounts")
+    yield Slow()
+    ticks.tick_ended.connect(note_tick, dispatch_uid="farm.accounts")
 
 
 def test_a_slow_tick_does_not_pile_up_in_the_threads_of_the_others(slow: Slow) -> None:
@@ -74,10 +77,10 @@ def test_a_tick_that_breaks_is_not_noted_and_the_next_one_runs() -> None:
 
 @pytest.mark.django_db
 def test_when_a_tick_last_ended_can_be_read() -> None:
-    assert ticks.tick_ages_s() == {}
+    assert tick_ages_s() == {}
     for _ in range(2):
         ticks.tick("good")(lambda: None)()
-    assert 0 <= ticks.tick_ages_s()["good"] < 60
+    assert 0 <= tick_ages_s()["good"] < 60
     assert Tick.objects.get().took_s >= 0
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from farm.accounts.refusals import Invalid, Refusal, TooLarge
+from farm.base.refusals import Invalid, Refusal, TooLarge
 from farm.registry.storage import Draft
 from farm.registry.unzip import unpack
 from farm.registry.zip_records import END, END64, END64_MARK, LOCATOR, LOCATOR_MARK

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeGuard
 
-from farm.accounts.refusals import Invalid
+from farm.base.refusals import Invalid
 
 MAX_SUBJECT: Final = 191
 MAX_NAME: Final = 100

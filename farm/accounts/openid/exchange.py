@@ -27,7 +27,7 @@ from farm.accounts.openid.claims import is_subject
 from farm.accounts.openid.issuer import IssuerSession, away, configuration
 from farm.accounts.openid.provider import registration
 from farm.accounts.openid.registration import CALLBACK
-from farm.accounts.refusals import Away, Invalid, NotAllowed, Refusal
+from farm.base.refusals import Away, Invalid, NotAllowed, Refusal
 
 # asymmetric ones: the client's secret signs nothing
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")

@@ -15,7 +15,7 @@ from django.core.cache import cache
 from urllib3.exceptions import HTTPError
 
 from farm.accounts.openid.registration import Registration
-from farm.accounts.refusals import Away, Invalid
+from farm.base.refusals import Away, Invalid
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
 TIMEOUT_S: Final = 5.0

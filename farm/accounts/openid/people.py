@@ -15,9 +15,9 @@ from django.utils import timezone
 from farm.accounts.models import GroupRole, Membership, Team, Token, User
 from farm.accounts.openid.claims import Identity
 from farm.accounts.openid.registration import Registration
-from farm.accounts.refusals import Conflict, Invalid, Missing, NotAllowed
 from farm.accounts.services import create_user, record
 from farm.accounts.states import Role
+from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
 
 # the strongest last
 STRENGTH = (Role.VIEWER, Role.MEMBER, Role.ADMIN)

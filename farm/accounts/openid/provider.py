@@ -3,7 +3,7 @@
 from django.conf import settings
 
 from farm.accounts.openid.registration import Registration
-from farm.accounts.refusals import Missing
+from farm.base.refusals import Missing
 
 
 def registration() -> Registration:

@@ -17,7 +17,7 @@ from farm.accounts.models import User
 from farm.accounts.openid.claims import read_identity
 from farm.accounts.openid.people import take_in
 from farm.accounts.openid.provider import registration
-from farm.accounts.refusals import Refusal
+from farm.base.refusals import Refusal
 
 log = logging.getLogger(__name__)
 BACKEND: Final = "django.contrib.auth.backends.ModelBackend"

@@ -5,10 +5,10 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from farm.accounts.models import Team
-from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Channel, Delivery, Point, Watch, WatchRound
 from farm.alerts.states import RoundState
+from farm.base.refusals import Missing
 
 
 def watches_visible_to(user: Anyone) -> QuerySet[Watch]:

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from farm.accounts.refusals import Missing
 from farm.alerts.models import Alert, WatchRound
 from farm.alerts.states import AlertState, RoundOutcome, RoundState
+from farm.base.refusals import Missing
 from farm.registry.models import Model
 from farm.rules.cells.numbers import counted
 from farm.rules.reporting.badge import Tone

@@ -1,7 +1,7 @@
 """What the two sides of a symptom differ in beside the time: providers, fusions, copies, how much is executed."""
 
-from farm.accounts.refusals import Missing
 from farm.alerts.models import Symptom
+from farm.base.refusals import Missing
 from farm.rules.reporting import fusions
 from farm.runs import selectors as runs
 

@@ -1,8 +1,8 @@
 """What is looked into for alerts, as people find it."""
 
-from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Investigation
+from farm.base.refusals import Missing
 
 
 def investigation(user: Anyone, investigation_id: int) -> Investigation:

@@ -7,9 +7,9 @@ from typing import IO
 
 from django.db.models import QuerySet
 
-from farm.accounts.refusals import Conflict, Missing
 from farm.alerts.models import Alert, Investigation
 from farm.alerts.states import InvestigationKind, InvestigationState
+from farm.base.refusals import Conflict, Missing
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.registry.selectors import stored_path

@@ -4,12 +4,12 @@ from typing import cast
 
 from django.db import transaction
 
-from farm.accounts.refusals import Refusal
 from farm.alerts.models import Investigation
 from farm.alerts.selectors.releases import between
 from farm.alerts.services import measurements
 from farm.alerts.services.measurements import Answer, CannotMeasure
 from farm.alerts.states import InvestigationState
+from farm.base.refusals import Refusal
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.bisection import Bisection, BisectionProblem, Outcome
 from farm.rules.changes.probes import Sought, read_step

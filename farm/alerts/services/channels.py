@@ -8,7 +8,6 @@ from django.core.validators import validate_email
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.accounts.selectors import can_manage
 from farm.accounts.services import record
 from farm.alerts.models import Channel, Delivery
@@ -20,6 +19,7 @@ from farm.alerts.states import ChannelKind, DigestEvery
 from farm.alerts.transports import notices, webhook
 from farm.alerts.transports.addresses import read_url
 from farm.alerts.transports.problem import DeliveryProblem
+from farm.base.refusals import Conflict, Invalid, NotAllowed
 
 MOST_CHANNELS = 50
 

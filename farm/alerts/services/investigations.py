@@ -12,7 +12,6 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Alert, AlertEvent, Investigation, Symptom
 from farm.alerts.services import bisections, work_arounds
@@ -20,6 +19,7 @@ from farm.alerts.services.announcements import tell
 from farm.alerts.services.measurements import Answer, CannotMeasure
 from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_INVESTIGATIONS, AlertEventKind, InvestigationKind, InvestigationState
+from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.rules.changes.bisection import BisectionProblem
 from farm.rules.runtimes.order import goes_back, release_order
 from farm.runs.states import RunState

@@ -9,12 +9,12 @@ from django.conf import settings
 from django.db import transaction
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Refusal
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Watch, WatchRound
 from farm.alerts.selectors.releases import known
 from farm.alerts.selectors.rounds import baselines
 from farm.alerts.states import RoundState
+from farm.base.refusals import Refusal
 from farm.registry.models import Version
 from farm.rules.changes.watch_rounds import Finding
 from farm.rules.matrices import matrix as matrices

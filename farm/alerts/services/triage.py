@@ -6,11 +6,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Alert
 from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
+from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.rules.runtimes.order import release_order
 
 MOST_NOTE = 4000

@@ -12,11 +12,11 @@ from django.utils import timezone
 from pydantic import ValidationError
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
 from farm.alerts.models import Channel, Watch
 from farm.alerts.selectors.releases import known, yanked
+from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.cells import Runtime
 from farm.contract.texts import own_words
 from farm.registry.models import Model, Version

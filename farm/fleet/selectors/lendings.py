@@ -3,8 +3,8 @@
 from django.db.models import QuerySet
 
 from farm.accounts.models import Team
-from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
+from farm.base.refusals import Missing
 from farm.fleet.models import Lending, Node
 
 RELATED = ("node__team", "node__owner", "team", "asked_by", "answered_by")

@@ -4,9 +4,9 @@ from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
 from farm.accounts.prepared import Prepared, Slots
-from farm.accounts.refusals import Missing
-from farm.accounts.secrecy import digest_of_secret
 from farm.accounts.selectors import Anyone
+from farm.base.refusals import Missing
+from farm.base.secrecy import digest_of_secret
 from farm.fleet.models import Node, NodeEvent
 from farm.fleet.states import NodeHealth, NodeState
 

@@ -6,10 +6,10 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Conflict, Missing, NotAllowed, Refusal, TooMany, Unprocessable
-from farm.accounts.secrecy import HINT_LENGTH, digest_of_secret, new_secret
 from farm.accounts.selectors import can_manage, can_write, teams_visible_to
 from farm.accounts.services import record
+from farm.base.refusals import Conflict, Missing, NotAllowed, Refusal, TooMany, Unprocessable
+from farm.base.secrecy import HINT_LENGTH, digest_of_secret, new_secret
 from farm.contract import signatures, version
 from farm.contract.node import SIGNATURE_WINDOW_S, Enrolment, SecretGrant, SecretRequest, secret_message
 from farm.contract.numbers import is_row_number

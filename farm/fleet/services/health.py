@@ -6,8 +6,8 @@ from django.utils import timezone
 from pydantic import TypeAdapter, ValidationError
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.accounts.services import record
+from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.node import NodeSettings, Tag
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.texts import own_words

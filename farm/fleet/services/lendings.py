@@ -3,9 +3,9 @@
 from django.db import transaction
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.selectors import can_manage, team_named
 from farm.accounts.services import record
+from farm.base.refusals import Conflict, NotAllowed
 from farm.fleet.models import Lending, Node
 from farm.fleet.services.health import must_manage
 from farm.fleet.states import LendingState, NodeEventKind, NodeHealth

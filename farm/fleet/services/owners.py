@@ -1,6 +1,6 @@
 """Owners who left: a node works for a team as long as its owner may run there."""
 
-from farm.accounts.refusals import Conflict
+from farm.base.refusals import Conflict
 from farm.fleet.models import Node
 
 

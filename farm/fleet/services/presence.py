@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from farm.accounts.prepared import PreparedUpdate, Slots
-from farm.accounts.refusals import Unprocessable
+from farm.base.refusals import Unprocessable
 from farm.contract import version
 from farm.contract.node import Hello, Welcome
 from farm.contract.version import CONTRACT_VERSION

@@ -9,8 +9,8 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, Team
-from farm.accounts.secrecy import digest_of_secret
 from farm.accounts.services import record
+from farm.base.secrecy import digest_of_secret
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from farm.accounts.refusals import Unprocessable
+from farm.base.refusals import Unprocessable
 from farm.contract.reports import Facts
 from farm.rules.runtimes.providers import find
 

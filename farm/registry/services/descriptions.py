@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Invalid, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
+from farm.base.refusals import Invalid, NotAllowed
 from farm.registry.models import Model, Version
 from farm.registry.services.names import sole_name
 

@@ -3,9 +3,9 @@
 from django.db import transaction
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Conflict, Invalid, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
+from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.evaluation import EvaluationRecipe
 from farm.registry.models import Blob, EvaluationData, Version
 from farm.registry.services.messages import CHECK_EVALUATION, hint

@@ -7,8 +7,8 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from farm.accounts.refusals import Refusal
 from farm.accounts.services import record
+from farm.base.refusals import Refusal
 from farm.registry.models import Version
 from farm.registry.services.given import Bench, accept_calibration, accept_given, accept_prompts
 from farm.registry.services.heartbeats import at_work

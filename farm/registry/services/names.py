@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from django.db import transaction
 
 from farm.accounts.models import Team
-from farm.accounts.refusals import Conflict
+from farm.base.refusals import Conflict
 from farm.registry.models import Model
 
 

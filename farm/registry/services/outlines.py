@@ -7,7 +7,7 @@ from typing import Final
 from django.db import transaction
 from django.utils import timezone
 
-from farm.accounts.refusals import Conflict, Missing
+from farm.base.refusals import Conflict, Missing
 from farm.registry import storage
 from farm.registry.models import Outline, Version
 from farm.registry.services.products import ensure_outline

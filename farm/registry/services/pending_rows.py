@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from farm.accounts.refusals import Refusal
+from farm.base.refusals import Refusal
 from farm.contract.reasons import ReasonCode, ReasonedError
 from farm.registry.models import EvaluationData, Outline, Preparation, Variant, VariantReport, WebRuntime
 from farm.registry.services.heartbeats import at_work

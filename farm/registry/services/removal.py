@@ -11,9 +11,9 @@ from django.db.models import ForeignObjectRel, ProtectedError
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Away, NotAllowed
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
+from farm.base.refusals import Away, NotAllowed
 from farm.registry import objects
 from farm.registry.models import Artifact, Blob, EvaluationData, Model, Outline, Variant, Version
 from farm.registry.storage import place

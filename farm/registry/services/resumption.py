@@ -14,8 +14,8 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Conflict, Gone, Invalid, Missing, Refusal, TooLarge, Unprocessable
 from farm.accounts.selectors import team_to_write
+from farm.base.refusals import Conflict, Gone, Invalid, Missing, Refusal, TooLarge, Unprocessable
 from farm.registry import pieces
 from farm.registry.intake import check_length
 from farm.registry.models import PartialUpload, Version

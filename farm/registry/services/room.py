@@ -6,7 +6,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Sum
 
 from farm.accounts.models import Team
-from farm.accounts.refusals import TooLarge
+from farm.base.refusals import TooLarge
 from farm.registry.models import Blob
 from farm.registry.storage import Draft, place
 

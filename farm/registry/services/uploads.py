@@ -6,9 +6,9 @@ from django.db import transaction
 from django.db.models import Max
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Invalid
 from farm.accounts.selectors import team_to_write
 from farm.accounts.services import record
+from farm.base.refusals import Invalid
 from farm.contract.base import digest_of
 from farm.registry.bundles import Part, sort_out
 from farm.registry.models import Artifact, ArtifactFile, Model, Version

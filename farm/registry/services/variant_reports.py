@@ -3,8 +3,8 @@
 from django.db import transaction
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.selectors import can_write
+from farm.base.refusals import Conflict, NotAllowed
 from farm.registry.models import Variant, VariantReport
 from farm.registry.services.products import ensure_report
 from farm.registry.states import MakingState

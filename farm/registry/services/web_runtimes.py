@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from farm.accounts.models import Team
-from farm.accounts.refusals import Conflict, Missing, NotAllowed
+from farm.base.refusals import Conflict, Missing, NotAllowed
 from farm.contract.cells import FileRef
 from farm.registry import npm, storage
 from farm.registry.models import WebRuntime

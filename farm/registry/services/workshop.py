@@ -7,7 +7,7 @@ from typing import TypeVar
 from django.conf import settings
 from django.db import transaction
 
-from farm.accounts.refusals import Conflict
+from farm.base.refusals import Conflict
 from farm.registry.bundles import Part
 from farm.registry.models import Artifact, Blob, EvaluationData, Outline, Preparation, Variant, VariantReport
 from farm.registry.services.given import Bench

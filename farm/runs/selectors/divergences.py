@@ -2,8 +2,8 @@
 
 from django.db.models import QuerySet
 
-from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
+from farm.base.refusals import Missing
 from farm.contract.divergence import DivergenceOrder
 from farm.runs.models import Arm, Block, Divergence, Run, named
 from farm.runs.states import DivergenceState

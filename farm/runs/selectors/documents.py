@@ -10,7 +10,7 @@ from django.db.models import Prefetch, Q, QuerySet, prefetch_related_objects
 from pydantic import TypeAdapter
 
 from farm.accounts.prepared import Prepared, Slots
-from farm.accounts.refusals import Missing
+from farm.base.refusals import Missing
 from farm.contract import document as doc
 from farm.contract import document_cells as doc_cells
 from farm.contract import document_comparisons as doc_comparisons

@@ -5,7 +5,7 @@ from pathlib import Path
 from django.db.models import Q
 
 from farm.accounts.models import Team
-from farm.accounts.refusals import Missing
+from farm.base.refusals import Missing
 from farm.fleet.models import Node
 from farm.registry import storage
 from farm.registry.models import ArtifactFile, Blob, EvaluationData, Preparation

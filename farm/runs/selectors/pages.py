@@ -11,9 +11,9 @@ from typing import TypeVar, cast
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, Value
 from pydantic import TypeAdapter
 
-from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
 from farm.accounts.states import WRITING_ROLES, Role
+from farm.base.refusals import Missing
 from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.cells import CellSpec
 from farm.contract.reports import RoundReport

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 
-from farm.accounts.refusals import Unprocessable
+from farm.base.refusals import Unprocessable
 
 MEDIA_TYPE = "application/vnd.apache.parquet"
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from django.conf import settings
 from django.db.models import Count, QuerySet
 
-from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
+from farm.base.refusals import Missing
 from farm.fleet.models import Node
 from farm.fleet.states import NodeState
 from farm.rules.cells.numbers import counted

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from farm.accounts.refusals import Gone, Missing
+from farm.base.refusals import Gone, Missing
 from farm.rules.judging.evidence import Evidence
 from farm.rules.reporting import timings
 from farm.runs.models import Arm, Run, named

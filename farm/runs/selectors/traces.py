@@ -2,8 +2,8 @@
 
 from django.db.models import QuerySet
 
-from farm.accounts.refusals import Missing
 from farm.accounts.selectors import Anyone
+from farm.base.refusals import Missing
 from farm.runs.models import Arm, Run, Trace, named
 from farm.runs.selectors.evidence import COUNTED
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from farm.accounts.refusals import Unprocessable
+from farm.base.refusals import Unprocessable
 from farm.contract.node import MAX_COMPILED_BYTES
 from farm.fleet.models import Node
 from farm.registry.storage import Draft, check_room

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from django.db import transaction
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Conflict, Invalid, NotAllowed
+from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.states import NodeHealth
 from farm.rules.cells.numbers import counted

@@ -6,7 +6,7 @@ What takes the place of an earlier file removes it; see farm.runs.services.clean
 from django.db import transaction
 from django.db.models import Sum
 
-from farm.accounts.refusals import Conflict, TooLarge
+from farm.base.refusals import Conflict, TooLarge
 from farm.registry.services import add_blob, remove_unused
 from farm.registry.storage import Draft
 from farm.runs.models import Attempt, Block, CompiledModel, Part, Trace

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Conflict, NotAllowed, Unprocessable
+from farm.base.refusals import Conflict, NotAllowed, Unprocessable
 from farm.contract.base import FILE_NAME
 from farm.contract.divergence import DivergenceDocument, DivergenceReport
 from farm.contract.node import MAX_PART_BYTES

@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from farm.accounts.prepared import Prepared, Slots
-from farm.accounts.refusals import Conflict, NotAllowed
-from farm.accounts.secrecy import digest_of_secret
+from farm.base.refusals import Conflict, NotAllowed
+from farm.base.secrecy import digest_of_secret
 from farm.contract.blocks import BlockOrder, Lease
 from farm.contract.node import HeartbeatReply
 from farm.contract.numbers import is_row_number

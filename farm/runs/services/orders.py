@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from django.db.models import Prefetch, QuerySet, prefetch_related_objects
 
 from farm.accounts.prepared import Prepared, Slots
-from farm.accounts.refusals import Conflict
+from farm.base.refusals import Conflict
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import SINGLE, Bundle, FileRef
 from farm.contract.evaluation import EvaluationOrder

@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from farm.accounts.refusals import Unprocessable
+from farm.base.refusals import Unprocessable
 from farm.contract.divergence import DivergenceReport
 from farm.contract.reports import (
     AccuracyReport,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from farm.accounts.refusals import Conflict, Refusal, TooLarge, Unprocessable
+from farm.base.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.contract.base import digest_of
 from farm.contract.divergence import DivergenceReport
 from farm.contract.reports import AccuracyReport, EndReport, Reply, Report, RoundReport

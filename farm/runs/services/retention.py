@@ -15,9 +15,9 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Invalid, NotAllowed
 from farm.accounts.selectors import can_manage
 from farm.accounts.services import record
+from farm.base.refusals import Invalid, NotAllowed
 from farm.registry.services import forget_model, remove_unused
 from farm.runs.models import CompiledModel, FinishedDocument, RetentionRule, Run, Trace
 from farm.runs.selectors import retention as due

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from django.conf import settings
 
-from farm.accounts.refusals import Conflict, Invalid, Unprocessable
+from farm.base.refusals import Conflict, Invalid, Unprocessable
 from farm.fleet.selectors import offers
 from farm.registry.models import Version
 from farm.registry.selectors import model_facts

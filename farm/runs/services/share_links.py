@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from farm.accounts.models import Share, Team, User
-from farm.accounts.refusals import Invalid
 from farm.accounts.selectors import can_write
 from farm.accounts.services import make_share
 from farm.accounts.states import ShareKind
+from farm.base.refusals import Invalid
 from farm.contract.numbers import is_row_number
 from farm.registry import selectors as registry
 from farm.runs import selectors

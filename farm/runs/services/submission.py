@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from django.db import transaction
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.selectors import can_write
+from farm.base.refusals import Conflict, NotAllowed
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason
 from farm.contract.version import node_queue, tag_queue

@@ -14,7 +14,7 @@ from django.db.models import F
 from django.utils import timezone
 from pydantic import TypeAdapter
 
-from farm.accounts.refusals import Refusal
+from farm.base.refusals import Refusal
 from farm.registry.selectors import stored_path
 from farm.registry.services.messages import hint
 from farm.registry.workbench import bench, copy

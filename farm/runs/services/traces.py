@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Iterable
 
-from farm.accounts.refusals import TooLarge, Unprocessable
+from farm.base.refusals import TooLarge, Unprocessable
 from farm.contract.node import MAX_TRACE_BYTES, MAX_TRACE_UNPACKED_BYTES
 from farm.fleet.models import Node
 from farm.registry.storage import Draft, check_room

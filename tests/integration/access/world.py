@@ -14,11 +14,11 @@ from django.utils import timezone
 
 from dashboard.reading import watch_form
 from farm.accounts.models import Membership, Team, User
-from farm.accounts.secrecy import digest_of_secret
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
 from farm.alerts.selectors.badges import badge_key
 from farm.alerts.services.channels import create_channel
+from farm.base.secrecy import digest_of_secret
 from farm.contract.blocks import Lease
 from farm.contract.node import ATTEMPT_TOKEN_HEADER
 from farm.contract.version import CONTRACT_VERSION

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from farm.accounts import selectors, services
 from farm.accounts.models import AuditEvent, SignInLink, Team, Token, User
-from farm.accounts.refusals import Conflict, Invalid, Missing, NotAllowed
 from farm.accounts.states import Role, Scope
+from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
 
 
 def test_the_owner_is_created_once_and_manages_the_first_team(db: None) -> None:

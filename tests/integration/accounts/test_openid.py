@@ -16,11 +16,11 @@ from pytest_django import Settings
 from farm.accounts.models import AuditEvent, GroupRole, Membership, Team, User
 from farm.accounts.openid.people import forget_group, map_group
 from farm.accounts.openid.registration import Registration
-from farm.accounts.refusals import Conflict, NotAllowed
 from farm.accounts.selectors import valid_token
 from farm.accounts.services import close_account, invite, issue_token, make_sign_in_link
 from farm.accounts.states import Role
 from farm.accounts.visits import clear_ended
+from farm.base.refusals import Conflict, NotAllowed
 from tests.integration.accounts.issuer import CLIENT, SECRET, Issuer, serving
 from tests.integration.accounts.signing_in import press, said, sent_to, sign_in, who
 

@@ -5,8 +5,8 @@ from django.test import Client
 
 from farm.accounts import selectors, services
 from farm.accounts.models import AuditEvent, Team, User
-from farm.accounts.refusals import Conflict, Invalid, Missing, NotAllowed
 from farm.accounts.states import Role
+from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
 
 
 @pytest.fixture

@@ -13,13 +13,13 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Invalid, NotAllowed
 from farm.alerts.models import AlertEvent, Channel, Delivery, Watch
 from farm.alerts.services import channels, deliveries, digests, triage
 from farm.alerts.states import DeliveryState
 from farm.alerts.transports import webhook
 from farm.alerts.transports.addresses import is_allowed, read_url, target_of
 from farm.alerts.transports.problem import DeliveryProblem
+from farm.base.refusals import Invalid, NotAllowed
 from farm.registry.models import Version
 from tests.integration.alerts.receiver import Receiver, receiving
 from tests.integration.dashboard.watching import bare_alert

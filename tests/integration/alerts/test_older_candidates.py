@@ -3,13 +3,13 @@
 import pytest
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Invalid
 from farm.alerts.models import Alert, Point, Watch, WatchRound
 from farm.alerts.selectors.badges import standing_of
 from farm.alerts.services import triage
 from farm.alerts.services.causes import call_watch
 from farm.alerts.services.investigations import ask_since_when
 from farm.alerts.states import AlertState, InvestigationState, RoundOutcome
+from farm.base.refusals import Invalid
 from farm.fleet.models import Node
 from tests.integration.alerts.driving import Lab, failing_on, offer
 

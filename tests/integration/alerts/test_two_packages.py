@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Invalid
 from farm.alerts.models import Alert, IndexLook, Watch, WatchRound
 from farm.alerts.selectors.releases import choices
 from farm.alerts.services import index
 from farm.alerts.services.causes import call_watch
 from farm.alerts.states import RoundOutcome
+from farm.base.refusals import Invalid
 from farm.contract.cells import CellSpec
 from farm.fleet.models import Node
 from farm.registry.models import Version

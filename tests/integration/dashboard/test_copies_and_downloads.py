@@ -11,8 +11,8 @@ import pytest
 from django.test import Client
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Missing
 from farm.alerts.models import Watch
+from farm.base.refusals import Missing
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.registry.selectors import model_facts

@@ -9,8 +9,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from dashboard.views import live_part
 from farm.accounts.models import Membership, User
-from farm.accounts.refusals import Missing
 from farm.accounts.states import Role
+from farm.base.refusals import Missing
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import selectors

@@ -8,9 +8,9 @@ from django.test import Client
 from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, Share, Team, User
-from farm.accounts.refusals import Invalid, Missing, NotAllowed
-from farm.accounts.secrecy import digest_of_secret
 from farm.accounts.services import revoke_share
+from farm.base.refusals import Invalid, Missing, NotAllowed
+from farm.base.secrecy import digest_of_secret
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run

@@ -7,9 +7,9 @@ from django.db import IntegrityError
 from django.test import Client
 
 from farm.accounts.models import AuditEvent, Membership, Team, User
-from farm.accounts.refusals import Conflict, Missing, NotAllowed
 from farm.accounts.services import remove_member, set_role
 from farm.accounts.states import Role, Scope
+from farm.base.refusals import Conflict, Missing, NotAllowed
 from farm.fleet import services as fleet
 from farm.fleet.models import Lending, Node
 from farm.fleet.states import LendingState, NodeHealth

@@ -8,8 +8,8 @@ from django.test import Client
 from django.utils import timezone
 
 from farm.accounts.models import Membership, Team, User
-from farm.accounts.refusals import Conflict
 from farm.accounts.states import Role, Scope
+from farm.base.refusals import Conflict
 from farm.fleet import services
 from farm.fleet.models import Node
 from farm.registry.models import Version

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, Team, User
-from farm.accounts.refusals import TooMany
+from farm.base.refusals import TooMany
 from farm.fleet import services
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
 from farm.fleet.models.node import MOST_ROUTINE, TRIMMED_EVERY
@@ -108,7 +108,7 @@ def test_an_implausible_report_sent_again_and_again_is_one_line_in_each_log(team
     node = make_node(team)
     block = first_block(make_run(make_version(team), member))
     lease = claim(node, block)
-    from farm.accounts.refusals import Unprocessable
+    from farm.base.refusals import Unprocessable
     from tests.integration.runs.making import post
 
     for _ in range(5):

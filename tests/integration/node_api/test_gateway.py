@@ -19,8 +19,8 @@ import pytest
 from celery import current_app
 
 from farm.accounts.models import Team, User
-from farm.accounts.secrecy import digest_of_secret
 from farm.api.hints import Hint, hint_in
+from farm.base.secrecy import digest_of_secret
 from farm.config.embedded.plan import free_port
 from farm.contract.version import tag_queue
 from farm.fleet import services as fleet

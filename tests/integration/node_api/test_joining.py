@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, Team, User
-from farm.accounts.refusals import Conflict, Missing, NotAllowed
+from farm.base.refusals import Conflict, Missing, NotAllowed
 from farm.contract import signatures
 from farm.contract import version as contract
 from farm.contract.version import CONTRACT_VERSION
@@ -270,7 +270,7 @@ def test_a_stranger_sees_and_orders_nothing(machine: NodeClient, stranger: User,
 
 
 def test_owner_s_settings_out_of_range_are_refused(machine: NodeClient, owner: User) -> None:
-    from farm.accounts.refusals import Invalid
+    from farm.base.refusals import Invalid
 
     node = Node.objects.get()
     with pytest.raises(Invalid):

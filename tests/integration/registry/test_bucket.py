@@ -10,7 +10,7 @@ import pytest
 from django.core.files.storage import storages
 from moto.server import ThreadedMotoServer
 
-from farm.accounts.refusals import Away
+from farm.base.refusals import Away
 from farm.config.buckets import bucket_storage
 from farm.registry import objects, storage
 

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Conflict
+from farm.base.refusals import Conflict
 from farm.registry import services
 from farm.registry.models import Model
 from farm.registry.services import names

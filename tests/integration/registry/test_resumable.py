@@ -243,7 +243,7 @@ def test_a_request_that_was_taken_over_writes_no_more(uploader: Uploader) -> Non
     late = pieces.Piece(key, offset=0)
     late.write([b"ab"])
     pieces.Piece(key, offset=0).write([b"abc"])
-    from farm.accounts.refusals import Conflict
+    from farm.base.refusals import Conflict
 
     with pytest.raises(Conflict, match="taken this upload over"):
         late.write([b"XX"])

@@ -14,9 +14,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Conflict, Missing, NotAllowed
 from farm.alerts.selectors import releases
 from farm.alerts.services import index
+from farm.base.refusals import Conflict, Missing, NotAllowed
 from farm.registry import services
 from farm.registry.models import WebRuntime
 from farm.registry.services.web_runtimes import MAX_RELEASES_OF_TEAM

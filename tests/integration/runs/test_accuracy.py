@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Unprocessable
+from farm.base.refusals import Unprocessable
 from farm.contract.blocks import Lease
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
 from farm.contract.reasons import Reason, ReasonCode

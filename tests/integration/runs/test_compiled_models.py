@@ -10,8 +10,8 @@ from django.test import Client
 from django.utils import timezone
 
 from farm.accounts.models import Membership, Team, User
-from farm.accounts.refusals import Conflict, TooLarge, Unprocessable
 from farm.accounts.states import Role
+from farm.base.refusals import Conflict, TooLarge, Unprocessable
 from farm.contract.blocks import Lease
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node

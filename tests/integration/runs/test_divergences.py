@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Conflict, Unprocessable
+from farm.base.refusals import Conflict, Unprocessable
 from farm.contract.divergence import (
     DivergenceDocument,
     DivergenceOrder,

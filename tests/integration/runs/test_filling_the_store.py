@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import NoSpace, TooLarge, Unprocessable
+from farm.base.refusals import NoSpace, TooLarge, Unprocessable
 from farm.contract.divergence import DivergenceReport
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import EndReport

@@ -8,7 +8,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Conflict, Invalid, NotAllowed, Refusal
+from farm.base.refusals import Conflict, Invalid, NotAllowed, Refusal
 from farm.contract.blocks import Lease
 from farm.contract.reasons import ReasonCode
 from farm.fleet import services as fleet

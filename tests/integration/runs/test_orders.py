@@ -3,7 +3,7 @@
 import pytest
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Conflict, Invalid, NotAllowed, Refusal, Unprocessable
+from farm.base.refusals import Conflict, Invalid, NotAllowed, Refusal, Unprocessable
 from farm.contract.reports import EndReport
 from farm.fleet import services as fleet
 from farm.fleet.models import Node

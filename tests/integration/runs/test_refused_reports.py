@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from farm.accounts.models import Team, User
-from farm.accounts.refusals import Conflict, NotAllowed, Refusal, Unprocessable
+from farm.base.refusals import Conflict, NotAllowed, Refusal, Unprocessable
 from farm.contract.blocks import Lease
 from farm.contract.reports import ArmSample, EndReport, Reply, Report, RoundReport
 from farm.fleet.models import Node

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, Team, User
-from farm.accounts.refusals import Conflict, Gone, Invalid, NotAllowed
+from farm.base.refusals import Conflict, Gone, Invalid, NotAllowed
 from farm.registry import storage
 from farm.registry.models import Blob, Model, Version
 from farm.registry.services import clear_orphans

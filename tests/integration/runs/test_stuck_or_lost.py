@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from farm.accounts.models import User
-from farm.accounts.refusals import Conflict, Unprocessable
+from farm.base.refusals import Conflict, Unprocessable
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import AccuracyReport, EndReport
 from farm.contract.sustained import CurveReport

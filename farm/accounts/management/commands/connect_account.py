@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from farm.accounts.models import User
 from farm.accounts.openid.people import connect
-from farm.accounts.refusals import Refusal
+from farm.base.refusals import Refusal
 
 
 class Command(BaseCommand):

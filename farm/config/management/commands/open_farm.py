@@ -12,9 +12,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from farm.accounts.models import Team, Token, User
-from farm.accounts.secrecy import HINT_LENGTH, TOKEN_PREFIX, digest_of_secret
 from farm.accounts.services import TOKEN_LIFE, create_owner, issue_token, make_sign_in_link
 from farm.accounts.states import Scope
+from farm.base.secrecy import HINT_LENGTH, TOKEN_PREFIX, digest_of_secret
 from farm.fleet.services import invite
 
 TOKEN_VARIABLE = "ONNXFARM_TOKEN"

@@ -2,7 +2,7 @@
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from farm.accounts.refusals import Invalid
+from farm.base.refusals import Invalid
 from farm.contract.version import node_queue
 from farm.fleet.models import Node
 from farm.runs import lines

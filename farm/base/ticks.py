@@ -1,0 +1,65 @@
+"""Ticks: what beat rings for every few seconds. Each runs once at a time, and when it last ended can be read.
+
+That no two run at once keeps a slow tick from taking the threads of all others; nothing else rests on it. A tick may be
+lost, or run twice on two machines: what it changes, it changes by conditional updates, and the database decides.
+"""
+
+import functools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from django.dispatch import Signal
+
+log = logging.getLogger(__name__)
+# a tick that has run for so long hangs on something (a connection that is half open): another may begin beside it
+STUCK_AFTER_S: Final = 60.0
+
+# sent with `name` and `took_s` after each tick that ran to its end; farm.accounts keeps the row
+tick_ended = Signal()
+
+_lock = threading.Lock()
+# name → when the one that runs began, by the monotonic clock
+_running: dict[str, float] = {}
+
+
+def tick(name: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Makes a function a tick of that name: called while it runs, it does nothing; its end sends `tick_ended`."""
+
+    def of(work: Callable[[], None]) -> Callable[[], None]:
+        @functools.wraps(work)
+        def once() -> None:
+            began = _begin(name)
+            if began is None:
+                return
+            try:
+                work()
+            finally:
+                _end(name, began)
+            tick_ended.send(sender=None, name=name, took_s=time.monotonic() - began)
+
+        return once
+
+    return of
+
+
+def _begin(name: str) -> float | None:
+    """When this one began; None while another runs."""
+    now = time.monotonic()
+    with _lock:
+        before = _running.get(name)
+        if before is not None and now - before < STUCK_AFTER_S:
+            return None
+        _running[name] = now
+    if before is not None:
+        log.error("%s has not ended for %.0f s; another begins beside it", name, now - before)
+    return now
+
+
+def _end(name: str, began: float) -> None:
+    with _lock:
+        # one that hung may end while its successor runs
+        if _running.get(name) == began:
+            del _running[name]
