@@ -1,16 +1,21 @@
-"""Memory of a process and of those below it, read from /proc."""
+"""Memory of a process and of its group, read from /proc."""
 
+import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 # a kernel stack of 16 KiB and the thread's own structures
 _THREAD_BYTES = 32 << 10
+_LINES = ("VmHWM:", "VmRSS:", "VmSwap:", "VmPTE:", "Threads:")
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes: `resident` is the highest resident size since the last exec, `kernel` what the kernel holds for it now."""
+    """Bytes: `resident` is the highest resident size since the last exec, `kernel` what the kernel holds for it now.
+
+    What is swapped out counts: a child may ask for that, and touch more in its place.
+    """
 
     resident: int = 0
     kernel: int = 0
@@ -23,24 +28,25 @@ def of_process(pid: int) -> Memory:
     """Nothing where it cannot be read: the process is gone, or this is no Linux."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
-            found = dict(line.split(":", 1) for line in status if line.startswith(("VmHWM:", "VmPTE:", "Threads:")))
+            found = dict(line.split(":", 1) for line in status if line.startswith(_LINES))
     except OSError:
         return Memory()
-    resident, page_tables = (int(found.get(key, "0").split()[0]) * 1024 for key in ("VmHWM", "VmPTE"))
-    return Memory(resident, page_tables + int(found.get("Threads", "0")) * _THREAD_BYTES)
+    peak, resident, swapped, page_tables, threads = (int(found.get(line[:-1], "0").split()[0]) for line in _LINES)
+    hidden = max(0, resident + swapped - peak)
+    return Memory(peak << 10, (page_tables + hidden << 10) + threads * _THREAD_BYTES)
 
 
-def of_family(pid: int) -> Memory:
-    """The process and its living descendants, summed: never less than they use now."""
-    return sum(map(of_process, _family(pid)), Memory())
+def of_group(group: int) -> Memory:
+    """All processes of the group, summed: never less than they use now.
+
+    By the group, which a child cannot leave, and not by parents: one whose parent has ended is the child of process 1.
+    """
+    return sum(map(of_process, _members(group)), Memory())
 
 
-def _family(pid: int) -> Iterator[int]:
-    yield pid
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            below = children.read_text().split()
-        except OSError:  # the thread is gone
-            continue
-        for child in below:
-            yield from _family(int(child))
+def _members(group: int) -> Iterator[int]:
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if name.isdigit():
+            with contextlib.suppress(OSError):  # it is gone
+                if os.getpgid(int(name)) == group:
+                    yield int(name)

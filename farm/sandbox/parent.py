@@ -110,6 +110,6 @@ def limits(policy: Policy, *, level: Level, timeout_s: float, reply: int) -> Lim
         memory_bytes=policy.memory_bytes,
         address_space_bytes=policy.address_space_bytes,
         reply_bytes=reply,
-        is_family=policy.processes or level == "bubblewrap",
+        is_group=policy.processes or level == "bubblewrap",
         is_wrapped=level == "bubblewrap",
     )

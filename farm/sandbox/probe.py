@@ -8,6 +8,7 @@ touches what was made for it. The answer is JSON: {"tried": names, "worked": nam
 """
 
 import ctypes
+import errno
 import fcntl
 import json
 import mmap
@@ -24,6 +25,13 @@ _SEIZE = 0x4206
 _NEW_USER = 0x10000000
 _IPC_CREATE, _IPC_REMOVE = 0o1600, 0
 _F_SETPIPE_SZ = 1031
+NETWORK: dict[str, tuple[object, ...]] = {
+    **{name: (bytes(16), 16) for name in ("bind", "connect")},
+    **{name: (None, None) for name in ("accept", "accept4", "sendmsg", "recvmsg")},
+    **{name: (None, 0, 0, None) for name in ("sendmmsg", "recvmmsg")},
+    "sendto": (b"", 0, 0, bytes(16), 16),
+    "listen": (1,),
+}
 # the same on every architecture
 _IO_URING_SETUP, _PIDFD_OPEN, _LANDLOCK_CREATE, _MEMFD_SECRET = 425, 434, 444, 447
 
@@ -33,6 +41,12 @@ def called(answer: int) -> int:
     if answer < 0:
         raise OSError(ctypes.get_errno(), "refused")
     return answer
+
+
+def reaches(name: str, *words: object) -> None:
+    """Calls a function of the C library. Raises OSError where a filter stands before the kernel's own judgement."""
+    if libc[name](*words) < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):
+        raise OSError(ctypes.get_errno(), "refused")
 
 
 def attempts(secret: str, readable: str, outside: str, victim: int) -> dict[str, Callable[[], object]]:
@@ -117,7 +131,8 @@ def _kernel() -> dict[str, Callable[[], object]]:
     return {
         **{f"open a socket ({name})": partial(socket.socket, getattr(socket, name)) for name in families},
         "make a pair of sockets": socket.socketpair,
-        "send a datagram to an address": lambda: called(libc.sendto(0, b"", 0, 0, bytes(16), 16)),
+        # on what is no socket: nothing comes of them, but for who refuses
+        **{f"ask the network by {name}": partial(reaches, name, 0, *words) for name, words in NETWORK.items()},
         "share memory by System V": _share_memory,
         "share a queue by System V": lambda: libc.msgctl(called(libc.msgget(0, _IPC_CREATE)), _IPC_REMOVE, None),
         "share a lock by System V": lambda: libc.semctl(called(libc.semget(0, 1, _IPC_CREATE)), 0, _IPC_REMOVE),
@@ -126,12 +141,19 @@ def _kernel() -> dict[str, Callable[[], object]]:
         "hide memory from the kernel": lambda: os.close(called(libc.syscall(_MEMFD_SECRET, 0))),
         "hide memory behind a shared mapping": lambda: mmap.mmap(-1, mmap.PAGESIZE).close(),
         "hide memory in a large pipe": lambda: fcntl.fcntl(os.pipe()[1], _F_SETPIPE_SZ, 1 << 17),
+        "hide memory behind a thousand descriptors": lambda: [os.dup(0) for _ in range(1000)],
+        "raise its limit of descriptors": _raise_limit,
         "hide memory in rules of its own": lambda: os.close(
             called(libc.syscall(_LANDLOCK_CREATE, ctypes.byref(ctypes.c_uint64(1)), 8, 0))
         ),
         "work through io_uring": lambda: called(libc.syscall(_IO_URING_SETUP, 1, (ctypes.c_uint32 * 30)())),
         "make a name space": lambda: called(libc.unshare(_NEW_USER)),
     }
+
+
+def _raise_limit() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    called(libc.prlimit(0, resource.RLIMIT_NOFILE, (ctypes.c_uint64 * 2)(hard, hard + 1), None))
 
 
 def _share_memory() -> None:

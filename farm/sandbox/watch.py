@@ -28,7 +28,7 @@ _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Failed to a
 class Limits:
     """What the watch enforces, in seconds and bytes.
 
-    `is_family`: the child has others below it whose memory counts too. `is_wrapped`: the child is run by a program that
+    `is_group`: the child may start others, whose memory counts too. `is_wrapped`: the child is run by a program that
     tells a signal as exit code 128 + signal.
     """
 
@@ -37,7 +37,7 @@ class Limits:
     memory_bytes: int | None
     address_space_bytes: int | None
     reply_bytes: int
-    is_family: bool = False
+    is_group: bool = False
     is_wrapped: bool = False
 
 
@@ -154,7 +154,7 @@ class Watch:
 
     def _look_at_memory(self) -> None:
         pid, allowed = self._process.pid, self._limits.memory_bytes
-        found = memory.of_family(pid) if self._limits.is_family else memory.of_process(pid)
+        found = memory.of_group(pid) if self._limits.is_group else memory.of_process(pid)
         used = found.resident + found.kernel
         self._looks += 1
         self._peak_bytes = max(self._peak_bytes, found.resident)
