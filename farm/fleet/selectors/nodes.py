@@ -3,7 +3,6 @@
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
-from farm.accounts.prepared import Prepared, Slots
 from farm.accounts.selectors import Anyone
 from farm.base.refusals import Missing
 from farm.base.secrecy import digest_of_secret
@@ -14,16 +13,6 @@ from farm.fleet.states import NodeHealth, NodeState
 UNREAD = ("log_tail", "self_test_json")
 # they open nothing, whatever secret they show
 SHUT_OUT = (NodeHealth.PENDING, NodeHealth.RETIRED)
-
-
-def _node_of_secret(slots: Slots) -> QuerySet[Node]:
-    valid = {"secrets__revoked_at": None, "secrets__expires_at__gt": Now()}
-    # whoever was deactivated or deleted has no machine here either
-    nodes = Node.objects.filter(secrets__digest=slots.text("digest"), owner__is_active=True, **valid)
-    return nodes.defer(*UNREAD).order_by()
-
-
-_NODE_OF_SECRET = Prepared(_node_of_secret)
 
 
 def name_of(node: Node | None) -> str:
@@ -72,5 +61,7 @@ def node_by_key(key: int) -> Node | None:
 
 def node_of_secret(secret: str) -> Node | None:
     """The node that this bearer secret belongs to, if it opens anything now."""
-    found = _NODE_OF_SECRET.first(digest=digest_of_secret(secret))
-    return None if found is None or found.health in SHUT_OUT else found
+    valid = {"secrets__revoked_at": None, "secrets__expires_at__gt": Now()}
+    # whoever was deactivated or deleted has no machine here either
+    nodes = Node.objects.filter(secrets__digest=digest_of_secret(secret), owner__is_active=True, **valid)
+    return nodes.exclude(health__in=SHUT_OUT).defer(*UNREAD).first()

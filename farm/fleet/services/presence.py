@@ -3,10 +3,8 @@
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
-from farm.accounts.prepared import PreparedUpdate, Slots
 from farm.base.refusals import Unprocessable
 from farm.contract import version
 from farm.contract.node import Hello, Welcome
@@ -26,14 +24,6 @@ SENTENCES = {
     NodeHealth.QUARANTINED: "Quarantined: accepts no blocks until an admin resumes it.",
     NodeHealth.RETIRED: "Removed from the farm.",
 }
-
-
-def _doing(slots: Slots) -> tuple[QuerySet[Node], dict[str, str]]:
-    doing = slots.text("doing")
-    return Node.objects.filter(pk=slots.number("node")).exclude(doing=doing), {"doing": doing}
-
-
-_NOTE_DOING = PreparedUpdate(_doing)
 
 
 def hello(*, node: Node, hello: Hello) -> Welcome:
@@ -70,7 +60,7 @@ def note_doing(node: Node, doing: str) -> bool:
     """Keeps what a node says that it does; whether it said something else before."""
     if node.doing == doing:
         return False
-    return bool(_NOTE_DOING(node=node.pk, doing=doing))
+    return bool(Node.objects.filter(pk=node.pk).exclude(doing=doing).update(doing=doing))
 
 
 def mark_offline() -> int:

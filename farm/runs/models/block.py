@@ -1,7 +1,6 @@
 """Blocks: the unit of lease and dispatch, and the farm's outbox."""
 
 from datetime import timedelta
-from functools import cache
 from typing import Any
 
 from django.db import models
@@ -10,7 +9,6 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from farm.accounts.prepared import PreparedUpdate, Slots
 from farm.contract.reasons import Reason
 from farm.fleet.models import Node
 from farm.rules.planning.plans import PlannedBlock
@@ -124,7 +122,9 @@ class Block(models.Model):
 
     def extend(self, *, node: Node, attempt: int, lease_s: float) -> bool:
         """A heartbeat: the lease starts anew. False: it is no longer this node's."""
-        return bool(_extension(lease_s)(block=self.pk, attempt=attempt, node=node.pk))
+        leased = Block.objects.filter(pk=self.pk, state=BlockState.LEASED, attempt=attempt, node=node)
+        expiry = Now() + timedelta(seconds=lease_s)
+        return bool(leased.update(lease_expires_at=expiry, beats=F("beats") + 1, suspected_beat=None))
 
     def finish(self, *, attempt: int, rounds: int) -> bool:
         """leased → done."""
@@ -175,14 +175,3 @@ class Block(models.Model):
             if not hasattr(value, "resolve_expression"):
                 setattr(self, name, value)
         return True
-
-
-@cache
-def _extension(lease_s: float) -> PreparedUpdate:
-    def asked(slots: Slots) -> tuple[models.QuerySet[Block], dict[str, object]]:
-        mine = {"attempt": slots.number("attempt"), "node": slots.number("node")}
-        changes = {"lease_expires_at": Now() + timedelta(seconds=lease_s), "beats": F("beats") + 1}
-        leased = Block.objects.filter(pk=slots.number("block"), state=BlockState.LEASED, **mine)
-        return leased, {**changes, "suspected_beat": None}
-
-    return PreparedUpdate(asked)

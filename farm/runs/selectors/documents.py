@@ -9,7 +9,6 @@ from operator import or_
 from django.db.models import Prefetch, Q, QuerySet, prefetch_related_objects
 from pydantic import TypeAdapter
 
-from farm.accounts.prepared import Prepared, Slots
 from farm.base.refusals import Missing
 from farm.contract import document as doc
 from farm.contract import document_cells as doc_cells
@@ -205,17 +204,10 @@ def block_document(
     return assemble(whole, is_part=True)
 
 
-def _arms(slots: Slots) -> QuerySet[Arm]:
-    rows = Arm.objects.filter(block=slots.number("block")).order_by("number")
-    return rows.select_related("cell__preparation", "cell__variant__derived").defer(*UNREAD)
-
-
-_ARMS = Prepared(_arms)
-
-
 def arms_of(block: Block) -> list[Arm]:
     """The block's arms with all that a document says of their cells but the figures."""
-    found = _ARMS.all(block=block.pk)
+    rows = block.arms.select_related("cell__preparation", "cell__variant__derived").defer(*UNREAD)
+    found = list(rows.order_by("number"))
     derived = [arm.cell.variant.derived for arm in found if arm.cell.variant is not None]
     artifacts = [artifact for artifact in (block.run.version.artifact, *derived) if artifact is not None]
     prefetch_related_objects(artifacts, Prefetch("files", ArtifactFile.objects.select_related("blob")))

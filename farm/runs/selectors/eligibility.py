@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol, cast
 
-from django.db.models import Exists, QuerySet
+from django.db.models import Exists
 
-from farm.accounts.prepared import Prepared, Slots
 from farm.contract.cells import CellSpec
 from farm.fleet.models import Node
 from farm.fleet.selectors import offer_of
@@ -49,20 +48,9 @@ class _Serving(Protocol):
 
 
 def _serving(node: Node, block: Block) -> "_Serving | None":
-    team, uploader = block.run.team_id, block.run.version.uploaded_by_id
-    place = {"node": node.pk, "device": node.device, "team": team}
-    found = _OF_NOBODY.first(**place) if uploader is None else _OF_SOMEBODY.first(**place, uploader=uploader)
-    return cast("_Serving | None", found)
-
-
-def _serving_nodes(slots: Slots, uploader: int | None) -> QuerySet[Node]:
-    measured = Block.objects.filter(device=slots.text("device"), state=BlockState.LEASED)
-    nodes = Node.objects.serving(slots.number("team"), uploader=uploader).filter(pk=slots.number("node"))
-    return nodes.annotate(is_busy=Exists(measured)).only("pk").order_by()
-
-
-_OF_SOMEBODY = Prepared(lambda slots: _serving_nodes(slots, slots.number("uploader")))
-_OF_NOBODY = Prepared(lambda slots: _serving_nodes(slots, None))
+    measured = Block.objects.filter(device=node.device, state=BlockState.LEASED)
+    serving = Node.objects.serving(block.run.team_id, uploader=block.run.version.uploaded_by_id).filter(pk=node.pk)
+    return cast("_Serving | None", serving.annotate(is_busy=Exists(measured)).only("pk").first())
 
 
 def _bare(node: Node) -> str:

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from pydantic import TypeAdapter
 
-from farm.accounts.prepared import Prepared, Slots
 from farm.contract import reports
 from farm.contract.reports import CheckReport
 from farm.registry.states import MakingState
 from farm.rules.judging.block_verdicts import BlockJudge
-from farm.runs.models import Arm, Block, Report
+from farm.runs.models import Block, Report
 from farm.runs.states import AttemptState
 
 _REPORT: TypeAdapter[reports.Report] = TypeAdapter(reports.Report)
@@ -28,16 +27,9 @@ def counted_reports(block: Block) -> list[reports.Report]:
     return [_REPORT.validate_json(body) for body in rows.values_list("body", flat=True)]
 
 
-def _refused(slots: Slots) -> QuerySet[Arm]:
-    return Arm.objects.filter(UNMAKEABLE, block=slots.number("block")).exclude(reason_code="").order_by("number")
-
-
-_REFUSED = Prepared(_refused)
-
-
 def refused_reports(block: Block) -> list[CheckReport]:
     """Arms whose variant or inputs could not be made, as checks that failed."""
-    refused = _REFUSED.all(block=block.pk)
+    refused = block.arms.filter(UNMAKEABLE).exclude(reason_code="").order_by("number")
     return [CheckReport(arm=arm.number, reason=arm.reason) for arm in refused]
 
 

@@ -9,11 +9,9 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from farm.accounts.prepared import Prepared, Slots
 from farm.base.refusals import Conflict, NotAllowed
 from farm.base.secrecy import digest_of_secret
 from farm.contract.blocks import BlockOrder, Lease
@@ -23,11 +21,11 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.fleet.services import note_doing
 from farm.rules.runtimes import distributions
-from farm.runs import clocks, statements
+from farm.runs import clocks
 from farm.runs.models import Attempt, Block
 from farm.runs.selectors.eligibility import serves, why_not
 from farm.runs.services.endings import fail_block, give_up_attempt
-from farm.runs.services.locks import lock_block, lock_run_to_change
+from farm.runs.services.locks import lock_block, lock_run_to_change, mark_run
 from farm.runs.services.orders import order_of
 from farm.runs.states import AttemptState, BlockState
 
@@ -60,24 +58,13 @@ class Held(NamedTuple):
         )
 
 
-def _held(slots: Slots) -> QuerySet[Attempt]:
-    place = {"number": slots.number("number"), "node": slots.number("node"), "block": slots.number("block")}
-    return Attempt.objects.select_related("block").filter(**place).order_by()
-
-
-def _ordered(slots: Slots) -> QuerySet[Block]:
-    return Block.objects.filter(pk=slots.number("block")).select_related(*ORDERED).defer(*UNREAD).order_by()
-
-
-_HELD, _ORDERED = Prepared(_held), Prepared(_ordered)
-
-
 def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozenset[str] = frozenset()) -> Lease:
     """Gives the block to the node, if it is queued under this attempt number and the node may take it.
 
     The same node may ask again for what it holds. Raises Conflict otherwise: the node drops the message.
     """
-    block = _ORDERED.first(block=int(block_id)) if is_row_number(block_id) else None
+    ordered = Block.objects.select_related(*ORDERED).defer(*UNREAD)
+    block = ordered.filter(pk=block_id).first() if is_row_number(block_id) else None
     if block is None:
         raise _stale(block_id, attempt)
     is_repeated = _holds(node, block, attempt) and serves(node, block)
@@ -103,7 +90,7 @@ def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str
     if not held.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S):
         raise _stale(block_id, attempt)
     if note_doing(node, doing):
-        statements.changed(statements.MARK_RUN, held.block.run_id)
+        mark_run(held.block.run_id)
     return HeartbeatReply(lease_s=settings.LEASE_S)
 
 
@@ -118,7 +105,8 @@ def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held
 
     Raises Conflict when there is no such attempt of this node, NotAllowed when the token is not its own.
     """
-    row = _HELD.first(number=attempt, node=node.pk, block=int(block_id)) if is_row_number(block_id) else None
+    attempts = Attempt.objects.select_related("block").filter(number=attempt, node=node)
+    row = attempts.filter(block=int(block_id)).first() if is_row_number(block_id) else None
     if row is None:
         raise _stale(block_id, attempt)
     if not hmac.compare_digest(row.token_digest, digest_of_secret(token)):

@@ -4,7 +4,7 @@ Every line of a run's log marks the run as changed, so whoever moves a block hol
 them the other way round wait for each other, and PostgreSQL ends one of them. SQLite has one lock for everything.
 """
 
-from django.db import router
+from django.db.models import F
 
 from farm.runs.models import Block, Run
 
@@ -14,15 +14,17 @@ def lock_run(run_id: int) -> Run:
     return Run.objects.defer("matrix").select_for_update(no_key=True).get(pk=run_id)
 
 
+def mark_run(run_id: int) -> bool:
+    """Marks the run as changed, which locks it too until the transaction ends; False where it is no more."""
+    return bool(Run.objects.filter(pk=run_id).update(revision=F("revision") + 1))
+
+
 def lock_run_to_change(run_id: int) -> Run:
-    """The same, marked as changed with the one statement that locks it: for whoever certainly writes into its log."""
-    columns = ", ".join(str(field.column) for field in Run._meta.concrete_fields if field.name != "matrix")
-    statement = f"UPDATE {Run._meta.db_table} SET revision = revision + 1 WHERE id = %s RETURNING {columns}"
-    found = list(Run.objects.using(router.db_for_write(Run)).raw(statement, [run_id]))
-    if not found:
-        raise Run.DoesNotExist
-    found[0].is_marked = True
-    return found[0]
+    """The run, locked and marked as changed: for whoever certainly writes into its log."""
+    mark_run(run_id)
+    run = Run.objects.defer("matrix").get(pk=run_id)
+    run.is_marked = True
+    return run
 
 
 def lock_block(block_id: int, *, run_id: int, is_changing: bool = False) -> Block:

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from django.db.models import Prefetch, QuerySet, prefetch_related_objects
+from django.db.models import Prefetch, prefetch_related_objects
 
-from farm.accounts.prepared import Prepared, Slots
 from farm.base.refusals import Conflict
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import SINGLE, Bundle, FileRef
@@ -24,14 +23,6 @@ RELATED = ("cell__variant__derived", "cell__preparation__inputs", "cell__prepara
 UNREAD = ("cell__variant__inspection", "cell__variant__history", "cell__variant__coverage")
 
 
-def _arms(slots: Slots) -> QuerySet[Arm]:
-    rows = Arm.objects.filter(block=slots.number("block")).exclude(UNMAKEABLE)
-    return rows.select_related(*RELATED).defer(*UNREAD).order_by("number")
-
-
-_ARMS = Prepared(_arms)
-
-
 def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozenset()) -> BlockOrder:
     """The order of an attempt: every arm that could be prepared, with the files it needs.
 
@@ -41,7 +32,8 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
     plan, version = block.plan, block.run.version
     # a block that goes on has been judged on labelled data already
     evaluation = None if block.first_round else evaluation_order(version)
-    arms, asked = _ARMS.all(block=block.pk), questions_of(block)
+    makeable = block.arms.exclude(UNMAKEABLE).select_related(*RELATED).defer(*UNREAD)
+    arms, asked = list(makeable.order_by("number")), questions_of(block)
     if asked:
         wanted = {number for one in asked for number in (one.arm, one.against)}
         arms = [arm for arm in arms if arm.number in wanted]

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from django.db import IntegrityError, transaction
+from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from farm.base.refusals import Conflict, Refusal, TooLarge, Unprocessable
@@ -16,8 +17,7 @@ from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind
 from farm.registry.selectors import evaluation_of
 from farm.rules.judging.block_verdicts import BlockJudge, most_rounds, surely_goes_on
-from farm.runs import clocks, statements
-from farm.runs import models as rows
+from farm.runs import clocks
 from farm.runs.models import NONE, Attempt, Block
 from farm.runs.selectors.divergences import questions_of
 from farm.runs.selectors.evidence import counted_reports, judge_of
@@ -25,9 +25,9 @@ from farm.runs.services.arms import end_failed_arms, reasons_in
 from farm.runs.services.divergences import keep_divergence
 from farm.runs.services.endings import end_attempt
 from farm.runs.services.leases import Held, held_attempt
-from farm.runs.services.locks import lock_block
+from farm.runs.services.locks import lock_block, mark_run
 from farm.runs.services.plausibility import check_labelled, check_ordered, check_report, check_wall_clock
-from farm.runs.states import EventKind
+from farm.runs.states import AttemptState, BlockState, EventKind
 
 log = logging.getLogger(__name__)
 # of all reports of one attempt; 16 arms with five traces of 2,000 operators each have some 30 million
@@ -99,11 +99,8 @@ def note_refused(node: Node, block: Block, refusal: Refusal) -> None:
 
 def _earlier(attempt: Attempt) -> dict[Place, Said]:
     """What the attempt has reported."""
-    rows = statements.found(statements.REPORTED, attempt.pk)
-    return {
-        Place(str(kind), int(str(arm)), int(str(number))): Said(str(digest), str(reply))
-        for kind, arm, number, digest, reply in rows
-    }
+    rows = attempt.reports.order_by().values_list("kind", "arm", "round", "digest", "reply")
+    return {Place(kind, arm, number): Said(digest, reply) for kind, arm, number, digest, reply in rows}
 
 
 def _known(earlier: Mapping[Place, Said], attempt: Attempt, place: Place, digest: str) -> Reply | None:
@@ -159,10 +156,9 @@ def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply
         block, attempt = _locked(report, held), held.attempt
         if not _counted(held, timed_s=timed_s, length=len(body)):
             raise Conflict(f"Attempt {attempt.number} at block {block.pk} is over.", code="stale")
-        said = {"digest": digest, "body": body, "reply": reply.model_dump_json()}
-        statements.keep_report(rows.Report(attempt=attempt, kind=place.kind, arm=place.arm, round=place.round, **said))
+        attempt.reports.create(**place._asdict(), digest=digest, body=body, reply=reply.model_dump_json())
         if isinstance(report, RoundReport):
-            statements.changed(statements.NOTE_ROUND, report.round + 1, block.pk)
+            Block.objects.filter(pk=block.pk).update(rounds=report.round + 1)
         if reasons_in(report):
             end_failed_arms(block, report)
         if isinstance(report, DivergenceReport):
@@ -177,10 +173,14 @@ def _locked(report: Report, held: Held) -> Block:
     if isinstance(report, (EndReport, DivergenceReport)) or reasons_in(report):
         return lock_block(block.pk, run_id=block.run_id, is_changing=True)
     # the statement that marks the run locks it too, before its block and attempt as everywhere
-    statements.changed(statements.MARK_RUN, block.run_id)
+    mark_run(block.run_id)
     return block
 
 
 def _counted(held: Held, *, timed_s: float, length: int) -> bool:
     """Counts a report in its attempt, if that still holds the block: one conditional UPDATE."""
-    return bool(statements.changed(statements.COUNT_REPORT, timed_s, length, held.attempt.pk))
+    holding = Block.objects.filter(
+        pk=OuterRef("block"), state=BlockState.LEASED, attempt=OuterRef("number"), node=OuterRef("node")
+    )
+    attempts = Attempt.objects.filter(Exists(holding), pk=held.attempt.pk, state=AttemptState.LEASED)
+    return bool(attempts.update(timed_s=F("timed_s") + timed_s, reported_bytes=F("reported_bytes") + length))

@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from math import log
 from typing import NamedTuple
 
-from django.db.models import QuerySet
-
-from farm.accounts.prepared import Prepared, Slots
 from farm.contract import document as doc
 from farm.contract import document_cells as doc_cells
 from farm.contract import document_comparisons as doc_comparisons
@@ -21,16 +18,9 @@ from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison
 from farm.runs.selectors.documents import arms_of, block_document
 
 
-def _version(slots: Slots) -> QuerySet[Version]:
-    return Version.objects.filter(pk=slots.number("version")).select_related("artifact__inputs", "model").order_by()
-
-
-_VERSION = Prepared(_version)
-
-
 def settle_block(block: Block, judge: BlockJudge, reports: Sequence[Report]) -> None:
     """Writes what the block's reports come to, in place of what an earlier end of it had written."""
-    block.run.version = _VERSION.all(version=block.run.version_id)[0]
+    block.run.version = Version.objects.select_related("artifact__inputs", "model").get(pk=block.run.version_id)
     rows = arms_of(block)
     document = block_document(block, reports=reports, arms=rows)
     arms = {arm.name: arm for arm in rows}
