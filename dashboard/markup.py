@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard import numbers
 from dashboard.figures import keys
 from dashboard.tables import Act, Entry, Head, Spark, Table
-from dashboard.words import Sign
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import Sign
 
 if TYPE_CHECKING:
     from farm.fleet.models import Node
@@ -54,7 +54,7 @@ def hardware_tags(node: "Node") -> SafeString | str:
     named = ", ".join(tag for tag in tags if tag not in sets)
     if not sets:
         return named or "none verified yet"
-    counted = numbers.count(len(sets), "instruction set")
+    counted = numbers.counted(len(sets), "instruction set")
     return format_html('{} <span class="soft nowrap" title="{}">and {}</span>', named, ", ".join(sets), counted)
 
 

@@ -1,9 +1,9 @@
 """How the metrics of a cell are written on pages. What they are stands in `farm.rules.cells.metrics`."""
 
-from dashboard import numbers
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metric import Metric
-from farm.rules.cells.numbers import MIB
+from farm.rules.wording import numbers
+from farm.rules.wording.numbers import MIB
 
 
 def metric_text(metric: Metric, cell: Cell) -> str:

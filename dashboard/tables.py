@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from dashboard import numbers
-from dashboard.words import Sign, sign_of
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import Sign, sign_of
 
 Row = TypeVar("Row")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus, ReasonCode
-from farm.rules.cells.numbers import counted
+from farm.rules.wording.numbers import counted
 from onnxfarm.problems import GateFailed, Infrastructure
 
 if TYPE_CHECKING:

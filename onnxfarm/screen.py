@@ -12,7 +12,6 @@ from farm.contract.document_comparisons import Comparison, MetricChange, Operato
 from farm.rules.cells import recipes, scenarios
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
-from farm.rules.cells.numbers import change_beside, mebibytes, microseconds, milliseconds, percent, signed, three_digits
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.reporting import busy_machine, metric_changes, prefills
@@ -20,7 +19,9 @@ from farm.rules.reporting.accuracy_words import is_worse, percentage
 from farm.rules.reporting.called_operators import called_operators, operator_size
 from farm.rules.reporting.headlines import axis_rank, opening_comparison
 from farm.rules.reporting.stability import at_risk
-from farm.rules.runtimes import frameworks, providers
+from farm.rules.wording import titles
+from farm.rules.wording.numbers import change_beside, latency, memory, plain, share
+from farm.rules.wording.vocabulary import is_change, rank, sign_of, signed
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
@@ -36,9 +37,8 @@ NARROW = 100
 TWIN = "twin"
 HEADS = ("p50", "items/s", "session", "memory")
 TOKEN_HEADS = ("per token", "first token", "tokens/s", "memory")
-COLOURS = {"slower": "bold yellow", "faster": "cyan", "fail": "bold red", "failed": "red", "crashed": "red"}
-COLOURS |= dict.fromkeys(("fewer", "bigger", "lower"), COLOURS["slower"])
-COLOURS |= dict.fromkeys(("more", "smaller", "higher"), COLOURS["faster"])
+# by the tone of a word
+COLOURS = {"slower": "bold yellow", "faster": "cyan", "bad": "red"}
 
 # columns: what is compared most comes first, where it ran last
 _FIRST = ("runtime", "opset", "provider", "precision")
@@ -86,19 +86,11 @@ def _said_once(cell: Cell, varying: Sequence[Axis]) -> str:
     model, runtime, node = (axis in own for axis in (BY_NAME["model"], BY_NAME["runtime"], BY_NAME["node"]))
     parts = [
         (cell.model or "model") if model else "",
-        _runtime_alone(cell) if runtime else "",
+        titles.runtime_in_words(cell.runtime) if runtime else "",
         *(_on_its_own(axis, cell) for axis in own if axis in WORKLOAD and not axis.is_default(cell)),
         f"on {cell.node}" if node and cell.node else "",
     ]
     return ", ".join(part for part in parts if part)
-
-
-def _runtime_alone(cell: Cell) -> str:
-    """The runtime where no column says that it is one."""
-    distribution, _, version = cell.runtime.partition("==")
-    if distribution == frameworks.DISTRIBUTION:
-        return frameworks.in_words(version)
-    return f"ONNX Runtime {_text(BY_NAME['runtime'], cell)}"
 
 
 def _cells(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Table:
@@ -141,12 +133,12 @@ def _in_words(cell: Cell, varying: Iterable[Axis]) -> str:
 
 
 def _figures(cell: Cell) -> list[str]:
-    memory = cell.peak_memory_bytes
+    peak = cell.peak_memory_bytes
     return [
-        "" if cell.p50_ms is None else milliseconds(cell.p50_ms, cell.p50_ci_ms),
-        "" if cell.throughput is None else three_digits(cell.throughput),
-        "" if cell.session_ms is None else f"{three_digits(cell.session_ms)} ms",
-        "" if memory is None else mebibytes(memory),
+        "" if cell.p50_ms is None else latency(cell.p50_ms, cell.p50_ci_ms),
+        "" if cell.throughput is None else plain(cell.throughput),
+        "" if cell.session_ms is None else f"{plain(cell.session_ms)} ms",
+        "" if peak is None else memory(peak),
     ]
 
 
@@ -154,7 +146,7 @@ def _token_figures(cell: Cell) -> list[str]:
     """Of a cell that generates, under heads that say what of: a p50 of which nobody knows that it is of a token."""
     p50, *_, memory = _figures(cell)
     first, rate = cell.figures.get(TTFT), cell.figures.get(TOKENS_RATE)
-    said = ("" if first is None else milliseconds(first.value), "" if rate is None else three_digits(rate.value))
+    said = ("" if first is None else latency(first.value), "" if rate is None else plain(rate.value))
     return [p50, *said, memory]
 
 
@@ -167,10 +159,10 @@ def _parity(found: Parity) -> str:
     # presets without atol judge by the cosine
     if found.atol is None:
         cosine = min((output.cosine for output in found.outputs if output.cosine is not None), default=None)
-        return word if cosine is None else f"{word} cosine {three_digits(cosine)}"
+        return word if cosine is None else f"{word} cosine {plain(cosine)}"
     nan = sum(output.nan_count for output in beyond)
     largest = max((output.max_abs for output in beyond if output.max_abs is not None), default=None)
-    numbers = ["" if largest is None else three_digits(largest), f"{nan} NaN" if nan else ""]
+    numbers = ["" if largest is None else plain(largest), f"{nan} NaN" if nan else ""]
     return " ".join([word, *filter(None, numbers)])
 
 
@@ -180,7 +172,7 @@ def _accuracy(cell: Cell) -> Text:
     if accuracy is None or accuracy.value is None or accuracy.ci_low is None or accuracy.ci_high is None:
         return Text("" if accuracy is None else "not measured")
     if accuracy.metric == "mse":
-        return Text(f"mse {three_digits(accuracy.value)}", style=COLOURS["slower"] if is_worse(accuracy) else "")
+        return Text(f"mse {plain(accuracy.value)}", style=COLOURS["slower"] if is_worse(accuracy) else "")
     low, high = (f"{100 * share:.1f}" for share in (accuracy.ci_low, accuracy.ci_high))
     text = f"{accuracy.metric} {percentage(accuracy.value)} ({low}–{high})"
     return Text(text, style=COLOURS["slower"] if is_worse(accuracy) else "")
@@ -193,8 +185,8 @@ def _state(cell: Cell, *, is_risky: bool) -> str:
 
 def _provider(cell: Cell) -> str:
     """What was asked, and what ran where that is something else."""
-    asked = providers.title(cell.provider)
-    ran = providers.title(next(iter(cell.active_providers), cell.provider))
+    asked = titles.provider(cell.provider)
+    ran = titles.provider(next(iter(cell.active_providers), cell.provider))
     return asked if ran == asked else f"asked {asked}, ran {ran}"
 
 
@@ -293,9 +285,8 @@ def _ordered(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> li
 def _comparison_figures(comparison: Comparison, told: Change) -> list[str | Text]:
     size, interval = change_beside(told.word, *told.figures) if told.figures is not None else ("", "")
     least = comparison.smallest_detectable
-    unit = {"items": " items/s", "rate": " rate"}.get(told.quantity, "") if told.is_decided else ""
     return [
-        _coloured(f"{signed(told.word)}{unit}", told.word),
+        _coloured(f"{signed(told.word)}{told.unit}", told.word),
         size,
         interval,
         str(comparison.rounds),
@@ -324,14 +315,13 @@ def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[
 
 def _weight(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int, float]:
     """Slower first, the larger change before the smaller."""
-    order = {"slower": 0, "fewer": 0, "lower": 0, "faster": 1, "more": 1, "higher": 1, "undecided": 2, "equal": 3}
     told = change_of(comparison, cells)
-    return order.get(told.word, 4), -told.size
+    return rank(told.word), -told.size
 
 
 def _show_operators(document: Document, *, console: Console) -> None:
     """The operators that explain the largest change that was decided, by runtime where runtimes were compared."""
-    changed = [c for c in document.comparisons if c.verdict in ("slower", "faster") and c.operators and c.axis != TWIN]
+    changed = [c for c in document.comparisons if is_change(c.verdict) and c.operators and c.axis != TWIN]
     if not changed:
         return
     cells = {cell.id: cell for cell in document.cells}
@@ -341,12 +331,12 @@ def _show_operators(document: Document, *, console: Console) -> None:
     busy = f" ({note})" if (note := busy_machine.note_of_traces(largest)) else ""
     console.print(Text(f"\nWhat explains the change {where}, per inference{busy}:"), soft_wrap=True)
     for one in named:
-        share = "" if one.share is None else f", {percent(one.share)} of the change"
-        times = f"{microseconds(one.baseline_us)} → {microseconds(one.candidate_us)} µs"
-        console.print(Text(f"  {one.op_type} {one.node}: {times}{share}"), soft_wrap=True)
+        part = "" if one.share is None else f", {share(one.share)} of the change"
+        times = f"{plain(one.baseline_us)} → {plain(one.candidate_us)} µs"
+        console.print(Text(f"  {one.op_type} {one.node}: {times}{part}"), soft_wrap=True)
     left = [cells[side].unaccounted_us for side in (largest.baseline, largest.candidate) if side in cells]
     if len(left) == 2 and left[0] is not None and left[1] is not None:
-        times = f"{microseconds(left[0])} → {microseconds(left[1])} µs"
+        times = f"{plain(left[0])} → {plain(left[1])} µs"
         console.print(Text(f"  in no operator (between them, and the profiler's own): {times}"), soft_wrap=True)
 
 
@@ -367,7 +357,7 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
 
 def _called_line(one: OperatorChange, *, where: str) -> Text:
     verdict = one.verdict or ""
-    times = f"{microseconds(one.baseline_us)} → {microseconds(one.candidate_us)} µs"
+    times = f"{plain(one.baseline_us)} → {plain(one.candidate_us)} µs"
     line = Text("  ") + _coloured(signed(verdict), verdict)
     return line + Text(f"  {one.op_type} {one.node}: {operator_size(one)}, {times}, {one.rounds} rounds, {where}")
 
@@ -380,4 +370,4 @@ def _table(*heads: str) -> Table:
 
 
 def _coloured(text: str, key: str) -> Text:
-    return Text(text, style=COLOURS.get(key, ""))
+    return Text(text, style=COLOURS.get(sign_of(key).tone, ""))

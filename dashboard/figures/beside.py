@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard import numbers
 from dashboard.figures import colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
@@ -12,6 +11,7 @@ from dashboard.tables import Column, Entry, Number, Table
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
+from farm.rules.wording import numbers
 
 NAME = "beside"
 
@@ -129,7 +129,7 @@ def _summary(metric: Metric, bars: Sequence[Bar], drawn: Sequence[Bar]) -> str:
     )
     without = [one.name for one in bars if one not in drawn]
     missing = f" Not measured: {numbers.listed(without)}." if without else ""
-    return f"{metric.title} of {numbers.count(len(drawn), 'cell')}, the base first. {marks}{missing}"
+    return f"{metric.title} of {numbers.counted(len(drawn), 'cell')}, the base first. {marks}{missing}"
 
 
 def _columns(metric: Metric) -> tuple[Column[Bar], ...]:

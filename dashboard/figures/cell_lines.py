@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
 
-from dashboard import axes, words
+from dashboard import axes
 from dashboard.figures import colours, theme
 from dashboard.figures.figure import Address
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry
 from farm.contract.document_cells import Cell
+from farm.rules.wording import titles
 
 Row = TypeVar("Row")
 
@@ -37,7 +38,7 @@ class CellLines:
 
     def name(self, cell: Cell) -> str:
         """What tells the cell apart from the others."""
-        return axes.name_of(cell, self._along) if self._along else words.runtime(cell.runtime)
+        return axes.name_of(cell, self._along) if self._along else titles.runtime(cell.runtime)
 
     def line(self, cell: Cell, x: Sequence[object], y: Sequence[float], *, hover: str, **more: object) -> Json:
         """A line with its points."""

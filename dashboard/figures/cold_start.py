@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from dashboard import axes, numbers
+from dashboard import axes
 from dashboard.figures import columns, scales, theme
 from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Number, Table, written
 from farm.contract.document_cells import Cell
+from farm.rules.wording import numbers
 
 NAME = "cold-start"
 
@@ -32,7 +33,7 @@ def cold_start(cells: Sequence[Cell], address: Address) -> Figure:
         name=NAME,
         title=finding(known, along),
         summary=(
-            f"Import, session creation and first inference of {numbers.count(len(known), 'cell')}, each in one fresh "
+            f"Import, session creation and first inference of {numbers.counted(len(known), 'cell')}, each in one fresh "
             f"process, so without an interval.{rest} The table below has every number."
         ),
         data=[_bars(part, shown, along, address) for part in PARTS],

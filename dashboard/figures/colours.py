@@ -4,10 +4,11 @@ every chart of every page, whatever else is drawn beside it."""
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from zlib import crc32
 
-from dashboard import axes, words
+from dashboard import axes
 from dashboard.figures.theme import DASHES, MARKS, OTHER, SLOTS
 from farm.contract.document_cells import Cell
 from farm.rules.runtimes.order import release_order
+from farm.rules.wording import titles
 
 # of grey things, which are drawn all the same
 GREY = OTHER
@@ -69,7 +70,7 @@ def provider(name: str) -> str:
     """The colour of a provider, known or from a plug-in."""
     if name == "CPUExecutionProvider":
         return GREY
-    return _series(_PROVIDERS.get(name) or _hashed(words.provider(name)))
+    return _series(_PROVIDERS.get(name) or _hashed(titles.provider(name)))
 
 
 def precision(name: str) -> str:
@@ -127,4 +128,4 @@ def _hashed(name: str) -> int:
     return crc32(name.encode()) % SLOTS + 1
 
 
-_TITLES: Mapping[str, str] = {words.provider(name): name for name in ("CPUExecutionProvider", *_PROVIDERS)}
+_TITLES: Mapping[str, str] = {titles.provider(name): name for name in ("CPUExecutionProvider", *_PROVIDERS)}

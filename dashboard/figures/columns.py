@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from dashboard import axes, numbers, words
+from dashboard import axes
 from dashboard.figures.figure import Address
 from dashboard.tables import Column, Entry, Number
 from farm.contract.document_cells import Cell
+from farm.rules.wording import numbers, titles
 
-RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(words.runtime(cell.runtime), is_name=True))
+RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(titles.runtime(cell.runtime), is_name=True))
 P50: Column[Cell] = Number(
     "p50, ms", lambda cell: Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms)
 )

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from dashboard import numbers
 from farm.contract.document_cells import Cell
+from farm.rules.wording import numbers
 
 MOST_BARS = 40
 
@@ -12,7 +12,7 @@ def barred(cells: Sequence[Cell], value: Callable[[Cell], float]) -> tuple[list[
     """The cells that get a bar, at most MOST_BARS, and a sentence about the others; empty when there are none."""
     shown = [cells[place] for place in spread([value(cell) for cell in cells], most=MOST_BARS)]
     left = len(cells) - len(shown)
-    return shown, f" {numbers.count(left, 'cell')} between them are in the table only." if left else ""
+    return shown, f" {numbers.counted(left, 'cell')} between them are in the table only." if left else ""
 
 
 def kept(values: Sequence[float], *, most: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from dashboard import axes, numbers, words
+from dashboard import axes
 from dashboard.figures import columns, scales, theme
 from dashboard.figures.cell_lines import CellLines
 from dashboard.figures.excerpts import barred
@@ -13,6 +13,7 @@ from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import scenarios
 from farm.rules.cells.generations import Generation
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT, TTFT
+from farm.rules.wording import numbers, titles
 
 PHASES, PROMPTS, TOKENS = "phases", "first-token", "tokens"
 PREFILL = "prefill"
@@ -38,8 +39,8 @@ def phases(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         name=PHASES,
         title=_parts_found(cells, along),
         summary=(
-            f"Prompt, tokens and choosing them in a generation of {numbers.count(len(cells), 'cell')}, from medians of "
-            f"launches.{rest} The table has every number."
+            f"Prompt, tokens and choosing them in a generation of {numbers.counted(len(cells), 'cell')}, from medians "
+            f"of launches.{rest} The table has every number."
         ),
         data=[_bars(part, shown, along, address) for part in PARTS],
         layout=theme.row_layout(
@@ -60,7 +61,7 @@ def prompts(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         alike.setdefault(_without_scenario(cell, ordered), []).append(cell)
     lines = CellLines([some[0] for some in alike.values()], None)
     columns = (
-        Column[Cell]("runtime", lambda cell: Entry(words.runtime(cell.runtime), is_name=True)),
+        Column[Cell]("runtime", lambda cell: Entry(titles.runtime(cell.runtime), is_name=True)),
         Number[Cell]("tokens of the prompt", lambda cell: written(float(_told(cell).prompt), _whole_number)),
         Number[Cell]("to the first token, ms", lambda cell: written(cell.figures[TTFT].value, numbers.milliseconds)),
     )
@@ -71,7 +72,7 @@ def prompts(cells: Sequence[Cell], address: Address | None = None) -> Figure:
             f"First token after {numbers.milliseconds(times[0])} ms behind {lengths[0]} tokens, "
             f"{numbers.milliseconds(times[-1])} ms behind {lengths[-1]}"
         ),
-        summary=f"Time to the first token of {numbers.count(len(cells), 'cell')}. The table has every one.",
+        summary=f"Time to the first token of {numbers.counted(len(cells), 'cell')}. The table has every one.",
         data=[
             {
                 **lines.line(
@@ -117,7 +118,7 @@ def tokens(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         title=f"{alone} along the sequence"
         if lines.is_alone
         else f"Time per token along the sequence: {low} to {high}",
-        summary=f"In {numbers.count(len(placed), 'stretch', 'stretches')} of a launch. The table below has every one.",
+        summary=f"In {numbers.counted(len(placed), 'stretch', 'stretches')} of a launch. The table has every one.",
         data=[
             lines.line(
                 cell,
@@ -205,7 +206,7 @@ def _parts_table(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Add
 
 def _without_scenario(cell: Cell, cells: Sequence[Cell]) -> str:
     along = [axis for axis in axes.varying(cells) if axis.name != "scenario"]
-    return axes.name_of(cell, along) if along else words.runtime(cell.runtime)
+    return axes.name_of(cell, along) if along else titles.runtime(cell.runtime)
 
 
 def _whole_number(value: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from dashboard import numbers
 from dashboard.figures import accuracies, colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
@@ -11,6 +10,7 @@ from farm.contract.document_cells import Accuracy
 from farm.rules.quality.accuracy import pareto_front
 from farm.rules.reporting import hardware_words
 from farm.rules.reporting.hardware import Measured, fault_of
+from farm.rules.wording import numbers
 
 NAME = "hardware"
 NONE = (
@@ -37,13 +37,13 @@ def pareto(measured: Sequence[Measured], names: Sequence[str], address: Address)
     return Figure(
         name=NAME,
         title=(
-            f"{len(front)} of {numbers.count(len(judged), 'setting')} on {numbers.count(len(targets), 'target')} "
+            f"{len(front)} of {numbers.counted(len(judged), 'setting')} on {numbers.counted(len(targets), 'target')} "
             f"{'is' if len(front) == 1 else 'are'} on the Pareto front; the fastest of them, on {target_of(fastest)}, "
             f"takes {numbers.latency(fastest.cell.p50_ms, fastest.cell.p50_ci_ms)} at {metric} "
             f"{accuracies.value(fastest.cell.accuracy)}"
         ),
         summary=(
-            f"{metric} against p50 latency of {numbers.count(len(judged), 'setting')} with {_batch(judged[0])}, one "
+            f"{metric} against p50 latency of {numbers.counted(len(judged), 'setting')} with {_batch(judged[0])}, one "
             "mark a target. Different hardware, side by side. The table below has every number."
         ),
         data=[

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from dashboard import axes, numbers, words
+from dashboard import axes
 from dashboard.figures import colours, columns, scales, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Number, Table, counted
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.rules.wording import numbers, titles
 
 NAME = "latency"
 # beyond this spread small latencies would be invisible on a linear axis
@@ -54,7 +55,7 @@ def finding(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> str:
     slower, faster = (sum(c.verdict == verdict for c in judged) for verdict in ("slower", "faster"))
     if slower or faster:
         parts = [f"{number} {word}" for number, word in ((slower, "slower"), (faster, "faster")) if number]
-        return f"Of {numbers.count(len(judged), 'comparison')} of runtimes: {' and '.join(parts)}"
+        return f"Of {numbers.counted(len(judged), 'comparison')} of runtimes: {' and '.join(parts)}"
     best = min(cells, key=lambda cell: cell.p50_ms or 0.0)
     named = axes.name_of(best, axes.varying(cells))
     return f"Fastest: {named}, {numbers.latency(best.p50_ms, best.p50_ci_ms)}"
@@ -63,7 +64,7 @@ def finding(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> str:
 def _summary(cells: Sequence[Cell]) -> str:
     values = sorted(cell.p50_ms for cell in cells if cell.p50_ms is not None)
     return (
-        f"Median latency of {numbers.count(len(values), 'cell')}, from {numbers.milliseconds(values[0])} "
+        f"Median latency of {numbers.counted(len(values), 'cell')}, from {numbers.milliseconds(values[0])} "
         f"to {numbers.milliseconds(values[-1])} ms. The table below has every number."
     )
 
@@ -88,7 +89,7 @@ def _series(runtime: str, mine: Sequence[Cell], others: Sequence[axes.Axis], add
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": words.runtime(runtime),
+        "name": titles.runtime(runtime),
         "x": values,
         "y": [_name(axes.place_of(cell, others)) for cell in mine],
         "error_x": theme.whiskers(values, ends, colour),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from dashboard import numbers
+from farm.rules.wording import numbers
 
 
 @dataclass(frozen=True, slots=True)

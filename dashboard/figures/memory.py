@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
-from dashboard import axes, numbers, words
+from dashboard import axes
 from dashboard.figures import colours, columns, scales, theme
 from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table
 from farm.contract.document_cells import Cell
-from farm.rules.cells.numbers import MIB
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.numbers import MIB
 
 NAME = "memory"
 
@@ -25,7 +26,7 @@ def memory(cells: Sequence[Cell], address: Address) -> Figure:
         name=NAME,
         title=finding(known, along),
         summary=(
-            f"Peak memory of the process of {numbers.count(len(known), 'cell')}, measured in one process each, so "
+            f"Peak memory of the process of {numbers.counted(len(known), 'cell')}, measured in one process each, so "
             f"without an interval.{rest} The table below has every number."
         ),
         data=[_bars(shown, along, address)],
@@ -67,7 +68,7 @@ def _bars(cells: Sequence[Cell], along: Sequence[axes.Axis], address: Address) -
         "cliponaxis": False,
         "textfont": {"size": 11, "color": theme.SOFT},
         "marker": {"color": [colour_of(cell) for cell in cells]},
-        "customdata": [[address(cell.id), words.runtime(cell.runtime)] for cell in cells],
+        "customdata": [[address(cell.id), titles.runtime(cell.runtime)] for cell in cells],
         "hovertemplate": "%{y}, %{customdata[1]}<br>%{x:.4~g} MiB<extra></extra>",
     }
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard import axes, numbers, words
+from dashboard import axes
 from dashboard.figures import colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
@@ -11,6 +11,7 @@ from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry,
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.reporting.called_operators import called_operators
+from farm.rules.wording import numbers, titles
 
 NAME = "operators"
 MOST = 10
@@ -34,7 +35,7 @@ def sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
 
 def of_runtimes(baseline: str, candidate: str) -> tuple[Side, Side]:
     """The sides of which only the releases are known, as requirements."""
-    first, second = (Side(words.runtime(one), colours.runtime(one)) for one in (baseline, candidate))
+    first, second = (Side(titles.runtime(one), colours.runtime(one)) for one in (baseline, candidate))
     return _apart(first, second)
 
 
@@ -59,8 +60,8 @@ def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
         name=NAME,
         title=finding(comparison),
         summary=(
-            f"Time per inference of the {numbers.count(len(largest), 'operator')} that changed most, {baseline.name} "
-            f"beside {candidate.name}, over {numbers.count(comparison.traces, 'paired trace')}."
+            f"Time per inference of the {numbers.counted(len(largest), 'operator')} that changed most, {baseline.name} "
+            f"beside {candidate.name}, over {numbers.counted(comparison.traces, 'paired trace')}."
         ),
         data=[
             _bars(baseline, [c.baseline_us for c in largest], largest),
@@ -98,7 +99,7 @@ def finding(comparison: Comparison) -> str:
     nodes = [change for change in comparison.operators if change.op_type == op_type]
     shares = [change.share for change in nodes if change.share is not None]
     part = f", {numbers.share(sum(shares))} of the change" if shares else ""
-    most = f"{op_type} ({numbers.count(len(nodes), 'node')}) changes most: {numbers.signed(time_us)} µs{part}"
+    most = f"{op_type} ({numbers.counted(len(nodes), 'node')}) changes most: {numbers.signed(time_us)} µs{part}"
     return f"{most}{_called(comparison)}"
 
 

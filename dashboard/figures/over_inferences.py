@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from dashboard import numbers
 from dashboard.figures import scales, theme
 from dashboard.figures.cell_lines import CellLines
 from dashboard.figures.figure import Address, Figure
 from dashboard.tables import Number, Table, written
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import growth
-from farm.rules.cells.numbers import MIB
 from farm.rules.cells.scenario_metrics import GROWTH
+from farm.rules.wording import numbers
+from farm.rules.wording.numbers import MIB
 
 NAME = "memory-course"
 # processes of one cell differ by up to 2 MiB
@@ -36,8 +36,8 @@ def figure(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         name=NAME,
         title=_finding(lines),
         summary=(
-            f"Resident memory of {numbers.count(len(cells), 'cell')} at {numbers.count(len(after), 'point')}, the "
-            f"median of {numbers.count(launches, 'launch', 'launches')}. The table has every point."
+            f"Resident memory of {numbers.counted(len(cells), 'cell')} at {numbers.counted(len(after), 'point')}, the "
+            f"median of {numbers.counted(launches, 'launch', 'launches')}. The table has every point."
         ),
         data=[
             lines.line(
@@ -64,7 +64,7 @@ def _finding(lines: CellLines) -> str:
         return lines.cells[0].scenario_text.rstrip(".") or "Memory over inferences"
     told = [(cell, cell.figures[GROWTH]) for cell in lines.cells if GROWTH in cell.figures]
     growing = [cell for cell, figure in told if growth.is_growing(figure)]
-    of = f"of {numbers.count(len(lines.cells), 'cell')}"
+    of = f"of {numbers.counted(len(lines.cells), 'cell')}"
     if growing:
         return f"Memory grows in {len(growing)} {of}: {', '.join(lines.name(one) for one in growing[:3])}"
     return f"Memory settles in {sum(growth.is_settled(figure) for _, figure in told)} {of}"

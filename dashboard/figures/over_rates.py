@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from dashboard import numbers
 from dashboard.figures import scales, theme
 from dashboard.figures.cell_lines import CellLines
 from dashboard.figures.figure import Address, Figure
@@ -10,9 +9,10 @@ from dashboard.figures.theme import Json
 from dashboard.tables import Number, Table, written
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import load
-from farm.rules.cells.numbers import three_digits
 from farm.rules.cells.scenario_metrics import MAX_RATE
 from farm.rules.cells.scenarios import parsed
+from farm.rules.wording import numbers
+from farm.rules.wording.numbers import plain
 
 LATENCY, GOODPUT, PROCESSOR = "rates", "goodput", "processor"
 AXIS = "requests per s"
@@ -69,7 +69,7 @@ def _goodput(lines: CellLines) -> Figure:
     most = max(rates)
     return Figure(
         name=GOODPUT,
-        title=f"At most {three_digits(max(goodputs))} requests per s were answered in time",
+        title=f"At most {plain(max(goodputs))} requests per s were answered in time",
         summary=_summary(lines, "Requests that were answered within the bound, or at all where there is none,"),
         data=[
             lines.line(cell, _of(cell, "rate_per_s"), _of(cell, "goodput_per_s"), hover="%{x:.4~g} → %{y:.4~g} per s")
@@ -118,7 +118,7 @@ def _finding(lines: CellLines) -> str:
         return lines.cells[0].scenario_text.rstrip(".") or "Latency over the rate of arrivals"
     known = [cell for cell in lines.cells if MAX_RATE in cell.figures]
     if len(known) < 2:
-        return f"Latency of {numbers.count(len(lines.cells), 'cell')} over the rate of arrivals"
+        return f"Latency of {numbers.counted(len(lines.cells), 'cell')} over the rate of arrivals"
     least, most = (choose(known, key=_most_rate) for choose in (min, max))
     told = (f"{load.up_to(_most_rate(one), one.phases)} per s ({lines.name(one)})" for one in (least, most))
     return f"Keeps the bound {' and '.join(told)}"
@@ -132,8 +132,8 @@ def _summary(lines: CellLines, what: str) -> str:
     rates = len(lines.rows(rates_of))
     launches = max(one.row.launches for one in lines.rows(rates_of))
     return (
-        f"{what} at {numbers.count(rates, 'rate')} of {numbers.count(len(lines.cells), 'cell')}, medians of "
-        f"{numbers.count(launches, 'launch', 'launches')}. The table has every rate."
+        f"{what} at {numbers.counted(rates, 'rate')} of {numbers.counted(len(lines.cells), 'cell')}, medians of "
+        f"{numbers.counted(launches, 'launch', 'launches')}. The table has every rate."
     )
 
 
@@ -175,4 +175,4 @@ def _hundredths(value: float | None) -> str:
 
 
 def _three(value: float | None) -> str:
-    return "" if value is None else three_digits(value)
+    return "" if value is None else plain(value)

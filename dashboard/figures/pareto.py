@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from math import sqrt
 
-from dashboard import axes, numbers
+from dashboard import axes
 from dashboard.figures import accuracies, colours, scales, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell
 from farm.rules.quality.accuracy import pareto_front, undominated
+from farm.rules.wording import numbers
 
 NAME = "pareto"
 NONE = "No cell was judged on labelled data: add some on the model’s page, an .npz of inputs and labels, and run again."
@@ -31,7 +32,7 @@ def pareto(cells: Sequence[Cell], address: Address) -> Figure:
         name=NAME,
         title=_title(judged, chosen, along, metric=metric),
         summary=(
-            f"{metric} against latency of {numbers.count(len(judged), 'cell')}, {len(chosen)} of them on the Pareto "
+            f"{metric} against latency of {numbers.counted(len(judged), 'cell')}, {len(chosen)} of them on the Pareto "
             "front; the larger a point, the more bytes its model has. The table below has every number."
         ),
         data=[

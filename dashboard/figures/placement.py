@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from dashboard import axes, numbers, words
+from dashboard import axes
 from dashboard.figures import colours, columns, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.contract.document_cells import Cell, ProviderTime
+from farm.rules.wording import numbers, titles
 
 NAME = "providers"
 
@@ -23,8 +24,8 @@ def placement(cells: Sequence[Cell], address: Address) -> Figure:
         name=NAME,
         title=finding(traced, along),
         summary=(
-            f"Share of inference time of {numbers.listed([words.provider(name) for name in providers])} in "
-            f"{numbers.count(len(traced), 'cell')}, from a trace of each. The table below has every number."
+            f"Share of inference time of {numbers.listed([titles.provider(name) for name in providers])} in "
+            f"{numbers.counted(len(traced), 'cell')}, from a trace of each. The table below has every number."
         ),
         data=[_bars(provider, traced, along, address) for provider in providers],
         layout=theme.row_layout(
@@ -42,10 +43,10 @@ def finding(cells: Sequence[Cell], along: Sequence[axes.Axis]) -> str:
     """Whether any cell spends time on a provider other than the one asked for, judged by time."""
     mixed = [(_share_elsewhere(cell), cell) for cell in cells if _share_elsewhere(cell) > 0]
     if not mixed:
-        asked = sorted({words.provider(cell.provider) for cell in cells})
+        asked = sorted({titles.provider(cell.provider) for cell in cells})
         return f"All time is spent where it was asked for: {numbers.listed(asked)}"
     elsewhere, worst = max(mixed, key=lambda pair: pair[0])
-    wished = words.provider(worst.provider)
+    wished = titles.provider(worst.provider)
     return f"{axes.name_of(worst, along)} spends {numbers.share(elsewhere)} of its time outside {wished}"
 
 
@@ -58,7 +59,7 @@ def _bars(provider: str, cells: Sequence[Cell], along: Sequence[axes.Axis], addr
     return {
         "type": "bar",
         "orientation": "h",
-        "name": words.provider(provider),
+        "name": titles.provider(provider),
         "y": [axes.name_of(cell, along) for cell in cells],
         "x": [100 * part.time_share if part else 0 for part in shares],
         "text": [numbers.share(part.time_share) if part and part.time_share >= 0.08 else "" for part in shares],

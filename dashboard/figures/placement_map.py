@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from dashboard import numbers, words
 from dashboard.figures import colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.figures.timeline import short
 from dashboard.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.tracing.timeline import Span, Timeline
+from farm.rules.wording import numbers, titles
 
 NAME = "placement-map"
 MOST_STRETCHES = 400
@@ -42,7 +42,7 @@ def placed(trace: Timeline | str) -> Figure:
         name=NAME,
         title=finding(stretches),
         summary=(
-            f"{numbers.count(len(nodes), 'executed node')} of the main graph in the order in which they ran, by "
+            f"{numbers.counted(len(nodes), 'executed node')} of the main graph in the order in which they ran, by "
             "provider, as wide as their time. The table below has every stretch."
         ),
         data=[_bars(name, stretches[:MOST_STRETCHES]) for name in providers],
@@ -68,10 +68,10 @@ def finding(stretches: Sequence[Stretch]) -> str:
     if not stretches:
         return "The trace holds no executed node."
     if len(stretches) == 1:
-        ran = numbers.count(nodes, "executed node")
-        return f"All {ran} of the main graph ran on {words.provider(stretches[0].provider)}, one after another."
-    names = [words.provider(name) for name in dict.fromkeys(one.provider for one in stretches)]
-    switches = numbers.count(len(stretches) - 1, "switch", "switches")
+        ran = numbers.counted(nodes, "executed node")
+        return f"All {ran} of the main graph ran on {titles.provider(stretches[0].provider)}, one after another."
+    names = [titles.provider(name) for name in dict.fromkeys(one.provider for one in stretches)]
+    switches = numbers.counted(len(stretches) - 1, "switch", "switches")
     return f"{switches} between {numbers.listed(names)} in one inference"
 
 
@@ -84,7 +84,7 @@ def _bars(name: str, stretches: Sequence[Stretch]) -> Json:
     return {
         "type": "bar",
         "orientation": "h",
-        "name": words.provider(name),
+        "name": titles.provider(name),
         "base": [round(base, 1) for base, _ in mine],
         "x": [round(one.time_us, 1) for _, one in mine],
         "y": [0] * len(mine),
@@ -99,7 +99,7 @@ def _bars(name: str, stretches: Sequence[Stretch]) -> Json:
 def _table(stretches: Sequence[Stretch]) -> Table:
     columns: tuple[Column[tuple[int, Stretch]], ...] = (
         Number("Stretch", lambda each: counted(each[0])),
-        Column("Provider", lambda each: Entry(words.provider(each[1].provider))),
+        Column("Provider", lambda each: Entry(titles.provider(each[1].provider))),
         Number("nodes", lambda each: Entry(numbers.fixed(len(each[1].spans), 0), len(each[1].spans))),
         Number("µs", lambda each: written(each[1].time_us)),
         Column("First node", lambda each: Entry(each[1].spans[0].name, is_name=True)),

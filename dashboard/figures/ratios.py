@@ -1,20 +1,19 @@
 """Comparisons on one axis: candidate / baseline on a logarithmic scale around 1, with interval and margin."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard import numbers
 from dashboard.figures import scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, verdict_entry
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.quantities import Change
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import rank
 
 NAME = "comparisons"
-_WORDS: Sequence[str] = (
-    "slower", "fewer", "lower", "faster", "more", "higher", "equal", "undecided", "not comparable",
-)  # fmt: skip
 _UNITS = {"items": "items/s", "rate": "requests/s"}
 _QUANTITIES = {"items": "items per second", "rate": "the highest rate"}
 MOST = 40
@@ -80,8 +79,8 @@ def ratios(named: Sequence[Named]) -> Figure:
         name=NAME,
         title=finding(named),
         summary=(
-            f"Change of {quantity} of {numbers.count(len(drawn), 'comparison')}, with 95 % intervals; the grey band is "
-            "the margin within which a change is called equal. The table has every number."
+            f"Change of {quantity} of {numbers.counted(len(drawn), 'comparison')}, with 95 % intervals; the grey band "
+            "is the margin within which a change is called equal. The table has every number."
         ),
         data=[_points(verdict, drawn) for verdict in dict.fromkeys(one.change.word for one in drawn)],
         layout=theme.layout(
@@ -115,29 +114,26 @@ def _label(one: Named, drawn: Sequence[Named]) -> str:
 
 def finding(named: Sequence[Named]) -> str:
     """How many comparisons came out which way."""
-    verdicts: list[str] = [one.change.word for one in named]
-    known = dict.fromkeys(sorted(verdicts, key=_WORDS.index))
-    parts = [f"{verdicts.count(word)} {_with_unit(word)}" for word in known]
-    return f"{numbers.count(len(named), 'comparison')}: {numbers.listed(parts, most=5)}"
-
-
-def _with_unit(word: str) -> str:
-    return f"{word} items/s" if word in ("more", "fewer") else f"{word} rate" if word in ("higher", "lower") else word
+    words = Counter(
+        f"{one.change.word}{one.change.unit}" for one in sorted(named, key=lambda one: rank(one.change.word))
+    )
+    parts = [f"{count} {word}" for word, count in words.items()]
+    return f"{numbers.counted(len(named), 'comparison')}: {numbers.listed(parts, most=5)}"
 
 
 def _points(verdict: str, drawn: Sequence[Named]) -> Json:
     mine = [one for one in drawn if one.change.word == verdict]
     values = [one.change.ratio or 1.0 for one in mine]
     ends = [(one.change.low or value, one.change.high or value) for one, value in zip(mine, values, strict=True)]
-    colour = theme.VERDICT_COLOURS.get(verdict, theme.SOFT)
+    colour = theme.verdict_colour(verdict)
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": _with_unit(verdict),
+        "name": f"{verdict}{mine[0].change.unit}",
         "x": values,
         "y": [_label(one, drawn) for one in mine],
         "error_x": theme.whiskers(values, ends, colour),
-        "marker": {"color": colour, "size": 9, "symbol": theme.VERDICT_MARKS[verdict]},
+        "marker": {"color": colour, "size": 9, "symbol": theme.verdict_mark(verdict)},
         "text": [_in_words(one.change) for one in mine],
         "customdata": [one.href for one in mine],
         "hovertemplate": "%{y}<br>%{text}<extra></extra>",
@@ -146,7 +142,7 @@ def _points(verdict: str, drawn: Sequence[Named]) -> Json:
 
 def _in_words(change: Change) -> str:
     interval = numbers.change_interval(change.low, change.high, ratio=change.ratio)
-    return f"{_with_unit(change.word)}, {numbers.change(change.ratio, change.low, change.high)} ({interval})"
+    return f"{change.word}{change.unit}, {numbers.change(change.ratio, change.low, change.high)} ({interval})"
 
 
 def _shapes(drawn: Sequence[Named]) -> list[Json]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dashboard import numbers
 from dashboard.figures import colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
@@ -11,6 +10,7 @@ from dashboard.metrics import axis_title, axis_value, metric_with_unit, title
 from dashboard.tables import Column, Entry, Number, Table
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metric import Metric
+from farm.rules.wording import numbers
 
 NAME = "beside"
 MOST_ROWS = 24
@@ -37,11 +37,11 @@ def runs_beside(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], ad
     values = [value for one in drawn for cell in one.cells if (value := _value(metric, cell))]
     reached = scales.ends([metric.interval_of(c) for one in drawn for c in one.cells if c is not None], *values)
     is_log = max(values) / min(values) > LOG_FROM and min(reached) > 0
-    left = numbers.count(len(rows) - len(drawn), "cell")
+    left = numbers.counted(len(rows) - len(drawn), "cell")
     rest = f" {left} not drawn." if len(rows) > len(drawn) else ""
     return Figure(
         name=NAME,
-        title=f"{title(metric)} of {numbers.count(len(drawn), 'cell')} in {numbers.count(len(runs), 'run')}",
+        title=f"{title(metric)} of {numbers.counted(len(drawn), 'cell')} in {numbers.counted(len(runs), 'run')}",
         summary=f"A point a run, whiskers are 95 % intervals; runs were not measured side by side.{rest}",
         data=[
             _points(metric, place, run, drawn, colour, address)

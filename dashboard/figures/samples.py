@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from dashboard import numbers, words
 from dashboard.figures import colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, counted, written
 from farm.contract.document_cells import Cell
+from farm.rules.wording import numbers, titles
 
 NAME = "samples"
 # beyond this a percentage says less than the ends
@@ -50,7 +50,7 @@ def samples(cell: Cell) -> Figure:
         name=NAME,
         title=finding(cell, groups),
         summary=(
-            f"{numbers.count(len(cell.samples_ms), 'process launch', 'process launches')} from "
+            f"{numbers.counted(len(cell.samples_ms), 'process launch', 'process launches')} from "
             f"{numbers.milliseconds(min(cell.samples_ms))} to {numbers.milliseconds(max(cell.samples_ms))} ms. "
             "The table below has every launch."
         ),
@@ -96,7 +96,7 @@ def _points(cell: Cell) -> Json:
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": words.runtime(cell.runtime),
+        "name": titles.runtime(cell.runtime),
         "x": list(range(1, len(cell.samples_ms) + 1)),
         "y": list(cell.samples_ms),
         "marker": {"color": colours.runtime(cell.runtime), "size": 9},

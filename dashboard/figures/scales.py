@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from math import ceil, floor, isfinite, log10
 
-from dashboard import numbers
 from dashboard.figures.theme import Json
-from farm.rules.cells.numbers import is_factor
+from farm.rules.wording import numbers
+from farm.rules.wording.numbers import is_factor
 
 # so many steps at most, so that labels of a narrow window stand apart
 MOST_STEPS = 6

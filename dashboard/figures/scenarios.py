@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from dashboard import numbers, words
 from dashboard.figures import colours, generation, over_inferences, over_rates, scales, sustained, theme
 from dashboard.figures.figure import Address, Figure
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document_cells import Cell, CellPhase
+from farm.rules.wording import numbers, titles
 
 SHAPES = "shapes"
 OVER_RATES = (over_rates.LATENCY, over_rates.GOODPUT, over_rates.PROCESSOR)
@@ -97,7 +97,7 @@ def _shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
     return Figure(
         name=SHAPES,
         title=f"p50 from {low} to {high}",
-        summary=f"p50 of {numbers.count(len(ordered), 'shape')}. The table below has every one.",
+        summary=f"p50 of {numbers.counted(len(ordered), 'shape')}. The table below has every one.",
         data=[_line(cell, [one.name for one in ordered], p50s, hover="%{x}: %{y:.5~g} ms<extra></extra>")],
         layout=theme.layout(
             height=240, xaxis=theme.axis("shape", type="category"), yaxis=theme.axis("p50, ms", **scales.linear(p50s))
@@ -111,7 +111,7 @@ def _line(cell: Cell, x: Sequence[object], y: Sequence[float], *, hover: str) ->
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": words.runtime(cell.runtime),
+        "name": titles.runtime(cell.runtime),
         "x": list(x),
         "y": list(y),
         "line": {"color": colour, "width": 1.5},

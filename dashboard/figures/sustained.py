@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from dashboard import numbers, words
 from dashboard.figures import colours, scales, theme
 from dashboard.figures.cell_lines import CellLines, Placed
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document_cells import Cell, CurvePoint, Sustained
+from farm.rules.wording import numbers, titles
 
 NAME = "sustained"
 CAPTION = "Latency of a process that works on"
@@ -28,7 +28,7 @@ def sustained(cell: Cell) -> Figure:
         name=NAME,
         title=curve.text.rstrip("."),
         summary=(
-            f"p50 of each of {numbers.count(len(curve.points), 'point')} of one process, from "
+            f"p50 of each of {numbers.counted(len(curve.points), 'point')} of one process, from "
             f"{numbers.milliseconds(min(point.p50_ms for point in curve.points))} to "
             f"{numbers.milliseconds(max(point.p50_ms for point in curve.points))} ms. The table below has every point."
         ),
@@ -53,11 +53,13 @@ def together(cells: Sequence[Cell], address: Address) -> Figure:
     ends_s = [one.row.at_s + one.row.span_s for one in points]
     unit_s, unit = (60.0, "min") if max(ends_s) >= LONG_S else (1.0, "s")
     throttling = [cell for cell in cells if cell.sustained is not None and cell.sustained.throttle_s is not None]
-    found = f"{len(throttling)} of {numbers.count(len(cells), 'cell')} throttled" if throttling else "No cell throttled"
+    found = (
+        f"{len(throttling)} of {numbers.counted(len(cells), 'cell')} throttled" if throttling else "No cell throttled"
+    )
     return Figure(
         name=NAME,
         title=found + (f": {lines.name(throttling[0])}" if throttling else ""),
-        summary=f"p50 of each of {numbers.count(len(points), 'point')} of {len(cells)} processes. The table has all.",
+        summary=f"p50 of each of {numbers.counted(len(points), 'point')} of {len(cells)} processes. The table has all.",
         data=[
             lines.line(
                 cell,
@@ -92,7 +94,7 @@ def _line(cell: Cell, points: list[CurvePoint], unit_s: float) -> Json:
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": words.runtime(cell.runtime),
+        "name": titles.runtime(cell.runtime),
         "x": [(point.at_s + point.span_s) / unit_s for point in points],
         "y": [point.p50_ms for point in points],
         "line": {"color": colour, "width": 1.5},

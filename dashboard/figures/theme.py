@@ -2,29 +2,31 @@
 
 from collections.abc import Iterable, Sequence
 
+from farm.rules.wording.vocabulary import sign_of
+
 SLOTS = 7
 INK = "@ink"
 SOFT = "@ink-soft"
 LINE = "@line"
 OTHER = "@series-other"
 ACCENT = "@accent"
-VERDICT_COLOURS = {"slower": "@slower", "faster": "@faster", "fewer": "@slower", "more": "@faster"}
-VERDICT_COLOURS |= {"lower": "@slower", "higher": "@faster"}
-VERDICT_MARKS = {
-    "slower": "triangle-right",
-    "faster": "triangle-left",
-    "more": "triangle-right",
-    "fewer": "triangle-left",
-    "higher": "triangle-right",
-    "lower": "triangle-left",
-    "equal": "square",
-    "undecided": "circle-open",
-    "not comparable": "x-thin-open",
-}
+# of a verdict's sign: to the right is more
+_MARKS = {"▲": "triangle-right", "▼": "triangle-left", "=": "square", "?": "circle-open", "≠": "x-thin-open"}
 DASHES = ("solid", "dash", "dot", "dashdot")
 MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
 
 Json = dict[str, object]
+
+
+def verdict_colour(word: str) -> str:
+    """A verdict's colour."""
+    tone = sign_of(word).tone
+    return SOFT if tone == "quiet" else f"@{tone}"
+
+
+def verdict_mark(word: str) -> str:
+    """A verdict's mark in a chart."""
+    return _MARKS[sign_of(word).mark]
 
 
 def axis(title: str, **more: object) -> Json:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from dashboard import axes, numbers
+from dashboard import axes
 from dashboard.figures import colours, columns, scales, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Number, Table, counted, written
 from farm.contract.document_cells import Cell
+from farm.rules.wording import numbers
 
 NAME = "throughput"
 
@@ -26,8 +27,8 @@ def throughput(cells: Sequence[Cell], address: Address) -> Figure:
         name=NAME,
         title=f"Most: {numbers.plain(best.throughput)} items/s at batch {best.batch}, {axes.name_of(best, others)}",
         summary=(
-            f"Items per second over {numbers.count(len(batches), 'batch size')}, "
-            f"{numbers.count(len(lines), 'line')}. The table below has every number."
+            f"Items per second over {numbers.counted(len(batches), 'batch size')}, "
+            f"{numbers.counted(len(lines), 'line')}. The table below has every number."
         ),
         data=[
             _line(_with_gaps(line, batches), batches, name=name, colour=colour, address=address)

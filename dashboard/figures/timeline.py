@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from dashboard import numbers, words
 from dashboard.figures import colours, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
 from farm.rules.tracing.timeline import Span, Timeline
+from farm.rules.wording import numbers, titles
 
 NAME = "timeline"
 # bars beyond this could not be told apart; the shortest are left out, so that what stood out still stands out
@@ -70,7 +70,7 @@ def _node(one: Span) -> str:
 
 def _summary(trace: Timeline, drawn: int) -> str:
     left = len(trace.spans) - drawn
-    rest = f" {numbers.count(left, 'shortest node')} are not drawn." if left else ""
+    rest = f" {numbers.counted(left, 'shortest node')} are not drawn." if left else ""
     return (
         f"The inference of median length among {trace.runs} traced ones; tracing takes time itself, so it is longer "
         f"than a timed one.{rest} The table below has the longest nodes."
@@ -128,7 +128,7 @@ def _bars(name: str, spans: Sequence[Span], types: Sequence[str], trace: Timelin
             "color": colours.operators(types)[name] if name else colours.GREY,
             "line": {"color": "@paper", "width": 0.5},
         },
-        "customdata": [[short(one.name), one.op_type, words.provider(one.provider)] for one in mine],
+        "customdata": [[short(one.name), one.op_type, titles.provider(one.provider)] for one in mine],
         "hovertemplate": (
             "%{customdata[1]} %{customdata[0]}<br>%{x:.4~g} µs from %{base:.4~g} µs on, %{customdata[2]}<extra></extra>"
         ),
@@ -150,7 +150,7 @@ def _table(trace: Timeline) -> Table:
     columns: tuple[Column[Span], ...] = (
         Column("Executed node", lambda one: Entry(one.name, is_name=True)),
         Column("Type", lambda one: Entry(one.op_type)),
-        Column("Provider", lambda one: Entry(words.provider(one.provider))),
+        Column("Provider", lambda one: Entry(titles.provider(one.provider))),
         Number("from, µs", lambda one: written(one.start_us, _us), note="since the inference began"),
         Number("takes, µs", lambda one: written(one.duration_us, _us), note="with what runs inside it"),
         Number("itself, µs", lambda one: written(one.self_us, _us)),
@@ -163,5 +163,5 @@ def _table(trace: Timeline) -> Table:
     rows = sorted(longest, key=lambda one: one.start_us)
     left = len(trace.spans) - len(rows)
     caption = "Executed nodes in the order in which they began"
-    caption += f"; {numbers.count(left, 'shorter one')} left out" if left else ""
+    caption += f"; {numbers.counted(left, 'shorter one')} left out" if left else ""
     return Table.of(NAME, caption, columns, rows)

@@ -3,13 +3,13 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from dashboard import numbers, words
 from dashboard.figures import colours, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.figures.timeline import short, types_of
 from dashboard.tables import Column, Entry, Number, Table, written
 from farm.rules.tracing.timeline import Span, Timeline
+from farm.rules.wording import numbers, titles
 
 NAME = "timelines"
 # over all cells: bars beyond this could not be told apart, and the longest are drawn
@@ -60,7 +60,7 @@ def finding(known: Sequence[tuple[str, Timeline]]) -> str:
 
 def _summary(traced: Sequence[Traced], known: Sequence[tuple[str, Timeline]], *, drawn: int) -> str:
     left = sum(len(trace.spans) for _, trace in known) - drawn
-    rest = f" {numbers.count(left, 'short node')} are not drawn." if left else ""
+    rest = f" {numbers.counted(left, 'short node')} are not drawn." if left else ""
     missing = [f"{one.name}: {one.trace}" for one in traced if isinstance(one.trace, str)]
     return (
         "Same axis for every cell; nodes whose time moved are outlined. Tracing takes time itself, so these inferences "
@@ -112,7 +112,7 @@ def _series(name: str, bars: Sequence[_Bar], coloured: Mapping[str, str]) -> Jso
 
 
 def _said(one: _Bar) -> str:
-    return f"{words.provider(one.span.provider)}{', moved' if one.has_moved else ''}"
+    return f"{titles.provider(one.span.provider)}{', moved' if one.has_moved else ''}"
 
 
 def _layout(rows: Sequence[str], longest_us: float) -> Json:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from dashboard import numbers
 from dashboard.figures import colours, scales, theme
 from dashboard.figures.excerpts import kept
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.lines import Across, Line, Spot, shift_words
 from dashboard.figures.theme import Json
 from dashboard.tables import Table
+from farm.rules.wording import numbers
 
 NAME = "trend"
 # lines with a colour of their own, and further ones in grey
@@ -59,13 +59,13 @@ def trend(
 def finding(lines: Sequence[Line], *, reference: str) -> str:
     """Where the last values stand, and how often a level shifted."""
     shifts = sum(len(line.shifts) for line in lines)
-    told = f"; {numbers.count(shifts, 'level shift')}" if shifts else ""
+    told = f"; {numbers.counted(shifts, 'level shift')}" if shifts else ""
     if len(lines) == 1:
         last = lines[0].spots[-1]
         return f"{last.version} is at {numbers.change(last.ratio, last.low, last.high)} against {reference}{told}"
     lasts = sorted((line.spots[-1] for line in lines), key=lambda spot: spot.ratio)
     ends = " to ".join(numbers.change(spot.ratio, spot.low, spot.high) for spot in (lasts[0], lasts[-1]))
-    return f"{numbers.count(len(lines), 'series', 'series')} against {reference}, the last values from {ends}{told}"
+    return f"{numbers.counted(len(lines), 'series', 'series')} against {reference}, the last values from {ends}{told}"
 
 
 def _note(lines: Sequence[Line], releases: Sequence[str]) -> str:
@@ -83,7 +83,7 @@ def _summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str, what:
     quantity = "p50 latency" if what == "p50" else what
     left = f" {len(lines) - len(drawn)} further series are in the table only." if len(lines) > len(drawn) else ""
     return (
-        f"{numbers.count(values, 'ratio')} of {quantity} to {reference}, each measured in one block with it. Long "
+        f"{numbers.counted(values, 'ratio')} of {quantity} to {reference}, each measured in one block with it. Long "
         f"lines are thinned, their extremes kept.{left} The table has the last value of every series."
     )
 
@@ -197,7 +197,7 @@ def _alerts(line: Line, across: Across) -> Json:
         "textposition": "top center",
         "textfont": {"size": 11, "color": theme.INK},
         "cliponaxis": False,
-        "marker": {"color": theme.VERDICT_COLOURS["slower"], "size": 12, "symbol": "triangle-up"},
+        "marker": {"color": theme.verdict_colour("slower"), "size": 12, "symbol": "triangle-up"},
         "customdata": [f"/alerts/{mark.alert}/" for mark in line.marks],
         "hovertemplate": "%{text} of %{fullData.name}, a click opens it<extra></extra>",
     }

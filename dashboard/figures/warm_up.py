@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from statistics import median
 
-from dashboard import numbers
 from dashboard.figures import colours, scales, theme
 from dashboard.figures.excerpts import kept
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document_cells import Cell
+from farm.rules.wording import numbers
 
 NAME = "warm-up"
 COLUMNS: tuple[Column[tuple[int, Sequence[float]]], ...] = (
@@ -44,8 +44,8 @@ def warm_up(cell: Cell, launches: Launches) -> Figure:
         name=NAME,
         title=finding(known),
         summary=(
-            f"Every timing of {numbers.count(len(shown), 'process launch', 'process launches')} in the order in which "
-            "they were taken, after the warm-up that is not counted. The table below says how each begins."
+            f"Every timing of {numbers.counted(len(shown), 'process launch', 'process launches')} in the order in "
+            "which they were taken, after the warm-up that is not counted. The table below says how each begins."
         ),
         data=[
             _line(cell, number, values, most=each, is_last=place == len(shown))

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dashboard import numbers
 from dashboard.figures.accuracies import METRIC_NAMES
 from farm.contract.document_cells import Cell
 from farm.rules.cells import recipes
 from farm.rules.quality import quantisation
 from farm.rules.quality.evaluation import recipe_text
+from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.registry.models import EvaluationData
@@ -53,8 +53,8 @@ def labelled(data: "EvaluationData | None") -> Labelled | None:
     """A row of the registry in words; None for a version without labelled data."""
     if data is None:
         return None
-    count = numbers.count(data.samples or 0, "sample")
-    classes = f" of {numbers.count(data.classes, 'class', 'classes')}" if data.classes else ""
+    count = numbers.counted(data.samples or 0, "sample")
+    classes = f" of {numbers.counted(data.classes, 'class', 'classes')}" if data.classes else ""
     by = f"judged by {recipe_text(data.recipe)}" + (f" of the output {data.output}" if data.output else "")
     return Labelled(
         sentence=f"{count}{classes}, {by}.",

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Required, TypedDict
 
 from django.urls import reverse
 
-from dashboard import numbers, words
 from dashboard.figures.operators import Side, of_runtimes
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, verdict
@@ -18,6 +17,8 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.switches import Candidate, Trial
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import goes_back
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import sign_of
 
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, Investigation, Symptom
@@ -127,7 +128,7 @@ def _notes(alert: "Alert") -> list[str]:
         how = f"by measurement, with {alert.resolved_in}" if alert.resolved_in else "by measurement"
         sentences.append(f"Resolved {how}.")
     if alert.state in ("invalid", "infra") and alert.note:
-        sentences.append(f"{words.sign_of(alert.state).word.capitalize()}: {alert.note}")
+        sentences.append(f"{sign_of(alert.state).word.capitalize()}: {alert.note}")
     return sentences
 
 
@@ -266,7 +267,7 @@ def first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> First
 
 
 def _progress(one: "Investigation") -> str:
-    done = numbers.count(len(one.steps), "step") + " measured"
+    done = numbers.counted(len(one.steps), "step") + " measured"
     asked = one.asked or {}
     now = f"; {asked['probe']} is being measured" if one.state == "measuring" and "probe" in asked else ""
     return f"{done}{now}."

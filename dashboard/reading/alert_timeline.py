@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
-from dashboard import numbers
 from dashboard.reading.changes import EVENT_SIGNS
-from dashboard.words import Sign, sign_of
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import Sign, sign_of
 
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, AlertEvent, Investigation
@@ -63,7 +63,7 @@ def _search(one: "Investigation") -> Iterator[Entry]:
     """That it began, how many measurements it took so far, and its answer."""
     took = [float(step.get("minutes") or 0.0) for step in one.steps]
     minutes = f" in {numbers.plain(sum(took))} min" if sum(took) else ""
-    so_far = f": {numbers.count(len(took), 'run')}{minutes}" if took else ""
+    so_far = f": {numbers.counted(len(took), 'run')}{minutes}" if took else ""
     yield Entry(one.started_at, sign_of("measuring"), f"{SEARCHES.get(one.kind, one.kind)} began{so_far}.", one.run_id)
     if one.ended_at:
         yield Entry(one.ended_at, sign_of(one.state), numbers.unbroken(one.sentence))

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
-from dashboard import numbers, words
 from dashboard.reading import runs
 from dashboard.tables import Act, Column, Entry, Number, Prose, Table, verdict_entry
 from dashboard.words import kind_of
 from farm.rules.reporting.leads import Lead
+from farm.rules.wording import numbers, titles
 
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, Symptom
@@ -63,7 +63,7 @@ def _figures(symptom: "Symptom") -> Lead:
 
 def headline(counts: Mapping[str, int]) -> str:
     """How much has to be looked at, in one sentence."""
-    first = numbers.count(counts["open"], "open alert") if counts["open"] else "No open alert"
+    first = numbers.counted(counts["open"], "open alert") if counts["open"] else "No open alert"
     others = [f"{counts['snoozed']} snoozed"] if counts["snoozed"] else []
     if counts["infra"]:
         others.append(f"{counts['infra']} where the farm could not measure")
@@ -94,7 +94,7 @@ def _what(alert: "Alert") -> Entry:
 
 def _release(alert: "Alert") -> Entry:
     since = f"{alert.distribution}=={alert.first_bad or alert.bad}"
-    return Entry(words.runtime(since), is_name=True, title=f"{words.runtime_in_words(since)}, against {alert.good}")
+    return Entry(titles.runtime(since), is_name=True, title=f"{titles.runtime_in_words(since)}, against {alert.good}")
 
 
 def _model(alert: "Alert") -> Entry:

@@ -6,9 +6,10 @@ from math import isfinite
 
 from django.urls import reverse
 
-from dashboard import numbers, words
 from dashboard.tables import Entry, Head, Table
 from farm.rules.reporting.best import Best, Setting, best_settings, left_out
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import sign_of
 
 HEADS = (
     Head("Machine"),
@@ -92,7 +93,7 @@ def _left_out(settings: Sequence[Setting]) -> str:
 
 
 def _told(one: Setting) -> str:
-    return f"{words.setting(one)} on {one.node}, {numbers.latency(one.p50_ms, one.interval_ms)}"
+    return f"{titles.setting(one)} on {one.node}, {numbers.latency(one.p50_ms, one.interval_ms)}"
 
 
 def _rows(best: Best, budget: float | None) -> list[tuple[Entry, ...]]:
@@ -109,11 +110,11 @@ def _row(node: str, wanted: str, one: Setting) -> tuple[Entry, ...]:
     return (
         Entry(node),
         Entry(wanted),
-        Entry(words.setting(one), href=reverse("dashboard:cell", args=[one.run_id, one.cell])),
+        Entry(titles.setting(one), href=reverse("dashboard:cell", args=[one.run_id, one.cell])),
         Entry(numbers.milliseconds(one.p50_ms, one.interval_ms), one.p50_ms),
         Entry(numbers.plus_minus(one.p50_ms, one.interval_ms).removeprefix("± "), half),
         Entry(numbers.plain(one.items_s), one.items_s),
-        Entry(sign=words.sign_of(parity), value=parity),
+        Entry(sign=sign_of(parity), value=parity),
     )
 
 

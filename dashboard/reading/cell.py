@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dashboard import axes, numbers, words
+from dashboard import axes
 from dashboard.figures import columns
 from dashboard.figures.figure import Address
 from dashboard.metrics import metric_text
@@ -13,11 +13,12 @@ from farm.contract.document_cells import Cell, Input, OperatorTime, ParityOutput
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT
+from farm.rules.wording import numbers, titles
 
 METRIC_HEADS = (Head("Metric"), Head("value", is_number=True), Head("Unit"), Head("Note", is_text=True))
 NODE: Column[OperatorTime] = Column("Operator", lambda one: Entry(one.node, is_name=True), "the model's own node")
 TYPE: Column[OperatorTime] = Column("Type", lambda one: Entry(one.op_type), "as executed")
-RAN_ON: Column[OperatorTime] = Column("Provider", lambda one: Entry(words.provider(one.provider)))
+RAN_ON: Column[OperatorTime] = Column("Provider", lambda one: Entry(titles.provider(one.provider)))
 COVERS: Column[OperatorTime] = Prose(
     "Covers", lambda one: Entry(numbers.listed(one.covers, most=6), is_name=True), "own nodes fused into it"
 )
@@ -66,7 +67,7 @@ class Placement:
 def placement(cell: Cell) -> Placement:
     """What was asked for and what ran; a difference in words, by time where a trace tells it."""
     requested = cell.requested_providers or [cell.provider]
-    asked, ran = (" → ".join(map(words.provider, names)) for names in (requested, cell.active_providers))
+    asked, ran = (" → ".join(map(titles.provider, names)) for names in (requested, cell.active_providers))
     if cell.policy != NO_POLICY:
         asked, ran = f"policy {cell.policy}", _chosen(cell)
     if not cell.active_providers:
@@ -88,7 +89,7 @@ def placement(cell: Cell) -> Placement:
 def _chosen(cell: Cell) -> str:
     """What ONNX Runtime's own choice came to: by the trace, where there is one."""
     traced = [one.name for one in sorted(cell.providers, key=lambda one: -one.time_share)]
-    return " → ".join(map(words.provider, traced or cell.active_providers))
+    return " → ".join(map(titles.provider, traced or cell.active_providers))
 
 
 def time_elsewhere(cell: Cell) -> str:
@@ -97,11 +98,11 @@ def time_elsewhere(cell: Cell) -> str:
     if not others:
         return ""
     share = numbers.share(sum(part.time_share for part in others))
-    return f"{share} of the time is spent outside {words.provider(cell.provider)}: {_names([p.name for p in others])}."
+    return f"{share} of the time is spent outside {titles.provider(cell.provider)}: {_names([p.name for p in others])}."
 
 
 def _names(providers: Sequence[str]) -> str:
-    return numbers.listed([words.provider(name) for name in providers])
+    return numbers.listed([titles.provider(name) for name in providers])
 
 
 def _time_of(cell: Cell, providers: Sequence[str]) -> str:
@@ -142,7 +143,7 @@ def _note(metric: Metric, cell: Cell) -> str:
 
 
 def _interval_note(cell: Cell) -> str:
-    launches = numbers.count(len(cell.samples_ms), "launch", "launches")
+    launches = numbers.counted(len(cell.samples_ms), "launch", "launches")
     spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
     return f"{spread} ms, 95 % interval over {launches}" if spread else launches if cell.samples_ms else ""
 

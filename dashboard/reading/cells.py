@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from dashboard import axes, numbers, words
+from dashboard import axes
 from dashboard.figures import accuracies, columns
 from dashboard.figures.figure import Address
 from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
@@ -10,6 +10,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.reporting import simulated
 from farm.rules.reporting.stability import at_risk
+from farm.rules.wording import numbers, titles
 
 # in runs whose model came with labelled data; beside parity, which says how close outputs are: these say what it costs
 ACCURACY: tuple[Column[Cell], ...] = (
@@ -51,7 +52,7 @@ def table(
         Number("peak memory", lambda cell: written(cell.peak_memory_bytes, numbers.memory)),
         Column("Parity", lambda cell: verdict_entry(cell.parity.verdict)),
         *(ACCURACY if any(cell.accuracy is not None for cell in cells) else ()),
-        Column("Ran on", lambda cell: Entry(", ".join(map(words.provider, cell.active_providers)))),
+        Column("Ran on", lambda cell: Entry(", ".join(map(titles.provider, cell.active_providers)))),
         Prose("Note", lambda cell: Entry(_note(cell, is_risky=cell.id in risky))),
         *((_repeat(again),) if again is not None else ()),
     )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
-from dashboard import numbers, words
-from dashboard.words import Sign, sign_of
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import Sign, sign_of
 
 if TYPE_CHECKING:
     from farm.alerts.models import AlertEvent
@@ -60,7 +60,7 @@ def of_node(node: "Node") -> Change:
 
 def of_release(distribution: str, count: int, version: str, at: datetime) -> Change:
     """Releases that the package index offers since."""
-    runtime = words.runtime_in_words(f"{distribution}=={version}")
+    runtime = titles.runtime_in_words(f"{distribution}=={version}")
     text = f"{runtime} appeared." if count == 1 else f"{count} releases of {distribution} became known."
     return Change(at, Sign("→", "release", "quiet"), text, reverse("dashboard:runtimes"))
 

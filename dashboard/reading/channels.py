@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
-from dashboard import numbers
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
 from farm.alerts.selectors.alerts import shown_target
 from farm.alerts.selectors.outbox import Fate
 from farm.base.refusals import Refusal
+from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.alerts.models import Channel, Delivery
@@ -65,7 +65,7 @@ def lines(channels: Iterable["Channel"], fates: Mapping[int, Fate], *, managed: 
 def _line(channel: "Channel", fate: Fate, may_manage: bool) -> Line:
     problem = ""
     if fate.failed:
-        problem = f"{numbers.count(fate.failed, 'message')} failed permanently; last error: {fate.problem}"
+        problem = f"{numbers.counted(fate.failed, 'message')} failed permanently; last error: {fate.problem}"
     return Line(
         channel,
         KINDS[channel.kind][0],

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dashboard import axes, numbers
+from dashboard import axes
 from dashboard.figures import ratios
 from dashboard.figures.figure import Address
 from dashboard.figures.ratios import Named
@@ -13,6 +13,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.quantities import change_of
 from farm.rules.reporting import metric_changes
 from farm.rules.reporting.headlines import axis_rank, opening_comparison
+from farm.rules.wording import numbers
 
 # how the noise floor is known, where it is not the node's own history
 NOISE_FROM = {"block": "of this block", "assumed": "assumed"}

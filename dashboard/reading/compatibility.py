@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted
-from dashboard.words import Sign, sign_of
 from farm.rules.runtimes import compatibility
 from farm.rules.runtimes.compatibility import Row
+from farm.rules.wording.vocabulary import Sign, sign_of
 
 # the first and the last release that say the same, and what
 Range = tuple[str, str, Row]

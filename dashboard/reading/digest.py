@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 from django.utils import timezone
 
-from dashboard import numbers
 from dashboard.reading import alerts
 from dashboard.reading.facts import Fact
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
 from farm.alerts.services import digests
+from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.accounts.models import Team
@@ -59,7 +59,7 @@ def since(days: int) -> datetime:
 
 def told(team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"], opened: Iterable["Alert"]) -> Digest:
     """A digest for its page, with its newest rounds and alerts."""
-    pairs = numbers.count(facts["null_pairs"], "A/A pair")
+    pairs = numbers.counted(facts["null_pairs"], "A/A pair")
     are = "is" if facts["null_pairs"] == 1 else "are"
     table = Table.of(f"rounds-{team.pk}", "Rounds of watches", ROUND_COLUMNS, rounds)
     judged = sum(facts["rounds"].values())
@@ -81,8 +81,10 @@ def headline(shown: Sequence[Digest], days: int) -> str:
     """What came of the watches, over all teams."""
     new = sum(len(one.opened.rows) for one in shown)
     rounds = sum(len(one.rounds.rows) + one.more for one in shown)
-    alerts_words = numbers.count(new, "new alert") if new else "No new alerts"
-    return f"{alerts_words} from {numbers.count(rounds, 'round')} of watches in the last {numbers.count(days, 'day')}"
+    alerts_words = numbers.counted(new, "new alert") if new else "No new alerts"
+    return (
+        f"{alerts_words} from {numbers.counted(rounds, 'round')} of watches in the last {numbers.counted(days, 'day')}"
+    )
 
 
 def _facts(facts: digests.Digest) -> list[Fact]:

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dashboard import numbers, words
 from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.contract.divergence import DivergenceDocument, Spread, TensorLook
 from farm.contract.document_cells import Cell
+from farm.rules.wording import numbers, titles
 
 if TYPE_CHECKING:
     from farm.runs.models import Divergence
@@ -110,4 +110,4 @@ def _beyond(look: TensorLook | None) -> str:
 
 def _named(cell: Cell) -> str:
     level = "" if cell.optimization == "all" else f", optimization {cell.optimization}"
-    return f"{cell.id} ({words.runtime_in_words(cell.runtime)}, {words.provider(cell.provider)}{level})"
+    return f"{cell.id} ({titles.runtime_in_words(cell.runtime)}, {titles.provider(cell.provider)}{level})"

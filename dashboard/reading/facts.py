@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from dashboard import axes, numbers, words
+from dashboard import axes
 from farm.contract.cells import NO_POLICY, SessionSettings
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import OWN_AXES
+from farm.rules.wording import numbers, titles
 
 NO_NODE = "none yet"
 
@@ -41,9 +42,9 @@ def providers(cells: Iterable[Cell]) -> Fact:
     """Requested against active providers of many cells, a difference said."""
     pairs = dict.fromkeys((_asked(cell), tuple(cell.active_providers)) for cell in cells if cell.active_providers)
     texts = [
-        names if requested == active else f"{names} → {', '.join(map(words.provider, active))}"
+        names if requested == active else f"{names} → {', '.join(map(titles.provider, active))}"
         for requested, active in pairs
-        if (names := ", ".join(map(words.provider, requested)))
+        if (names := ", ".join(map(titles.provider, requested)))
     ]
     return Fact("Provider asked → ran", "; ".join(_shortened(texts, most=3)) or numbers.NOT_MEASURED)
 

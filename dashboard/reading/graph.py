@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from dashboard import numbers, words
 from dashboard.reading.cell import COVERS, NODE, RAN_ON, TYPE, time_columns, whole_us
 from dashboard.tables import Table
 from farm.contract.document_cells import Cell, OperatorTime
+from farm.rules.wording import numbers, titles
 from farm.runs.selectors.traced import TracedCell
 
 # so much of the time is told by naming operators
@@ -30,7 +30,7 @@ class Choice:
 
 def choices(cells: Sequence[TracedCell]) -> list[Choice]:
     """Cells to choose from, newest run first."""
-    return [Choice(key_of(one), f"run {one.run_id}, {one.name}: {words.setting(one)}") for one in cells]
+    return [Choice(key_of(one), f"run {one.run_id}, {one.name}: {titles.setting(one)}") for one in cells]
 
 
 def key_of(cell: TracedCell) -> str:
@@ -43,7 +43,7 @@ def headline(cell: Cell) -> str:
     times = sorted((one.time_us for one in cell.operators), reverse=True)
     whole = sum(times)
     few = next((number for number, so_far in enumerate(accumulate(times), 1) if so_far >= MOST_OF * whole), len(times))
-    executed = numbers.count(len(times), "executed operator")
+    executed = numbers.counted(len(times), "executed operator")
     share = numbers.share(sum(times[:few]) / (whole or 1))
     return f"{few} of {executed} {'has' if few == 1 else 'have'} {share} of the time"
 
@@ -53,7 +53,7 @@ def because(cell: Cell) -> str:
     whole = whole_us(cell)
     top = max(cell.operators, key=lambda one: one.time_us)
     part = numbers.share(top.time_us / whole if whole else None)
-    time_us, where = numbers.plain(top.time_us), words.provider(top.provider)
+    time_us, where = numbers.plain(top.time_us), titles.provider(top.provider)
     return f"{top.op_type} {top.node} takes {time_us} µs of an inference, {part} of it, on {where}."
 
 
@@ -78,7 +78,7 @@ def notes_json(written: Mapping[str, Mapping[str, str | int]]) -> str:
 
 def _note(one: OperatorTime, whole: float) -> dict[str, str | int]:
     share = one.time_us / whole
-    text = f"{numbers.plain(one.time_us)} µs · {numbers.share(share)} · {words.provider(one.provider)}"
+    text = f"{numbers.plain(one.time_us)} µs · {numbers.share(share)} · {titles.provider(one.provider)}"
     fused = f", with {numbers.listed(one.covers, most=4)} in it" if one.covers else ""
     more = f"ran as {one.op_type} on {one.provider}{fused}"
     return {"text": text, "more": more, "step": 1 + sum(share >= at for at in STEPS)}
@@ -107,4 +107,6 @@ def left_out(cell: Cell) -> str:
     if rest <= 0:
         return ""
     shortest = sorted((one.time_us for one in cell.operators), reverse=True)[SHOWN - 1]
-    return f"{numbers.count(rest, 'more operator')} of at most {numbers.plain(shortest)} µs each: see the cell's page."
+    return (
+        f"{numbers.counted(rest, 'more operator')} of at most {numbers.plain(shortest)} µs each: see the cell's page."
+    )

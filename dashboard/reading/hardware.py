@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from dashboard import numbers
 from dashboard.figures import accuracies
 from dashboard.figures import hardware as drawing
 from dashboard.figures.figure import Figure
 from dashboard.figures.hardware import Address
 from dashboard.reading.best_settings import read_budget
 from dashboard.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry, written
-from dashboard.words import Sign
 from farm.rules.reporting import hardware, hardware_words
 from farm.rules.reporting.hardware import By, Goal, Measured, Target, Wish
 from farm.rules.reporting.hardware_words import KEEPINGS
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import Sign
 
 GOALS: Mapping[str, str] = {"latency": "the lowest latency", "items": "the most items/s"}
 WAYS: Mapping[str, str] = {"node": "node and hardware tag", "tag": "hardware tag"}

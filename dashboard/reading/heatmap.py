@@ -5,15 +5,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import log
 
-from dashboard import axes, numbers
+from dashboard import axes
 from dashboard.figures.figure import Address
 from dashboard.metrics import metric_with_unit
-from dashboard.words import Sign, sign_of
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.metrics import BY_NAME as MEASURED
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.reporting import prefills
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import Sign, sign_of
 
 # along these more work is done, so that more time is no slowdown
 WORKLOAD_AXES = ("batch", "shapes", "concurrency", "scenario")
@@ -277,7 +278,7 @@ def _open_place(cell: Cell, state: str, href: str) -> Place:
     sign, rounds = sign_of(state), len(cell.samples_ms)
     if not rounds:
         return Place(href, sign=sign, tone="running" if state == "measuring" else "")
-    so_far = Sign(sign.mark, f"{numbers.count(rounds, 'round')} so far", sign.tone)
+    so_far = Sign(sign.mark, f"{numbers.counted(rounds, 'round')} so far", sign.tone)
     return Place(href, f"{numbers.milliseconds(cell.p50_ms)} ms", so_far, "running", "no verdict yet")
 
 
@@ -299,7 +300,7 @@ def _judged(cell: Cell, group: Sequence[Cell], grid: Grid, first_head: str) -> t
     if told.is_decided:
         words = f"{numbers.change_size(told.ratio, told.low, told.high)} {sign.word}"
     interval = numbers.change_interval(told.low, told.high, ratio=told.ratio)
-    title = f"{words}; 95 % interval {interval}, {numbers.count(comparison.rounds, 'round')}"
+    title = f"{words}; 95 % interval {interval}, {numbers.counted(comparison.rounds, 'round')}"
     return Sign(sign.mark, words, sign.tone), _step(told), title
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
-from dashboard import numbers
 from dashboard.reading.facts import Fact
 from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.contract.cells import PROGRAM_ENDING
@@ -12,6 +11,7 @@ from farm.rules.generation import decoders
 from farm.rules.planning import compiled
 from farm.rules.planning.plans import CompiledFacts, ContextFacts, GenaiFacts
 from farm.rules.quality.findings import EXPLANATIONS
+from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.registry.models import Version
@@ -204,7 +204,7 @@ def _finding(one: Found) -> Finding:
     return Finding(
         weight=known.weight if known else "note",
         title=known.title if known else name.replace("_", " "),
-        detail=detail if count == 1 else f"{detail} ({numbers.count(count, 'place')})",
+        detail=detail if count == 1 else f"{detail} ({numbers.counted(count, 'place')})",
         why=known.why if known else "",
         fix=known.fix if known else "",
         where=numbers.listed(list(one.get("where") or ()), most=5),
@@ -229,7 +229,7 @@ def _shape(shape: Sequence[int | str] | None) -> str:
 
 def _operators(operators: Mapping[str, int]) -> Table:
     ranked = sorted(operators.items(), key=lambda pair: -pair[1])[:OPERATORS_SHOWN]
-    caption = f"Operators of the model ({numbers.count(len(operators), 'kind')})"
+    caption = f"Operators of the model ({numbers.counted(len(operators), 'kind')})"
     columns: tuple[Column[tuple[str, int]], ...] = (
         Column("Operator", lambda pair: Entry(pair[0])),
         Number("nodes", lambda pair: counted(pair[1])),

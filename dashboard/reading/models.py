@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
-from dashboard import numbers
 from dashboard.reading import runs
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.reporting.leads import Lead
+from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations

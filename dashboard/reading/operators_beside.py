@@ -7,14 +7,14 @@ executes completely, as attributions do (farm.rules.tracing.attribution). Times 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dashboard import numbers, words
 from dashboard.reading.graph import notes_json
 from dashboard.reading.side import Chosen, names
 from dashboard.tables import Entry, Head, Table
-from dashboard.words import Sign
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.tracing.executions import joint_groups
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import Sign
 
 # a group moved where its change is so large a part of the base's traced time, and of its own
 LEAST_OF_WHOLE, LEAST_OF_OWN = 0.01, 0.1
@@ -136,7 +136,7 @@ def _told(group: Group, known: Comparison | None) -> OperatorChange | None:
 def headline(chosen: Sequence[Chosen], found: Sequence[Group]) -> str:
     """How many groups moved, and the largest of them."""
     moved = [one for one in found if one.has_moved]
-    counted = numbers.count(len(found), "operator")
+    counted = numbers.counted(len(found), "operator")
     if not moved:
         return f"None of {counted} moved"
     top = moved[0]
@@ -195,7 +195,7 @@ def _as(one: Group) -> str:
 
 def _kernels(side: Side, *, with_provider: bool) -> str:
     types = " + ".join(filter(None, side.types[:3])) or "further operators"
-    return f"{types} on {', '.join(map(words.provider, side.providers))}" if with_provider else types
+    return f"{types} on {', '.join(map(titles.provider, side.providers))}" if with_provider else types
 
 
 def _type(one: Group) -> str:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from dashboard import axes, numbers, words
+from dashboard import axes
 from dashboard.figures.figure import Address
 from dashboard.tables import Entry, Head, Table
-from dashboard.words import Sign, sign_of
 from farm.contract.document_cells import Cell, EngineParity
 from farm.rules.quality.parity import LEVELS
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import Sign, sign_of
 
 HEADS = (Head("Against"), Head("Verdict"), Head("largest difference", is_number=True), Head("In words", is_text=True))
 DIFFERS = Sign("≠", "differs", "warn")
@@ -74,7 +75,7 @@ def _engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
 def _engine(other: Cell, pair: EngineParity, name: str, href: str) -> Line:
     largest = max((one.max_abs for one in pair.outputs if one.max_abs is not None), default=None)
     sign = _sign(pair.verdict)
-    soft = "A/A twin" if other.twin_of else words.runtime(other.runtime)
+    soft = "A/A twin" if other.twin_of else titles.runtime(other.runtime)
     return (
         Entry(name, href=href, soft="" if soft in name else soft),
         Entry(sign=sign, value=sign.word),

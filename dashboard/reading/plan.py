@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from dashboard import numbers
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted, written
 from farm.rules.cells.axes import OWN_AXES
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import Arm, Plan, PlannedBlock, PlannedComparison, RefusedPoint
+from farm.rules.wording import numbers
 
 # axes whose values say nothing without their name
 _NAMED = {"batch", "opset", *(axis.name for axis in OWN_AXES)}
@@ -16,8 +16,8 @@ def summary(plan: Plan) -> str:
     """Cells, blocks and time in one sentence."""
     if not plan.blocks:
         return "Nothing of this matrix can run."
-    parts = [numbers.count(plan.cells, "cell"), f"in {numbers.count(len(plan.blocks), 'block')}"]
-    refused = f"; {numbers.count(len(plan.refused), 'point')} refused" if plan.refused else ""
+    parts = [numbers.counted(plan.cells, "cell"), f"in {numbers.counted(len(plan.blocks), 'block')}"]
+    refused = f"; {numbers.counted(len(plan.refused), 'point')} refused" if plan.refused else ""
     excluded = f"; {plan.excluded} excluded" if plan.excluded else ""
     return f"{' '.join(parts)}, about {numbers.duration(60 * plan.minutes)} on one node{refused}{excluded}."
 

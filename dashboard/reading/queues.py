@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from dashboard import numbers
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted
+from farm.rules.wording import numbers
 from farm.runs.selectors.backlog import Queue
 
 COLUMNS: tuple[Column[Queue], ...] = (
@@ -39,7 +39,7 @@ def headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:
     waiting = sum(one.waiting for one in queues)
     measuring = sum(one.measuring for one in queues)
     stuck = sum(one.waiting for one in queues if not one.nodes)
-    parts = [f"{numbers.count(measuring, 'block')} being measured"] if measuring else []
-    parts += [f"{waiting} waiting" if measuring else f"{numbers.count(waiting, 'block')} waiting"] if waiting else []
+    parts = [f"{numbers.counted(measuring, 'block')} being measured"] if measuring else []
+    parts += [f"{waiting} waiting" if measuring else f"{numbers.counted(waiting, 'block')} waiting"] if waiting else []
     parts += [f"{stuck} of them for hardware that no node online has"] if stuck else []
-    return f"{online} of {numbers.count(nodes, 'node')} online; {', '.join(parts) or 'nothing waits'}"
+    return f"{online} of {numbers.counted(nodes, 'node')} online; {', '.join(parts) or 'nothing waits'}"

@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from dashboard import numbers
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.reporting.leads import Lead
+from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.runs.models import Run
@@ -49,7 +49,7 @@ def confidence(lead: Lead) -> Entry:
     """How sure it is: the level of the interval, and the rounds behind it."""
     if lead.level is None:
         return Entry()
-    return Entry(f"{100 * lead.level:.3g} %, {numbers.count(lead.rounds, 'round')}", lead.rounds)
+    return Entry(f"{100 * lead.level:.3g} %, {numbers.counted(lead.rounds, 'round')}", lead.rounds)
 
 
 def what(lead: Lead) -> Entry:

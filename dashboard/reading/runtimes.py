@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypedDict
 
 from django.urls import reverse
 
-from dashboard import numbers, words
-from dashboard.words import Sign
 from farm.rules.runtimes import opsets, providers
 from farm.rules.runtimes.order import release_order
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import Sign, sign_of
 
 if TYPE_CHECKING:
     from farm.alerts.selectors.histories import History, Raised
@@ -98,7 +98,7 @@ def board(
         )
         for version in versions
     ]
-    return Board(distribution, [words.provider(name) for name in columns], rows, _headline(versions, installed, nodes))
+    return Board(distribution, [titles.provider(name) for name in columns], rows, _headline(versions, installed, nodes))
 
 
 class _OfIndex(TypedDict):
@@ -115,7 +115,7 @@ def _history(version: str, history: "History") -> _OfIndex:
     known = history.known.get(version)
     why = f": {known.yanked_because}" if known and known.yanked_because else ""
     counts = sorted(history.outcomes.get(version, {}).items())
-    signs = [(words.sign_of(outcome), count) for outcome, count in counts if outcome != "alert"]
+    signs = [(sign_of(outcome), count) for outcome, count in counts if outcome != "alert"]
     return {
         "yanked": f"yanked{why}" if known and known.is_yanked else "",
         "seen_at": known.seen_at if known else None,
@@ -132,7 +132,7 @@ def _history(version: str, history: "History") -> _OfIndex:
 
 def _of_alert(one: "Raised") -> Sign:
     """The sign of the alert's state, with the model that it is about."""
-    sign = words.sign_of(one.state)
+    sign = sign_of(one.state)
     return Sign(sign.mark, f"{one.model}, {sign.word}", sign.tone)
 
 
@@ -147,7 +147,7 @@ class _OfRuns(TypedDict):
 def _measured(one: "Measured | None") -> _OfRuns:
     if one is None:
         return {"measured": "", "measured_at": None, "runs": 0}
-    what = f"{numbers.count(one.runs, 'run')} of {numbers.count(one.models, 'model')}"
+    what = f"{numbers.counted(one.runs, 'run')} of {numbers.counted(one.models, 'model')}"
     where = f" on {numbers.listed(one.nodes)}" if one.nodes else ""
     return {"measured": what + where, "measured_at": one.last_at, "runs": one.runs}
 
@@ -169,8 +169,10 @@ def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Nod
     if not versions:
         return "No release is known"
     newest = versions[0]
-    having = f"{len(installed)} of {numbers.count(len(versions), 'release')} installed somewhere"
-    return f"{having}; the newest is {newest}" if nodes else f"{numbers.count(len(versions), 'release')} known, no node"
+    having = f"{len(installed)} of {numbers.counted(len(versions), 'release')} installed somewhere"
+    return (
+        f"{having}; the newest is {newest}" if nodes else f"{numbers.counted(len(versions), 'release')} known, no node"
+    )
 
 
 def index_words(look: tuple[datetime | None, str] | None, *, every_s: float) -> str:

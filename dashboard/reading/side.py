@@ -3,14 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dashboard import axes, numbers
-from dashboard.words import Sign, sign_of
+from dashboard import axes
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.comparing import verdicts
 from farm.rules.comparing.quantities import change_between, items_factor
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.reporting import simulated
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import Sign, sign_of
 
 MOST = 4
 FEWEST_SAMPLES = 2
@@ -138,7 +139,7 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judg
     interval = numbers.change_interval(told.low, told.high, ratio=told.ratio)
     by_processor = paired.verdict_from == "processor"
     by = "; by processor time, as other programs kept the machine busy" if by_processor else ""
-    how = f"{interval}, {numbers.count(paired.rounds, 'round')} side by side in one block{by}"
+    how = f"{interval}, {numbers.counted(paired.rounds, 'round')} side by side in one block{by}"
     return Judged(
         sign_of(told.word),
         numbers.change(*told.figures),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dashboard import axes, numbers, words
+from dashboard import axes
 from dashboard.figures import accuracies
 from dashboard.metrics import metric_with_unit, title
 from dashboard.reading.side import Chosen, Judged, names
@@ -13,20 +13,22 @@ from farm.contract.document_comparisons import MetricChange
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
 from farm.rules.reporting import metric_changes
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import sign_of
 
 P50, THROUGHPUT = "p50_ms", "throughput"
 # what differs between any two cells says nothing: counts and spreads of single launches
 SELDOM = frozenset({"mean_ms", "std_ms", "min_ms", "max_ms", "disturbed_samples"})
 FACTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
     ("Model file digest", lambda c: c.model_sha256[:12]),
-    ("Provider ran", lambda c: ", ".join(map(words.provider, c.active_providers))),
+    ("Provider ran", lambda c: ", ".join(map(titles.provider, c.active_providers))),
     ("Executed precision", lambda c: c.executed_precision or ""),
     ("Packages", lambda c: ", ".join(f"{name} {version}" for name, version in sorted(c.packages.items()))),
 )
 JUDGEMENTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
-    ("Parity", lambda c: words.sign_of(c.parity.verdict).word),
+    ("Parity", lambda c: sign_of(c.parity.verdict).word),
     ("Accuracy", lambda c: "" if c.accuracy is None or c.accuracy.value is None else accuracies.value(c.accuracy)),
-    ("Executed nodes", lambda c: ", ".join(f"{words.provider(p.name)} {p.nodes}" for p in c.providers)),
+    ("Executed nodes", lambda c: ", ".join(f"{titles.provider(p.name)} {p.nodes}" for p in c.providers)),
 )
 
 
@@ -106,7 +108,7 @@ def change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:
 
 def _verdict(change: MetricChange) -> Change:
     """`▲ slower +12 %`, by the launches of both; of growth the word alone."""
-    sign = words.sign_of(change.verdict)
+    sign = sign_of(change.verdict)
     size = "" if not change.ratio else f" {numbers.change(*metric_changes.figures(change))}"
     return Change(f"{sign.mark} {sign.word}{size}", change.ratio)
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING
 
-from dashboard import numbers
 from dashboard.figures.excerpts import kept
 from dashboard.figures.lines import Line, key_of
 from dashboard.reading import trends
 from dashboard.tables import Spark
+from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.alerts.models import Watch

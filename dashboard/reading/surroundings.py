@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Sequence
 
-from dashboard import numbers
 from dashboard.tables import Column, Entry, Number, Table, moment
 from farm.contract.reports import Facts
+from farm.rules.wording import numbers
 from farm.runs.selectors import Before
 
 # from a run's number to its page

@@ -6,7 +6,6 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from dashboard import numbers
 from dashboard.figures.lines import Line, Mark, Shift, Spot, shift_words
 from dashboard.tables import Column, Entry, Number, Table, counted, verdict_entry
 from farm.rules.cells.metric import TIME, Metric, Words
@@ -15,6 +14,7 @@ from farm.rules.comparing.changepoints import find_changepoints
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME
+from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, Watch

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dashboard import numbers
 from dashboard.reading import accuracy
 from dashboard.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
 from farm.contract.document_cells import Cell
@@ -12,6 +11,7 @@ from farm.registry.selectors import coverage_of, quantised_report
 from farm.registry.states import MakingState
 from farm.rules.cells import recipes
 from farm.rules.quality import variant_advice
+from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.registry.models import Variant
@@ -126,7 +126,7 @@ def _sentence(variant: "Variant") -> str:
 def _quantised(coverage: Sequence["Coverage"]) -> str:
     """`12 of 16 operators`; empty where nothing was to be quantised."""
     ran = sum(one.all - len(one.kept_float) for one in coverage)
-    return f"{ran} of {numbers.count(sum(one.all for one in coverage), 'operator')}" if coverage else ""
+    return f"{ran} of {numbers.counted(sum(one.all for one in coverage), 'operator')}" if coverage else ""
 
 
 def _coverage(coverage: Sequence["Coverage"]) -> Table:

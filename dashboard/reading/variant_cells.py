@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
-from dashboard import numbers, words
 from dashboard.figures import accuracies
 from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
-from farm.rules.cells.numbers import change_beside
 from farm.rules.comparing.quantities import Change, change_of
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.numbers import change_beside
 
 if TYPE_CHECKING:
     from farm.runs.selectors.variants import Measured
@@ -19,14 +19,18 @@ NOT_COMPARED = "not in one block"
 
 def _name(one: "Measured") -> Entry:
     cell = one.cell
-    text = ", ".join([words.runtime(cell.runtime), words.provider(cell.provider), *_workload(one)])
+    text = ", ".join([titles.runtime(cell.runtime), titles.provider(cell.provider), *_workload(one)])
     return Entry(text, href=reverse("dashboard:cell", args=[one.run.pk, cell.id]))
 
 
 def _workload(one: "Measured") -> list[str]:
     cell = one.cell
     sizes = [f"{name} {size}" for name, size in cell.shapes.items()]
-    return [*([f"batch {cell.batch}"] if cell.batch is not None else []), *sizes, numbers.count(cell.threads, "thread")]
+    return [
+        *([f"batch {cell.batch}"] if cell.batch is not None else []),
+        *sizes,
+        numbers.counted(cell.threads, "thread"),
+    ]
 
 
 def _change(one: "Measured") -> Change | None:
@@ -81,14 +85,14 @@ def finding(measured: Sequence["Measured"]) -> str:
     elif decided:
         first = _sentence(*max(decided, key=lambda pair: pair[1].size))
     else:
-        first = f"No decided change in {numbers.count(len(right), 'measured cell')}." if right else ""
+        first = f"No decided change in {numbers.counted(len(right), 'measured cell')}." if right else ""
     return f"{first} {_parity(measured)}".strip()
 
 
 def _sentence(one: "Measured", change: Change) -> str:
-    figures, rounds = change.figures, numbers.count(one.against.rounds if one.against else 0, "round")
+    figures, rounds = change.figures, numbers.counted(one.against.rounds if one.against else 0, "round")
     size, interval = change_beside(change.word, *figures) if figures else ("", "")
-    how = ", ".join([words.runtime(one.cell.runtime), words.provider(one.cell.provider), *_workload(one)])
+    how = ", ".join([titles.runtime(one.cell.runtime), titles.provider(one.cell.provider), *_workload(one)])
     sure = f"95 % interval {interval}, {rounds}" if interval else rounds
     return f"{size} {change.word} than {one.upload} on {one.cell.node} with {how} ({sure}).".strip()
 
@@ -100,7 +104,7 @@ def _parity(measured: Iterable["Measured"]) -> str:
         return ""
     if not failed:
         return f"Outputs pass parity in {_all_of(len(verdicts))}."
-    return f"Outputs fail parity in {failed} of {numbers.count(len(verdicts), 'measured cell')}."
+    return f"Outputs fail parity in {failed} of {numbers.counted(len(verdicts), 'measured cell')}."
 
 
 def _all_of(count: int) -> str:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from dashboard import numbers
 from dashboard.reading import cell as reading
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.rules.wording import numbers
 
 
 def split(text: str) -> tuple[str, str]:
@@ -30,7 +30,7 @@ def opening(document: Document, *, model: str, planned: int, ended: int, activit
         return split(document.sentence)
     if document.comparisons:
         first, rest = split(document.sentence)
-        return first, f"{rest} So far: {ended} of {numbers.count(planned, 'cell')} have ended.".strip()
+        return first, f"{rest} So far: {ended} of {numbers.counted(planned, 'cell')} have ended.".strip()
     return OPENINGS.get(activity, "Finishing {model}").format(model=model), ""
 
 
@@ -41,12 +41,12 @@ def warnings(cells: Sequence[Cell]) -> list[str]:
     wrong = [cell.id for cell in cells if cell.parity.verdict == "fail"]
     sentences = []
     if elsewhere:
-        ran = numbers.count(len(elsewhere), "cell")
+        ran = numbers.counted(len(elsewhere), "cell")
         sentences.append(
             f"Not as asked: {ran} ran on other providers than requested ({numbers.listed(elsewhere, most=6)})."
         )
     if wrong:
-        failed = numbers.count(len(wrong), "cell")
+        failed = numbers.counted(len(wrong), "cell")
         sentences.append(
             f"Not right: the outputs of {failed} differ from the reference ({numbers.listed(wrong, most=6)})."
         )

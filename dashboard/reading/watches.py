@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.urls import reverse
 
-from dashboard import numbers, words
+from dashboard import words
 from dashboard.reading import verdict
 from dashboard.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry
-from dashboard.words import Sign, kind_of, sign_of
+from dashboard.words import kind_of
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import ProviderChoice, Value, words_of
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import Sign, sign_of
 
 if TYPE_CHECKING:
     from farm.alerts.models import Watch, WatchRound
@@ -94,7 +96,7 @@ def headline(lines: Sequence[Line]) -> str:
     broken = sum(one.last is not None and one.last.sign == sign_of("infra") for one in lines)
     parts = [f"{measuring} measuring now"] if measuring else []
     parts += [f"{broken} could not measure"] if broken else []
-    first = numbers.count(len(lines), "watch", "watches")
+    first = numbers.counted(len(lines), "watch", "watches")
     return f"{first}: {numbers.listed(parts)}" if parts else first
 
 
@@ -135,7 +137,7 @@ def matrix_words(plain: Mapping[str, object]) -> str:
 def _axis_words(axis: str, values: Sequence[Value]) -> str:
     if axis == "provider":
         return numbers.listed(
-            [words.provider(value.name) for value in values if isinstance(value, ProviderChoice)], most=4
+            [titles.provider(value.name) for value in values if isinstance(value, ProviderChoice)], most=4
         )
     shown = numbers.listed([words_of(value) for value in values], most=4)
     return shown if axis in ("precision", "hardware") else f"{axis} {shown}"
@@ -179,7 +181,7 @@ def last(rounds: Sequence["WatchRound"]) -> Last | None:
 
 
 def _measured_now(one: "WatchRound", *, ended: int, of: int) -> Last:
-    judged = f" ({ended} of {numbers.count(of, 'model')} judged)" if of > 1 else ""
+    judged = f" ({ended} of {numbers.counted(of, 'model')} judged)" if of > 1 else ""
     said = str(one.sentence or "")
     sentence = f"{one.old} → {one.new} of {one.version}{judged}. {said}".strip()
     headline = f"Measuring {one.new} against {one.old} on {one.version}{judged}"

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from math import log
 from typing import TypeGuard
 
-from dashboard import axes, numbers
+from dashboard import axes
 from dashboard.reading.side import DIFFERENT_MODELS, Chosen, Judged, judge
 from dashboard.reading.side_rows import FACTS
 from dashboard.tables import Entry, Head, Table
-from dashboard.words import sign_of
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import sign_of
 
 # from a run's number and a cell's id to its page
 Address = Callable[[int, str], str]
@@ -115,9 +116,9 @@ def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
 def _changed_most(both: Sequence[Match]) -> str:
     sure = [one for one in both if any(_counts(each) for each in one.judged)]
     if not sure:
-        return f"none of {numbers.count(len(both), 'cell')} differs by more than its interval"
+        return f"none of {numbers.counted(len(both), 'cell')} differs by more than its interval"
     top = max((each for each in sure[0].judged if _counts(each)), key=lambda one: abs(log(one.ratio or 1.0)))
-    counted = f"{len(sure)} of {numbers.count(len(both), 'cell')}"
+    counted = f"{len(sure)} of {numbers.counted(len(both), 'cell')}"
     return f"{counted} {'differs' if len(sure) == 1 else 'differ'}, most {sure[0].name} with {top.change}"
 
 

@@ -9,11 +9,13 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard import documents, markup, numbers, words
+from dashboard import documents, markup
 from dashboard.figures.figure import Figure
 from dashboard.tables import Head, Table
 from farm.alerts.selectors.pages import open_count
 from farm.rules.cells.commands import submit_command
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import sign_of
 
 register = template.Library()
 LONG_HEADLINE = 150
@@ -38,7 +40,7 @@ register.filter("submit_command", submit_command)
 @register.filter
 def sign(word: str | None) -> SafeString:
     """A verdict or state as its sign and word."""
-    return markup.sign(words.sign_of(str(word or "not measured")))
+    return markup.sign(sign_of(str(word or "not measured")))
 
 
 @register.filter
@@ -96,20 +98,20 @@ def terms(*names: str) -> str | SafeString:
 @stringfilter
 def provider(name: str) -> str:
     """An execution provider's short name."""
-    return words.provider(name)
+    return titles.provider(name)
 
 
 @register.filter
 @stringfilter
 def runtime(requirement: str) -> str:
     """A runtime's short name."""
-    return words.runtime(requirement)
+    return titles.runtime(requirement)
 
 
 @register.filter
 def counted(number: int, noun: str) -> str:
     """`{{ 3|counted:"cell" }}` is `3 cells`."""
-    return numbers.count(number, noun)
+    return numbers.counted(number, noun)
 
 
 @register.filter

@@ -8,7 +8,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard import numbers, words
 from dashboard.figures import accuracies, samples, scenarios
 from dashboard.figures.figure import Address
 from dashboard.reading import accuracy, comparisons, copies, facts, tokens
@@ -26,6 +25,7 @@ from farm.registry.selectors import model_file_digest
 from farm.rules.reporting import compiled_models, prefills, sentences, simulated
 from farm.rules.reporting.headlines import opening_comparison
 from farm.rules.reporting.stability import at_risk
+from farm.rules.wording import numbers, titles
 from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.selectors.retention import removed_timings, removed_traces
@@ -139,7 +139,7 @@ def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
 
 def headline(cell: Cell, state: str) -> str:
     """The cell in one sentence: its latency, or why it has none."""
-    what = f"{cell.model or 'The model'} on {words.runtime_in_words(cell.runtime)}, {words.provider(cell.provider)}"
+    what = f"{cell.model or 'The model'} on {titles.runtime_in_words(cell.runtime)}, {titles.provider(cell.provider)}"
     if state in OPEN:
         return f"{what}: {OPEN[state]}"
     if cell.p50_ms is None:
@@ -163,7 +163,9 @@ def notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
             "Unstable: the timing windows of its launches differ by more than 5 %, as much as the change to be judged."
         )
     if cell.copies:
-        sentences.append(f"{numbers.count(cell.copies, 'copy', 'copies')} between host and device in every inference.")
+        sentences.append(
+            f"{numbers.counted(cell.copies, 'copy', 'copies')} between host and device in every inference."
+        )
     return sentences
 
 

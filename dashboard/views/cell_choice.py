@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 from django.core.paginator import Page
 from django.http import HttpRequest
 
-from dashboard import axes, words
+from dashboard import axes
 from dashboard.views.access import person
 from dashboard.views.lists import first, paged_in_order, searched
 from farm.contract.numbers import is_row_number
+from farm.rules.wording import titles
 from farm.runs import selectors
 from farm.runs.selectors.cell_search import MOST, MeasuredCell, cells_matching
 
@@ -56,7 +57,7 @@ def _key(one: MeasuredCell) -> str:
 
 def _said(one: MeasuredCell) -> str:
     where = f" on {one.node}" if one.node else ""
-    return f"{one.model} v{one.version}: {words.setting(one)}{where}"
+    return f"{one.model} v{one.version}: {titles.setting(one)}{where}"
 
 
 def _runs(request: HttpRequest) -> list["Run"]:

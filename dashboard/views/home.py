@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard import numbers
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import changes
 from dashboard.reading.runs import table as run_table
@@ -20,6 +19,7 @@ from farm.fleet.selectors import nodes_listed
 from farm.fleet.selectors.nodes import nodes_online
 from farm.registry.confinement import walls
 from farm.registry.selectors import versions_visible_to
+from farm.rules.wording import numbers
 from farm.runs.selectors import runs_listed
 from farm.runs.selectors.live import shown_states
 from farm.runs.selectors.pages import MOST_OPEN, open_run_count, open_runs
@@ -72,9 +72,9 @@ def home(request: HttpRequest) -> HttpResponse:
 
 def headline(*, alerts: int, runs: int, online: int, nodes: int) -> str:
     """What is going on, in one sentence; what has to be looked at comes first."""
-    first = f"{numbers.count(alerts, 'open alert')}; " if alerts else ""
-    measured = f"{numbers.count(runs, 'run')} in progress" if runs else "nothing is being measured"
-    fleet = f"{online} of {numbers.count(nodes, 'node')} online" if nodes else "no node has joined yet"
+    first = f"{numbers.counted(alerts, 'open alert')}; " if alerts else ""
+    measured = f"{numbers.counted(runs, 'run')} in progress" if runs else "nothing is being measured"
+    fleet = f"{online} of {numbers.counted(nodes, 'node')} online" if nodes else "no node has joined yet"
     text = f"{first}{measured}; {fleet}"
     return f"{text[:1].upper()}{text[1:]}"
 

@@ -13,7 +13,6 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard import numbers
 from dashboard.figures.figure import Address
 from dashboard.reading import cells, comparisons, copies, facts
 from dashboard.reading.heatmap import HeatMap
@@ -27,6 +26,7 @@ from farm.alerts.selectors.origins import origin_of
 from farm.contract.document import Document
 from farm.rules.cells.commands import submit_command
 from farm.rules.matrices.matrix_text import write_text
+from farm.rules.wording import numbers
 from farm.runs import selectors, services
 from farm.runs.selectors import live, pages
 from farm.runs.states import RunState
@@ -165,7 +165,7 @@ def _progress(row: "Run", still: live.Standstill | None) -> dict[str, object]:
     """How far it is, how long it has taken, and what is left at the pace of its rounds."""
     progress = selectors.progress(row, still=still)
     planned = sum(progress.cells.values())
-    parts = [f"{progress.cells_ended} of {numbers.count(planned, 'cell')} ended"]
+    parts = [f"{progress.cells_ended} of {numbers.counted(planned, 'cell')} ended"]
     parts.append(f"round {progress.rounds} of {progress.rounds_most}")
     return {
         "percent": round(100 * progress.share),

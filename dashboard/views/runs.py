@@ -14,9 +14,9 @@ from dashboard.views import downloads
 from dashboard.views.access import page, person
 from dashboard.views.list_views import Filter, Listing, Together, chosen, ordered
 from dashboard.views.lists import paged, searched
-from dashboard.words import VERDICTS
 from farm.accounts.selectors import teams_writable_by
 from farm.registry.selectors import versions_named
+from farm.rules.wording.vocabulary import VERDICTS
 from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.selectors.live import shown_states

@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard import numbers
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import file_rows
 from dashboard.reading import watch_form as form
@@ -31,6 +30,7 @@ from farm.contract.numbers import is_row_number
 from farm.registry.selectors import models_visible_to
 from farm.rules.runtimes.allowances import names_of
 from farm.rules.runtimes.distributions import WATCHED
+from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
@@ -216,7 +216,7 @@ def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     except Refusal as refusal:
         field = "baseline" if given["baseline"] and given["baseline"] in str(refusal) else "candidate"
         return _shown(request, row, status=refusal.status, errors={field: str(refusal)}, typed=given)
-    done = f"{numbers.count(len(rounds), 'round')} ordered: {rounds[0].old} → {rounds[0].new}."
+    done = f"{numbers.counted(len(rounds), 'round')} ordered: {rounds[0].old} → {rounds[0].new}."
     messages.success(request, done)
     return redirect("dashboard:watch", watch_id=watch_id)
 

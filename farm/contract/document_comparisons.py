@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from farm.contract.document_cells import Part
+from farm.contract.verdicts import ItemsVerdict, MetricVerdict, Verdict
 
 # keys that documents of before do not have
 _LEFT_OUT = Field(exclude_if=lambda value: value is None)
@@ -29,12 +30,9 @@ class OperatorChange(Part):
     ci_low: Annotated[float | None, _LEFT_OUT] = None
     ci_high: Annotated[float | None, _LEFT_OUT] = None
     p: Annotated[float | None, _LEFT_OUT] = None
-    verdict: Annotated[Literal["slower", "faster", "equal", "undecided", "not comparable"] | None, _LEFT_OUT] = None
+    verdict: Annotated[Verdict | None, _LEFT_OUT] = None
     reason: Annotated[str | None, _LEFT_OUT] = None
     rounds: Annotated[int | None, _LEFT_OUT] = None
-
-
-MetricVerdict = Literal["slower", "faster", "bigger", "smaller", "lower", "higher", "equal", "undecided"]
 
 
 class MetricChange(Part):
@@ -90,7 +88,7 @@ class Comparison(Part):
     ci_high: float | None = None
     ci_level: float | None = None
     p: float | None = None
-    verdict: Literal["slower", "faster", "equal", "undecided", "not comparable"]
+    verdict: Verdict
     verdict_from: Literal["wall", "processor", "rate"] = "wall"
     wall_ratio: float | None = None
     wall_ci_low: float | None = None
@@ -103,7 +101,7 @@ class Comparison(Part):
     items_ratio: float | None = None
     items_ci_low: float | None = None
     items_ci_high: float | None = None
-    items_verdict: Literal["more", "fewer", "equal", "undecided", "not comparable"] | None = None
+    items_verdict: ItemsVerdict | None = None
     reason: str | None = None
     rounds: int = 0
     rounds_needed: int | None = None

@@ -11,8 +11,9 @@ from rich.text import Text
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
-from farm.rules.cells.numbers import signed, three_digits
 from farm.rules.reporting.accuracy_words import is_worse, percentage
+from farm.rules.wording.numbers import plain
+from farm.rules.wording.vocabulary import signed
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.commands.options import DocumentOption, HomeOption, ModelArgument
@@ -107,8 +108,8 @@ def _figures(cell: Cell) -> list[str | Text]:
     if accuracy is None or accuracy.value is None or accuracy.ci_low is None or accuracy.ci_high is None:
         return [size, "not measured", "", ""]
     is_share = accuracy.higher_is_better
-    value = percentage(accuracy.value) if is_share else three_digits(accuracy.value)
-    low, high = (percentage(end) if is_share else three_digits(end) for end in (accuracy.ci_low, accuracy.ci_high))
+    value = percentage(accuracy.value) if is_share else plain(accuracy.value)
+    low, high = (percentage(end) if is_share else plain(end) for end in (accuracy.ci_low, accuracy.ci_high))
     return [size, value, f"{low} to {high}", Text(_difference(cell), style="bold yellow" if is_worse(accuracy) else "")]
 
 

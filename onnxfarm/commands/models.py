@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from farm.rules.cells.numbers import counted
+from farm.rules.wording.numbers import counted
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import say, table_of, write_plain
 from onnxfarm.problems import Usage, main_guard

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from farm.rules.cells.numbers import counted
+from farm.rules.wording.numbers import counted
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.commands.options import (
     AxesOption,

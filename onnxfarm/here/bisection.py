@@ -8,7 +8,6 @@ from typing import TypedDict
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus
-from farm.rules.cells.numbers import counted, signed_change
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.bisection import Bisection, BisectionProblem, Outcome
 from farm.rules.changes.metric_steps import SoughtMetric, is_by_repeat, read_metric_step, sought_of
@@ -20,6 +19,7 @@ from farm.rules.matrices.subsets import narrowed, with_runtimes
 from farm.rules.planning.plans import Plan
 from farm.rules.reporting.sentences import explanation
 from farm.rules.runtimes.releases import unknown_sentence
+from farm.rules.wording.numbers import counted, signed_change
 from onnxfarm.gate import positions_of
 from onnxfarm.here import workbench
 from onnxfarm.here.published import asked_of, published, refuse_uninstalled, refuse_yanked

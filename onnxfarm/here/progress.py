@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from farm.contract.reports import CheckReport, Report, RoundReport, TraceReport
-from farm.rules.cells.numbers import counted
 from farm.rules.planning import time_left
 from farm.rules.planning.plans import PlannedBlock
+from farm.rules.wording.numbers import counted
 
 # so that nobody waits five seconds for a word; what a bar says of seconds is renewed as often
 SAY_EVERY_S = 4.0

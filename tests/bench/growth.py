@@ -21,9 +21,9 @@ from farm.contract.blocks import ArmOrder
 from farm.contract.document_cells import Figure
 from farm.contract.reports import RoundReport, Sample
 from farm.rules.cells import growth
-from farm.rules.cells.numbers import MIB
 from farm.rules.cells.scenario_metrics import DIFFERING, GROWTH
 from farm.rules.judging.summaries import summarise
+from farm.rules.wording.numbers import MIB
 from farm.workshop.samples import builders
 from tests.bench import figure
 from tests.bench.blocks import REFERENCE_MODELS, without_gate

@@ -32,8 +32,9 @@ from typer.testing import CliRunner
 
 from farm.contract.document import Document
 from farm.rules.comparing import flips
-from farm.rules.tracing.node_verdicts import is_change, judge_nodes
+from farm.rules.tracing.node_verdicts import judge_nodes
 from farm.rules.tracing.round_times import groups_of, own_nodes
+from farm.rules.wording.vocabulary import is_change
 from onnxfarm.main import app
 from onnxfarm.testing import FakeRuntime, Step
 from tests.bench import blocks, figure

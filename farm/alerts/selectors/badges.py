@@ -8,9 +8,9 @@ from farm.alerts.models import Alert, WatchRound
 from farm.alerts.states import AlertState, RoundOutcome, RoundState
 from farm.base.refusals import Missing
 from farm.registry.models import Model
-from farm.rules.cells.numbers import counted
 from farm.rules.reporting.badge import Tone
 from farm.rules.runtimes.order import goes_back
+from farm.rules.wording.numbers import counted
 
 KEY_SIGNS = 32
 # rounds that are looked through for one that did not go back

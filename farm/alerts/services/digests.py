@@ -11,9 +11,9 @@ from farm.alerts.models import Alert, AlertEvent, Channel, WatchRound
 from farm.alerts.services.announcements import address_of, queue_message
 from farm.alerts.states import AlertEventKind, AlertState, DigestEvery, RoundOutcome, RoundState
 from farm.fleet.models import NullEstimate
-from farm.rules.cells.numbers import counted
 from farm.rules.changes.watch_rounds import expected_false_alerts
 from farm.rules.comparing.margins import false_alarms
+from farm.rules.wording.numbers import counted
 
 LENGTHS = {DigestEvery.DAY: timedelta(days=1), DigestEvery.WEEK: timedelta(days=7)}
 # newest A/A pairs that count, and how many there have to be before they say more than the rule's own level

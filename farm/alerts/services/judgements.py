@@ -13,9 +13,9 @@ from farm.alerts.services.measurements import CannotMeasure
 from farm.alerts.states import RoundOutcome, RoundState
 from farm.contract.document import Document
 from farm.fleet.states import NodeHealth
-from farm.rules.cells.numbers import counted
 from farm.rules.changes import confirmations, watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement
+from farm.rules.wording.numbers import counted
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.states import RunState

@@ -16,12 +16,12 @@ from farm.alerts.services.bisections import minutes_of
 from farm.alerts.services.measurements import Answer, CannotMeasure
 from farm.alerts.states import InvestigationState
 from farm.contract import document_comparisons as doc_comparisons
-from farm.rules.cells.numbers import counted
 from farm.rules.changes import switches
 from farm.rules.changes.switches import MOST_STEPS, Candidate, PlainCandidate, Trial
 from farm.rules.matrices.points import Point
 from farm.rules.matrices.subsets import point_at
 from farm.rules.planning import blocks, estimates
+from farm.rules.wording.numbers import counted
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.states import RunReason

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from farm.fleet.models import Node, NullEstimate
 from farm.fleet.selectors.noise import HISTORY, floor_of
-from farm.rules.comparing.margins import is_false_alarm
+from farm.rules.wording.vocabulary import is_change
 
 PLACE = ("block", "arm", "twin")
 REPLACED = ("node", "cell_class", "rounds", "estimate", "verdict", "log_ratios")
@@ -27,7 +27,7 @@ def _count(node: Node) -> None:
     floor = floor_of([(ratios, estimate) for _, ratios, estimate, _ in pairs])
     Node.objects.filter(pk=node.pk).update(
         null_pairs=len(pairs),
-        null_alarms=sum(is_false_alarm(verdict) for verdict, *_ in pairs),
+        null_alarms=sum(is_change(verdict) for verdict, *_ in pairs),
         null_deviation=floor.deviation if floor else None,
         null_margin=floor.margin if floor else None,
         null_block=max(block for *_, block in pairs),

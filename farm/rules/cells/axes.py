@@ -14,11 +14,12 @@ from farm.contract.cells import NO_POLICY, SINGLE, CellSpec, Optimization, Polic
 from farm.contract.document_cells import Cell
 from farm.rules.cells import readers, recipes, scenario_schema, scenarios
 from farm.rules.cells.axis import SAID, Axis, Declared, Schema, choice, named_schema, number, number_schema
-from farm.rules.cells.numbers import counted
 from farm.rules.cells.session_sets import SESSION_SCHEMA, read_session, set_of
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice
-from farm.rules.runtimes import distributions, plugins, providers
+from farm.rules.runtimes import distributions, providers
 from farm.rules.runtimes.order import release_order
+from farm.rules.wording import titles
+from farm.rules.wording.numbers import counted
 
 if TYPE_CHECKING:
     from _typeshed import SupportsRichComparison
@@ -41,17 +42,6 @@ def pairs(entries: Mapping[str, object]) -> str:
 def _sizes(cell: Cell) -> Mapping[str, int]:
     """Sizes of free dimensions; those of a cell that generates are of its check alone: its lengths say the rest."""
     return {} if cell.scenario.startswith("generate") else cell.shapes
-
-
-def runtime_name(requirement: str) -> str:
-    """A runtime's short name: `onnxruntime==1.31.1` is `1.31.1`, another distribution keeps its own part.
-
-    A plug-in that names the ONNX Runtime beside it has both: `ggml 0.2.0 on 1.30.0`.
-    """
-    distribution, _, version = requirement.partition("==")
-    own = distribution.removeprefix(distributions.DEFAULT_DISTRIBUTION).strip("-")
-    release, core = plugins.parted(version)
-    return f"{own} {release} on {core}" if core else f"{own} {version}".strip() if version else requirement
 
 
 def version_key(requirement: str) -> tuple[bool, str, Version, str]:
@@ -260,7 +250,7 @@ AXES: tuple[Axis, ...] = (
     Axis(
         "runtime",
         "Runtime",
-        short_of=lambda c: runtime_name(c.runtime),
+        short_of=lambda c: titles.runtime(c.runtime),
         order_of=lambda c: version_key(c.runtime),
         declared=Declared(
             "runtime",

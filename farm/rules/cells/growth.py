@@ -1,8 +1,8 @@
 """What a cell on fresh inputs says of memory: settled, or growing, and by how much. Pure."""
 
 from farm.contract.document_cells import Figure
-from farm.rules.cells.numbers import MIB
 from farm.rules.cells.scenario_metrics import LEAST_GROWTH
+from farm.rules.wording.numbers import MIB
 
 
 def is_growing(growth: Figure) -> bool:

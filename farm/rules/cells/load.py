@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from farm.contract.document_cells import CellPhase, Figure
-from farm.rules.cells.numbers import three_digits
 from farm.rules.cells.scenario_metrics import GOODPUT, MAX_RATE
 from farm.rules.cells.scenarios import Scenario
+from farm.rules.wording.numbers import plain
 
 # of a rate that is held, so many of the requests keep up with their arrivals
 HELD = 0.95
@@ -17,20 +17,20 @@ def sentence(
     """One sentence on the rate. `phases`: the rates that launches drove."""
     if scenario.rate is None:
         return _of_search(launched.get(MAX_RATE), scenario, phases)
-    told = "" if p99_ms is None else f"p99 {three_digits(p99_ms)} ms at {scenario.rate:g} per s"
+    told = "" if p99_ms is None else f"p99 {plain(p99_ms)} ms at {scenario.rate:g} per s"
     goodput = launched.get(GOODPUT)
     if goodput is None:
         return f"{told}." if told else ""
     within = "" if scenario.bound_ms is None else f" within {scenario.bound_ms:g} ms"
     if goodput.value < HELD * scenario.rate:
-        return f"{scenario.rate:g} per s are not held: {three_digits(goodput.value)} per s were answered{within}."
-    return f"{told or f'{scenario.rate:g} per s are held'}, {three_digits(goodput.value)} per s answered{within}."
+        return f"{scenario.rate:g} per s are not held: {plain(goodput.value)} per s were answered{within}."
+    return f"{told or f'{scenario.rate:g} per s are held'}, {plain(goodput.value)} per s answered{within}."
 
 
 def up_to(most: float, phases: Sequence[CellPhase]) -> str:
     """`up to 812`, or `up to at least 812` where the highest rate that was driven kept the bound too."""
     driven = [phase.metrics["rate_per_s"] for phase in phases if "rate_per_s" in phase.metrics]
-    return f"up to {'at least ' if driven and most >= max(driven) else ''}{three_digits(most)}"
+    return f"up to {'at least ' if driven and most >= max(driven) else ''}{plain(most)}"
 
 
 def _of_search(most: Figure | None, scenario: Scenario, phases: Sequence[CellPhase]) -> str:
@@ -39,7 +39,5 @@ def _of_search(most: Figure | None, scenario: Scenario, phases: Sequence[CellPha
         return f"No rate that was tried kept its {bound}."
     interval = ""
     if most.low is not None and most.high is not None:
-        interval = (
-            f" (95 % interval {three_digits(most.low)} to {three_digits(most.high)}, {len(most.samples)} launches)"
-        )
+        interval = f" (95 % interval {plain(most.low)} to {plain(most.high)}, {len(most.samples)} launches)"
     return f"Keeps its {bound} {up_to(most.value, phases)} requests per s{interval}."

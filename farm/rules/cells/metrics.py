@@ -12,10 +12,10 @@ from statistics import median
 
 from farm.rules.cells import outside_metrics
 from farm.rules.cells.metric import SIZE, TIME, Alert, Judging, Metric, VerdictKind
-from farm.rules.cells.numbers import MIB
 from farm.rules.cells.scenario_metrics import OF_SCENARIOS
 from farm.rules.cells.scenarios import OUTSIDE
 from farm.rules.comparing.enough import COUNT_FOR
+from farm.rules.wording.numbers import MIB
 
 # launches of one cell differ by up to 2 MiB, and another release's own code takes up to 12 MiB more
 LEAST_MEMORY = 16.0 * MIB

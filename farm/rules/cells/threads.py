@@ -3,8 +3,8 @@
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import scenarios
-from farm.rules.cells.numbers import counted
 from farm.rules.runtimes import providers
+from farm.rules.wording.numbers import counted
 
 
 def refusal(spec: CellSpec, *, cores: int | None) -> Reason | None:

@@ -10,10 +10,10 @@ from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.cells import label
 from farm.rules.cells.metrics import COMPARED
-from farm.rules.cells.numbers import change
 from farm.rules.changes import watch_rounds
 from farm.rules.reporting import metric_changes
 from farm.rules.tracing.placement import cell_changes
+from farm.rules.wording.numbers import change_beside, percent
 
 Check = Literal["slower", "bigger", "lower", "parity", "placement", "failed", "undecided"]
 CHECKS: tuple[Check, ...] = get_args(Check)
@@ -194,8 +194,8 @@ def _size(pair: Comparison) -> str:
     """`24 % (95 % interval 21–26 %)`."""
     if pair.ratio is None or pair.ci_low is None or pair.ci_high is None:
         return "measurably"
-    size, interval = change(pair.ratio, pair.ci_low, pair.ci_high)
-    return f"{size} ({100 * (pair.ci_level or 0.95):.3g} % interval {interval})"
+    size, interval = change_beside("slower", pair.ratio, pair.ci_low, pair.ci_high)
+    return f"{size} ({percent(pair.ci_level or 0.95)} interval {interval})"
 
 
 def _slower(pair: Comparison, *, where: str, old: Cell) -> tuple[Check, str]:

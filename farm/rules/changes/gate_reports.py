@@ -6,11 +6,12 @@ from xml.sax.saxutils import escape, quoteattr
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.cells.numbers import change_beside, counted, milliseconds, signed
 from farm.rules.changes.gate import GateAnswer, cell_label, point_label
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.reporting.markdown import as_text
 from farm.rules.reporting.sentences import explanation
+from farm.rules.wording.numbers import change_beside, counted, latency
+from farm.rules.wording.vocabulary import signed
 
 NOTHING = "Nothing was compared: no pair of cells ran on both sides."
 # what XML 1.0 cannot hold
@@ -152,7 +153,7 @@ def _case(check: str, pair: tuple[str, str], answer: GateAnswer, *, label: str) 
 
 
 def _shown(cell: Cell) -> str:
-    return "" if cell.p50_ms is None else milliseconds(cell.p50_ms, cell.p50_ci_ms)
+    return "" if cell.p50_ms is None else latency(cell.p50_ms, cell.p50_ci_ms)
 
 
 def _quoted(text: str) -> str:

@@ -13,6 +13,7 @@ from farm.rules.changes.bisection import Outcome
 from farm.rules.changes.probes import Step
 from farm.rules.changes.watch_rounds import Pair
 from farm.rules.reporting import metric_changes
+from farm.rules.wording.vocabulary import is_change
 
 # every metric in bytes
 MEMORY = "memory"
@@ -53,7 +54,7 @@ def sought_of(document: Document, names: Sequence[str], *, old: str, new: str) -
         SoughtMetric(pair.series, change)
         for pair in watch_rounds.pairs(document, old=old, new=new)
         for change in _told(pair, names)
-        if change.verdict in metric_changes.CHANGED
+        if is_change(change.verdict)
     ]
     return min(found, key=lambda one: (metric_changes.is_gain(one.change), -_size(one.change)), default=None)
 

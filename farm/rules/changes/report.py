@@ -21,7 +21,6 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.axes import BY_NAME, OWN_AXES
 from farm.rules.cells.matrices import PlainMatrix, point_of
-from farm.rules.cells.numbers import change, mebibytes, microseconds, milliseconds
 from farm.rules.cells.session_sets import OPTIONS, set_of
 from farm.rules.cells.values import plain_of
 from farm.rules.changes import watch_rounds
@@ -30,6 +29,7 @@ from farm.rules.reporting import sentences
 from farm.rules.reporting.locks import lock
 from farm.rules.reporting.markdown import as_code, as_text
 from farm.rules.runtimes import providers
+from farm.rules.wording import numbers
 
 SIDES = ("old", "new")
 LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
@@ -143,7 +143,7 @@ def _title(case: Case) -> str:
     sides = f"{case.new.runtime} compared with {case.old.runtime.partition('==')[2]}"
     comparison = case.comparison
     if comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:
-        size, _ = change(comparison.ratio, comparison.ci_low or 1.0, comparison.ci_high or 1.0)
+        size, _ = numbers.change_beside("slower", comparison.ratio, comparison.ci_low or 1.0, comparison.ci_high or 1.0)
         return f"[Performance] {size} slower: {sides}, {as_text(watch_rounds.series_label(case.new))}"
     return f"[Regression] {sides}: {as_text(watch_rounds.series_label(case.new))}"
 
@@ -163,9 +163,9 @@ def _said(case: Case) -> str:
 def _table(case: Case) -> list[str]:
     rows = ["| | p50 | session | peak memory | parity |", "|---|---|---|---|---|"]
     for cell in (case.old, case.new):
-        p50 = "" if cell.p50_ms is None else milliseconds(cell.p50_ms, cell.p50_ci_ms)
-        session = "" if cell.session_ms is None else f"{cell.session_ms:.3g} ms"
-        memory = "" if cell.peak_memory_bytes is None else mebibytes(cell.peak_memory_bytes)
+        p50 = "" if cell.p50_ms is None else numbers.latency(cell.p50_ms, cell.p50_ci_ms)
+        session = "" if cell.session_ms is None else numbers.latency(cell.session_ms)
+        memory = "" if cell.peak_memory_bytes is None else numbers.memory(cell.peak_memory_bytes)
         ended = cell.parity.verdict.replace("_", " ") if cell.status == "done" else _ending(cell)
         rows.append(f"| {cell.runtime} | {p50} | {session} | {memory} | {as_text(ended)} |")
     return ["\n".join(rows), f"Ratio: {_said(case)}."] if case.comparison is not None else ["\n".join(rows)]
@@ -183,8 +183,8 @@ def _operators(case: Case) -> list[str]:
     changed = sorted(comparison.operators, key=lambda one: -abs(one.candidate_us - one.baseline_us))[:MOST_OPERATORS]
     rows = ["| operator | node | old, µs | new, µs | share of the change |", "|---|---|---|---|---|"]
     for one in changed:
-        share = "" if one.share is None else f"{100 * one.share:.0f} %"
-        times = f"{microseconds(one.baseline_us)} | {microseconds(one.candidate_us)}"
+        share = "" if one.share is None else numbers.share(one.share)
+        times = f"{numbers.plain(one.baseline_us)} | {numbers.plain(one.candidate_us)}"
         rows.append(f"| {as_text(one.op_type)} | {as_code(one.node)} | {times} | {share} |")
     why = sentences.explanation(comparison)
     return [f"**Why.** {as_text(why)}." if why else "**Operators that changed most.**", "\n".join(rows)]

@@ -13,11 +13,12 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
-from farm.rules.cells.numbers import change, counted
 from farm.rules.changes.watch_rounds import place_of, series_label, series_of
 from farm.rules.comparing.sides import BySides, between, by_sides
 from farm.rules.reporting.sentences import explanation
 from farm.rules.runtimes.order import release_order
+from farm.rules.wording.numbers import change_beside, counted
+from farm.rules.wording.vocabulary import is_change
 
 # a 95 % half interval is 1.96 standard errors; so many of it are 3.3, p = .001
 SURE = 1.7
@@ -51,7 +52,7 @@ class Turn:
 
     def words(self) -> str:
         """`24 % slower in 1.31.0`."""
-        size, _ = change(self.ratio, self.low, self.high)
+        size, _ = change_beside(self.verdict, self.ratio, self.low, self.high)
         return f"{size} {self.verdict} in {self.after}"
 
 
@@ -160,7 +161,7 @@ def _turn(
     for _, one in _compared(places, pairs, old=before.version, new=after.version):
         if one.ratio is None or one.ci_low is None or one.ci_high is None:
             continue
-        if one.verdict not in ("slower", "faster"):
+        if not is_change(one.verdict):
             return None
         why = explanation(one) or ""
         return Turn(before.version, after.version, one.verdict, one.ratio, one.ci_low, one.ci_high, True, why)

@@ -21,11 +21,11 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.cells.numbers import counted, percent
 from farm.rules.cells.session_sets import DEFAULT, SessionSet
 from farm.rules.cells.values import ProviderChoice, Value
 from farm.rules.matrices.matrix import Matrix, Selector
 from farm.rules.matrices.points import Point
+from farm.rules.wording.numbers import counted, share
 
 LEVELS = ("disable", "basic", "extended", "all")
 # with the old and the new runtime, and an A/A twin, a block of 16
@@ -325,8 +325,8 @@ def sentence(trial: Trial) -> str:
     """The work-around in words."""
     what = _named(trial.candidate)
     left = trial.remaining - 1.0
-    rest = f"{percent(abs(left))} {'slower' if left > 0 else 'faster'} than before is left"
-    return f"{what} recovers {percent(trial.undone)} of the change; {rest}."
+    rest = f"{share(abs(left))} {'slower' if left > 0 else 'faster'} than before is left"
+    return f"{what} recovers {share(trial.undone)} of the change; {rest}."
 
 
 def _named(candidate: Candidate) -> str:

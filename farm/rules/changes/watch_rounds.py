@@ -20,12 +20,12 @@ from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.cells import label, scenarios
 from farm.rules.cells.metric import Alert, Metric
 from farm.rules.cells.metrics import ALERTING, BY_VERDICT
-from farm.rules.cells.numbers import MIB, percent, three_digits
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from farm.rules.comparing.sides import BySides, between, by_sides
 from farm.rules.reporting import metric_changes, sentences
 from farm.rules.runtimes import pairs as package_pairs
 from farm.rules.tracing.placement import cell_changes
+from farm.rules.wording.numbers import MIB, change, plain
 
 Kind = Literal["slower", "parity", "placement", "session", "first", "memory", "growth", "ttft", "failed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -333,8 +333,8 @@ def _judge_metric(pair: Pair, rule: Rule, notes: _Notes, *, metric: Metric, aler
         return
     allowed = getattr(rule, alert.kind)
     scale, unit = (1.0 / MIB, "MiB") if metric.reads == "memory" else (1.0, metric.unit)
-    shown = f"{three_digits(old * scale)} → {three_digits(new * scale)} {unit}"
-    text = f"{series_label(pair.new)}: {alert.words} {shown} ({_signed(new / old)}) from {pair.old.runtime} to "
+    shown = f"{plain(old * scale)} → {plain(new * scale)} {unit}"
+    text = f"{series_label(pair.new)}: {alert.words} {shown} ({change(new / old)}) from {pair.old.runtime} to "
     text += f"{pair.new.runtime}."
     worse, better = (new, old) if metric.better == "less" else (old, new)
     if worse > better * (1.0 + allowed) and worse - better >= alert.least:
@@ -356,10 +356,6 @@ def _judge_verdicts(pair: Pair, rule: Rule, notes: _Notes) -> None:
             notes.news.append(text)
         elif one.ratio is None or one.ratio > 1.0 + rule.latency:
             _note(notes, rule, kind, pair, text, size=one.ratio)
-
-
-def _signed(ratio: float) -> str:
-    return f"{'+' if ratio >= 1 else '−'}{percent(abs(ratio - 1.0))}"
 
 
 def confirmed(findings: Sequence[Finding], again: Judgement) -> tuple[list[Finding], list[Finding]]:

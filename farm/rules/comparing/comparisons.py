@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
+from farm.contract.verdicts import Verdict
 from farm.rules.comparing import look_levels
-
-Verdict = Literal["slower", "faster", "equal", "undecided", "not comparable"]
+from farm.rules.wording.numbers import percent
+from farm.rules.wording.vocabulary import is_change
 
 # Changes up to this fraction are of no consequence, until a node's own A/A history says otherwise.
 MARGIN = 0.02
@@ -50,7 +50,7 @@ def not_comparable(comparison: Comparison, *, reasons: Sequence[str]) -> Compari
 def sentence(comparison: Comparison) -> str:
     """The verdict in words, with the figures that it rests on."""
     figures = (
-        f"new / old = {comparison.ratio:.4g} ({100 * comparison.ci_level:.3g} % interval {comparison.ci_low:.4g} to "
+        f"new / old = {comparison.ratio:.4g} ({percent(comparison.ci_level)} interval {comparison.ci_low:.4g} to "
         f"{comparison.ci_high:.4g}, {comparison.rounds_used} rounds, {comparison.test} p = {comparison.p:.2g})"
     )
     said = [f"{comparison.verdict}: {figures}{_because(comparison)}", look_levels.sentence(comparison.rounds_used)]
@@ -58,10 +58,10 @@ def sentence(comparison: Comparison) -> str:
 
 
 def _because(comparison: Comparison) -> str:
-    margin = f"{100 * comparison.margin:.3g} %"
+    margin = percent(comparison.margin)
     if comparison.verdict == "equal":
         return f", within ± {margin}."
-    if comparison.verdict in ("slower", "faster"):
+    if is_change(comparison.verdict):
         return f", beyond the margin of {margin}."
     if comparison.reason:
         return f". {comparison.reason}"
@@ -72,4 +72,4 @@ def _because(comparison: Comparison) -> str:
         if comparison.rounds_needed
         else "no number of rounds within the maximum will decide"
     )
-    return f"; changes under {100 * comparison.smallest_detectable:.3g} % cannot be detected yet, {wait}."
+    return f"; changes under {percent(comparison.smallest_detectable)} cannot be detected yet, {wait}."

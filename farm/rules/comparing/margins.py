@@ -11,6 +11,7 @@ import numpy as np
 
 from farm.rules.comparing import power, statistics
 from farm.rules.comparing.comparisons import MARGIN
+from farm.rules.wording.vocabulary import is_change
 
 LOWEST_MARGIN = 0.02
 HIGHEST_MARGIN = 0.05
@@ -73,12 +74,7 @@ def noise_floor(log_ratios: Sequence[Sequence[float]], *, margin: float = MARGIN
 
 def false_alarms(verdicts: Sequence[str]) -> FalseAlarms | None:
     """The live false-alarm rate from the verdicts of A/A comparisons; None when there are none."""
-    return rate_of(sum(map(is_false_alarm, verdicts)), len(verdicts))
-
-
-def is_false_alarm(verdict: str) -> bool:
-    """Whether this verdict on an A/A pair is one."""
-    return verdict in ("slower", "faster")
+    return rate_of(sum(map(is_change, verdicts)), len(verdicts))
 
 
 def rate_of(alarms: int, comparisons: int) -> FalseAlarms | None:

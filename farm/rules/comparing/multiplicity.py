@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from farm.rules.wording.numbers import percent
+
 LEVEL = 0.05
 
 
@@ -26,5 +28,5 @@ def sentence(count: int, what: str) -> str:
     """Why one of so many of them that looks changed is not called so."""
     return (
         f"Among {count} {what}{'' if count == 1 else 's'} this one may be chance (Benjamini-Hochberg at "
-        f"{100 * LEVEL:.3g} %): measure it alone, or with a longer budget."
+        f"{percent(LEVEL)}): measure it alone, or with a longer budget."
     )

@@ -13,11 +13,10 @@ from typing import Literal
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.contract.verdicts import Word
+from farm.rules.wording.vocabulary import GAINS, is_change
 
 Quantity = Literal["latency", "items", "rate"]
-Word = Literal["slower", "faster", "equal", "undecided", "not comparable", "more", "fewer", "higher", "lower"]
-GAINS: tuple[Word, ...] = ("faster", "more", "higher")
-DECIDED: tuple[Word, ...] = ("slower", "faster", "more", "fewer", "higher", "lower")
 _OF_RATES: Mapping[Word, Word] = {"slower": "lower", "faster": "higher"}
 # From the 95 % interval to those at which a block decides: 99 % for a change, 97.5 % for equality, of eight rounds
 # (Student's t with 7 degrees of freedom: 3.499 / 2.365 and 2.841 / 2.365; with more rounds it is less).
@@ -42,6 +41,11 @@ class Change:
         return self.ratio, self.low, self.high
 
     @property
+    def unit(self) -> str:
+        """What a decided word is of, where it is no time: ` items/s`, ` rate`."""
+        return {"items": " items/s", "rate": " rate"}.get(self.quantity, "") if self.is_decided else ""
+
+    @property
     def size(self) -> float:
         """How large it is, up or down alike."""
         return abs(log(self.ratio)) if self.ratio else 0.0
@@ -49,7 +53,7 @@ class Change:
     @property
     def is_decided(self) -> bool:
         """Whether one of the two sides is known to be better."""
-        return self.word in DECIDED
+        return is_change(self.word)
 
     @property
     def is_gain(self) -> bool:

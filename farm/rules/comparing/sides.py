@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from farm.contract.document import Document
 from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
+from farm.rules.wording.vocabulary import opposite
 
-_TURNED = {"slower": "faster", "bigger": "smaller", "higher": "lower"}
-_TURNED |= {after: before for before, after in _TURNED.items()}
 BySides = Mapping[tuple[str, str], Comparison]
 
 
@@ -41,7 +40,7 @@ def turned(one: Comparison) -> Comparison:
             "ci_high": _inverse(one.ci_low),
             **_turned(one),
             **_turned_items(one),
-            "verdict": _TURNED.get(one.verdict, one.verdict),
+            "verdict": opposite(one.verdict),
             "operators": [_turned_operator(change) for change in one.operators],
             "prompt_operators": [_turned_operator(change) for change in one.prompt_operators],
             "metrics": [_turned_metric(change) for change in one.metrics],
@@ -62,12 +61,11 @@ def _turned(one: Comparison) -> dict[str, float | None]:
 
 
 def _turned_items(one: Comparison) -> dict[str, float | str | None]:
-    words = {"more": "fewer", "fewer": "more"}
     return {
         "items_ratio": _inverse(one.items_ratio),
         "items_ci_low": _inverse(one.items_ci_high),
         "items_ci_high": _inverse(one.items_ci_low),
-        "items_verdict": words.get(one.items_verdict or "", one.items_verdict),
+        "items_verdict": one.items_verdict and opposite(one.items_verdict),
     }
 
 
@@ -85,7 +83,7 @@ def _turned_operator(change: OperatorChange) -> OperatorChange:
         "ratio": _inverse(change.ratio),
         "ci_low": _inverse(change.ci_high),
         "ci_high": _inverse(change.ci_low),
-        "verdict": _TURNED.get(change.verdict or "", change.verdict),
+        "verdict": change.verdict and opposite(change.verdict),
     }
     return change.model_copy(update=swapped)
 
@@ -102,7 +100,7 @@ def _turned_metric(change: MetricChange) -> MetricChange:
         "change": _negative(change.change),
         "change_low": _negative(change.change_high),
         "change_high": _negative(change.change_low),
-        "verdict": _TURNED.get(change.verdict, change.verdict),
+        "verdict": opposite(change.verdict),
         "margin": change.margin / (change.ratio or 1.0) if is_of_baseline else change.margin,
     }
     return change.model_copy(update=swapped)

@@ -8,8 +8,9 @@ from math import exp, sqrt
 
 import numpy as np
 
+from farm.contract.verdicts import Verdict
 from farm.rules.comparing import power, special, statistics
-from farm.rules.comparing.comparisons import INTERVAL_LEVEL, TOTAL_LEVEL, Comparison, Verdict
+from farm.rules.comparing.comparisons import INTERVAL_LEVEL, TOTAL_LEVEL, Comparison
 from farm.rules.comparing.look_levels import EQUALITY_LEVEL
 from farm.rules.comparing.statistics import Floats
 

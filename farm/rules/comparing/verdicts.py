@@ -25,10 +25,13 @@ from typing import NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from farm.contract.verdicts import Verdict
 from farm.rules.comparing import flips, look_levels, multiplicity, power, special, statistics, unpaired
-from farm.rules.comparing.comparisons import INTERVAL_LEVEL, MARGIN, TOTAL_LEVEL, Comparison, Verdict
+from farm.rules.comparing.comparisons import INTERVAL_LEVEL, MARGIN, TOTAL_LEVEL, Comparison
 from farm.rules.comparing.look_levels import FLIP_FROM_ROUNDS, LOOKS, SIGN_FROM_ROUNDS, Levels
 from farm.rules.comparing.statistics import Floats
+from farm.rules.wording.numbers import percent
+from farm.rules.wording.vocabulary import is_change
 
 T_TEST = "paired t"
 FLIP_TEST = "trimmed sign-flip"
@@ -111,7 +114,7 @@ def hold_across(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """The comparisons of one matrix, slower and faster kept only where Benjamini-Hochberg holds over all of them."""
     holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in comparisons])
     return [
-        comparison if held or comparison.verdict not in ("slower", "faster") else _withdrawn(comparison, comparisons)
+        comparison if held or not is_change(comparison.verdict) else _withdrawn(comparison, comparisons)
         for comparison, held in zip(comparisons, holds, strict=True)
     ]
 
@@ -125,7 +128,7 @@ def check_margin(margin: float) -> None:
 def _withdrawn(comparison: Comparison, family: Sequence[Comparison]) -> Comparison:
     reason = (
         f"Alone it would be {comparison.verdict}; among {len(family)} comparisons its p of {comparison.p_total:.2g} "
-        f"over all looks does not hold at {100 * multiplicity.LEVEL:.3g} % (Benjamini-Hochberg). Measure a fresh block."
+        f"over all looks does not hold at {percent(multiplicity.LEVEL)} (Benjamini-Hochberg). Measure a fresh block."
     )
     return replace(comparison, verdict="undecided", reason=reason)
 

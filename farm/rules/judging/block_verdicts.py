@@ -20,10 +20,11 @@ from farm.contract.reports import (
     RoundReport,
     TraceReport,
 )
+from farm.contract.verdicts import Verdict
 from farm.rules.cells import scenarios
 from farm.rules.cells.axes import ASKED_ORDER
 from farm.rules.comparing import look_levels, margins, slow_launches, verdicts
-from farm.rules.comparing.comparisons import Comparison, Verdict
+from farm.rules.comparing.comparisons import Comparison
 from farm.rules.comparing.pooled import joined
 from farm.rules.comparing.slow_launches import SlowLaunches
 from farm.rules.judging import comparability, counted_rounds, disturbances
@@ -31,6 +32,7 @@ from farm.rules.judging.counted_rounds import Pair, Paired, VerdictFrom
 from farm.rules.judging.evidence import Evidence
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.plans import PlannedBlock, PlannedComparison
+from farm.rules.wording.vocabulary import is_change
 
 # Comparisons along these axes are explained by their operators when they are called slower or faster …
 EXPLAINED_AXES = frozenset({"runtime", "provider", "session"})
@@ -173,7 +175,7 @@ class BlockJudge:
             judged
             for judged in self.comparisons()
             if judged.planned.axis in EXPLAINED_AXES
-            and (judged.verdict in ("slower", "faster") or self._has_phases(judged))
+            and (is_change(judged.verdict) or self._has_phases(judged))
             and len(self.traced_rounds(judged.planned)) <= MORE_TRACES
         ]
         places = [judged.planned for judged in sorted(explained, key=_asked_first)]

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from farm.rules.cells.numbers import counted, percent
 from farm.rules.comparing import look_levels
 from farm.rules.judging.counted_rounds import Paired
+from farm.rules.wording.numbers import counted, share
 
 if TYPE_CHECKING:
     from farm.rules.judging.block_verdicts import Judged
@@ -59,5 +59,5 @@ def _left_out(paired: Paired) -> str:
 
 
 def _disturbed(paired: Paired) -> str:
-    share = "" if paired.core_share is None else f" (the measured processes got {percent(paired.core_share)} of a core)"
-    return f"Other programs disturbed {paired.disturbed} of {counted(paired.rounds, 'round')}{share}"
+    part = "" if paired.core_share is None else f" (the measured processes got {share(paired.core_share)} of a core)"
+    return f"Other programs disturbed {paired.disturbed} of {counted(paired.rounds, 'round')}{part}"

@@ -1,23 +1,21 @@
 """The verdicts of comparisons, metric by metric: each that both arms' launches say, by the way its noise is judged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import median
 
-from farm.contract.document_comparisons import MetricChange, MetricVerdict
+from farm.contract.document_comparisons import MetricChange
+from farm.contract.verdicts import MetricVerdict, Verdict
 from farm.rules.cells import scenarios
 from farm.rules.cells.metric import Judging, Metric
 from farm.rules.cells.metrics import COMPARED, JUDGED
 from farm.rules.comparing import differences, repeats, verdicts
-from farm.rules.comparing.comparisons import Comparison, Verdict
+from farm.rules.comparing.comparisons import Comparison
 from farm.rules.comparing.pooled import joined
 from farm.rules.comparing.repeats import Repeated, Way
 from farm.rules.judging import counted_rounds, disturbances
 from farm.rules.judging.block_verdicts import FEWEST_PAIRS, BlockJudge, Judged
 from farm.rules.judging.counted_rounds import RATE, Pair
 from farm.rules.planning.estimates import ROUNDS
-
-_RATES: Mapping[Verdict, MetricVerdict] = {"slower": "lower", "faster": "higher", "equal": "equal"}
-_WAYS: Mapping[Verdict, Way] = {"slower": "more", "faster": "less", "equal": "equal"}
 
 
 def changes(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChange]]:
@@ -59,8 +57,7 @@ def _headline(judge: BlockJudge, judged: Judged) -> list[MetricChange]:
     if judged.verdict_from != "rate":
         return [_with_ratio(_told(pairs, figures, JUDGED, judged.verdict, rounds=judged.rounds), figures)]
     rates = [(1000.0 / old, 1000.0 / new) for old, new in pairs]
-    word = _RATES.get(judged.verdict, "undecided")
-    told = _told(rates, figures, RATE, word, rounds=judged.rounds)
+    told = _told(rates, figures, RATE, _worded(judged.verdict, ("lower", "higher")), rounds=judged.rounds)
     turned = {"ratio": 1.0 / figures.ratio, "ci_low": 1.0 / figures.ci_high, "ci_high": 1.0 / figures.ci_low}
     return [told.model_copy(update=turned)]
 
@@ -90,7 +87,7 @@ def _repeated(told: Repeated, metric: Metric, judging: Judging, *, reason: str) 
         ratio=told.ratio,
         ci_low=told.low,
         ci_high=told.high,
-        verdict=_worded(told.way, judging),
+        verdict=_worded(told.way, judging.words),
         margin=told.margin,
         rounds=told.rounds,
         reason=reason,
@@ -116,7 +113,7 @@ def _by_difference(
             found.append(None)
             continue
         one = next(said)
-        word = _worded(_WAYS.get(one.said.verdict, "undecided"), judging)
+        word = _worded(one.said.verdict, judging.words)
         told = _told(some, one.said, metric, word, rounds=one.said.rounds_used * per_pair)
         figures = {"margin": judging.margin, "change": one.change, "change_low": one.low, "change_high": one.high}
         found.append(told.model_copy(update=figures))
@@ -137,7 +134,7 @@ def _by_ratio(
             found.append(None)
             continue
         one = next(said)
-        word = _worded(_WAYS.get(one.verdict, "undecided"), judging)
+        word = _worded(one.verdict, judging.words)
         found.append(_with_ratio(_told(some, one, metric, word, rounds=one.rounds_used * per_pair), one))
     return found
 
@@ -173,10 +170,11 @@ def _with_ratio(change: MetricChange, figures: Comparison) -> MetricChange:
     return change.model_copy(update={"ratio": figures.ratio, "ci_low": figures.ci_low, "ci_high": figures.ci_high})
 
 
-def _worded(way: Way, judging: Judging) -> MetricVerdict:
-    if way == "more":
-        return judging.words[0]
-    return judging.words[1] if way == "less" else way
+def _worded(found: Verdict | Way, words: tuple[MetricVerdict, MetricVerdict]) -> MetricVerdict:
+    """In the metric's own words for more and for less of it."""
+    if found in ("slower", "more"):
+        return words[0]
+    return words[1] if found in ("faster", "less") else "equal" if found == "equal" else "undecided"
 
 
 def _mean(pairs: Sequence[Pair]) -> Pair:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import median
 
-from farm.rules.cells.numbers import percent
+from farm.rules.wording.numbers import share
 
 # Launches of one cell differ by less; a change of the code that runs is mostly larger.
 SAME_WORK = 0.01
@@ -20,5 +20,5 @@ def sentence(old: Sequence[float], new: Sequence[float], *, names: tuple[str, st
     if abs(ratio - 1.0) <= SAME_WORK:
         return f"{names[0]} and {names[1]} do the same work: as many instructions per inference."
     more, less = (names[1], names[0]) if ratio > 1.0 else names
-    by = percent(max(ratio, 1.0 / ratio) - 1.0)
+    by = share(max(ratio, 1.0 / ratio) - 1.0)
     return f"{more} does more work than {less}: {by} more instructions per inference."

@@ -7,9 +7,9 @@ from farm.contract.cells import CellSpec
 from farm.rules.cells import scenarios
 from farm.rules.cells.commands import PROMPTS
 from farm.rules.cells.generations import USUAL_PROMPT, Generation
-from farm.rules.cells.numbers import counted
 from farm.rules.matrices.points import Point
 from farm.rules.planning.plans import ModelFacts, PromptFacts
+from farm.rules.wording.numbers import counted
 
 
 def settled(point: Point, model: ModelFacts) -> Point:

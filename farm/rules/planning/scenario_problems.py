@@ -6,12 +6,12 @@ from math import ceil
 
 from farm.contract.cells import CellSpec
 from farm.rules.cells import scenarios
-from farm.rules.cells.numbers import counted
 from farm.rules.cells.scenarios import Scenario
 from farm.rules.planning import prompts
 from farm.rules.planning.estimates import LOAD_AROUND, LOAD_ARRIVALS, load_launch_s
 from farm.rules.planning.plans import ModelFacts
 from farm.rules.runtimes import frameworks, providers, web
+from farm.rules.wording.numbers import counted
 
 # of two arms and eight rounds a block of ten minutes
 LONGEST_LAUNCH_S = 600.0 / 16

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from farm.contract import document_cells as doc_cells
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
-from farm.rules.cells.numbers import three_digits
 from farm.rules.quality import accuracy, evaluation
 from farm.rules.reporting.accuracy_words import percentage
+from farm.rules.wording.numbers import plain
 
 CPU = "CPUExecutionProvider"
 
@@ -122,8 +122,8 @@ def _own_sentence(one: doc_cells.Accuracy) -> str:
     if one.value is None or one.ci_low is None or one.ci_high is None:
         return one.text
     if one.metric == "mse":
-        low, high = (three_digits(value) for value in (one.ci_low, one.ci_high))
-        return f"Mean squared error {three_digits(one.value)} ({low} to {high}) over {one.n:,} samples."
+        low, high = (plain(value) for value in (one.ci_low, one.ci_high))
+        return f"Mean squared error {plain(one.value)} ({low} to {high}) over {one.n:,} samples."
     right = "right" if one.metric == "top1" else "among its five best"
     interval = f"{percentage(one.ci_low)[:-2]}–{percentage(one.ci_high)}"
     return f"{percentage(one.value)} of {one.n:,} samples are {right} ({interval})."

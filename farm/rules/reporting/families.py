@@ -6,6 +6,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing import multiplicity
 from farm.rules.planning.blocks import TWIN
 from farm.rules.reporting import metric_changes
+from farm.rules.wording.vocabulary import is_change
 
 
 def hold_across(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -16,7 +17,7 @@ def hold_across(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """
     tested = [one for one in comparisons if is_tested(one)]
     holds = multiplicity.benjamini_hochberg([one.p or 0.0 for one in tested])
-    dropped = {id(one) for one, held in zip(tested, holds, strict=True) if not held and is_change(one)}
+    dropped = {id(one) for one, held in zip(tested, holds, strict=True) if not held and is_change(one.verdict)}
     held = [fallen(one, among=len(tested)) if id(one) in dropped else one for one in comparisons]
     return _hold_metrics(held, headlines=[one.p or 0.0 for one in tested])
 
@@ -33,11 +34,6 @@ def fallen(comparison: Comparison, *, among: int) -> Comparison:
     return comparison.model_copy(update={"verdict": "undecided", "reason": reason, "metrics": metrics})
 
 
-def is_change(comparison: Comparison) -> bool:
-    """Whether the verdict says that something changed."""
-    return comparison.verdict in ("slower", "faster")
-
-
 def _hold_metrics(comparisons: Sequence[Comparison], *, headlines: Sequence[float]) -> list[Comparison]:
     """Further metrics that so many would show by chance become undecided. `headlines`: p of those that were tested."""
     tested = [
@@ -50,9 +46,7 @@ def _hold_metrics(comparisons: Sequence[Comparison], *, headlines: Sequence[floa
     holds = multiplicity.benjamini_hochberg([*headlines, *(change.p or 0.0 for _, change in tested)])[len(headlines) :]
     among = len(headlines) + len(tested)
     dropped = {
-        id(change)
-        for (_, change), held in zip(tested, holds, strict=True)
-        if not held and change.verdict in metric_changes.CHANGED
+        id(change) for (_, change), held in zip(tested, holds, strict=True) if not held and is_change(change.verdict)
     }
     return [_without(one, dropped, among=among) for one in comparisons]
 

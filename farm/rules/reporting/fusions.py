@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
-from farm.rules.cells.numbers import counted
 from farm.rules.runtimes.order import release_order
 from farm.rules.tracing.placement import cell_changes
+from farm.rules.wording.numbers import counted
 
 MOST_NAMED = 3
 

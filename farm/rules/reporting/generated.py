@@ -8,13 +8,13 @@ from farm.contract.cells import CellSpec
 from farm.contract.reports import Sample, TraceReport
 from farm.rules.cells import scenarios
 from farm.rules.cells.commands import PROMPTS
-from farm.rules.cells.numbers import counted, milliseconds, percent, three_digits
 from farm.rules.cells.scenario_metrics import DIFFERING_ROWS, PERPLEXITY, TOKENS_RATE, TPOT, TTFT
 from farm.rules.generation import forced, perplexity, streams
 from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary
 from farm.rules.planning.plans import Arm
 from farm.rules.reporting.records import BlockRecord
+from farm.rules.wording.numbers import counted, latency, plain, share
 
 # of scores of the same text by the same numbers in two runtimes; any other precision rounds more
 _TOLERANCES: Final = {"fp32": 1e-4, "fp16": 5e-3}
@@ -108,8 +108,8 @@ def sentence(summary: CellSummary | None, found: Generated, trace: TraceReport |
     if not found.tokens or any(name not in launched for name in (TTFT, TPOT, TOKENS_RATE)):
         return ""
     ttft, tpot, rate = (launched[name].value for name in (TTFT, TPOT, TOKENS_RATE))
-    times = f"The first token after {milliseconds(ttft)}, then {milliseconds(tpot)} a token"
-    said = (f"{times}: {three_digits(rate)} tokens/s.", found.text, *(_traced(trace) if trace is not None else ()))
+    times = f"The first token after {latency(ttft)}, then {latency(tpot)} a token"
+    said = (f"{times}: {plain(rate)} tokens/s.", found.text, *(_traced(trace) if trace is not None else ()))
     return " ".join(text for text in said if text)
 
 
@@ -124,5 +124,5 @@ def _traced(trace: TraceReport) -> list[str]:
     copying = sum(one.time_us for one in trace.operators if one.node in trace.cache_copies and one.op_type == "Concat")
     if trace.cache_copies and whole > 0:
         nodes = counted(len(trace.cache_copies), "Concat node")
-        said.append(f"Copies of the cache by {nodes} take {percent(copying / whole)} of a token's time.")
+        said.append(f"Copies of the cache by {nodes} take {share(copying / whole)} of a token's time.")
     return said

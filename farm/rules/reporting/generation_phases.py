@@ -2,13 +2,13 @@
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
-from farm.rules.cells.numbers import change_beside, counted, microseconds, percent
 from farm.rules.reporting.prefills import is_generated, prefill_of
 from farm.rules.tracing.attribution import TypeChange, group_by_type
+from farm.rules.wording.numbers import change_beside, counted, explained, plain
+from farm.rules.wording.vocabulary import is_change
 
 # an operator type that explains less of the prompt's change is not named
 NAMED_SHARE = 0.1
-_CHANGED = ("slower", "faster")
 
 
 def sentence(one: Comparison, candidate: Cell) -> str:
@@ -28,28 +28,24 @@ def sentence(one: Comparison, candidate: Cell) -> str:
 def explanation(one: Comparison) -> str:
     """`prefill: SkipLayerNormalization: 17 nodes, 310 → 620 µs, explains 92 % of the change`; empty where none did."""
     prefill, named = prefill_of(one), _named_type(one)
-    if prefill is None or prefill.verdict not in _CHANGED or named is None or named.share is None:
+    if prefill is None or not is_change(prefill.verdict) or named is None or named.share is None:
         return ""
-    told = f"{counted(named.nodes, 'node')}, {microseconds(named.baseline_us)} → {microseconds(named.candidate_us)} µs"
-    return f"prefill: {named.op_type}: {told}, explains {_part(named.share)} of the change"
+    told = f"{counted(named.nodes, 'node')}, {plain(named.baseline_us)} → {plain(named.candidate_us)} µs"
+    return f"prefill: {named.op_type}: {told}, explains {explained(named.share)} of the change"
 
 
 def _worded(verdict: str, ratio: float | None, low: float | None, high: float | None) -> str:
-    if verdict not in _CHANGED or ratio is None or low is None or high is None:
+    if not is_change(verdict) or ratio is None or low is None or high is None:
         return verdict
     size, _ = change_beside(verdict, ratio, low, high)
     return f"{size} {verdict}"
 
 
 def _because(one: Comparison, prefill: MetricChange) -> str:
-    named = _named_type(one) if prefill.verdict in _CHANGED else None
+    named = _named_type(one) if is_change(prefill.verdict) else None
     if named is None or named.share is None or named.share < NAMED_SHARE:
         return ""
-    return f"{named.op_type} explains {_part(named.share)} of prefill's change."
-
-
-def _part(share: float) -> str:
-    return percent(share) if share <= 1 else "all"
+    return f"{named.op_type} explains {explained(named.share)} of prefill's change."
 
 
 def _named_type(one: Comparison) -> TypeChange | None:

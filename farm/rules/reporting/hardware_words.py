@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from farm.rules.cells import label
-from farm.rules.cells.axes import runtime_name
-from farm.rules.cells.numbers import counted, milliseconds, three_digits
 from farm.rules.reporting.hardware import FAULTS, Goal, Keeping, Measured, Target, Wish
+from farm.rules.wording import titles
+from farm.rules.wording.numbers import counted, latency, plain
 
 GOALS: Mapping[Goal, str] = {"latency": "lowest p50", "items": "most items/s"}
 # said of a target whose best setting stands so
@@ -23,7 +23,7 @@ SIDE_BY_SIDE = (
 
 def setting(one: Measured) -> str:
     """A setting as one says it: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
-    return f"{runtime_name(one.cell.runtime)}, {label.workload(one.cell)}"
+    return f"{titles.runtime(one.cell.runtime)}, {label.workload(one.cell)}"
 
 
 def target(one: Target) -> str:
@@ -68,9 +68,9 @@ def _best(kept: Sequence[Target], goal: Goal) -> str:
     if first is None or first.best is None:
         return "Every measured setting was left out, so none is recommended."
     cell = first.best.cell
-    latency = milliseconds(cell.p50_ms or 0.0, cell.p50_ci_ms)
-    items = f"{three_digits(cell.throughput)} items/s" if cell.throughput is not None else ""
-    figures = ", ".join(filter(None, (items, latency) if goal == "items" else (latency, items)))
+    lowest = latency(cell.p50_ms or 0.0, cell.p50_ci_ms)
+    items = f"{plain(cell.throughput)} items/s" if cell.throughput is not None else ""
+    figures = ", ".join(filter(None, (items, lowest) if goal == "items" else (lowest, items)))
     words = GOALS[goal][:1].upper() + GOALS[goal][1:]
     return f"{words}: {figures} on {target(first)} with {setting(first.best)}."
 
@@ -81,8 +81,8 @@ def _nearest(found: Sequence[Target]) -> str:
     if not known:
         return "Every measured setting was left out."
     fastest = min(known, key=lambda one: one.cell.p50_ms or 0.0)
-    latency = milliseconds(fastest.cell.p50_ms or 0.0, fastest.cell.p50_ci_ms)
-    return f"The lowest latency is {latency}, on {fastest.node} ({fastest.tag}) with {setting(fastest)}."
+    lowest = latency(fastest.cell.p50_ms or 0.0, fastest.cell.p50_ci_ms)
+    return f"The lowest latency is {lowest}, on {fastest.node} ({fastest.tag}) with {setting(fastest)}."
 
 
 def _open(found: Sequence[Target]) -> str:
@@ -100,4 +100,4 @@ def _targets(number: int) -> str:
 
 def _plain(value: float) -> str:
     """A number without needless digits: `20`, `0.5`, `1,250` is `1250`."""
-    return f"{value:g}" if abs(value) < 1000 else three_digits(value)
+    return f"{value:g}" if abs(value) < 1000 else plain(value)

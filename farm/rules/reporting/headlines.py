@@ -12,11 +12,10 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.axes import ASKED_ORDER
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.planning.blocks import TWIN
+from farm.rules.wording.vocabulary import rank
 
 # Along these another amount of work is done at a time, with nothing to divide it by: more time for it is no news.
 WORK_AXES = ("concurrency", "shapes", "hardware", "model")
-# of the comparisons of one axis: a slowdown first, then a gain, then what nobody knows yet
-_ORDER = {"slower": 3, "fewer": 3, "lower": 3, "faster": 2, "more": 2, "higher": 2, "undecided": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,4 +110,4 @@ def axis_rank(axis: str) -> tuple[int, str]:
 
 def _weight(one: Standing) -> tuple[bool, int, float]:
     """Right outputs before wrong ones, slower before faster before undecided; the larger change first."""
-    return one.is_right, _ORDER.get(one.change.word, 0), one.change.size
+    return one.is_right, -rank(one.change.word), one.change.size

@@ -2,16 +2,13 @@
 
 from math import log
 
-from farm.contract.document_comparisons import Comparison, MetricChange, MetricVerdict
-from farm.rules.cells.metric import SIZE, TIME, Metric
+from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.contract.verdicts import MetricVerdict
+from farm.rules.cells.metric import RATE, SIZE, TIME, Metric
 from farm.rules.cells.metrics import BY_NAME, JUDGED
-from farm.rules.cells.numbers import MIB, mebibytes, three_digits
 from farm.rules.cells.scenario_metrics import MAX_RATE
-
-CHANGED: tuple[MetricVerdict, ...] = ("slower", "bigger", "lower", "higher", "faster", "smaller")
-# verdicts that are a gain or a loss of every metric; of `higher` and `lower` the metric says which
-_GAINS = ("faster", "smaller")
-_LOSSES = ("slower", "bigger")
+from farm.rules.wording.numbers import MIB, memory, plain
+from farm.rules.wording.vocabulary import GAINS, is_change
 
 
 def with_headline(one: Comparison, verdict: MetricVerdict) -> list[MetricChange]:
@@ -39,7 +36,7 @@ def of_memory(one: Comparison) -> list[MetricChange]:
 
 def changed(one: Comparison) -> list[MetricChange]:
     """Further metrics that are decided to have changed, losses before gains."""
-    return sorted((change for change in further(one) if change.verdict in CHANGED), key=is_gain)
+    return sorted((change for change in further(one) if is_change(change.verdict)), key=is_gain)
 
 
 def standing_for(one: Comparison) -> MetricChange | None:
@@ -51,15 +48,15 @@ def standing_for(one: Comparison) -> MetricChange | None:
 
 def is_gain(change: MetricChange) -> bool:
     """Whether the candidate is better in it."""
-    if change.verdict in _GAINS or change.verdict in _LOSSES:
-        return change.verdict in _GAINS
+    if change.verdict not in RATE:
+        return change.verdict in GAINS
     known = BY_NAME.get(change.name)
     return (change.verdict == "higher") == (known is not None and known.better == "more")
 
 
 def is_loss(change: MetricChange) -> bool:
     """Whether the candidate is decided to be worse in it."""
-    return change.verdict in CHANGED and not is_gain(change)
+    return is_change(change.verdict) and not is_gain(change)
 
 
 def title(change: MetricChange) -> str:
@@ -80,8 +77,8 @@ def words(change: MetricChange) -> str:
 
 def _valued(change: MetricChange, value: float) -> str:
     if change.unit != "bytes":
-        return f"{three_digits(value)} {change.unit}".strip()
-    return mebibytes(value) if abs(value) >= MIB or not value else f"{value / MIB:.2f} MiB"
+        return f"{plain(value)} {change.unit}".strip()
+    return memory(value) if abs(value) >= MIB or not value else f"{value / MIB:.2f} MiB"
 
 
 def sentence(who: str, word: str, one: Comparison) -> str:

@@ -7,8 +7,8 @@ from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.tracing.attribution import FEWEST_TRACES, Attribution, NodeChange, attribute
-from farm.rules.tracing.node_verdicts import is_change
 from farm.rules.tracing.round_times import Traced, attribute_rounds
+from farm.rules.wording.vocabulary import is_change
 
 # a larger batch makes every operator slower, which is no finding
 JUDGED_AXES = EXPLAINED_AXES | {TWIN}

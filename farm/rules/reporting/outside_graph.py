@@ -4,8 +4,9 @@ Launches say its processor time only where choosing is part of the time per toke
 """
 
 from farm.contract.document_comparisons import Comparison, MetricChange
-from farm.rules.cells.numbers import milliseconds, percent
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU
+from farm.rules.wording.numbers import explained, latency
+from farm.rules.wording.vocabulary import is_change
 
 # less of the change is not named, and more than this is none of it
 NAMED_SHARE, MOST_SHARE = 0.5, 1.5
@@ -13,7 +14,7 @@ NAMED_SHARE, MOST_SHARE = 0.5, 1.5
 
 def explanation(one: Comparison) -> str | None:
     """`outside the graph: choosing a token, 12.9 ms → 1.3 ms, explains 97 % of the change`; None where it does not."""
-    if one.verdict not in ("slower", "faster"):
+    if not is_change(one.verdict):
         return None
     told = {change.name: change for change in one.metrics}
     moved, whole = _moved(told, one.verdict), one.metrics[0] if one.metrics else None
@@ -22,9 +23,8 @@ def explanation(one: Comparison) -> str | None:
     share = (moved.candidate - moved.baseline) / (whole.candidate - whole.baseline)
     if not NAMED_SHARE <= share <= MOST_SHARE:
         return None
-    times = f"{milliseconds(moved.baseline)} → {milliseconds(moved.candidate)}"
-    part = percent(share) if share <= 1 else "all"
-    return f"outside the graph: choosing a token, {times}, explains {part} of the change"
+    times = f"{latency(moved.baseline)} → {latency(moved.candidate)}"
+    return f"outside the graph: choosing a token, {times}, explains {explained(share)} of the change"
 
 
 def _moved(told: dict[str, MetricChange], verdict: str) -> MetricChange | None:

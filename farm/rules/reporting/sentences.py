@@ -1,14 +1,14 @@
 """What a bench document says in sentences: who is slower than what, where, by how much, how sure, and through what."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from farm.contract.cells import Budget
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.cells import label, numbers
+from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
-from farm.rules.cells.numbers import counted, microseconds, milliseconds, percent, signed
 from farm.rules.comparing.quantities import Change, change_between
 from farm.rules.planning.blocks import TWIN
 from farm.rules.reporting import (
@@ -22,8 +22,10 @@ from farm.rules.reporting import (
 )
 from farm.rules.reporting.called_operators import certainty
 from farm.rules.reporting.headlines import WORK_AXES, Opening, Standing, axis_rank, opening_of
-from farm.rules.runtimes import frameworks, plugins
 from farm.rules.tracing.attribution import TypeChange, group_by_type
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.numbers import counted, explained, latency, percent, plain
+from farm.rules.wording.vocabulary import is_change, signed
 
 GLANCE = (
     "This is a glance: one launch of each cell, with nothing compared and no operators traced, and the next launch may "
@@ -32,25 +34,49 @@ GLANCE = (
 # an operator type that explains less is not named in the headline
 NAMED_SHARE = 0.1
 NAMED_CELLS = 3
-_LATENCY = {
-    "slower": "{who} runs {what} {size} slower than {than}{where} ({sure}).",
-    "faster": "{who} runs {what} {size} faster than {than}{where} ({sure}).",
-    "equal": "{who} runs {what} as fast as {than}{where}, within ± {margin} ({sure}).",
-    "undecided": "Whether {who} runs {what} slower or faster than {than}{where} is undecided ({sure}).",
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """How a comparison is told by one quantity: what is decided, what is equal, what is open.
+
+    `verb`: what the side is beside its verdict; `but`, `gain`: what a winner is whose outputs are wrong.
+    """
+
+    decided: str
+    equal: str
+    undecided: str
+    verb: str
+    but: str
+    gain: str
+
+
+_PHRASES = {
+    "latency": Phrases(
+        "{who} runs {what} {size} {word} than {than}{where} ({sure}).",
+        "{who} runs {what} as fast as {than}{where}, within ± {margin} ({sure}).",
+        "Whether {who} runs {what} slower or faster than {than}{where} is undecided ({sure}).",
+        verb="are {word}",
+        but="is faster but",
+        gain="its speedup does",
+    ),
+    "items": Phrases(
+        "{who} runs {what} with {size} {word} items/s than {than}{where} ({sure}).",
+        "{who} runs {what} with as many items/s as {than}{where}, within ± {margin} ({sure}).",
+        "Whether {who} runs {what} with more or fewer items/s than {than}{where} is undecided ({sure}).",
+        verb="have {word} items/s",
+        but="has more items/s but is",
+        gain="its items/s do",
+    ),
+    "rate": Phrases(
+        "{who} serves {what} at a {size} {word} rate than {than}{where} ({sure}).",
+        "{who} serves {what} at as high a rate as {than}{where}, within ± {margin} ({sure}).",
+        "Whether {who} serves {what} at a higher or lower rate than {than}{where} is undecided ({sure}).",
+        verb="have a {word} rate",
+        but="serves a higher rate but is",
+        gain="that does",
+    ),
 }
-_ITEMS = {
-    "more": "{who} runs {what} with {size} more items/s than {than}{where} ({sure}).",
-    "fewer": "{who} runs {what} with {size} fewer items/s than {than}{where} ({sure}).",
-    "equal": "{who} runs {what} with as many items/s as {than}{where}, within ± {margin} ({sure}).",
-    "undecided": "Whether {who} runs {what} with more or fewer items/s than {than}{where} is undecided ({sure}).",
-}
-_RATES = {
-    "higher": "{who} serves {what} at a {size} higher rate than {than}{where} ({sure}).",
-    "lower": "{who} serves {what} at a {size} lower rate than {than}{where} ({sure}).",
-    "equal": "{who} serves {what} at as high a rate as {than}{where}, within ± {margin} ({sure}).",
-    "undecided": "Whether {who} serves {what} at a higher or lower rate than {than}{where} is undecided ({sure}).",
-}
-_TEMPLATES = {"latency": _LATENCY, "items": _ITEMS, "rate": _RATES}
 
 
 def opening(document: Document) -> str:
@@ -84,8 +110,7 @@ def comparison_sentence(comparison: Comparison, cells: Mapping[str, Cell]) -> st
     """One comparison in words, with its sign."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     change = change_between(comparison, baseline, candidate)
-    verdict = f"{signed(change.word)}{' items/s' if change.word in ('more', 'fewer') else ''}"
-    return f"{verdict}: {_statement(comparison, baseline, candidate)}"
+    return f"{signed(change.word)}{change.unit}: {_statement(comparison, baseline, candidate)}"
 
 
 def cell_sentence(cell: Cell) -> str:
@@ -94,7 +119,7 @@ def cell_sentence(cell: Cell) -> str:
     if cell.status != "done" or cell.p50_ms is None:
         why = cell.reason.text if cell.reason is not None else "it was not measured."
         return f"{signed(cell.status)}: {what}: {why}"
-    return f"{what}: {milliseconds(cell.p50_ms, cell.p50_ci_ms)} at the median of {len(cell.samples_ms)} launches."
+    return f"{what}: {latency(cell.p50_ms, cell.p50_ci_ms)} at the median of {len(cell.samples_ms)} launches."
 
 
 def explanation(comparison: Comparison) -> str | None:
@@ -114,23 +139,23 @@ def _explanation(comparison: Comparison) -> str | None:
     named = _named_type(comparison)
     if named is None or named.share is None:
         return outside_graph.explanation(comparison)
-    times = f"{microseconds(named.baseline_us)} → {microseconds(named.candidate_us)} µs"
+    times = f"{plain(named.baseline_us)} → {plain(named.candidate_us)} µs"
     sure = certainty([one for one in comparison.operators if one.op_type == named.op_type])
-    told = f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {_part(named.share)} of the change"
+    told = f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {explained(named.share)} of the change"
     notes = "; ".join(note for note in (sure, busy_machine.note_of_traces(comparison)) if note)
     return f"{told} ({notes})" if notes else told
 
 
 def most_changed(comparison: Comparison) -> str:
     """The operator type that changed most the way the latency did, where too few traces give no shares; else empty."""
-    if comparison.verdict not in ("slower", "faster"):
+    if not is_change(comparison.verdict):
         return ""
     sign = 1.0 if comparison.verdict == "slower" else -1.0
     unshared = [one for one in group_by_type(comparison.operators) if one.share is None]
     most = max(unshared, key=lambda one: sign * (one.candidate_us - one.baseline_us), default=None)
     if most is None or sign * (most.candidate_us - most.baseline_us) <= 0:
         return ""
-    times = f"{microseconds(most.baseline_us)} → {microseconds(most.candidate_us)} µs"
+    times = f"{plain(most.baseline_us)} → {plain(most.candidate_us)} µs"
     return f"{most.op_type}: {counted(most.nodes, 'node')}, {times}, changes most; too few traces for its share"
 
 
@@ -175,16 +200,11 @@ def _caveat(one: Standing, cells: Mapping[str, Cell]) -> str:
     sides = [cells[side] for side in (one.comparison.baseline, one.comparison.candidate)]
     wrong = [cell.id for cell in sides if cell.parity.verdict == "fail"]
     outputs = f"the outputs of {' and '.join(wrong)} fail parity"
-    gains = {
-        "faster": ("is faster but", "its speedup does"),
-        "more": ("has more items/s but is", "its items/s do"),
-        "higher": ("serves a higher rate but is", "that does"),
-    }
-    if one.change.word not in gains:
+    if not one.change.is_gain:
         return _capital(f"{outputs}.")
-    told, what = gains[one.change.word]
+    phrases = _PHRASES[one.change.quantity]
     who = _capital(_named_side(one.axis, cells[one.comparison.candidate]))
-    return f"{who} {told} different: {outputs}, so {what} not count."
+    return f"{who} {phrases.but} different: {outputs}, so {phrases.gain} not count."
 
 
 def _left_out(found: Opening) -> str:
@@ -225,7 +245,7 @@ def _because(one: Standing) -> str:
     if named is None or named.share is None or named.share < NAMED_SHARE:
         outside = outside_graph.explanation(one.comparison) if is_told else None
         return f"It comes from {outside}." if outside else ""
-    return f"{named.op_type} explains {_part(named.share)} of it."
+    return f"{named.op_type} explains {explained(named.share)} of it."
 
 
 def _also_changed(one: Standing, candidate: Cell) -> str:
@@ -233,11 +253,6 @@ def _also_changed(one: Standing, candidate: Cell) -> str:
     if one.axis in (*WORK_AXES, "batch"):
         return ""
     return metric_changes.sentence(_named_side(one.axis, candidate), one.change.word, one.comparison)
-
-
-def _part(share: float) -> str:
-    """Above 1 other operators took less time than before, and the sum is smaller than this part of it."""
-    return percent(share) if share <= 1 else "all"
 
 
 def _named_type(comparison: Comparison) -> TypeChange | None:
@@ -251,11 +266,9 @@ def _agreement(one: Standing, standings: Sequence[Standing]) -> str:
     words = [other.change.word for other in standings if other.axis == one.axis]
     if len(words) == 1:
         return ""
+    verb = _PHRASES[one.change.quantity if one.change.is_decided else "latency"].verb
     same = words.count(one.change.word)
-    word = one.change.word
-    units = {"more": "more items/s", "fewer": "fewer items/s", "higher": "a higher rate", "lower": "a lower rate"}
-    what = f"have {units[word]}" if word in units else f"are {word}"
-    return f"{same} of {len(words)} comparisons by {one.axis} {what}."
+    return f"{same} of {len(words)} comparisons by {one.axis} {verb.format(word=one.change.word)}."
 
 
 def _statement(comparison: Comparison, baseline: Cell, candidate: Cell, *, before: Cell | None = None) -> str:
@@ -271,9 +284,10 @@ def _statement(comparison: Comparison, baseline: Cell, candidate: Cell, *, befor
     model = (candidate.model or "the model") if before is None else "it"
     what, sure = f"{model} ({_shared(comparison.axis, candidate)})", _certainty(comparison, change)
     size, _ = numbers.change_beside(change.word, *change.figures)
-    told = _TEMPLATES[change.quantity][change.word]
-    margin = f"{100 * comparison.margin:.3g} %"
-    text = told.format(who=who, what=what, than=than, where=where, size=size, margin=margin, sure=sure)
+    phrases = _PHRASES[change.quantity]
+    told = phrases.decided if change.is_decided else phrases.equal if change.word == "equal" else phrases.undecided
+    said = {"who": who, "what": what, "than": than, "where": where, "size": size, "word": change.word, "sure": sure}
+    text = told.format(**said, margin=percent(comparison.margin))
     return f"{text}{_wanted(comparison) if change.word == 'undecided' else ''}"
 
 
@@ -293,7 +307,7 @@ def _uncompared(who: str, than: str, baseline: Cell, candidate: Cell) -> str:
     """Of a pair without a ratio: each side's own latency where it has one."""
     if baseline.p50_ms is None or candidate.p50_ms is None:
         return f"{who} and {than} have no figures to compare."
-    new, old = (milliseconds(cell.p50_ms or 0.0, cell.p50_ci_ms) for cell in (candidate, baseline))
+    new, old = (latency(cell.p50_ms or 0.0, cell.p50_ci_ms) for cell in (candidate, baseline))
     return f"{who} ({new}) and {than} ({old}) were measured but could not be compared."
 
 
@@ -303,7 +317,7 @@ def _certainty(comparison: Comparison, change: Change) -> str:
     by = (
         "; by processor time, as other programs kept the machine busy" if comparison.verdict_from == "processor" else ""
     )
-    return f"{100 * (comparison.ci_level or 0.0):.3g} % interval {interval}, {counted(comparison.rounds, 'round')}{by}"
+    return f"{percent(comparison.ci_level or 0.0)} interval {interval}, {counted(comparison.rounds, 'round')}{by}"
 
 
 def _wanted(comparison: Comparison) -> str:
@@ -322,12 +336,7 @@ def _wanted(comparison: Comparison) -> str:
 def _named_side(axis: str, cell: Cell) -> str:
     """One side of a comparison by what differs."""
     if axis == "runtime":
-        distribution, _, version = cell.runtime.partition("==")
-        if distribution == "onnxruntime":
-            return f"ONNX Runtime {version}"
-        if distribution == frameworks.DISTRIBUTION:
-            return frameworks.in_words(version)
-        return f"{distribution} {plugins.in_words(version)}"
+        return titles.runtime_in_words(cell.runtime)
     if axis == TWIN:
         return f"{cell.id} (the same cell)"
     known = BY_NAME.get(axis)
@@ -336,9 +345,8 @@ def _named_side(axis: str, cell: Cell) -> str:
 
 def _than(axis: str, baseline: Cell, candidate: Cell) -> str:
     """The other side; a release of the same distribution by its version alone."""
-    old, new = baseline.runtime.partition("=="), candidate.runtime.partition("==")
-    if axis == "runtime" and old[0] == new[0] != frameworks.DISTRIBUTION:
-        return plugins.moved_from(old[2], new[2])
+    if axis == "runtime":
+        return titles.runtime_before(baseline.runtime, candidate.runtime)
     return _named_side(axis, baseline)
 
 

@@ -6,8 +6,8 @@ Placement and outputs are the device's own compiler's and are real; no latency o
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.cells import label
-from farm.rules.cells.numbers import counted
 from farm.rules.runtimes import providers
+from farm.rules.wording.numbers import counted
 
 # operators that are named before the rest is counted
 MOST = 5

@@ -10,6 +10,7 @@ from typing import Final
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.rules.wording.vocabulary import is_change
 
 # windows that differ by more have not settled (docs/samples.md)
 DRIFT: Final = 0.05
@@ -35,7 +36,7 @@ def _is_doubtful(one: Comparison) -> bool:
     if one.verdict == "undecided":
         return True
     # what is equal was shown to be so within a margin smaller than the drift; the rest is no verdict
-    if one.verdict not in ("slower", "faster"):
+    if not is_change(one.verdict):
         return False
     nearest = min(abs(log(end)) for end in (one.ci_low, one.ci_high, one.ratio) if end)
     return nearest <= log1p(DRIFT)

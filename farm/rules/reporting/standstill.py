@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farm.rules.cells.numbers import counted
+from farm.rules.wording.numbers import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from farm.rules.cells.numbers import counted
 from farm.rules.comparing import multiplicity, verdicts
-from farm.rules.comparing.comparisons import Comparison, Verdict
+from farm.rules.comparing.comparisons import Comparison
 from farm.rules.comparing.power import LOOKS
+from farm.rules.wording.numbers import counted, percent
+from farm.rules.wording.vocabulary import is_change, opposite
 
 Pair = tuple[float, float]
 Neighbours = Mapping[str, frozenset[str]]
@@ -29,7 +30,6 @@ SHORTEST_US = 5.0
 MOST_JUDGED = 256
 # Of blocks with one changed node about twice this share name another one too: docs/proofs/measuring.md, "Operators".
 LEVEL = 0.005
-_OPPOSITE: Mapping[Verdict, Verdict] = {"slower": "faster", "faster": "slower"}
 
 
 def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, margin: float) -> dict[str, Comparison]:
@@ -53,11 +53,6 @@ def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, 
         node: _unless_moved(node, judged, judgeable, neighbours=neighbours.get(node, frozenset()), margin=margin)
         for node in judged
     }
-
-
-def is_change(verdict: str | None) -> bool:
-    """Whether a node's verdict says that it changed."""
-    return verdict in _OPPOSITE
 
 
 def _is_judgeable(pairs: Sequence[Pair]) -> bool:
@@ -93,7 +88,7 @@ def _told(figures: Comparison, pairs: Sequence[Pair], *, is_held: bool, among: i
     return _undecided(
         figures,
         f"Alone it would be {figures.verdict}; among {counted(among, 'operator')} it may be chance (Benjamini-Hochberg "
-        f"at {100 * LEVEL:.3g} %).",
+        f"at {percent(LEVEL)}).",
     )
 
 
@@ -109,8 +104,8 @@ def _unless_moved(
     figures = judged[node]
     if not is_change(figures.verdict):
         return figures
-    opposite = _OPPOSITE[figures.verdict]
-    others = sorted(one for one in neighbours & judged.keys() if judged[one].verdict == opposite)
+    turned = opposite(figures.verdict)
+    others = sorted(one for one in neighbours & judged.keys() if judged[one].verdict == turned)
     if not others:
         return figures
     together = [
@@ -120,7 +115,7 @@ def _unless_moved(
     if _judged([together], margin=margin)[0].verdict == figures.verdict:
         return figures
     return _undecided(
-        figures, f"Time moved between neighbours: {', '.join(others[:3])} became {opposite}, and together they did not."
+        figures, f"Time moved between neighbours: {', '.join(others[:3])} became {turned}, and together they did not."
     )
 
 

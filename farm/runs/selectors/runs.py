@@ -12,8 +12,8 @@ from farm.accounts.selectors import Anyone
 from farm.base.refusals import Missing
 from farm.fleet.models import Node
 from farm.fleet.states import NodeState
-from farm.rules.cells.numbers import counted
 from farm.rules.planning.time_left import words_left
+from farm.rules.wording.numbers import counted
 from farm.runs.models import Block, Event, Run
 from farm.runs.selectors.live import Standstill, standstill_of
 from farm.runs.selectors.paces import left_of

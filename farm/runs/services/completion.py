@@ -6,6 +6,7 @@ from django.db import transaction
 from django.db.models import Count
 
 from farm.contract.reasons import CellStatus
+from farm.rules.wording.vocabulary import CHANGES
 from farm.runs.models import Run
 from farm.runs.services.locks import lock_run
 from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunOutcome
@@ -13,7 +14,6 @@ from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunOutcome
 # refused is an answer with a reason, like done; anything else is a planned cell without a result. Where nothing but
 # refusals came out, nothing was measured, which is not complete either.
 ANSWERED = (CellStatus.DONE, CellStatus.REFUSED)
-LOUD_VERDICTS = ("slower", "faster", "undecided")
 
 
 def finish_run_if_over(run: Run) -> bool:
@@ -54,5 +54,5 @@ def _cells_in_words(statuses: Counter[str]) -> str:
 
 def _verdicts_in_words(run: Run) -> str:
     verdicts = dict(run.comparisons.exclude(axis="twin").values_list("verdict").annotate(Count("pk")))
-    words = [f"{verdicts[verdict]} {verdict}" for verdict in LOUD_VERDICTS if verdict in verdicts]
+    words = [f"{verdicts[verdict]} {verdict}" for verdict in (*CHANGES, "undecided") if verdict in verdicts]
     return f"; {', '.join(words)}" if words else ""

@@ -8,7 +8,7 @@ from farm.accounts.models import User
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.states import NodeHealth
-from farm.rules.cells.numbers import counted
+from farm.rules.wording.numbers import counted
 from farm.runs.models import Block, Run
 from farm.runs.selectors.retention import removed_timings
 from farm.runs.services.bell import ring_on_commit

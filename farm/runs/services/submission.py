@@ -13,9 +13,9 @@ from farm.contract.reasons import CellStatus, Reason
 from farm.contract.version import node_queue, tag_queue
 from farm.registry.models import Preparation, Variant, Version
 from farm.registry.services import ensure_preparation, ensure_variant
-from farm.rules.cells.numbers import counted
 from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.runtimes.releases import NONE_YANKED
+from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Block, Cell, Run
 from farm.runs.services.readiness import MOST_AT_START, release_ready_blocks
 from farm.runs.services.run_plans import Declared, must_be_meant, plan_run, read_matrix

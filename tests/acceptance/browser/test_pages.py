@@ -10,8 +10,8 @@ from farm.accounts.models import User
 from farm.accounts.services import make_sign_in_link
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.rules.cells.numbers import change_beside, signed_change
 from farm.rules.reporting.headlines import opening_of
+from farm.rules.wording.numbers import change_beside, signed_change
 from farm.runs import selectors
 from tests.acceptance.browser.conftest import PHONE, Opening, Watch, press_sign_in, wait_for_chart
 from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why

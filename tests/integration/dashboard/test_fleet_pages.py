@@ -6,12 +6,12 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from dashboard import numbers
 from dashboard.reading.qr import code_of
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth, NodeState
 from farm.registry.models import Version
+from farm.rules.wording import numbers
 from farm.runs.models import Run
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of

@@ -9,15 +9,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from dashboard import numbers as pages
 from dashboard.views import lists
 from dashboard.views.home import changes_since
-from dashboard.words import sign_of
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.rules.cells import numbers
 from farm.rules.reporting.leads import Lead
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import sign_of
 from farm.runs.models import Run
 from farm.runs.services import add_leads
 from farm.runs.states import RunReason
@@ -57,11 +56,11 @@ def test_a_run_is_a_row_of_figures_and_no_paragraph(signed_in: Client, run: Run)
     known = Lead.model_validate(run.lead)
     assert row[:4] == [f"run {run.pk}", "encoder v1", "✓ complete", f"{sign_of(known.verdict).mark} {known.verdict}"]
     # the figures of the headline, which says the same in words
-    size, interval = numbers.change(known.ratio, known.low, known.high)
+    size, interval = numbers.change_beside(known.verdict, known.ratio, known.low, known.high)
     assert f"{size} {known.verdict}" in run.headline
     assert f"95 % interval {interval}" in run.headline
     assert known.ratio is not None
-    assert row[4] == pages.change(known.ratio, known.low, known.high)
+    assert row[4] == numbers.change(known.ratio, known.low, known.high)
     assert row[6] == "95 %, 8 rounds"
     assert row[7].startswith(known.step)
     assert "on bench-1" in row[7]

@@ -12,8 +12,8 @@ from farm.fleet.models import Node
 from farm.registry import storage
 from farm.registry.models import Artifact, ArtifactFile, Blob, Variant, VariantReport, Version
 from farm.registry.states import FileRole, MakingState
-from farm.rules.cells.numbers import change_beside
 from farm.rules.comparing.quantities import change_of
+from farm.rules.wording.numbers import change_beside
 from farm.runs.models import Run
 from farm.runs.selectors import document
 from farm.runs.selectors.variants import measured_cells_of

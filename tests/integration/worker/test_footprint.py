@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from farm.rules.cells.numbers import MIB
+from farm.rules.wording.numbers import MIB
 from worker.runner import footprint
 from worker.runner.order import CPU, Order
 

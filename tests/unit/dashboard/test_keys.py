@@ -8,6 +8,7 @@ from dashboard.figures import keys, latency, memory, throughput, trends
 from dashboard.figures.figure import Figure
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.rules.wording.vocabulary import VERDICTS
 from tests.unit.dashboard import test_figures
 from tests.unit.dashboard.conftest import address
 
@@ -52,7 +53,7 @@ def test_lines_that_are_drawn_last_are_named_first_where_the_layout_says_so(by_i
 def test_every_mark_and_dash_of_the_theme_has_a_drawing() -> None:
     from dashboard.figures import theme
 
-    for symbol in {*theme.MARKS, *theme.VERDICT_MARKS.values()}:
+    for symbol in {*theme.MARKS, *map(theme.verdict_mark, VERDICTS)}:
         (entry,) = keys.entries([{"type": "scatter", "name": "x", "marker": {"symbol": symbol}}], {"showlegend": True})
         plain = symbol.removesuffix("-open")
         assert (

@@ -4,10 +4,10 @@ from typing import Any
 
 from django.test import RequestFactory
 
-from dashboard import numbers
 from dashboard.figures import scenarios
 from dashboard.views import charts
 from farm.contract.document_cells import Cell
+from farm.rules.wording import numbers
 from tests.unit.rules.test_cell_axes import cell, document
 
 MEMORY = [

@@ -7,13 +7,14 @@ import pytest
 from farm.contract.cells import CellSpec, Recipe, Runtime
 from farm.contract.reasons import Reason
 from farm.rules.cells import commands
-from farm.rules.cells.axes import runtime_name, version_key
+from farm.rules.cells.axes import version_key
 from farm.rules.matrices import matrix
 from farm.rules.planning import estimates, planner
 from farm.rules.planning.plans import ModelFacts, Plan, SourceFacts
 from farm.rules.reporting import sentences
 from farm.rules.runtimes import distributions, frameworks, providers, releases
 from farm.rules.runtimes.distributions import RuntimeProblem
+from farm.rules.wording import titles
 from tests.unit.rules.making import make_model, only_refusal
 from tests.unit.rules.test_sentences import cell, compared
 
@@ -168,7 +169,7 @@ def test_the_newest_opset_of_a_runtime_leaves_a_program_as_it_is():
 
 
 def test_pytorch_stands_behind_onnx_runtime_in_lists_and_is_named_with_what_it_does():
-    assert runtime_name("torch==2.13.0+compile") == "torch 2.13.0+compile"
+    assert titles.runtime("torch==2.13.0+compile") == "torch 2.13.0+compile"
     assert version_key("onnxruntime==1.31.1") < version_key("torch==2.13.0") < version_key("torch==2.13.0+compile")
     assert frameworks.in_words("2.13.0") == "PyTorch 2.13.0 (eager)"
     assert frameworks.in_words("2.13.0+compile") == "PyTorch 2.13.0 (torch.compile)"

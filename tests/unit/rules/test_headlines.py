@@ -11,11 +11,11 @@ from dashboard.reading import comparisons, side
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, Parity
 from farm.contract.document_comparisons import Comparison, OperatorChange
-from farm.rules.cells import numbers
 from farm.rules.comparing import quantities
 from farm.rules.comparing.sides import turned
 from farm.rules.reporting import headlines, sentences
 from farm.rules.reporting.documents import told
+from farm.rules.wording import numbers
 from onnxfarm.screen import show
 
 WRONG = Parity(verdict="fail", text="Outputs differ.")

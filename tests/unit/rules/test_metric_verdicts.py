@@ -10,7 +10,6 @@ from farm.contract.document import Document
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.reports import EndReport, Report
 from farm.rules.cells.metrics import BY_NAME, COMPARED
-from farm.rules.cells.numbers import MIB
 from farm.rules.cells.scenario_metrics import LEAST_GROWTH, PERPLEXITY
 from farm.rules.changes import gate
 from farm.rules.comparing import differences
@@ -19,6 +18,7 @@ from farm.rules.comparing.sides import turned
 from farm.rules.reporting import metric_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.reporting.families import hold_across
+from farm.rules.wording.numbers import MIB
 from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_round, make_sample
 
 ROUNDS = 12

@@ -9,6 +9,7 @@ from farm.rules.tracing import node_verdicts
 from farm.rules.tracing.attribution import Attribution
 from farm.rules.tracing.node_verdicts import judge_nodes
 from farm.rules.tracing.round_times import Traced, attribute_rounds, own_nodes
+from farm.rules.wording.vocabulary import is_change
 from tests.unit.rules.making import make_operator, make_trace
 
 BASE = {"mm": 600.0, "norm": 60.0, "add": 300.0, "soft": 240.0}
@@ -39,7 +40,7 @@ def judged(
 
 
 def called(found: dict[str, Comparison]) -> dict[str, str]:
-    return {node: one.verdict for node, one in found.items() if node_verdicts.is_change(one.verdict)}
+    return {node: one.verdict for node, one in found.items() if is_change(one.verdict)}
 
 
 def test_a_tenth_more_of_an_operator_that_takes_a_twentieth_is_called_at_it_and_nowhere_else():

@@ -3,9 +3,10 @@
 import pytest
 
 from farm.contract.cells import Runtime
-from farm.rules.cells.axes import runtime_name, version_key
+from farm.rules.cells.axes import version_key
 from farm.rules.runtimes import allowances, distributions, plugins, providers, releases
 from farm.rules.runtimes.distributions import RuntimeProblem
+from farm.rules.wording import titles
 from tests.unit.rules.making import only_refusal, plan_of
 
 GGML = frozenset({"onnxruntime-ggml"})
@@ -111,7 +112,7 @@ def test_both_versions_of_a_plug_in_have_an_order_and_are_said():
         f"onnxruntime-ggml=={own}+onnxruntime.{core}" for own in ("0.2.0", "0.10.0") for core in ("1.9.0", "1.30.0")
     ]
     assert sorted(reversed(texts), key=version_key) == texts
-    assert runtime_name(texts[1]) == "ggml 0.2.0 on 1.30.0"
+    assert titles.runtime(texts[1]) == "ggml 0.2.0 on 1.30.0"
 
 
 @pytest.mark.parametrize(

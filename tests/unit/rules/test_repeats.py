@@ -8,13 +8,13 @@ from farm.contract.cells import Budget
 from farm.contract.document import Document
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.reports import EndReport, Report
-from farm.rules.cells.numbers import MIB
 from farm.rules.changes import gate
 from farm.rules.changes.watch_rounds import Rule, judge
 from farm.rules.comparing import repeats
 from farm.rules.comparing.sides import turned
 from farm.rules.reporting import metric_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
+from farm.rules.wording.numbers import MIB
 from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_reason, make_round, make_sample
 
 SPACE = "peak_address_space_bytes"

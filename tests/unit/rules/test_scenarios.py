@@ -8,7 +8,6 @@ from farm.contract.cells import CellSpec, Runtime, Workload
 from farm.contract.document_cells import Cell, CellPhase, Figure, Parity
 from farm.contract.reports import Phase, Sample
 from farm.rules.cells import growth, load, scenarios, threads
-from farm.rules.cells.numbers import MIB
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenario_metrics import DIFFERING, GOODPUT, GROWTH, MAX_RATE
 from farm.rules.cells.scenarios import Scenario
@@ -18,6 +17,7 @@ from farm.rules.matrices import matrix
 from farm.rules.planning import estimates, planner
 from farm.rules.planning.plans import NodeOffer, PlannedBlock, SourceFacts
 from farm.rules.reporting import phases
+from farm.rules.wording.numbers import MIB
 from tests.unit.rules.making import make_model, make_sample
 from tests.unit.rules.test_cell_axes import cell
 from tests.unit.rules.test_cell_matrices import cells_of

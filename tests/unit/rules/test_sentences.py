@@ -10,8 +10,8 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.cells import numbers
 from farm.rules.reporting import called_operators, sentences
+from farm.rules.wording import numbers
 
 
 def cell(name="c1", **changes):
@@ -273,14 +273,6 @@ def test_cells_without_a_batch_or_a_node_or_a_reason_are_still_sentences():
 
 
 @pytest.mark.parametrize(
-    ("word", "shown"),
-    [("slower", "▲ slower"), ("timeout", "✕ timeout"), ("refused", "⊘ refused"), ("done", "done")],
-)
-def test_a_sign_never_stands_alone(word, shown):
-    assert numbers.signed(word) == shown
-
-
-@pytest.mark.parametrize(
     ("value", "interval", "shown"),
     [
         (0.22793, (0.226, 0.230), "0.228 ms ± 0.002"),
@@ -294,20 +286,20 @@ def test_a_sign_never_stands_alone(word, shown):
     ],
 )
 def test_digits_end_where_the_interval_starts(value, interval, shown):
-    assert numbers.milliseconds(value, interval) == shown
+    assert numbers.latency(value, interval) == shown
 
 
 def test_no_uncertainty_is_written_with_the_most_decimals():
-    assert numbers.decimals_for(0.0) == numbers.MOST_DECIMALS
+    assert numbers.decimals_within(0.0) == numbers.MAX_DECIMALS
 
 
 def test_a_range_never_starts_at_minus_nothing():
-    assert numbers.change(1.2, 0.9999, 1.45)[1] == "0 to 45 %"
+    assert numbers.change_beside("slower", 1.2, 0.9999, 1.45)[1] == "0 to 45 %"
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1.0, 3.0), st.floats(1.0, 3.0))
 def test_any_change_can_be_said(ratio, below, above):
-    size, interval = numbers.change(ratio, ratio / below, ratio * above)
+    size, interval = numbers.change_beside("slower", ratio, ratio / below, ratio * above)
     assert size
     assert interval
     assert "nan" not in size + interval
@@ -315,4 +307,4 @@ def test_any_change_can_be_said(ratio, below, above):
 
 @given(st.floats(1e-9, 1e9), st.floats(0.0, 10.0))
 def test_any_latency_can_be_said(value, relative):
-    assert numbers.milliseconds(value, (value * (1 - relative), value * (1 + relative))).startswith(("0", *"123456789"))
+    assert numbers.latency(value, (value * (1 - relative), value * (1 + relative))).startswith(("0", *"123456789"))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from farm.rules.cells.numbers import MIB
+from farm.rules.wording.numbers import MIB
 
 TAKEN = 512
 PROGRAM = f"""

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.cells.numbers import MIB
+from farm.rules.wording.numbers import MIB
 from worker.agent.passes import launches
 from worker.runner import faults, limits, memory
 

@@ -1,16 +1,20 @@
-"""Numbers as they are written on pages: with units, and with no more digits than the interval allows."""
+"""Numbers as everybody reads them: with units, with no more digits than the interval allows, one form everywhere."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
 from math import ceil, floor, isfinite, log10
 from typing import Concatenate, ParamSpec
 
-from farm.rules.cells import numbers as in_words
+from farm.rules.wording.vocabulary import DIRECTED
 
 NOT_MEASURED = "not measured"
 THIN = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
 SIGNIFICANT = 3
+MAX_DECIMALS = 6
+MIB = 1 << 20
+# beyond so large a ratio a percentage is harder to read than a factor
+FACTOR_FROM = 2.0
 
 Interval = tuple[float, float]
 P = ParamSpec("P")
@@ -31,23 +35,27 @@ def _measured(write: Callable[Concatenate[float, P], str]) -> Callable[Concatena
     return written
 
 
-def decimals_of(value: float, *, half_width: float | None = None, most: int = 6) -> int:
-    """How many decimals a value is worth.
+def decimals_within(half_width: float, *, most: int = MAX_DECIMALS) -> int:
+    """How many decimals a number has whose interval is so wide: until the first digit of that."""
+    return most if half_width <= 0 else min(most, max(0, -floor(log10(half_width))))
 
-    With the half width of its interval: until the first digit of that. Without: three significant digits.
-    """
+
+def decimals_of(value: float, *, half_width: float | None = None, most: int = MAX_DECIMALS) -> int:
+    """The same with an interval; without, those of three significant digits."""
     if half_width is not None and half_width > 0:
-        return min(most, max(0, -floor(log10(half_width))))
-    if value == 0:
-        return 0
-    return min(most, max(0, SIGNIFICANT - 1 - floor(log10(abs(value)))))
+        return decimals_within(half_width, most=most)
+    return 0 if value == 0 else min(most, max(0, SIGNIFICANT - 1 - floor(log10(abs(value)))))
 
 
 def fixed(value: float, decimals: int) -> str:
     """A number with so many decimals, a real minus sign and thin spaces between thousands."""
     text = f"{abs(value):,.{decimals}f}".replace(",", THIN)
-    is_zero = not any(digit in "123456789" for digit in text)
-    return f"{MINUS}{text}" if value < 0 and not is_zero else text
+    return f"{MINUS}{text}" if value < 0 and _has_digits(text) else text
+
+
+def _has_digits(text: str) -> bool:
+    """Whether anything but zeros is left of a number."""
+    return any(digit in "123456789" for digit in text)
 
 
 def half_width(interval: Interval | None) -> float | None:
@@ -64,7 +72,7 @@ def milliseconds(value: float, interval: Interval | None = None) -> str:
 def plus_minus(value: float | None, interval: Interval | None) -> str:
     """The half width of an interval: `± 0.002`; empty where there is none."""
     half = half_width(interval)
-    if value is None or half is None or not is_number(half):
+    if value is None or half is None or not is_number(half) or half <= 0:
         return ""
     return f"± {fixed(half, decimals_of(value, half_width=half))}"
 
@@ -72,25 +80,48 @@ def plus_minus(value: float | None, interval: Interval | None) -> str:
 @_measured
 def latency(value: float, interval: Interval | None = None) -> str:
     """A latency in words: `0.228 ms ± 0.002`."""
-    spread = plus_minus(value, interval)
-    return f"{milliseconds(value, interval)} ms{' ' + spread if spread else ''}"
+    return f"{milliseconds(value, interval)} ms {plus_minus(value, interval)}".rstrip()
 
 
-def _percent_decimals(low: float | None, high: float | None) -> int:
-    if low is None or high is None:
-        return 1
-    half = 50 * abs(high - low)
-    return 0 if half >= 1 else 1 if half >= 0.1 else 2
+def change_beside(word: str, ratio: float, low: float, high: float) -> tuple[str, str]:
+    """Change and interval as they stand beside a verdict: `24 %`, `21–26 %` beside one that says the direction."""
+    return _change(ratio, low, high) if word in DIRECTED else signed_change(ratio, low, high)
+
+
+def _change(ratio: float, low: float, high: float) -> tuple[str, str]:
+    """Without direction: `24 %` and `21–26 %`, or `×3.4` and `×3.2–3.6`."""
+    if is_factor(ratio):
+        factors = (ratio, low, high) if ratio > 1.0 else (1.0 / ratio, 1.0 / high, 1.0 / low)
+        decimals = max(1, decimals_within((factors[2] - factors[1]) / 2, most=2))
+        shown = [f"{factor:.{decimals}f}" for factor in factors]
+        return f"×{shown[0]}", f"×{shown[1]}–{shown[2]}"
+    sign = 1.0 if ratio >= 1.0 else -1.0
+    low, high = sorted(sign * (end - 1.0) for end in (low, high))
+    decimals = decimals_within(50.0 * (high - low), most=2)
+    middle, *ends = (fixed(100.0 * end, decimals) for end in (abs(ratio - 1.0), low, high))
+    return f"{middle} %", f"{(' to ' if low < 0.0 else '–').join(ends)} %"
+
+
+def signed_change(ratio: float, low: float, high: float) -> tuple[str, str]:
+    """A ratio as (change, interval) with its direction: `+2 %` and `−4 to +8 %`; a factor below 1 is `÷3.4`."""
+    if is_factor(ratio):
+        size, interval = _change(ratio, low, high)
+        return (size, interval) if ratio > 1.0 else (size.replace("×", "÷"), interval.replace("×", "÷"))
+    return _signed(low, ratio, high)
+
+
+def _signed(low: float, middle: float, high: float) -> tuple[str, str]:
+    decimals = decimals_within(50.0 * abs(high - low), most=2)
+    size, *ends = (signed_percent(end - 1.0, decimals) for end in (middle, low, high))
+    return size, f"{ends[0].removesuffix(' %')} to {ends[1]}"
 
 
 @_measured
 def change(ratio: float, low: float | None = None, high: float | None = None) -> str:
     """A ratio as a signed change, a large one as sentences do: 1.24 is `+24 %`, 3.4 is `×3.4`, 1/3.4 is `÷3.4`."""
-    if ratio > 0 and low is not None and high is not None:
-        return in_words.signed_change(ratio, low, high)[0]
-    if ratio > 0 and in_words.is_factor(ratio):
-        return in_words.signed_change(ratio, ratio, ratio)[0]
-    return signed_percent(ratio - 1, _percent_decimals(low, high))
+    if low is not None and high is not None:
+        return signed_change(ratio, low, high)[0]
+    return signed_change(ratio, ratio, ratio)[0] if is_factor(ratio) else signed_percent(ratio - 1.0, 1)
 
 
 def change_size(ratio: float, low: float | None = None, high: float | None = None) -> str:
@@ -98,37 +129,47 @@ def change_size(ratio: float, low: float | None = None, high: float | None = Non
     return change(ratio, low, high).lstrip(f"+{MINUS}").replace("÷", "×")
 
 
-def signed_percent(fraction: float, decimals: int) -> str:
-    """0.24 is `+24 %`; what rounds to nothing has no sign."""
-    text = fixed(100 * fraction, decimals)
-    is_zero = not any(digit in "123456789" for digit in text)
-    return f"{'' if is_zero or text.startswith(MINUS) else '+'}{text} %"
-
-
 def change_interval(low: float | None, high: float | None, *, ratio: float | None = None) -> str:
     """The interval of a ratio, written as the ratio is: `+21 to +26 %`, `×3.2–3.6`."""
     if low is None or high is None:
         return NOT_MEASURED
-    if ratio is not None and ratio > 0:
-        return in_words.signed_change(ratio, low, high)[1]
-    decimals = _percent_decimals(low, high)
-    first = signed_percent(low - 1, decimals).removesuffix(" %")
-    return f"{first} to {signed_percent(high - 1, decimals)}"
+    return signed_change(ratio, low, high)[1] if ratio else _signed(low, 1.0, high)[1]
+
+
+def signed_percent(fraction: float, decimals: int) -> str:
+    """0.24 is `+24 %`, -0.04 is `−4 %`; what rounds to nothing has no sign."""
+    text = fixed(100 * fraction, decimals)
+    return f"{'+' if fraction > 0 and _has_digits(text) else ''}{text} %"
+
+
+def is_factor(ratio: float) -> bool:
+    """Whether a ratio is so large, or so small, that it is written as a factor."""
+    return ratio >= FACTOR_FROM or 0 < ratio <= 1.0 / FACTOR_FROM
 
 
 @_measured
 def share(fraction: float) -> str:
     """A part of a whole: `96 %`; under a tenth of a percent `< 0.1 %`; may be negative or above 100 %."""
-    percent = 100 * fraction
-    if 0 < abs(percent) < 0.1:
+    percentage = 100 * fraction
+    if 0 < abs(percentage) < 0.1:
         return "< 0.1 %"
-    return f"{fixed(percent, 0 if abs(percent) >= 10 or percent == 0 else 1)} %"
+    return f"{fixed(percentage, 0 if abs(percentage) >= 10 or percentage == 0 else 1)} %"
+
+
+def explained(part: float) -> str:
+    """The part of a change that something explains; above 1 others took less time than before, and it is all of it."""
+    return share(part) if part <= 1 else "all"
+
+
+def percent(fraction: float) -> str:
+    """A fraction that somebody chose, such as a margin or a level: `2 %`, `97.5 %`."""
+    return f"{100 * fraction:.3g} %"
 
 
 @_measured
 def plain(value: float, *, unit: str = "") -> str:
     """A number with three significant digits and its unit."""
-    return f"{fixed(value, decimals_of(value))}{' ' + unit if unit else ''}"
+    return f"{fixed(value, decimals_of(value, most=12))}{' ' + unit if unit else ''}"
 
 
 @_measured
@@ -151,7 +192,8 @@ def size(value: float) -> str:
 
 @_measured
 def memory(value: float) -> str:
-    return in_words.mebibytes(value)
+    """Bytes of memory as whole MiB, as operating systems count them; files are in decimal MB."""
+    return f"{fixed(value / MIB, 0)} MiB"
 
 
 @_measured
@@ -159,7 +201,7 @@ def small_memory(value: float) -> str:
     """Bytes of memory of any size: `256 B`, `64 KiB`, `4.2 MiB`."""
     if value < 1024:
         return f"{value:.0f} B"
-    unit, size = ("KiB", value / 1024) if value < 1024**2 else ("MiB", value / 1024**2)
+    unit, size = ("KiB", value / 1024) if value < MIB else ("MiB", value / MIB)
     return f"{fixed(size, 1) if size < 10 else fixed(size, 0)} {unit}"
 
 
@@ -180,11 +222,11 @@ def duration(seconds: float) -> str:
 def scientific(value: float) -> str:
     """A difference or a p: `2.4e-07` with two digits; plain when it is not small."""
     if value == 0 or 0.001 <= abs(value) < 10000:
-        return fixed(value, min(6, decimals_of(value))) if value else "0"
+        return fixed(value, decimals_of(value)) if value else "0"
     return f"{value:.1e}".replace("-", MINUS)
 
 
-def count(number: int, singular: str, plural: str = "") -> str:
+def counted(number: int, singular: str, plural: str = "") -> str:
     """`1 cell`, `8 cells`."""
     return f"{fixed(number, 0)} {singular if number == 1 else plural or singular + 's'}"
 

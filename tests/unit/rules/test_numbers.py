@@ -3,8 +3,8 @@ import re
 
 import pytest
 
-from dashboard import markup, numbers
-from farm.rules.cells import numbers as in_words
+from dashboard import markup
+from farm.rules.wording import numbers
 
 NB = "\N{NARROW NO-BREAK SPACE}"
 
@@ -55,7 +55,7 @@ def test_the_size_of_a_change_leaves_its_direction_to_the_word_beside_it() -> No
 
 @pytest.mark.parametrize("ratio", [0.2, 0.4, 0.5, 0.81, 1.24, 1.99, 2.0, 3.4, 25.0])
 def test_a_ratio_is_written_on_pages_as_the_sentence_above_writes_it(ratio: float) -> None:
-    size, interval = in_words.change(ratio, ratio * 0.97, ratio * 1.03)
+    size, interval = numbers.change_beside("slower", ratio, ratio * 0.97, ratio * 1.03)
     assert numbers.change_size(ratio, ratio * 0.97, ratio * 1.03).startswith("×") == size.startswith("×")
     if size.startswith("×"):
         assert numbers.change_size(ratio, ratio * 0.97, ratio * 1.03) == size
@@ -124,9 +124,9 @@ def test_small_differences_are_written_with_an_exponent(value: float | None, sho
 
 
 def test_counts_agree_with_their_noun() -> None:
-    assert numbers.count(1, "cell") == "1 cell"
-    assert numbers.count(1200, "cell") == f"1{NB}200 cells"
-    assert numbers.count(2, "launch", "launches") == "2 launches"
+    assert numbers.counted(1, "cell") == "1 cell"
+    assert numbers.counted(1200, "cell") == f"1{NB}200 cells"
+    assert numbers.counted(2, "launch", "launches") == "2 launches"
 
 
 def test_long_lists_say_how_many_more_there_are() -> None:

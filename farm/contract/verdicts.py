@@ -1,0 +1,11 @@
+"""The verdicts of comparisons, as documents spell them; farm.rules.wording has their signs, order and opposites."""
+
+from typing import Literal
+
+Verdict = Literal["slower", "faster", "equal", "undecided", "not comparable"]
+# of items per second, where both sides have other batches
+ItemsVerdict = Literal["more", "fewer", "equal", "undecided", "not comparable"]
+# of one metric among others
+MetricVerdict = Literal["slower", "faster", "bigger", "smaller", "lower", "higher", "equal", "undecided"]
+# what a comparison is told by: of latency, of items per second, of the highest rate
+Word = Verdict | ItemsVerdict | Literal["higher", "lower"]

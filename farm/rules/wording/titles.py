@@ -1,0 +1,63 @@
+"""What runtimes, providers and settings are called. A runtime is given as its requirement, `distribution==version`."""
+
+from typing import Protocol
+
+from farm.rules.runtimes import distributions, frameworks, plugins, providers
+from farm.rules.wording.numbers import counted
+
+# `CPU`, `CUDA`; an unknown provider keeps its own part
+provider = providers.title
+
+
+def runtime(requirement: str) -> str:
+    """A short name: `onnxruntime==1.31.1` is `1.31.1`, another distribution keeps its own part.
+
+    A plug-in that names the ONNX Runtime beside it has both: `ggml 0.2.0 on 1.30.0`.
+    """
+    distribution, _, version = requirement.partition("==")
+    own = distribution.removeprefix(distributions.DEFAULT_DISTRIBUTION).strip("-")
+    release, core = plugins.parted(version)
+    return f"{own} {release} on {core}" if core else f"{own} {version}".strip() if version else requirement
+
+
+def runtime_in_words(requirement: str) -> str:
+    """`ONNX Runtime 1.31.1`, `ONNX Runtime 1.24.1 (onnxruntime-openvino)`, `PyTorch 2.13.0 (eager)`."""
+    distribution, _, version = requirement.partition("==")
+    if not version:
+        return requirement
+    if plugins.parted(version)[1]:
+        return f"{distribution} {plugins.in_words(version)}"
+    if distribution == frameworks.DISTRIBUTION:
+        return frameworks.in_words(version)
+    suffix = "" if distribution == distributions.DEFAULT_DISTRIBUTION else f" ({distribution})"
+    return f"ONNX Runtime {version}{suffix}"
+
+
+def runtime_before(old: str, new: str) -> str:
+    """The older one beside the newer: a release of the same distribution by its version alone."""
+    (distribution, _, before), (other, _, after) = old.partition("=="), new.partition("==")
+    if distribution == other != frameworks.DISTRIBUTION:
+        return plugins.moved_from(before, after)
+    return runtime_in_words(old)
+
+
+class Setting(Protocol):
+    """What tells one measured setting of a model from another."""
+
+    @property
+    def runtime(self) -> str: ...
+    @property
+    def provider(self) -> str: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def batch(self) -> int | None: ...
+    @property
+    def threads(self) -> int | None: ...
+
+
+def setting(one: Setting) -> str:
+    """A setting as one says it: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
+    batch = [f"batch {one.batch}"] if one.batch is not None else []
+    threads = [counted(one.threads, "thread")] if one.threads is not None else []
+    return ", ".join([runtime(one.runtime), provider(one.provider), one.precision, *batch, *threads])

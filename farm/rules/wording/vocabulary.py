@@ -1,0 +1,139 @@
+"""The one vocabulary: every verdict and state with its sign and tone, in the order in which they are listed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+Word = TypeVar("Word", bound=str)
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A word with its sign: neither stands alone. `tone` says its colour: a class of the stylesheet, a terminal's."""
+
+    mark: str
+    word: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(Sign):
+    """`opposite`: the word from the other side; `is_directed`: a change beside it needs no sign of its own."""
+
+    opposite: str = ""
+    is_directed: bool = False
+
+
+# what somebody must look at comes first
+VERDICTS: Mapping[str, Verdict] = {
+    "slower": Verdict("▲", "slower", "slower", "faster", is_directed=True),
+    # of items per second
+    "fewer": Verdict("▼", "fewer items/s", "slower", "more", is_directed=True),
+    # of rates
+    "lower": Verdict("▼", "lower", "slower", "higher", is_directed=True),
+    # of memory
+    "bigger": Verdict("▲", "bigger", "slower", "smaller"),
+    "faster": Verdict("▼", "faster", "faster", "slower", is_directed=True),
+    "more": Verdict("▲", "more items/s", "faster", "fewer", is_directed=True),
+    "higher": Verdict("▲", "higher", "faster", "lower", is_directed=True),
+    "smaller": Verdict("▼", "smaller", "faster", "bigger"),
+    "undecided": Verdict("?", "undecided", "quiet"),
+    "equal": Verdict("=", "equal", "quiet"),
+    "not comparable": Verdict("≠", "not comparable", "quiet"),
+}
+LOSSES = tuple(word for word, sign in VERDICTS.items() if sign.tone == "slower")
+GAINS = tuple(word for word, sign in VERDICTS.items() if sign.tone == "faster")
+CHANGES = LOSSES + GAINS
+_RANKS = {word: {"slower": 0, "faster": 1}.get(sign.tone, place) for place, (word, sign) in enumerate(VERDICTS.items())}
+DIRECTED = tuple(word for word, sign in VERDICTS.items() if sign.is_directed)
+
+STATES = {
+    # cells
+    "done": Sign("✓", "done", "good"),
+    "refused": Sign("⊘", "refused", "quiet"),
+    "failed": Sign("✕", "failed", "bad"),
+    "timeout": Sign("✕", "timeout", "bad"),
+    "crashed": Sign("✕", "crashed", "bad"),
+    "cancelled": Sign("–", "cancelled", "quiet"),
+    "waiting": Sign("·", "waiting", "quiet"),
+    # runs and blocks
+    "planned": Sign("·", "planned", "quiet"),
+    "preparing": Sign("·", "preparing", "quiet"),
+    "queued": Sign("·", "queued", "quiet"),
+    "leased": Sign("●", "measuring", "warn"),
+    "running": Sign("●", "running", "warn"),
+    "finished": Sign("✓", "finished", "good"),
+    "complete": Sign("✓", "complete", "good"),
+    "partial": Sign("✕", "partial", "bad"),
+    # versions
+    "pending": Sign("·", "pending", "quiet"),
+    "inspecting": Sign("●", "inspecting", "warn"),
+    "ready": Sign("✓", "ready", "good"),
+    "rejected": Sign("✕", "rejected", "bad"),
+    # nodes
+    "online": Sign("●", "online", "good"),
+    "offline": Sign("○", "offline", "quiet"),
+    "active": Sign("✓", "active", "good"),
+    "draining": Sign("●", "draining", "warn"),
+    "quarantined": Sign("✕", "quarantined", "bad"),
+    "retired": Sign("–", "retired", "quiet"),
+    # alerts, and how the rounds of a watch ended
+    "open": Sign("▲", "open", "warn"),
+    "acknowledged": Sign("●", "acknowledged", "quiet"),
+    "snoozed": Sign("–", "snoozed", "quiet"),
+    "resolved": Sign("✓", "resolved", "good"),
+    "invalid": Sign("–", "false positive", "quiet"),
+    "infra": Sign("✕", "could not measure", "bad"),
+    "alert": Sign("▲", "alert", "warn"),
+    "unconfirmed": Sign("?", "not confirmed", "quiet"),
+    "news": Sign("▼", "better", "faster"),
+    "quiet": Sign("=", "no change", "quiet"),
+    "measuring": Sign("●", "measuring", "warn"),
+    "confirming": Sign("●", "confirming", "warn"),
+    "answered": Sign("✓", "answered", "good"),
+    "good": Sign("✓", "good", "good"),
+    "bad": Sign("✕", "bad", "bad"),
+    "skipped": Sign("–", "skipped", "quiet"),
+    "paused": Sign("–", "paused", "quiet"),
+    # share links
+    "shown": Sign("●", "active", "warn"),
+    "closed": Sign("–", "revoked", "quiet"),
+    "ended": Sign("–", "expired", "quiet"),
+    # messages to channels
+    "sending": Sign("●", "being sent", "warn"),
+    "sent": Sign("✓", "sent", "good"),
+    # findings of an inspection
+    "warning": Sign("▲", "warning", "warn"),
+    "advice": Sign("→", "advice", "quiet"),
+    "note": Sign("·", "note", "quiet"),
+    # parity
+    "pass": Sign("✓", "pass", "good"),
+    "fail": Sign("✕", "fail", "bad"),
+    "not_measured": Sign("·", "not measured", "quiet"),
+}
+
+
+def sign_of(word: str) -> Sign:
+    """The sign of a verdict or state; an unknown one is shown as it is."""
+    return VERDICTS.get(word) or STATES.get(word) or Sign("·", word.replace("_", " "), "quiet")
+
+
+def signed(word: str) -> str:
+    """A verdict or status with its sign in front; `done` has none."""
+    return word if word == "done" else f"{sign_of(word).mark} {word}"
+
+
+def is_change(word: str | None) -> bool:
+    """Whether a verdict says that something changed."""
+    return word in CHANGES
+
+
+def rank(word: str) -> int:
+    """Where a verdict stands in a list: losses, gains, then the others in their order."""
+    return _RANKS.get(word, len(VERDICTS))
+
+
+def opposite(word: Word) -> Word:
+    """A verdict as it is from the other side."""
+    known = VERDICTS.get(word)
+    return cast(Word, known.opposite) if known is not None and known.opposite else word

@@ -1,0 +1,58 @@
+from typing import get_args
+
+import pytest
+
+from farm.contract.reasons import CellStatus
+from farm.contract.verdicts import ItemsVerdict, MetricVerdict, Verdict
+from farm.rules.wording import titles
+from farm.rules.wording.vocabulary import VERDICTS, opposite, rank, sign_of, signed
+
+
+@pytest.mark.parametrize("word", [*get_args(Verdict), *(status.value for status in CellStatus)])
+def test_every_verdict_and_status_has_a_sign_and_its_own_word(word: str) -> None:
+    sign = sign_of(word)
+    assert sign.mark
+    assert sign.word == word
+
+
+def test_every_verdict_of_documents_is_in_the_vocabulary() -> None:
+    assert {*get_args(Verdict), *get_args(ItemsVerdict), *get_args(MetricVerdict)} == set(VERDICTS)
+
+
+@pytest.mark.parametrize("word", VERDICTS)
+def test_the_opposite_of_the_opposite_is_the_word(word: str) -> None:
+    assert opposite(opposite(word)) == word
+    assert {VERDICTS[word].tone, VERDICTS[opposite(word)].tone} in ({"quiet"}, {"slower", "faster"})
+
+
+def test_losses_come_before_gains_and_gains_before_what_is_open() -> None:
+    words = ["not comparable", "equal", "undecided", "faster", "slower"]
+    assert sorted(words, key=rank) == ["slower", "faster", "undecided", "equal", "not comparable"]
+    assert rank("unheard of") > rank("not comparable")
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [("slower", "▲ slower"), ("timeout", "✕ timeout"), ("refused", "⊘ refused"), ("done", "done")],
+)
+def test_a_sign_never_stands_alone(word: str, shown: str) -> None:
+    assert signed(word) == shown
+
+
+def test_an_unknown_state_is_shown_as_it_is() -> None:
+    assert sign_of("half_done").word == "half done"
+
+
+def test_providers_are_shortened_for_pages_only() -> None:
+    assert titles.provider("CPUExecutionProvider") == "CPU"
+    assert titles.provider("FancyExecutionProvider") == "Fancy"
+    assert titles.provider("ExecutionProvider") == "ExecutionProvider"
+
+
+def test_runtimes_keep_the_part_of_their_name_that_tells_them_apart() -> None:
+    assert titles.runtime("onnxruntime==1.31.1") == "1.31.1"
+    assert titles.runtime("onnxruntime-openvino==1.24.1") == "openvino 1.24.1"
+    assert titles.runtime("nightly") == "nightly"
+    assert titles.runtime_in_words("onnxruntime==1.31.1") == "ONNX Runtime 1.31.1"
+    assert titles.runtime_in_words("onnxruntime-gpu==1.31.1") == "ONNX Runtime 1.31.1 (onnxruntime-gpu)"
+    assert titles.runtime_in_words("nightly") == "nightly"
