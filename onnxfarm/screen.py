@@ -15,11 +15,11 @@ from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.reporting import busy_machine, metric_changes, prefills
-from farm.rules.reporting.accuracy_words import is_worse, percentage
+from farm.rules.reporting.accuracy_words import is_worse
 from farm.rules.reporting.called_operators import called_operators, operator_size
 from farm.rules.reporting.headlines import axis_rank, opening_comparison
 from farm.rules.reporting.stability import at_risk
-from farm.rules.wording import titles
+from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import change_beside, latency, memory, plain, share
 from farm.rules.wording.vocabulary import is_change, rank, sign_of, signed
 
@@ -174,7 +174,7 @@ def _accuracy(cell: Cell) -> Text:
     if accuracy.metric == "mse":
         return Text(f"mse {plain(accuracy.value)}", style=COLOURS["slower"] if is_worse(accuracy) else "")
     low, high = (f"{100 * share:.1f}" for share in (accuracy.ci_low, accuracy.ci_high))
-    text = f"{accuracy.metric} {percentage(accuracy.value)} ({low}–{high})"
+    text = f"{accuracy.metric} {numbers.accuracy(accuracy.value)} ({low}–{high})"
     return Text(text, style=COLOURS["slower"] if is_worse(accuracy) else "")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farm.config.embedded.plan import NotPossibleError, only_one
+from farm.rules.wording.numbers import size
 
 if TYPE_CHECKING:
     from farm.backups.creation import Made
@@ -53,9 +54,9 @@ def _back_up(file: Path) -> str:
 
 
 def _made(made: "Made", file: Path) -> str:
-    size = f"{made.bytes / 1e6:,.1f} MB"
     said = (
-        f"Backed up {made.rows:,} rows and {made.files:,} files in {file} ({size}). It opens the farm: keep it private."
+        f"Backed up {made.rows:,} rows and {made.files:,} files in {file} ({size(made.bytes)}). "
+        "It opens the farm: keep it private."
     )
     lost = [f"{len(names):,} {how}: {names[0]}" for names, how in _lost(made) if names]
     return f"{said}\nThe database names files that it could not take along: {'; '.join(lost)}." if lost else said

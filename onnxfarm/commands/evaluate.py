@@ -11,7 +11,8 @@ from rich.text import Text
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
-from farm.rules.reporting.accuracy_words import is_worse, percentage
+from farm.rules.reporting.accuracy_words import is_worse
+from farm.rules.wording import numbers
 from farm.rules.wording.numbers import plain
 from farm.rules.wording.vocabulary import signed
 from onnxfarm.calibration_files import CALIBRATION_HELP
@@ -108,8 +109,8 @@ def _figures(cell: Cell) -> list[str | Text]:
     if accuracy is None or accuracy.value is None or accuracy.ci_low is None or accuracy.ci_high is None:
         return [size, "not measured", "", ""]
     is_share = accuracy.higher_is_better
-    value = percentage(accuracy.value) if is_share else plain(accuracy.value)
-    low, high = (percentage(end) if is_share else plain(end) for end in (accuracy.ci_low, accuracy.ci_high))
+    value = numbers.accuracy(accuracy.value) if is_share else plain(accuracy.value)
+    low, high = (numbers.accuracy(end) if is_share else plain(end) for end in (accuracy.ci_low, accuracy.ci_high))
     return [size, value, f"{low} to {high}", Text(_difference(cell), style="bold yellow" if is_worse(accuracy) else "")]
 
 

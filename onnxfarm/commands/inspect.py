@@ -16,6 +16,7 @@ from farm.rules.generation import decoders
 from farm.rules.quality.findings import EXPLANATIONS
 from farm.rules.runtimes import compatibility as rules
 from farm.rules.runtimes.compatibility import Row, Stamps
+from farm.rules.wording.numbers import size
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.model_files import files_of
 from onnxfarm.problems import Usage, main_guard, needs_extra
@@ -134,8 +135,12 @@ def _feed(found: "Inspection") -> Iterator[str]:
 
 def _summary(found: "Inspection") -> str:
     versions = ", ".join(f"{domain or 'opset'} {version}" for domain, version in found.opsets.items())
-    size = (found.main_bytes + found.data_bytes) / 1e6
-    parts = [f"{found.nodes} nodes", f"{found.parameters:,} parameters", f"{size:.1f} MB", versions]
+    parts = [
+        f"{found.nodes} nodes",
+        f"{found.parameters:,} parameters",
+        size(found.main_bytes + found.data_bytes),
+        versions,
+    ]
     return ", ".join([*parts, f"IR {found.ir_version}", *(["quantised"] if found.is_quantised else [])])
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from farm.rules.wording.numbers import size
 from farm.sandbox.privacy import make_private
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
     free = shutil.disk_usage(home).free
     if free < LEAST_FREE_BYTES:
         raise NotPossibleError(
-            f"Only {free / 1e6:.0f} MB are free where {home} lies; a farm needs {LEAST_FREE_BYTES / 1e6:.0f} MB for "
+            f"Only {size(free)} are free where {home} lies; a farm needs {size(LEAST_FREE_BYTES)} for "
             f"runtimes and models. Make room, or name a folder on another disk in ONNXFARM_HOME."
         )
     if not is_free(port):

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from farm.rules.wording.numbers import percent, signed_percent
+
 POINT_S = 60.0
 # curves too short for points of a minute have so many
 FEWEST_POINTS = 6
@@ -55,11 +57,11 @@ def sentence(found: Throttling | None, *, total_s: float) -> str:
     if found is None:
         return f"Too few points in {span} to tell a level: sustain it for longer."
     if found.after_s is not None:
-        rise = f"{100 * found.change:.0f} %"
+        rise = percent(round(found.change, 2))
         return f"Throttles after {_duration(found.after_s)}: p50 stays {rise} above its first point."
     if max(abs(found.lowest), abs(found.highest)) <= THROTTLED:
-        return f"Steady for {span}: p50 stays within {100 * THROTTLED:.0f} % of its first point."
-    low, high = f"{100 * found.lowest:+.0f} %", f"{100 * found.highest:+.0f} %"
+        return f"Steady for {span}: p50 stays within {percent(THROTTLED)} of its first point."
+    low, high = signed_percent(found.lowest, 0), signed_percent(found.highest, 0)
     return f"No lasting slowdown in {span}: p50 moved between {low} and {high} of its first point."
 
 

@@ -9,6 +9,7 @@ from farm.rules.comparing import power
 from farm.rules.planning import estimates
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.plans import Wish
+from farm.rules.wording.numbers import percent
 
 # a budget and those that measure longer
 _LONGER = (Budget.QUICK, Budget.STANDARD, Budget.PRECISE)
@@ -26,7 +27,7 @@ class Circumstances:
 
 def wish_of(change: float, budget: Budget, around: Circumstances) -> Wish:
     """The first number of rounds that calls the change in 95 of 100 blocks, by this budget or a longer one."""
-    wished, margin = _percent(change), _percent(around.margin)
+    wished, margin = percent(change), percent(around.margin)
     if change <= around.margin:
         text = f"No number of rounds detects {wished}: changes within the margin of {margin} are called equal there."
         return Wish(change=change, text=text)
@@ -36,7 +37,7 @@ def wish_of(change: float, budget: Budget, around: Circumstances) -> Wish:
         text = f"{wished} is detected in 95 of 100 blocks after {rounds} rounds{how}, about {minutes:.2g} minutes."
         return Wish(change=change, budget=longer, rounds=rounds, minutes=minutes, text=text)
     text = (
-        f"No number of rounds detects {wished}: identical launches differ by {_percent(around.noise)} there, and "
+        f"No number of rounds detects {wished}: identical launches differ by {percent(around.noise)} there, and "
         f"{ROUNDS[_LONGER[-1]].most} rounds are the maximum. Reduce other load on the node, or ask for a larger change."
     )
     return Wish(change=change, text=text)
@@ -51,7 +52,3 @@ def _seen_by(change: float, budget: Budget, around: Circumstances) -> Iterator[t
         pairs = power.rounds_for(change, around.noise / sqrt(rounds.per_pair), around.margin, looks=looks)
         if pairs is not None:
             yield longer, max(rounds.least, pairs * rounds.per_pair)
-
-
-def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.3g} %"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from farm.contract import document_cells as doc_cells
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
 from farm.rules.quality import accuracy, evaluation
-from farm.rules.reporting.accuracy_words import percentage
+from farm.rules.wording import numbers
 from farm.rules.wording.numbers import plain
 
 CPU = "CPUExecutionProvider"
@@ -125,8 +125,8 @@ def _own_sentence(one: doc_cells.Accuracy) -> str:
         low, high = (plain(value) for value in (one.ci_low, one.ci_high))
         return f"Mean squared error {plain(one.value)} ({low} to {high}) over {one.n:,} samples."
     right = "right" if one.metric == "top1" else "among its five best"
-    interval = f"{percentage(one.ci_low)[:-2]}–{percentage(one.ci_high)}"
-    return f"{percentage(one.value)} of {one.n:,} samples are {right} ({interval})."
+    interval = f"{numbers.accuracy(one.ci_low)[:-2]}–{numbers.accuracy(one.ci_high)}"
+    return f"{numbers.accuracy(one.value)} of {one.n:,} samples are {right} ({interval})."
 
 
 def _difference_sentence(one: doc_cells.Accuracy, change: accuracy.Change) -> str:

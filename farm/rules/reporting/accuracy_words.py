@@ -9,9 +9,3 @@ def is_worse(one: doc_cells.Accuracy) -> bool:
     if one.p is None or one.difference is None or one.p >= 1 - ACCURACY_LEVEL:
         return False
     return one.difference < 0 if one.higher_is_better else one.difference > 0
-
-
-def percentage(share: float, *, decimals: int = 1) -> str:
-    """`98.1 %`, and 100 % only where nothing is missing."""
-    text = f"{100 * share:.{decimals}f}"
-    return f"{text} %" if share in (0.0, 1.0) or text not in ("0.0", "100.0") else f"{100 * share:.3f} %"

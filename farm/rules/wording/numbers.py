@@ -156,6 +156,12 @@ def share(fraction: float) -> str:
     return f"{fixed(percentage, 0 if abs(percentage) >= 10 or percentage == 0 else 1)} %"
 
 
+def accuracy(share: float) -> str:
+    """`98.1 %`, and 100 % only where nothing is missing."""
+    text = f"{100 * share:.1f}"
+    return f"{text} %" if share in (0.0, 1.0) or text not in ("0.0", "100.0") else f"{100 * share:.3f} %"
+
+
 def explained(part: float) -> str:
     """The part of a change that something explains; above 1 others took less time than before, and it is all of it."""
     return share(part) if part <= 1 else "all"

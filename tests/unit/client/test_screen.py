@@ -240,7 +240,7 @@ def test_cells_that_generate_say_what_their_times_are_of_and_how_prefill_stands(
     assert [one for one in ("per token", "first token", "tokens/s", "memory") if one not in head] == []
     assert "p50" not in shown
     assert "7.25 ms" in shown
-    assert "1033" in shown
+    assert "1\N{NARROW NO-BREAK SPACE}033" in shown
     assert "4378" not in shown
     assert "prompt 64, 64 new" in shown
     (compares,) = [line for line in shown.splitlines() if "decoding" in line]

@@ -65,7 +65,9 @@ def test_the_first_bad_release_is_named_with_its_interval_and_cause() -> None:
     assert answer["low"] < 1.24 < answer["high"]
     assert answer["sentence"].startswith("1.26.0 is the first bad release; 1.25.1 was still good (")
     assert "24" in answer["change"]
-    assert answer["explanation"].startswith("MatMul: 1 node, 1,000 → 1,240 µs")
+    assert answer["explanation"].startswith(
+        "MatMul: 1 node, 1\N{NARROW NO-BREAK SPACE}000 → 1\N{NARROW NO-BREAK SPACE}240 µs"
+    )
     # the bad end, log2 of 34, and one check on each side; the good release stands beside each of them
     assert len(answer["steps"]) == answer["probes"] <= 1 + 6 + 2
     assert all(versions[0] == "1.15.0" and len(versions) == 2 for versions in bench.measured)

@@ -94,7 +94,7 @@ def test_a_comparison_along_an_axis_names_its_sides_by_it(axis: Axis) -> None:
         baseline="c1", candidate="c2", axis=axis.name, verdict="slower", ratio=1.2, ci_low=1.1, ci_high=1.3, margin=0.02
     )
     text = sentences.comparison_sentence(pair, {"c1": cell(), "c2": other(axis)})
-    named = "onnxruntime-openvino 1.24.1" if axis.name == "runtime" else OTHERS[axis.name][1]
+    named = "ONNX Runtime 1.24.1 (onnxruntime-openvino)" if axis.name == "runtime" else OTHERS[axis.name][1]
     said = {"model": f"≠ not comparable: {named} and ", "batch": f"▲ more items/s: {named} runs "}
     assert text.startswith(said.get(axis.name, f"▲ slower: {named} runs "))
 

@@ -12,6 +12,7 @@ from farm.contract.evaluation import MAX_SAMPLES, AccuracyReport, EvaluationReci
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.quality import evaluation
 from farm.rules.reporting import accuracies, accuracy_words
+from farm.rules.wording import numbers
 
 RIGHT = np.array([True] * 95 + [False] * 5)
 WORSE = np.array([True] * 70 + [False] * 30)
@@ -153,8 +154,8 @@ def test_a_cell_that_could_not_be_judged_says_why() -> None:
 
 
 def test_a_share_is_100_percent_only_when_nothing_is_missing() -> None:
-    assert accuracy_words.percentage(1.0) == "100.0 %"
-    assert accuracy_words.percentage(0.99999) == "99.999 %"
+    assert numbers.accuracy(1.0) == "100.0 %"
+    assert numbers.accuracy(0.99999) == "99.999 %"
 
 
 def test_samples_that_swell_beyond_every_data_set_or_are_cut_short_are_refused() -> None:

@@ -17,6 +17,7 @@ from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting import generation_phases, sentences
 from farm.rules.reporting.documents import assemble
 from farm.rules.reporting.records import BlockRecord, RunRecord
+from farm.rules.wording.numbers import THIN
 from tests.unit.rules.making import make_check, make_model, make_output, make_round, make_sample
 from tests.unit.rules.test_generating import TOLD, block_of
 
@@ -217,7 +218,9 @@ def test_the_first_sentence_names_the_phase_and_its_operator() -> None:
     assert said.startswith(start)
     told = sentences.explanation(comparison)
     assert told is not None
-    assert told.startswith("prefill: SkipLayerNormalization: 1 node, 3,500 → 4,025 µs, explains 100 % of the change")
+    assert told.startswith(
+        f"prefill: SkipLayerNormalization: 1 node, 3{THIN}500 → 4{THIN}025 µs, explains 100 % of the change"
+    )
 
 
 def test_a_slower_token_beside_an_equal_prompt_is_decoding() -> None:

@@ -151,7 +151,10 @@ def cells_of(block: PlannedBlock, *launches: dict[int, Sequence[int]]) -> list[C
 
 def test_tokens_are_those_of_the_first_cell() -> None:
     first, second = cells_of(block_of(), {0: [7, 8, 9], 1: [7, 8, 9]}, {0: [7, 8, 9], 1: [7, 8, 9]})
-    assert first.scenario_text == "The first token after 4.00 ms, then 0.250 ms a token: 1234 tokens/s."
+    assert (
+        first.scenario_text
+        == "The first token after 4.00 ms, then 0.250 ms a token: 1\N{NARROW NO-BREAK SPACE}234 tokens/s."
+    )
     assert second.scenario_text == f"{first.scenario_text} All 3 tokens are those of {first.id}."
     assert (second.tokens, second.parity.verdict) == ([7, 8, 9], first.parity.verdict)
 

@@ -181,7 +181,9 @@ def test_without_a_wish_the_answer_names_how_many_and_the_best() -> None:
     exact = hardware.targets([on("a", cell(throughput=885.504))])
     assert ", 886 items/s on a (cpu)" in hardware_words.answer(exact, Wish(), "latency")
     items = hardware.targets([on("a", EIGHT)], goal="items")
-    assert "Most items/s: 1000 items/s, 8.0 ms ± 0.4 on a (cpu)" in hardware_words.answer(items, Wish(), "items")
+    assert "Most items/s: 1\N{NARROW NO-BREAK SPACE}000 items/s, 8.0 ms ± 0.4 on a (cpu)" in hardware_words.answer(
+        items, Wish(), "items"
+    )
     bare = hardware.targets([on("a", cell(throughput=None, p50_ci_ms=None))])
     assert "Lowest p50: 2.00 ms on a (cpu)" in hardware_words.answer(bare, Wish(), "latency")
 
@@ -222,5 +224,5 @@ def test_what_was_left_out_is_counted_by_its_reason() -> None:
 
 def test_limits_are_written_as_they_were_asked_for() -> None:
     assert hardware_words.limits(Wish()) == ""
-    assert hardware_words.limits(Wish(budget_ms=1500)) == "1500 ms"
+    assert hardware_words.limits(Wish(budget_ms=1500)) == "1\N{NARROW NO-BREAK SPACE}500 ms"
     assert hardware_words.limits(Wish(loss=0.005)) == "0.5 % loss"

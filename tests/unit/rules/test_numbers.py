@@ -16,7 +16,7 @@ NB = "\N{NARROW NO-BREAK SPACE}"
         (15.412, (15.1, 15.7), "15.4 ms ± 0.3"),
         (1234.5, (1200.0, 1260.0), f"1{NB}234 ms ± 30"),
         (0.0123, None, "0.0123 ms"),
-        (1.5, (1.5, 1.5), "1.50 ms ± 0.00"),
+        (1.5, (1.5, 1.5), "1.50 ms"),
         (None, None, "not measured"),
         (math.nan, None, "not measured"),
         (math.inf, None, "not measured"),
