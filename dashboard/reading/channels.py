@@ -31,6 +31,7 @@ FIELD_OF_CODE = {
     "bad_target": "target",
     "not_found": "team",
     "not_allowed": "team",
+    "team_not_named": "team",
 }
 COLUMNS: tuple[Column["Delivery"], ...] = (
     Column("Message", lambda one: Entry(one.kind, href=_alert(one))),

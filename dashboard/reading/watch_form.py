@@ -28,6 +28,7 @@ FIELD_OF_CODE = {
     "foreign_channel": "channels",
     "not_found": "team",
     "not_allowed": "team",
+    "team_not_named": "team",
 }
 
 

@@ -12,7 +12,7 @@ from dashboard.reading import channels as reading
 from dashboard.views import settings
 from dashboard.views.access import page, person
 from dashboard.views.orders import fields
-from farm.accounts.selectors import can_manage, team_named, team_to_write
+from farm.accounts.selectors import can_manage, team_to_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors.outbox import fates
 from farm.alerts.services import channels as services
@@ -32,8 +32,7 @@ def add(request: HttpRequest) -> HttpResponseBase:
     user = person(request)
     given = fields(request, FIELDS)
     try:
-        wanted = given["team"]
-        team = team_named(wanted, user=user) if wanted else team_to_write(user)
+        team = team_to_write(user, name=given["team"])
         rest = {name: given[name] for name in FIELDS if name != "team"}
         made = services.create_channel(team=team, by=user, **rest)
     except Refusal as refusal:

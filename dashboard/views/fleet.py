@@ -14,8 +14,9 @@ from dashboard.views import downloads, lendings
 from dashboard.views.access import page, person
 from dashboard.views.lists import paged
 from dashboard.views.orders import ordered
+from dashboard.views.team_choice import team_choice
 from farm.accounts.selectors import team_to_write
-from farm.base.refusals import Missing
+from farm.base.refusals import Invalid, Missing
 from farm.fleet import selectors, services
 from farm.fleet.enrolment import joining
 from farm.fleet.states import NodeHealth
@@ -62,9 +63,21 @@ def fleet(request: HttpRequest) -> HttpResponse:
 @require_POST
 def invite(request: HttpRequest) -> HttpResponse:
     """Shows a new one-off code with the command that uses it; it is shown this once."""
-    row, code = services.invite(team=team_to_write(person(request)), by=person(request))
+    user = person(request)
+    try:
+        team = team_to_write(user, name=request.POST.get("team", ""))
+    except Invalid as refusal:
+        context = {**_fleet(request), "code": "", "team_error": str(refusal)}
+        return render(request, "dashboard/fleet.html", context, status=refusal.status)
+    row, code = services.invite(team=team, by=user)
     how = joining(code)
-    known = {"code": code, "expires_at": row.expires_at, "joining": how, "joining_code": qr.code_of(how.tab)}
+    known = {
+        "code": code,
+        "team": team,
+        "expires_at": row.expires_at,
+        "joining": how,
+        "joining_code": qr.code_of(how.tab),
+    }
     context = {**_fleet(request), **known}
     return render(request, "dashboard/fleet.html", context)
 
@@ -84,6 +97,7 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
         "alarms": selectors.of_fleet(user),
         "queues": queues.table(waiting),
         "lendings": lendings.offered(request),
+        "team_choice": team_choice(user),
     }
 
 

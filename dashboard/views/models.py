@@ -24,7 +24,8 @@ from dashboard.views.access import page, person
 from dashboard.views.list_views import Listing, Together, ordered
 from dashboard.views.lists import first, paged, searched
 from dashboard.views.run import address_in
-from farm.accounts.selectors import can_write, teams_visible_to
+from dashboard.views.team_choice import team_choice
+from farm.accounts.selectors import can_write
 from farm.base.refusals import Refusal
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload
@@ -45,7 +46,8 @@ RUNS_SHOWN = 10
 VARIANTS_SHOWN = 100
 # which field of the form a refusal belongs to
 FIELD_OF_CODE = {
-    **{"bad_name": "model", "bad_note": "note", "bad_recipe": "recipe", "not_found": "team", "not_allowed": "team"}
+    **{"bad_name": "model", "bad_note": "note", "bad_recipe": "recipe"},
+    **dict.fromkeys(("not_found", "not_allowed", "team_not_named"), "team"),
 }
 
 
@@ -213,7 +215,8 @@ def _upload(request: HttpRequest) -> HttpResponseBase:
 def _form(request: HttpRequest, errors: Mapping[str, str], *, status: int = 200) -> HttpResponse:
     """The form with what was typed, and per field what is wrong. Browsers do not let files be put back."""
     typed = {} if errors.get("files", "").startswith("The form could") else _typed(request)
-    context = {"errors": errors, "typed": typed, "teams": list(teams_visible_to(person(request)))}
+    choice = team_choice(person(request), typed=typed.get("team", ""))
+    context = {"errors": errors, "typed": typed, "team_choice": choice}
     name = "dashboard/parts/upload.html" if request.headers.get("HX-Request") else "dashboard/upload.html"
     return render(request, name, context, status=status)
 

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.reading import channels as channel_reading
 from dashboard.views.access import page, person
+from dashboard.views.team_choice import team_choice
 from farm.accounts import selectors, services
 from farm.accounts.states import Scope
 from farm.alerts.selectors.alerts import channels_visible_to
@@ -57,25 +58,28 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
 def shown(request: HttpRequest, *, status: int = 200, **more: object) -> HttpResponse:
     """The settings; `more`: what was typed, errors, and a secret that is shown once."""
     user = person(request)
+    typed = more.get("channel_typed")
+    typed_team = str(typed.get("team", "")) if isinstance(typed, dict) else ""
     teams = [(team, list(selectors.members_of(team))) for team in selectors.teams_visible_to(user)]
     context = {
         "tokens": list(selectors.tokens_of(user)),
         "teams": teams,
         "scopes": Scope.choices,
         "typed": {"name": "", "scopes": [Scope.READ, Scope.WRITE]},
-        **_channels(user, [team for team, _ in teams]),
+        **_channels(user, [team for team, _ in teams], typed_team=typed_team),
         **more,
     }
     return render(request, "dashboard/settings.html", context, status=status)
 
 
-def _channels(user: "User", teams: list["Team"]) -> dict[str, object]:
+def _channels(user: "User", teams: list["Team"], *, typed_team: str) -> dict[str, object]:
     """The channels of the reader's teams, and what a new one may be."""
     channels = list(channels_visible_to(user))
     managed = [team for team in teams if selectors.can_manage(user, team=team)]
     return {
         "channels": channel_reading.lines(channels, fates(channels), managed=[team.pk for team in managed]),
         "managed": managed,
+        "team_choice": team_choice(user, typed=typed_team, among=managed),
         "channel_kinds": channel_reading.KINDS,
         "digests": channel_reading.DIGESTS,
         "channel_errors": {},

@@ -18,7 +18,8 @@ from dashboard.views import downloads, trends
 from dashboard.views.access import page, person
 from dashboard.views.lists import Row, paged
 from dashboard.views.orders import fields
-from farm.accounts.selectors import can_write, team_to_write, teams_visible_to
+from dashboard.views.team_choice import team_choice
+from farm.accounts.selectors import can_write, team_to_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 from farm.alerts.selectors.releases import choices
@@ -181,7 +182,7 @@ def _form(
         "watch": watch,
         "typed": given,
         "errors": errors or {},
-        "teams": list(teams_visible_to(user)),
+        "team_choice": team_choice(user, typed=given["team"]),
         **_models_offered(user, given["models"]),
         "channels": list(selectors.channels_visible_to(user)),
         "distributions": (*WATCHED, *sorted(names_of(settings.ALLOWED_PACKAGES) - {*WATCHED})),

@@ -6,10 +6,12 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, GroupRole, Membership, Share, SignInLink, Team, Token, User
-from farm.base.refusals import Missing, NotAllowed
+from farm.base.refusals import Invalid, Missing, NotAllowed
 from farm.base.secrecy import digest_of_secret
 
 Anyone = User | AnonymousUser
+# of teams in a sentence
+MAX_NAMES = 20
 
 
 def teams_visible_to(user: Anyone) -> QuerySet[Team]:
@@ -32,20 +34,29 @@ def team_named(name: str, *, user: Anyone) -> Team:
 
 
 def team_to_write(user: Anyone, *, name: str = "") -> Team:
-    """The team an upload or a run goes to: the named one, else the user's first with the right to write.
+    """The team that something new goes to: the named one, else the user's default.
 
-    Raises Missing for a team the user is not in and NotAllowed for one they may only look at.
+    Raises Missing for a team the user is not in, NotAllowed for one they may only look at, and Invalid, with the names,
+    where there is no default.
     """
-    teams = Team.objects.writable_by(user)
     if name:
         team = team_named(name, user=user)
-        if not teams.filter(pk=team.pk).exists():
+        if not can_write(user, team=team):
             raise NotAllowed(f"You can view team “{name}” but not upload or start runs in it; ask one of its admins.")
         return team
-    first = teams.first()
-    if first is None:
-        raise NotAllowed("You belong to no team in which you may upload or run; ask an admin to add you to one.")
-    return first
+    default = default_team(user)
+    if default is None:
+        raise _no_default(list(Team.objects.writable_by(user).values_list("name", flat=True)[: MAX_NAMES + 1]))
+    return default
+
+
+def default_team(user: Anyone) -> Team | None:
+    """Where what names no team goes: the only team that the user came into in order to write; None for several.
+
+    An administrator of the installation may write everywhere and chose only the teams whose member they are.
+    """
+    teams = Team.objects.chosen_by(user)[:2]
+    return teams[0] if len(teams) == 1 else None
 
 
 def can_write(user: Anyone, *, team: Team) -> bool:
@@ -164,3 +175,15 @@ def group_roles() -> QuerySet[GroupRole]:
 def groups_that_rule(team: Team) -> list[str]:
     """Groups whose members have a role in the team by being in them."""
     return list(team.group_roles.values_list("group", flat=True))
+
+
+def _no_default(names: list[str]) -> Invalid | NotAllowed:
+    """Why something that names no team goes nowhere. `names`: the teams that it might have gone to."""
+    if not names:
+        return NotAllowed("You belong to no team in which you may upload or run; ask an admin to add you to one.")
+    shown = ", ".join([*names[:MAX_NAMES], *(["…"] if len(names) > MAX_NAMES else [])])
+    return Invalid(
+        f"No team was named, and you may write in: {shown}.",
+        code="team_not_named",
+        hint="Name one: `--team NAME` in a command, `team` in the API, the field “Team” on a page.",
+    )

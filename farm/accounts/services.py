@@ -28,13 +28,15 @@ LINK_LIFE = timedelta(hours=1)
 # a link that goes to somebody by mail or chat, who may be away
 INVITATION_LIFE = timedelta(days=7)
 MAX_MEMBERS = 1000
+# the team of whoever starts a farm, and of the node that starts with it
+OWNERS_TEAM = "home"
 # `last_used_at` is rewritten at most this often
 USE_GRAIN = timedelta(minutes=1)
 SHARE_DAYS = 365
 LAST_ADMIN = "A team needs at least one admin; make somebody else admin first."
 
 
-def create_owner(*, name: str = "owner", team_name: str = "home") -> User:
+def create_owner(*, name: str = "owner", team_name: str = OWNERS_TEAM) -> User:
     """The administrator of the installation and admin of its first team; the same again on a second call."""
     with transaction.atomic():
         user, is_new = User.objects.get_or_create(

@@ -8,15 +8,13 @@ from ninja import Router, Schema, Status
 from ninja.pagination import paginate
 from pydantic import ConfigDict, Field
 
-from farm.accounts.models import Team, User
-from farm.accounts.selectors import team_named, teams_visible_to
+from farm.accounts.selectors import team_to_write
 from farm.accounts.states import Scope
 from farm.alerts.models import Channel, Delivery
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.services import channels
 from farm.api.auth import must_have_scope, person
 from farm.api.pages import Page
-from farm.base.refusals import NotAllowed
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -33,7 +31,9 @@ class ChannelIn(Schema):
     kind: str = Field(max_length=20, description="mail, webhook or apprise")
     target: str = Field(max_length=2000, description="an address or URL")
     digest: str = Field(default="never", max_length=20, description="never, day or week: what gathers in one message")
-    team: str = Field(default="", max_length=100, description="default: your first team")
+    team: str = Field(
+        default="", max_length=100, description="the team it belongs to; may be left out where you write in one alone"
+    )
 
 
 class Switched(Schema):
@@ -93,7 +93,7 @@ def create_channel(request: HttpRequest, payload: ChannelIn) -> Status[Channel]:
     must_have_scope(request, Scope.ADMIN)
     user = person(request)
     made = channels.create_channel(
-        team=_team(user, payload.team),
+        team=team_to_write(user, name=payload.team),
         by=user,
         name=payload.name,
         kind=payload.kind,
@@ -156,12 +156,3 @@ def renew_secret(request: HttpRequest, channel_id: int) -> SecretOut:
     must_have_scope(request, Scope.ADMIN)
     user = person(request)
     return SecretOut(secret=channels.renew_secret(channel=selectors.channel(user, channel_id), by=user))
-
-
-def _team(user: User, name: str) -> Team:
-    if name:
-        return team_named(name, user=user)
-    first = teams_visible_to(user).first()
-    if first is None:
-        raise NotAllowed("You belong to no team; ask an admin to add you to one.")
-    return first

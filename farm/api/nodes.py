@@ -71,13 +71,18 @@ class NodeOut(Schema):
 class Invitation(Schema):
     """`team`: default your first."""
 
-    team: str = Field(default="", max_length=100, description="the team it will belong to; default: your first")
+    team: str = Field(
+        default="",
+        max_length=100,
+        description="the team it will belong to; may be left out where you write in one alone",
+    )
 
 
 class InvitationOut(Schema):
     """`command` is typed on the machine that joins; the code works once and is not shown again."""
 
     code: str = Field(description="works once, and is not shown again")
+    team: str = Field(description="the team that the machine will belong to")
     command: str = Field(description="what is typed on the machine that joins")
     install: str = Field(description="what is typed there before, where onnxfarm is not installed yet")
     warning: str = Field(description="why other machines cannot reach this farm, and what to set; empty: they can")
@@ -114,10 +119,16 @@ def nodes(request: HttpRequest) -> list[Node]:
 def invite(request: HttpRequest, payload: Invitation) -> Status[InvitationOut]:
     """A one-off code by which one machine joins, with the command that uses it."""
     user = person(request)
-    row, code = services.invite(team=team_to_write(user, name=payload.team), by=user)
+    team = team_to_write(user, name=payload.team)
+    row, code = services.invite(team=team, by=user)
     how = joining(code)
     out = InvitationOut(
-        code=code, command=how.enroll, install=how.install, warning=how.warning, expires_at=row.expires_at
+        code=code,
+        team=team.name,
+        command=how.enroll,
+        install=how.install,
+        warning=how.warning,
+        expires_at=row.expires_at,
     )
     return Status(201, out)
 

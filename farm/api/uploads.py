@@ -30,7 +30,7 @@ FORM = {
                         **{name: {"type": "string", "format": "binary"} for name in ROLE_FIELDS},
                         "model": {"type": "string", "description": "name of the line; default: the file's name"},
                         "note": {"type": "string", "maxLength": 500},
-                        "team": {"type": "string", "description": "default: your first team"},
+                        "team": {"type": "string", "description": "may be left out where you write in one team alone"},
                         "recipe": {"type": "string", "description": "how evaluation data are judged; default: top1"},
                     },
                 }
@@ -54,7 +54,9 @@ class RawUpload(Schema):
         default="", max_length=100, description="the model that this is a version of; default: the file's name"
     )
     note: str = Field(default="", max_length=500, description="a note on this version")
-    team: str = Field(default="", max_length=100, description="the team that it goes to; default: your first")
+    team: str = Field(
+        default="", max_length=100, description="the team that it goes to; may be left out where you write in one alone"
+    )
 
 
 @router.post("/uploads", response={200: VersionOut, 202: VersionOut}, openapi_extra=FORM)
@@ -88,9 +90,10 @@ def upload(request: HttpRequest) -> Status[Version]:
 def upload_raw(request: HttpRequest, to: Query[RawUpload]) -> Status[Version]:
     """Upload one .onnx or .zip as the raw body; same answers as the form."""
     # whoever may not upload there is told so before the body is read
-    team_to_write(person(request), name=to.team)
+    team = team_to_write(person(request), name=to.team)
     draft = read_body(request, name=to.file)
-    version = services.receive_upload(user=person(request), files=[draft], model=to.model, note=to.note, team=to.team)
+    # the team that was asked about, whatever becomes of the others while the body comes
+    version = services.receive_upload(user=person(request), files=[draft], model=to.model, note=to.note, team=team.name)
     return _answer(request, version)
 
 

@@ -49,7 +49,9 @@ class WatchIn(Changes):
     """`models`: numbers or names; `label`: every model that has it; one of them at least."""
 
     name: str = Field(max_length=100, description="its name")
-    team: str = Field(default="", max_length=100, description="default: your first team")
+    team: str = Field(
+        default="", max_length=100, description="the team it belongs to; may be left out where you write in one alone"
+    )
     reference: str = Field(max_length=64, description="the pinned release, like 1.29.0")
     models: list[int | str] = Field(default=[], max_length=MOST_NAMED, description="what it watches, by number")
     label: str = Field(default="", max_length=100, description="or every model with this label")

@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 def invite(
     team: Annotated[
-        str, typer.Option(help="The team the machine will belong to.", show_default="your first team")
+        str, typer.Option(help="The team the machine will belong to.", show_default="the only one that you write in")
     ] = "",
     server: ServerOption = None,
     as_json: JsonOption = False,
@@ -46,7 +46,10 @@ def invite(
     if install := made.get("install"):
         print(f"On the machine that joins, where onnxfarm is not installed yet:\n{install}\nThen:", file=sys.stderr)
     print(made["command"])
-    print(f"It works once, until {made['expires_at']}. Then: onnxfarm node list", file=sys.stderr)
+    print(
+        f"It lets one machine into team {made.get('team', team)}, until {made['expires_at']}. Then: onnxfarm node list",
+        file=sys.stderr,
+    )
 
 
 def show(server: ServerOption = None, as_json: JsonOption = False) -> None:

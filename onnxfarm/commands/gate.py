@@ -38,6 +38,7 @@ from onnxfarm.commands.options import (
     ScenarioOption,
     SeedOption,
     ShapeOption,
+    TeamOption,
     ThreadsOption,
 )
 from onnxfarm.here.published import beyond, refuse_uninstalled
@@ -108,6 +109,7 @@ def gate(  # noqa: PLR0913  every option of the command
     rounds: RoundsOption = None,
     confirm: ConfirmOption = True,
     server: FarmOption = None,
+    team: TeamOption = "",
     timeout: Annotated[
         float | None,
         typer.Option(metavar="MINUTES", help="Stop waiting after this many minutes.", show_default="never"),
@@ -126,7 +128,7 @@ def gate(  # noqa: PLR0913  every option of the command
     declared = replace(
         declared, axes={**declared.axes, "runtime": sides}, operators=True if operators else declared.operators
     )
-    where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout)
+    where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout, team=team)
     console = console_for(stderr=True)
     outcome = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
     gate_files.write(outcome, summary=summary, junit=junit, benchmark_json=benchmark_json, json_file=json_file)
@@ -148,6 +150,7 @@ class _Where:
     home: Path | None
     rounds: int | None
     timeout_min: float | None
+    team: str = ""
 
     def must_make_sense(self) -> None:
         """Raises Usage."""
@@ -159,6 +162,8 @@ class _Where:
             raise Usage(
                 "--rounds works on this machine only; a farm takes them from --budget: leave out one of the two."
             )
+        if self.team and self.server is None:
+            raise Usage("--team names a team of a farm: give --server too, or leave it out.")
         if self.timeout_min is not None and self.timeout_min <= 0:
             raise Usage(f"--timeout is {self.timeout_min:g}: give minutes above 0.")
 
@@ -189,7 +194,7 @@ def _bench(
     if where.server is not None:
         from onnxfarm.remote import gate as remote
 
-        return remote.opened(given, server=where.server, console=console)
+        return remote.opened(given, server=where.server, team=where.team, console=console)
     from onnxfarm.here import gate as here
 
     return here.opened(given, home=where.home, releases=beyond(sides), console=console)

@@ -101,7 +101,12 @@ RecipeOption = Annotated[
 ]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Also exit 1 if a cell was refused.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of the inputs and of the order of rounds.")]
-TeamOption = Annotated[str, typer.Option("--team", help="The team it belongs to.", show_default="your first team")]
+TeamOption = Annotated[
+    str,
+    typer.Option(
+        "--team", help="The team on the farm that it belongs to.", show_default="the only one that you write in"
+    ),
+]
 
 
 def refuse_recipe_alone(recipe: str, evaluation: Path | None) -> None:

@@ -19,6 +19,7 @@ from onnxfarm.commands.options import (
     ScenarioOption,
     ShapeOption,
     SourceOption,
+    TeamOption,
 )
 from onnxfarm.commands.submit import MatrixOption, read_matrix
 from onnxfarm.model_files import refuse_missing
@@ -45,12 +46,13 @@ def plan(  # noqa: PLR0913  every option of the command
     scenario: ScenarioOption = None,
     memory_limit_mb: MemoryLimitOption = None,
     source: SourceOption = None,
+    team: TeamOption = "",
     server: ServerOption = None,
     as_json: JsonOption = False,
     axes: AxesOption = None,
 ) -> None:
     """Show cells, blocks, minutes, the smallest change each comparison will see, and each refused point's reason."""
-    bundle = Bundle(model, {"inputs": inputs, "prompts": prompts}, source=source)
+    bundle = Bundle(model, {"inputs": inputs, "prompts": prompts}, {"team": team}, source)
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
     refuse_missing({"--inputs": inputs, "--prompts": prompts})

@@ -77,7 +77,7 @@ def add(  # noqa: PLR0913  every option of the command
         order["rule"] = _rule(rule)
     with WatchClient(find_account(server)) as client:
         made = client.create_watch(order)
-    say(f"Watch {made['id']}: {made['url']}")
+    say(f"Watch {made['id']} of team {made['team']}: {made['url']}")
     write_plain(made) if as_json else print(made["id"])
 
 

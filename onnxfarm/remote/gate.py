@@ -19,10 +19,10 @@ from onnxfarm.remote.uploads import Bundle, uploaded
 
 
 @contextlib.contextmanager
-def opened(given: Given, *, server: str, console: Console) -> Iterator[Bench]:
+def opened(given: Given, *, server: str, team: str, console: Console) -> Iterator[Bench]:
     """The farm once it has inspected the model."""
     subject = given.subject
-    bundle = Bundle(subject.model, {"inputs": subject.inputs, "expected": subject.expected})
+    bundle = Bundle(subject.model, {"inputs": subject.inputs, "expected": subject.expected}, {"team": team})
     with Client(find_account(server)) as client:
         version = uploaded(client, bundle, console=console)
         yield Remote(client, given, version=version["id"], console=console)

@@ -41,6 +41,7 @@ class Version(TypedDict):
     id: int
     model: str
     number: int
+    team: str
     state: str
     problem: str | None
     evaluation: Evaluation | None
@@ -155,9 +156,10 @@ class Node(TypedDict):
 
 
 class Invitation(TypedDict):
-    """`install` and `warning` are not there on farms of before 22 November 2026."""
+    """`install` and `warning` are not there on farms of before 22 November 2026, nor is `team` before the 25th."""
 
     command: str
+    team: NotRequired[str]
     install: NotRequired[str]
     warning: NotRequired[str]
     expires_at: str

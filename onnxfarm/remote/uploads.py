@@ -46,6 +46,7 @@ def uploaded(client: Client, bundle: Bundle, *, console: Console) -> Version:
     say(f"Uploading {', '.join(path.name for path in [*files, *given.values()])}", console=console)
     with _bar(console, files=[*files, *given.values()]) as advance:
         version = client.upload(files, roles=given, fields=said, progress=advance)
+    say(f"Stored as {version['model']} v{version['number']} in team {version['team']}", console=console)
     limit = time.monotonic() + LIMIT_S
     while version["state"] in ("pending", "inspecting"):
         if time.monotonic() > limit:

@@ -29,8 +29,12 @@ class TeamQuerySet(models.QuerySet["Team"]):
         """Teams in which the user may upload and run."""
         if not user.is_authenticated:
             return self.none()
-        if user.is_superuser:
-            return self
+        return self if user.is_superuser else self.chosen_by(user)
+
+    def chosen_by(self, user: "User | AnonymousUser") -> Self:
+        """Teams in which the user may upload and run as their member."""
+        if not user.is_authenticated:
+            return self.none()
         return self.filter(memberships__user=user, memberships__role__in=WRITING_ROLES)
 
     def managed_by(self, user: "User | AnonymousUser") -> Self:

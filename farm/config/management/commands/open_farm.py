@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from farm.accounts.models import Team, Token, User
-from farm.accounts.services import TOKEN_LIFE, create_owner, issue_token, make_sign_in_link
+from farm.accounts.services import OWNERS_TEAM, TOKEN_LIFE, create_owner, issue_token, make_sign_in_link
 from farm.accounts.states import Scope
 from farm.base.secrecy import HINT_LENGTH, TOKEN_PREFIX, digest_of_secret
 from farm.fleet.services import invite
@@ -85,6 +85,5 @@ def _free_name(owner: User) -> str:
 
 
 def _code(owner: User) -> str:
-    team = Team.objects.filter(memberships__user=owner).order_by("pk")[:1].get()
-    _, code = invite(team=team, by=owner, auto_approve=True)
+    _, code = invite(team=Team.objects.get(name=OWNERS_TEAM), by=owner, auto_approve=True)
     return code
