@@ -12,7 +12,7 @@ from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
 from farm.accounts.models import Token, User
-from farm.accounts.selectors import valid_token
+from farm.accounts.selectors import teams_writable_by, valid_token
 from farm.accounts.services import note_token_use
 from farm.accounts.states import Scope
 from farm.base.refusals import NotAllowed
@@ -71,15 +71,27 @@ class BrowserAuth(AuthBase):
         return request.user
 
 
-def is_known(request: HttpRequest) -> bool:
-    """Whether a request shows a token or a session that is good, by its headers alone: before a long body is read."""
+def sender_of(request: HttpRequest) -> User | None:
+    """Whose token or session a request shows, by its headers alone: before a long body is read."""
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == TokenAuth.openapi_scheme:
-        return valid_token(secret.strip()) is not None
+        token = valid_token(secret.strip())
+        if token is None:
+            return None
+        cast(TokenRequest, request).token = token
+        return token.user
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(
         request.COOKIES.get(settings.SESSION_COOKIE_NAME)
     )
-    return get_user(request).is_authenticated
+    user = get_user(request)
+    return user if isinstance(user, User) else None
+
+
+def check_uploader(request: HttpRequest, sender: User) -> None:
+    """Raises NotAllowed for somebody who may upload nothing, before a file of theirs is put aside."""
+    must_have_scope(request, Scope.WRITE)
+    if not teams_writable_by(sender).exists():
+        raise NotAllowed("You belong to no team in which you may upload; ask an admin to add you to one.")
 
 
 def person(request: HttpRequest) -> User:

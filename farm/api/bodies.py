@@ -36,15 +36,18 @@ Receive = Callable[[], Awaitable[Piece]]
 
 @dataclass(frozen=True)
 class Pace:
-    """How slowly a body may come: seconds between two pieces, and in all, with a second more for so many bytes."""
+    """How slowly a body may come: bytes in a second, and how long before that it may begin, or pause."""
 
-    idle_s: float = 20.0
     start_s: float = 10.0
+    idle_s: float = 20.0
     bytes_per_s: int = 2048
 
-    def seconds_left(self, waited_s: float, size: int) -> float:
-        """How long the next piece may take, after so many bytes in so many seconds."""
-        return min(self.idle_s, self.start_s + size / self.bytes_per_s - waited_s)
+    def seconds_left(self, before_s: float, *, waited_s: float, size: int) -> float:
+        """How long the next piece may take, after one of `size` bytes that took `waited_s` of the `before_s` it had.
+
+        What came quickly buys no longer pause: whoever has sent a gigabyte may not hold it for days.
+        """
+        return min(self.idle_s, before_s - waited_s + size / self.bytes_per_s)
 
 
 PACE = Pace()
@@ -92,18 +95,18 @@ async def spool(
     max_bytes: int,
     max_s: float = math.inf,
     folder: str | None = None,
-    check_room: Callable[[], None] = lambda: None,
+    check_room: Callable[[int], None] = lambda size: None,
     pace: Pace = PACE,
 ) -> Body:
     """The whole body, a long one in a temporary file of `folder`. Raises TooLarge and TooSlow as soon as it is; HungUp.
 
-    `check_room` is called in a thread before each piece is written, and may raise a refusal.
+    `check_room` is called in a thread with the bytes so far before each piece is written, and may raise a refusal.
     """
     file = tempfile.SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY, dir=folder)  # noqa: SIM115 - its reader closes
     held, size = bytearray(), 0
 
     def write() -> None:
-        check_room()
+        check_room(size)
         file.write(held)
 
     try:
@@ -147,20 +150,22 @@ def too_large(length: str, max_bytes: int) -> TooLarge:
 
 async def _pieces(receive: Receive, *, max_bytes: int, max_s: float, pace: Pace) -> AsyncIterator[bytes]:
     # what the farm itself takes to write a piece is not the client's
-    waited_s, size = 0.0, 0
+    waited_s, left_s, size = 0.0, pace.start_s, 0
     while True:
         began = time.monotonic()
         try:
-            async with asyncio.timeout(min(max_s - waited_s, pace.seconds_left(waited_s, size))):
+            async with asyncio.timeout(min(max_s - waited_s, left_s)):
                 message = await receive()
         except TimeoutError:
             waited_s += time.monotonic() - began
             detail = f"The body did not come in time: {size:,} bytes of it within {waited_s:.0f} s."
             raise TooSlow(detail, hint="Send the same again over a faster line.") from None
-        waited_s += time.monotonic() - began
+        took_s = time.monotonic() - began
+        waited_s += took_s
         if message["type"] == "http.disconnect":
             raise HungUp
         piece = message.get("body", b"")
+        left_s = pace.seconds_left(left_s, waited_s=took_s, size=len(piece))
         size += len(piece)
         if size > max_bytes:
             raise too_large(f"more than {max_bytes:,}", max_bytes)

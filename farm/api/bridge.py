@@ -16,11 +16,11 @@ from wsgiref.util import FileWrapper
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 
-from farm.api.auth import is_known
+from farm.api.auth import check_uploader, sender_of
 from farm.api.bodies import Body, HungUp, Receive, declared_length, drain, spool, too_large
 from farm.api.doors import Scope
 from farm.api.errors import API_ROOT
-from farm.base.refusals import NoSpace, Refusal
+from farm.base.refusals import NoSpace, Refusal, TooMany
 from farm.contract.node import Problem
 from farm.registry.intake import check_length
 from farm.registry.storage import check_room, incoming_dir
@@ -52,6 +52,8 @@ class Bridge:
     def __init__(self, application: "WsgiApplication") -> None:
         self._application = application
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="page")
+        # bytes so far of the uploads that are under way, by person
+        self._uploading: dict[int, dict[object, int]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -72,16 +74,38 @@ class Bridge:
         length = declared_length(scope)
         if length is not None and length <= MAX_STRANGER_BYTES:
             return await spool(receive, max_bytes=length)
-        if not await self._in_thread(is_known, WSGIRequest(_environ(scope, Body(cast(IO[bytes], sys.stdin), 0)))):
+        request = WSGIRequest(_environ(scope, Body(cast(IO[bytes], sys.stdin), 0)))
+        sender = await self._in_thread(sender_of, request)
+        if sender is None:
             raise too_large(f"{length:,}" if length else "some", MAX_STRANGER_BYTES)
         if UPLOADS.fullmatch(scope["path"]) is None:
             if (length or 0) > MAX_FORM_BYTES:
                 raise too_large(f"{length:,}", MAX_FORM_BYTES)
-            return await self._spool(receive, max_bytes=MAX_FORM_BYTES)
+            return await self._spool(receive, max_bytes=MAX_FORM_BYTES, check_room=lambda size: check_room())
+        await self._in_thread(check_uploader, request, sender)
         await self._in_thread(check_length, max(0, (length or 0) - AROUND_FILES_BYTES))
-        return await self._spool(receive, max_bytes=settings.MAX_UPLOAD_BYTES + AROUND_FILES_BYTES)
+        return await self._spool_upload(receive, person=sender.pk)
 
-    async def _spool(self, receive: Receive, *, max_bytes: int) -> Body:
+    async def _spool_upload(self, receive: Receive, *, person: int) -> Body:
+        """An upload. All that a person has under way at this process may be as long as one upload, and no longer."""
+        max_bytes = settings.MAX_UPLOAD_BYTES + AROUND_FILES_BYTES
+        upload, under_way = object(), self._uploading.setdefault(person, {})
+
+        def check(size: int) -> None:
+            check_room()
+            under_way[upload] = size
+            if sum(list(under_way.values())) > max_bytes:
+                detail = f"Your uploads that are under way have more than {max_bytes:,} bytes together."
+                raise TooMany(detail, retry_s=30, hint="Send one after the other.")
+
+        try:
+            return await self._spool(receive, max_bytes=max_bytes, check_room=check)
+        finally:
+            under_way.pop(upload, None)
+            if not under_way:
+                self._uploading.pop(person, None)
+
+    async def _spool(self, receive: Receive, *, max_bytes: int, check_room: Callable[[int], None]) -> Body:
         try:
             return await spool(receive, max_bytes=max_bytes, folder=str(incoming_dir()), check_room=check_room)
         except OSError as problem:

@@ -21,13 +21,22 @@ TOO_LARGE = (
 )
 
 
+class PipelinedError(Exception):
+    """A client sent a request before it had the answer to the one before."""
+
+
 class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with a deadline and a size for headers, and an end for answers that nobody takes."""
+    """uvicorn's protocol with a deadline and a size for headers, and an end for answers that nobody takes.
+
+    A client asks one thing after the other. Pipelined requests would queue without limit, and no browser, no proxy and
+    no client of ours sends any: their connection is cut. Trailers, which nobody sends either, are dropped.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._is_in_headers = True
-        self._header_bytes = 0
+        # since the request began, or since the last of its body came
+        self._bytes_outside_body = 0
         self._headers_end: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
 
@@ -42,24 +51,39 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_in_headers:
-            if self._headers_end is None:
-                self._await_headers()
-            self._header_bytes += len(data)
+        if self._is_in_headers and self._headers_end is None:
+            self._await_headers()
+        self._bytes_outside_body += len(data)
         super().data_received(data)
-        if self._is_in_headers and self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
+        if self._bytes_outside_body <= MAX_HEADER_BYTES or self.transport.is_closing():
+            return
+        if self._is_in_headers:
             self.transport.write(TOO_LARGE)
             self.transport.close()
+        else:
+            # extensions of chunks, or trailers, without end
+            self.transport.abort()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._is_in_headers:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._is_in_headers = False
+        self._is_in_headers, self._bytes_outside_body = False, 0
         if self._headers_end is not None:
             self._headers_end.cancel()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.transport.abort()
+            raise PipelinedError  # ends the parser, which has more of them
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._bytes_outside_body = 0
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._is_in_headers, self._header_bytes, self._headers_end = True, 0, None
+        self._is_in_headers, self._bytes_outside_body, self._headers_end = True, 0, None
 
     def pause_writing(self) -> None:
         super().pause_writing()

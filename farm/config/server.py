@@ -7,16 +7,34 @@ docs/operations.md says which limits slow clients have, and how to put another s
 """
 
 import argparse
+import asyncio
+import logging
 import resource
+from typing import Any
 
 import uvicorn
+import uvloop
 
 from farm.api.connections import LimitedProtocol
 
+log = logging.getLogger(__name__)
 APPLICATIONS = {"web": "farm.config.wsgi:bridge", "gateway": "farm.config.asgi:application"}
 PORTS = {"web": 8000, "gateway": 8001}
 # pages that fill in by themselves ask every two seconds: their connection is not to be made anew each time
 KEEP_ALIVE_S = 10
+# uvicorn leaves asyncio's minute to whoever begins a TLS handshake
+MAX_HANDSHAKE_S = 10.0
+# below this, few silent clients keep everybody out; systemd and containers set it, a shell has `ulimit -n`
+MIN_OPEN_FILES = 4096
+
+
+class Loop(uvloop.Loop):
+    """An event loop whose servers wait no longer than MAX_HANDSHAKE_S for a TLS handshake."""
+
+    async def create_server(self, *args: Any, ssl: Any = None, **kwargs: Any) -> asyncio.AbstractServer:
+        if ssl is not None:
+            kwargs["ssl_handshake_timeout"] = MAX_HANDSHAKE_S
+        return await super().create_server(*args, ssl=ssl, **kwargs)
 
 
 def main() -> None:
@@ -32,13 +50,17 @@ def main() -> None:
     parser.add_argument("--log-level", default="warning")
     given = parser.parse_args()
     # a slow client costs a descriptor and nothing else
-    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    _, open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
+    if open_files != resource.RLIM_INFINITY and open_files < MIN_OPEN_FILES:
+        log.warning("%d open files are allowed: as many silent clients keep everybody out; allow more.", open_files)
     uvicorn.run(
         APPLICATIONS[given.kind],
         host=given.host,
         port=given.port or PORTS[given.kind],
         workers=given.workers,
         http=LimitedProtocol,
+        loop="farm.config.server:Loop",
         ssl_certfile=given.cert,
         ssl_keyfile=given.key,
         access_log=False,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.core.wsgi import get_wsgi_application
 from django.db import connections
+from django.urls import get_resolver
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -17,6 +18,9 @@ _django = get_wsgi_application()
 KEPT_S = 60
 for each in connections.settings.values():
     each.update(CONN_MAX_AGE=KEPT_S, CONN_HEALTH_CHECKS=True)
+
+# before anybody is waited on: a module that cannot be read then would be somebody's 500
+get_resolver().url_patterns  # noqa: B018
 
 # after Django is set up
 from django.conf import settings  # noqa: E402

@@ -19,6 +19,9 @@ import httpx2
 import psutil
 import pytest
 
+from farm.accounts.models import User
+from farm.accounts.services import issue_token
+from farm.accounts.states import Scope
 from tests.conftest import farm_environment
 from tests.processes import Process, wait_for
 
@@ -120,6 +123,16 @@ def test_a_stranger_s_long_body_is_refused_before_it_is_read(port: int) -> None:
         assert answer_to(client).startswith(b"HTTP/1.1 413")
 
 
+@pytest.mark.parametrize("scopes", [[Scope.WRITE], [Scope.READ]], ids=["a viewer's", "one that may read alone"])
+def test_an_upload_of_who_may_not_upload_is_refused_before_it_is_read(
+    port: int, scopes: list[Scope], viewer: User, member: User
+) -> None:
+    person = viewer if Scope.WRITE in scopes else member
+    _, secret = issue_token(person, scopes)
+    with silent_clients(port, UPLOAD.replace(b"ofk_x", secret.encode()), count=1) as (client,):
+        assert answer_to(client).startswith(b"HTTP/1.1 403")
+
+
 def test_endless_headers_are_refused(port: int) -> None:
     endless = b"GET /sign-in/ HTTP/1.1\r\n" + b"".join(b"X-%d: %s\r\n" % (n, b"x" * 1000) for n in range(60))
     with silent_clients(port, endless, count=1) as (client,):
@@ -135,7 +148,7 @@ def test_half_a_request_over_tls_keeps_nobody_waiting(tmp_path: Path) -> None:
     with (
         serving(tmp_path, "--cert", str(cert), "--key", str(key)) as (port, _),
         # half a handshake, and half a request behind a whole one
-        silent_clients(port, b"\x16\x03\x01\x02\x00\x01"),
+        silent_clients(port, b"\x16\x03\x01\x02\x00\x01") as halves,
         contextlib.ExitStack() as opened,
     ):
         for _ in range(50):
@@ -144,6 +157,46 @@ def test_half_a_request_over_tls_keeps_nobody_waiting(tmp_path: Path) -> None:
         began = time.monotonic()
         assert httpx2.get(f"https://127.0.0.1:{port}/sign-in/", timeout=60, verify=trusting).status_code == 200
         assert time.monotonic() - began < MAX_PAGE_S
+        assert answer_to(halves[-1]) == b""
+        assert time.monotonic() - began < 30
+
+
+def chunked(path: bytes, behind: bytes) -> bytes:
+    """A request whose body comes in chunks, and what stands behind the first of them."""
+    head = b"POST " + path + b" HTTP/1.1\r\nHost: farm\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"2\r\n{}\r\n" + behind
+
+
+@pytest.mark.parametrize("behind", [b"0\r\nX: ", b"1;"], ids=["a trailer", "an extension of a chunk"])
+def test_what_stands_beside_a_body_without_end_is_cut(port: int, behind: bytes) -> None:
+    sent_bytes, piece = 0, b"y" * 65_536
+    with (
+        silent_clients(port, chunked(b"/api/v1/runs", behind), count=1) as (client,),
+        contextlib.suppress(ConnectionResetError, BrokenPipeError),
+    ):
+        while sent_bytes < 200_000_000:
+            client.sendall(piece)
+            sent_bytes += len(piece)
+    # what the kernel holds between the two
+    assert sent_bytes < 16_000_000
+
+
+def test_requests_before_the_answer_to_the_first_are_cut(port: int) -> None:
+    burst = b"GET /sign-in/ HTTP/1.1\r\nHost: farm\r\n\r\n" * 2000
+    with silent_clients(port, burst, count=20) as clients:
+        began = time.monotonic()
+        assert httpx2.get(f"http://127.0.0.1:{port}/sign-in/", timeout=60).status_code == 200
+        assert time.monotonic() - began < MAX_PAGE_S
+        assert {answer_to(client) for client in clients} == {b""}
+
+
+def test_one_request_after_the_other_keeps_its_connection(port: int) -> None:
+    with httpx2.Client() as client:
+        answers = [client.get(f"http://127.0.0.1:{port}/sign-in/", timeout=60) for _ in range(3)]
+        stream = answers[-1].extensions["network_stream"]
+        assert stream.get_extra_info("client_addr") == answers[0].extensions["network_stream"].get_extra_info(
+            "client_addr"
+        )
 
 
 def workers_of(server: int) -> set[int]:

@@ -100,14 +100,12 @@ def test_a_file_is_put_aside_while_it_comes() -> None:
 
 
 def test_a_long_file_is_put_aside_on_the_disk(tmp_path: Path) -> None:
-    asked = []
+    asked: list[int] = []
     sizes = [100_000] * 10
-    content = put_aside(
-        pieces(*sizes)[0], max_bytes=sum(sizes), folder=str(tmp_path), check_room=lambda: asked.append("room")
-    )
+    content = put_aside(pieces(*sizes)[0], max_bytes=sum(sizes), folder=str(tmp_path), check_room=asked.append)
     assert content == b"x" * sum(sizes)
     # pieces of 256 KiB and the rest, none of which may fill the disk
-    assert asked == ["room"] * 4
+    assert asked == [300_000, 600_000, 900_000, 1_000_000]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +133,7 @@ def test_a_file_that_drips_is_refused_long_before_its_time_is_up() -> None:
 def test_a_file_that_comes_fast_enough_is_taken_however_long_the_farm_itself_takes() -> None:
     sizes = [300_000] * 5
     content = put_aside(
-        pieces(*sizes)[0], max_bytes=sum(sizes), pace=Pace(start_s=0.2), check_room=lambda: time.sleep(0.1)
+        pieces(*sizes)[0], max_bytes=sum(sizes), pace=Pace(start_s=0.2), check_room=lambda size: time.sleep(0.1)
     )
     assert content == b"x" * sum(sizes)
 
@@ -148,3 +146,10 @@ def dripping(*, pause_s: float) -> Receive:
         return {"type": "http.request", "body": b"x", "more_body": True}
 
     return receive  # type: ignore[return-value]
+
+
+def test_what_came_quickly_buys_no_long_pause() -> None:
+    pace = Pace(start_s=10.0, idle_s=20.0, bytes_per_s=2048)
+    assert pace.seconds_left(10.0, waited_s=1.0, size=1 << 30) == 20.0
+    assert pace.seconds_left(20.0, waited_s=19.0, size=1) < 1.1
+    assert pace.seconds_left(5.0, waited_s=1.0, size=2048) == 5.0
