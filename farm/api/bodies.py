@@ -58,10 +58,11 @@ class HungUp(Exception):
 
 
 class Body(NamedTuple):
-    """A whole body, to be read from its beginning."""
+    """A whole body, to be read from its beginning; `person`: whose upload it is, by number."""
 
     file: IO[bytes]
     size: int
+    person: int = 0
 
 
 def declared_length(scope: Scope) -> int | None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Send = Callable[[Mapping[str, object]], Awaitable[None]]
 
 THREADS = 8
+# for uploads, whose files are hashed and unpacked there: as long as that takes, it keeps no page waiting
+UPLOAD_THREADS = 3
 # of somebody without a session or a token: a form to sign in
 MAX_STRANGER_BYTES = 8 * 1024
 # a form that is no upload: Django's own limit, and what is around its values
@@ -52,8 +54,11 @@ class Bridge:
     def __init__(self, application: "WsgiApplication") -> None:
         self._application = application
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="page")
+        self._upload_threads = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="upload")
         # bytes so far of the uploads that are under way, by person
         self._uploading: dict[int, dict[object, int]] = {}
+        # one upload of a person is hashed and unpacked at a time, so that nobody takes all threads for it
+        self._upload_turns: dict[int, asyncio.Lock] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -84,7 +89,7 @@ class Bridge:
             return await self._spool(receive, max_bytes=MAX_FORM_BYTES, check_room=lambda size: check_room())
         await self._in_thread(check_uploader, request, sender)
         await self._in_thread(check_length, max(0, (length or 0) - AROUND_FILES_BYTES))
-        return await self._spool_upload(receive, person=sender.pk)
+        return (await self._spool_upload(receive, person=sender.pk))._replace(person=sender.pk)
 
     async def _spool_upload(self, receive: Receive, *, person: int) -> Body:
         """An upload. All that a person has under way at this process may be as long as one upload, and no longer."""
@@ -113,7 +118,11 @@ class Bridge:
 
     async def _answer(self, scope: Scope, body: Body, receive: Receive, send: Send) -> None:
         answer = Answer(self._application, _environ(scope, body))
-        piece = await self._in_thread(answer.begin)
+        if body.size and UPLOADS.fullmatch(scope["path"]):
+            async with self._upload_turns.setdefault(body.person, asyncio.Lock()):
+                piece = await asyncio.get_running_loop().run_in_executor(self._upload_threads, answer.begin)
+        else:
+            piece = await self._in_thread(answer.begin)
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         await send({"type": "http.response.body", "body": piece, "more_body": not answer.is_ended})
         if answer.is_ended:

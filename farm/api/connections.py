@@ -21,15 +21,16 @@ TOO_LARGE = (
 )
 
 
-class PipelinedError(Exception):
-    """A client sent a request before it had the answer to the one before."""
+class RefusedError(Exception):
+    """Raised in a callback of the parser: it reads nothing more, and uvicorn answers 400 and closes the connection."""
 
 
 class LimitedProtocol(HttpToolsProtocol):
     """uvicorn's protocol with a deadline and a size for headers, and an end for answers that nobody takes.
 
     A client asks one thing after the other. Pipelined requests would queue without limit, and no browser, no proxy and
-    no client of ours sends any: their connection is cut. Trailers, which nobody sends either, are dropped.
+    no client of ours sends any: their connection is cut. Trailers, which nobody sends either, are dropped. A request
+    that asks for another protocol is refused.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -72,9 +73,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_in_headers, self._bytes_outside_body = False, 0
         if self._headers_end is not None:
             self._headers_end.cancel()
+        if self.parser.should_upgrade():
+            # the parser takes the body of such a request for the next one, whatever its length says
+            raise RefusedError("The farm upgrades no connection.")
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.abort()
-            raise PipelinedError  # ends the parser, which has more of them
+            raise RefusedError("A request came before the answer to the one before.")
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

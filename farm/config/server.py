@@ -31,7 +31,9 @@ MIN_OPEN_FILES = 4096
 class Loop(uvloop.Loop):
     """An event loop whose servers wait no longer than MAX_HANDSHAKE_S for a TLS handshake."""
 
-    async def create_server(self, *args: Any, ssl: Any = None, **kwargs: Any) -> asyncio.AbstractServer:
+    async def create_server(  # type: ignore[override]
+        self, *args: Any, ssl: Any = None, **kwargs: Any
+    ) -> asyncio.AbstractServer:
         if ssl is not None:
             kwargs["ssl_handshake_timeout"] = MAX_HANDSHAKE_S
         return await super().create_server(*args, ssl=ssl, **kwargs)

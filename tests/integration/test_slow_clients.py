@@ -190,6 +190,19 @@ def test_requests_before_the_answer_to_the_first_are_cut(port: int) -> None:
         assert {answer_to(client) for client in clients} == {b""}
 
 
+def test_the_body_of_a_request_for_another_protocol_is_no_request(port: int) -> None:
+    # behind a proxy that keeps its connections, its answer would be another person's
+    hidden = b"GET /nothing-here HTTP/1.1\r\nHost: farm\r\n\r\n"
+    head = b"POST /sign-in/x/ HTTP/1.1\r\nHost: farm\r\nConnection: Upgrade\r\nUpgrade: x\r\nContent-Length: %d\r\n\r\n"
+    with silent_clients(port, head % len(hidden), count=1) as (client,):
+        time.sleep(0.2)
+        with contextlib.suppress(ConnectionError):
+            client.sendall(hidden)
+        said = answer_to(client)
+    assert said.startswith(b"HTTP/1.1 400")
+    assert said.count(b"HTTP/1.1 ") == 1
+
+
 def test_one_request_after_the_other_keeps_its_connection(port: int) -> None:
     with httpx2.Client() as client:
         answers = [client.get(f"http://127.0.0.1:{port}/sign-in/", timeout=60) for _ in range(3)]

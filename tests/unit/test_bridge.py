@@ -1,0 +1,61 @@
+"""The bridge between the event loop and Django, with an application of the test's own behind it."""
+
+import asyncio
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from farm.api.bridge import THREADS, Bridge
+
+
+class Unpacking:
+    """A WSGI application that works on uploads until it is told to stop, and answers everything else at once."""
+
+    def __init__(self) -> None:
+        self.is_done = threading.Event()
+
+    def __call__(self, environ: Mapping[str, Any], start_response: Any) -> Iterable[bytes]:
+        if environ["PATH_INFO"] == "/models/upload/":
+            assert self.is_done.wait(60)
+        start_response("200 OK", [])
+        return [b"there"]
+
+
+async def answer_of(bridge: Bridge, path: str, *, body: bytes = b"") -> int:
+    scope = {
+        "type": "http",
+        "method": "POST" if body else "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "http_version": "1.1",
+        "scheme": "http",
+        "headers": [(b"content-length", str(len(body)).encode())],
+    }
+    sent: list[Mapping[str, Any]] = []
+
+    async def receive() -> Mapping[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Mapping[str, Any]) -> None:
+        sent.append(message)
+
+    await bridge(scope, receive, send)
+    return int(sent[0]["status"])
+
+
+def test_uploads_that_take_long_to_unpack_keep_no_page_waiting() -> None:
+    async def visit() -> int:
+        application = Unpacking()
+        bridge = Bridge(application)
+        uploads = [
+            asyncio.ensure_future(answer_of(bridge, "/models/upload/", body=b"a zip")) for _ in range(THREADS + 1)
+        ]
+        await asyncio.sleep(0.1)
+        try:
+            return await asyncio.wait_for(answer_of(bridge, "/sign-in/"), timeout=20)
+        finally:
+            application.is_done.set()
+            await asyncio.gather(*uploads)
+
+    assert asyncio.run(visit()) == 200
