@@ -170,6 +170,7 @@ class Reading:
         seen: set[str] = set()
         self.stored_bytes = 0
         with self._reading(), tarfile.open(self.path, "r|") as tar:
+            left = self.path.stat().st_size
             for info in tar:
                 # a sparse member is as long as it says: ten kilobytes of a file are read as terabytes of zeros
                 source = tar.extractfile(info) if info.isreg() and not info.issparse() else None
@@ -177,6 +178,9 @@ class Reading:
                     raise BackupError(
                         f"{self.path} names {info.name[:200]!r}, which no backup has, or none twice: take another one."
                     )
+                if not 0 <= info.size <= left:
+                    raise self._cut_off()
+                left -= info.size
                 seen.add(info.name)
                 self.stored_bytes += info.size if stored_of(info.name) else 0
                 yield info.name, source

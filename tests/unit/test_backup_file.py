@@ -56,6 +56,17 @@ def with_sparse_member(path: Path, name: str, *, size: int) -> None:
             tar.addfile(info, io.BytesIO(content))
 
 
+def with_sizes(path: Path, *, size: int) -> None:
+    """The same file, of whose members every one says that it has `size` bytes, with none of them behind the last."""
+    with tarfile.open(path) as tar:
+        names = tar.getnames()
+    with path.open("wb") as file:
+        for name in names:
+            info = tarfile.TarInfo(name)
+            info.size = size
+            file.write(info.tobuf(tarfile.GNU_FORMAT))
+
+
 def flipped(path: Path, at: int) -> None:
     content = bytearray(path.read_bytes())
     content[at] ^= 1
@@ -113,6 +124,13 @@ def test_a_backup_that_fails_leaves_no_file(tmp_path: Path) -> None:
 def test_a_spoilt_backup_is_refused_in_a_sentence(backup: Path, spoil: Callable[[Path], None], sentence: str) -> None:
     spoil(backup)
     with pytest.raises(BackupError, match=sentence):
+        Reading(backup).check()
+
+
+@pytest.mark.parametrize("size", [1 << 60, -512])
+def test_a_member_larger_than_the_file_is_not_read(backup: Path, size: int) -> None:
+    with_sizes(backup, size=size)
+    with pytest.raises(BackupError, match=r"was cut off|is not a backup"):
         Reading(backup).check()
 
 
