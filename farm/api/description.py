@@ -56,8 +56,7 @@ class TextParser(Parser):
         body = super().parse_body(request)
         sign = stray_sign(body)
         if sign is not None:
-            what = "NUL" if sign == "\0" else f"{sign!r}, which is half a character"
-            raise Invalid(f"The request holds {what}: leave it out.", code="not_text")
+            raise Invalid(f"The request holds {sign}: leave it out.", code="not_text")
         return body
 
 

@@ -23,13 +23,13 @@ def without_controls(text: bytes) -> bytes:
 
 
 def stray_sign(value: object) -> str | None:
-    """The first sign of a plain JSON value that no database stores: half of a surrogate pair, or NUL."""
+    """What no database stores in a plain value, in words: NUL, or half of a surrogate pair."""
     if isinstance(value, str):
         found = _UNSTORABLE.search(value)
-        return None if found is None else found[0]
+        return None if found is None else "NUL" if found[0] == "\0" else f"{found[0]!r}, which is half a character"
     if isinstance(value, Mapping):
         return next(filter(None, map(stray_sign, (*value.keys(), *value.values()))), None)
-    return next(filter(None, map(stray_sign, value)), None) if isinstance(value, list) else None
+    return next(filter(None, map(stray_sign, value)), None) if isinstance(value, list | tuple) else None
 
 
 def own_words(message: str) -> str:

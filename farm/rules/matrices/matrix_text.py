@@ -11,6 +11,7 @@ from typing import NoReturn, TypeVar
 
 import yaml
 
+from farm.contract.texts import stray_sign
 from farm.rules.cells.problems import MatrixProblem
 
 MAX_CHARACTERS = 256 * 1024
@@ -49,12 +50,10 @@ class _Dumper(yaml.SafeDumper):
 
 
 def whole_characters(value: T) -> T:
-    """The plain value, if its text can be stored and sent. Raises MatrixProblem for half of a surrogate pair."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as problem:
-        half = problem.object[problem.start]
-        raise MatrixProblem(f"The matrix holds {half!r}, which is half a character: leave it out.") from None
+    """The plain value, if its text can be stored and sent. Raises MatrixProblem."""
+    sign = stray_sign(value)
+    if sign is not None:
+        raise MatrixProblem(f"The matrix holds {sign}: leave it out.")
     return value
 
 

@@ -3,14 +3,15 @@
     ONNXFARM_FUZZ_REQUESTS=5000 python -m pytest tests/integration/access/test_any_request.py -s
 
 makes as many as docs/proofs/reliability.md counts, and prints how each was answered. A member of the team asks the
-API of
-people, a node with its block's token that of nodes. Half of the requests are valid by the description and half break
-it; half of the names in addresses are those of rows that exist.
+API of people, a node with its block's token that of nodes. Half of the requests are valid by the description and half
+break it; half of the names in addresses are those of rows that exist; one text in eight bodies is no text.
 """
 
+import copy
 import json
 import os
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ from django.test import Client
 from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode, SerializationContext
 
+from farm.contract.texts import stray_sign
 from tests.integration.access.world import World
 
 REQUESTS = int(os.environ.get("ONNXFARM_FUZZ_REQUESTS", "100"))
@@ -31,9 +33,11 @@ SEED = int(os.environ.get("ONNXFARM_FUZZ_SEED", "1"))
 # the thousands take minutes
 TIMEOUT_S = 120 if REQUESTS <= 300 else 1400
 HOST = "http://testserver"
-# who asks, the description, and the share of the requests
 # as many requests as surely hold one that is let in
 ENOUGH = 300
+# texts that JSON can write and no database stores
+NO_TEXTS = ("\ud800", "a\udfffb", "\ud83d", "a\x00b")
+# who asks, the description, and the share of the requests
 ASKED = (("mate", "api/v1/", 0.8), ("node", "api/node/v1/", 0.2))
 
 
@@ -65,7 +69,32 @@ def requests_of(draw: st.DrawFn, made: list[Any], names: dict[str, object]) -> C
     case: Case = draw(draw(st.sampled_from(made)))
     if case.path_parameters and draw(st.booleans()):
         case.path_parameters = {key: names.get(key, value) for key, value in case.path_parameters.items()}
+    places = list(_texts_in(case.body)) if isinstance(case.body, dict | list) else []
+    if places and draw(st.integers(0, 7)) == 0:
+        case.body = _with_text(case.body, draw(st.sampled_from(places)), draw(st.sampled_from(NO_TEXTS)))
     return case
+
+
+def _texts_in(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where a text stands in plain values, by keys and numbers from the outside."""
+    if isinstance(value, str):
+        yield place
+    elif isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _texts_in(inner, (*place, key))
+
+
+def _with_text(value: Any, place: tuple[Any, ...], text: str) -> Any:
+    if not place:
+        return text
+    changed = copy.copy(value)
+    changed[place[0]] = _with_text(value[place[0]], place[1:], text)
+    return changed
+
+
+def holds_no_text(case: Case) -> bool:
+    """Whether JSON that people send holds what no database stores: refused, whatever else is right."""
+    return stray_sign(case.body if isinstance(case.body, dict | list) else None) is not None
 
 
 def send(client: Client, case: Case) -> tuple[int, str, bytes]:
@@ -140,6 +169,10 @@ def test_no_request_breaks_the_api(who: str, prefix: str, share: float, world: W
     def answers(case: Case) -> None:
         status, kind, content = send(asking, case)
         answered[f"{status // 100}xx"] += 1
+        if holds_no_text(case):
+            answered["no text"] += 1
+            # nodes' messages lose NUL and controls on their way in
+            assert who == "node" or status >= 400, case.as_curl_command()
         if problem := wrong_with(status, kind, content):
             wrong[f"{case.method} {case.operation.path}: {problem} {content[:200]!r}"] += 1
             print(f"{case.method} {case.operation.path}: {problem}\n  {case.as_curl_command()}")

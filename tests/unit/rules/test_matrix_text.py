@@ -57,6 +57,7 @@ def test_a_yaml_mapping_in_braces_is_not_taken_for_broken_json():
         ('{"a": 1e999}', "1e999 is not a value of a matrix"),
         ('{"a": "\\ud800"}', "half a character"),
         ('a: "\\uD800"\n', "half a character"),
+        ('a: ["b", "c\\0"]\n', "holds NUL"),
     ],
 )
 def test_bad_text_is_refused_in_one_sentence(text, words):
