@@ -12,10 +12,13 @@ from farm.config.mail import mail_settings
 from farm.config.openid import registration
 from farm.contract.version import PREPARE_QUEUE, TICK_QUEUE
 from farm.rules.runtimes.distributions import read_names
+from farm.sandbox.privacy import make_private
 
 ENVIRONMENT = Environment()
 BASE_DIR = Path(__file__).resolve().parents[2]
 HOME = ENVIRONMENT.home.resolve()
+# here, as every process of the farm reads these settings, whoever started it
+make_private(HOME)
 
 SECRET_KEY = ENVIRONMENT.read_secret_key()
 DEBUG = ENVIRONMENT.debug
@@ -109,7 +112,7 @@ TIME_ZONE = "UTC"
 # Static files: straight from the packages on one machine, hashed and compressed after `collectstatic` elsewhere.
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"
-STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+STATIC_ROOT.mkdir(exist_ok=True)
 WHITENOISE_USE_FINDERS = not ENVIRONMENT.collected_static
 _static_storage = (
     "whitenoise.storage.CompressedManifestStaticFilesStorage"
@@ -127,6 +130,7 @@ if ENVIRONMENT.bucket:
 
 # Uploads: one handler that hashes while it writes into the store; nothing is held in memory.
 STORE_DIR = (ENVIRONMENT.store_dir or HOME / "store").resolve()
+make_private(STORE_DIR)
 FILE_UPLOAD_HANDLERS = ["farm.registry.intake.StoreUploadHandler"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024**2
 DATA_UPLOAD_MAX_NUMBER_FILES = 64

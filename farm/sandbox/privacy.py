@@ -12,7 +12,7 @@ OTHERS: Final = 0o077
 def make_private(folder: Path) -> None:
     """Makes the folder, or an existing one, its owner's alone, and what this process and its children write after.
 
-    A folder of another user, such as a container's volume, stays as it is, which the log says. Raises OSError where it
+    One that cannot be closed, such as a container's volume, stays as it is, which the log says. Raises OSError where it
     cannot be made.
     """
     os.umask(OTHERS)
@@ -21,7 +21,7 @@ def make_private(folder: Path) -> None:
         return
     try:
         folder.chmod(0o700)
-    except PermissionError:
-        log.warning("Other users of this machine can read %s, which another user owns.", folder)
+    except OSError as problem:
+        log.warning("Other users of this machine can read %s, which stays open: %s.", folder, problem.strerror)
     else:
         log.warning("Other users of this machine could read %s; only its owner can now.", folder)

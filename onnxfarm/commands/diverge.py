@@ -1,8 +1,5 @@
 """`onnxfarm diverge MODEL --ort CANDIDATE`: the first tensor of a model that a runtime computes otherwise."""
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +20,7 @@ from onnxfarm.commands.options import (
 )
 from onnxfarm.here.home import default_home
 from onnxfarm.outputs import write_text
-from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
+from onnxfarm.problems import GateFailed, Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for
 
 if TYPE_CHECKING:
@@ -92,8 +89,9 @@ def diverge(  # noqa: PLR0913  every option of the command
 def run(asked: "Asked", *, home: Path, out: Path | None, console: Console) -> DivergenceDocument:
     """Looks for it, in a folder below `home`. Raises Usage, Infrastructure."""
     from onnxfarm.here import bench, divergence
+    from onnxfarm.here.workbench import scratch_in
 
-    with _scratch(home) as folder, bench.stopped_by_signals() as is_cancelled:
+    with scratch_in(home, "diverge-") as folder, bench.stopped_by_signals() as is_cancelled:
         place = _out_folder(out) if out is not None else folder / "out"
         place.mkdir(exist_ok=True)
         return divergence.find(
@@ -104,18 +102,6 @@ def run(asked: "Asked", *, home: Path, out: Path | None, console: Console) -> Di
             say=lambda text: console.print(text, style="dim", highlight=False),
             is_cancelled=is_cancelled,
         )
-
-
-@contextmanager
-def _scratch(home: Path) -> Iterator[Path]:
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        scratch = tempfile.TemporaryDirectory(prefix="diverge-", dir=home)
-    except OSError as problem:
-        text = f"{home} cannot be written ({problem.strerror}): give another folder with --home."
-        raise Infrastructure(text) from problem
-    with scratch as name:
-        yield Path(name).resolve()
 
 
 def _out_folder(out: Path) -> Path:

@@ -160,11 +160,14 @@ def opened(
 
 
 @contextlib.contextmanager
-def scratch_in(home: Path) -> Iterator[Path]:
-    """A folder of one's own under the home. Raises Infrastructure when the home takes none."""
+def scratch_in(home: Path, prefix: str = "bench-") -> Iterator[Path]:
+    """A folder of one's own under the home. Raises Infrastructure when the home takes none.
+
+    A home that is made here is its owner's alone; one that was there may be shared on purpose, and stays as it is.
+    """
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        scratch = tempfile.TemporaryDirectory(prefix="bench-", dir=home)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        scratch = tempfile.TemporaryDirectory(prefix=prefix, dir=home)
     except OSError as problem:
         raise Infrastructure(
             f"{home} cannot be written ({problem.strerror}): give another folder with --home."

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from farm.config.embedded.plan import NotPossibleError
 from farm.config.environment import Environment
+from farm.sandbox.privacy import make_private
 
 SERVERS = ("valkey-server", "redis-server")
 
@@ -40,7 +41,7 @@ def _server() -> str:
 def main() -> None:
     """Becomes the broker of the farm in $ONNXFARM_HOME: `deploy/process broker`."""
     home = Environment().home.resolve()
-    home.mkdir(parents=True, exist_ok=True)
+    make_private(home)
     try:
         words = command(home)
     except NotPossibleError as problem:

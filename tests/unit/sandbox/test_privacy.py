@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from farm.sandbox.privacy import make_private
+from onnxfarm.here.workbench import scratch_in
 from tests.conftest import PROJECT
 from tests.processes import Process, wait_for
 
@@ -59,4 +61,38 @@ def test_a_process_of_a_large_farm_makes_its_home_private_and_says_so(tmp_path: 
     with Process(command, env=environment, log=tmp_path / "broker.log", cwd=PROJECT) as process:
         wait_for(lambda: any(path.is_socket() for path in home.rglob("*")), what="the broker's socket", seconds=60)
         assert stat.S_IMODE(home.stat().st_mode) == 0o700
-        assert "other users of this machine could read" in process.log()
+        assert f"Other users of this machine could read {home}" in process.log()
+
+
+def test_a_command_of_django_typed_by_hand_leaves_nothing_open(tmp_path: Path) -> None:
+    home, store = tmp_path / "home", tmp_path / "store"
+    for folder in (home, store):
+        folder.mkdir()
+        folder.chmod(0o755)
+    told = os.environ | {"ONNXFARM_HOME": str(home), "ONNXFARM_STORE_DIR": str(store), "ONNXFARM_DATABASE_URL": ""}
+    words = [sys.executable, "manage.py", "migrate", "contenttypes"]
+    told.pop("DJANGO_SETTINGS_MODULE", None)
+    done = subprocess.run(words, env=told, capture_output=True, text=True, check=True, cwd=PROJECT, umask=0o022)
+    open_to_others = [path.name for path in (store, home, *home.rglob("*")) if path.stat().st_mode & 0o077]
+    assert (home / "db.sqlite3").exists()
+    assert not open_to_others
+    assert done.stderr.count("could read") == 2
+
+
+def test_a_home_that_cannot_be_closed_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    before = os.umask(0o022)
+    try:
+        make_private(Path("/proc/self/task"))  # which nobody may close, root included
+    finally:
+        os.umask(before)
+    assert "Other users of this machine can read /proc/self/task, which stays open" in caplog.text
+
+
+def test_what_measures_here_makes_a_home_of_its_own_and_leaves_a_shared_one(tmp_path: Path) -> None:
+    new, shared = tmp_path / "new", tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o755)
+    for home, mode in ((new, 0o700), (shared, 0o755)):
+        with scratch_in(home) as folder:
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert stat.S_IMODE(home.stat().st_mode) == mode
