@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.figures import keys
-from dashboard.tables import Act, Entry, Head, Spark, Table
+from farm.rules.presenting.tables import Act, Entry, Head, Spark, Table
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign
 

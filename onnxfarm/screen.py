@@ -14,11 +14,11 @@ from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import Change, change_of
-from farm.rules.reporting import busy_machine, metric_changes, prefills
-from farm.rules.reporting.accuracy_words import is_worse
-from farm.rules.reporting.called_operators import called_operators, operator_size
-from farm.rules.reporting.headlines import axis_rank, opening_comparison
-from farm.rules.reporting.stability import at_risk
+from farm.rules.presenting import busy_machine, metric_changes, prefills
+from farm.rules.presenting.accuracy_words import is_worse
+from farm.rules.presenting.called_operators import called_operators, operator_size
+from farm.rules.presenting.headlines import axis_rank, opening_comparison
+from farm.rules.presenting.stability import at_risk
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import change_beside, latency, memory, plain, share
 from farm.rules.wording.vocabulary import is_change, rank, sign_of, signed

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dashboard import axes
 from dashboard.figures import columns
 from dashboard.figures.figure import Address
-from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.contract.document_cells import Accuracy, Cell
 from farm.rules.cells import recipes
+from farm.rules.presenting.accuracy_words import is_worse
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.rules.quality import quantisation
-from farm.rules.reporting.accuracy_words import is_worse
 from farm.rules.wording import numbers
 
 METRIC_NAMES = {"top1": "top-1", "top5": "top-5", "mse": "mean squared error"}

@@ -7,10 +7,10 @@ from dashboard.figures import colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.metrics import axis_title, axis_value, metric_with_unit, title
-from dashboard.tables import Column, Entry, Number, Table
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
+from farm.rules.presenting.tables import Column, Entry, Number, Table
 from farm.rules.wording import numbers
 
 NAME = "beside"

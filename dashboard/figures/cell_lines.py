@@ -9,8 +9,8 @@ from dashboard import axes
 from dashboard.figures import colours, theme
 from dashboard.figures.figure import Address
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Entry
 from farm.contract.document_cells import Cell
+from farm.rules.presenting.tables import Column, Entry
 from farm.rules.wording import titles
 
 Row = TypeVar("Row")

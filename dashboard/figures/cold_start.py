@@ -8,8 +8,8 @@ from dashboard.figures import columns, scales, theme
 from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Number, Table, written
 from farm.contract.document_cells import Cell
+from farm.rules.presenting.tables import Column, Number, Table, written
 from farm.rules.wording import numbers
 
 NAME = "cold-start"

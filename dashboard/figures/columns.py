@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from dashboard import axes
 from dashboard.figures.figure import Address
-from dashboard.tables import Column, Entry, Number
 from farm.contract.document_cells import Cell
+from farm.rules.presenting.tables import Column, Entry, Number
 from farm.rules.wording import numbers, titles
 
 RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(titles.runtime(cell.runtime), is_name=True))

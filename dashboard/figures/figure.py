@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dashboard.figures import keys
 from dashboard.figures.theme import SLOTS, Json
-from dashboard.tables import Table
+from farm.rules.presenting.tables import Table
 
 # from a cell's id to its page
 Address = Callable[[str], str]

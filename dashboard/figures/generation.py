@@ -8,11 +8,11 @@ from dashboard.figures.cell_lines import CellLines
 from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import scenarios
 from farm.rules.cells.generations import Generation
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT, TTFT
+from farm.rules.presenting.tables import Column, Entry, Number, Table, written
 from farm.rules.wording import numbers, titles
 
 PHASES, PROMPTS, TOKENS = "phases", "first-token", "tokens"

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from dashboard.figures import accuracies, colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Entry, Number, Table
 from farm.contract.document_cells import Accuracy
+from farm.rules.presenting import hardware_words
+from farm.rules.presenting.hardware import Measured, fault_of
+from farm.rules.presenting.tables import Column, Entry, Number, Table
 from farm.rules.quality.accuracy import pareto_front
-from farm.rules.reporting import hardware_words
-from farm.rules.reporting.hardware import Measured, fault_of
 from farm.rules.wording import numbers
 
 NAME = "hardware"

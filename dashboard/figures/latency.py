@@ -6,9 +6,9 @@ from dashboard import axes
 from dashboard.figures import colours, columns, scales, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Number, Table, counted
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.rules.presenting.tables import Column, Number, Table, counted
 from farm.rules.wording import numbers, titles
 
 NAME = "latency"

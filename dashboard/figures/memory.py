@@ -7,8 +7,8 @@ from dashboard.figures import colours, columns, scales, theme
 from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Entry, Number, Table
 from farm.contract.document_cells import Cell
+from farm.rules.presenting.tables import Column, Entry, Number, Table
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import MIB
 

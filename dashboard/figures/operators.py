@@ -7,10 +7,10 @@ from dashboard import axes
 from dashboard.figures import colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
-from farm.rules.reporting.called_operators import called_operators
+from farm.rules.presenting.called_operators import called_operators
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.rules.wording import numbers, titles
 
 NAME = "operators"

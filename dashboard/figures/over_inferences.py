@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dashboard.figures import scales, theme
 from dashboard.figures.cell_lines import CellLines
 from dashboard.figures.figure import Address, Figure
-from dashboard.tables import Number, Table, written
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import growth
 from farm.rules.cells.scenario_metrics import GROWTH
+from farm.rules.presenting.tables import Number, Table, written
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import MIB
 

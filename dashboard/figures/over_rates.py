@@ -6,11 +6,11 @@ from dashboard.figures import scales, theme
 from dashboard.figures.cell_lines import CellLines
 from dashboard.figures.figure import Address, Figure
 from dashboard.figures.theme import Json
-from dashboard.tables import Number, Table, written
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import load
 from farm.rules.cells.scenario_metrics import MAX_RATE
 from farm.rules.cells.scenarios import parsed
+from farm.rules.presenting.tables import Number, Table, written
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import plain
 

@@ -6,8 +6,8 @@ from dashboard import axes
 from dashboard.figures import colours, columns, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.contract.document_cells import Cell, ProviderTime
+from farm.rules.presenting.tables import Column, Entry, Number, Table, counted
 from farm.rules.wording import numbers, titles
 
 NAME = "providers"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from dashboard.figures import scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Entry, Number, Table, verdict_entry
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.quantities import Change
+from farm.rules.presenting.tables import Column, Entry, Number, Table, verdict_entry
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import rank
 

@@ -8,8 +8,8 @@ from statistics import median
 from dashboard.figures import colours, scales, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Entry, Number, Table, counted, written
 from farm.contract.document_cells import Cell
+from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.wording import numbers, titles
 
 NAME = "samples"

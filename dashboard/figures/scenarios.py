@@ -7,8 +7,8 @@ from functools import partial
 from dashboard.figures import colours, generation, over_inferences, over_rates, scales, sustained, theme
 from dashboard.figures.figure import Address, Figure
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document_cells import Cell, CellPhase
+from farm.rules.presenting.tables import Column, Entry, Number, Table, written
 from farm.rules.wording import numbers, titles
 
 SHAPES = "shapes"

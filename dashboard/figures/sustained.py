@@ -6,8 +6,8 @@ from dashboard.figures import colours, scales, theme
 from dashboard.figures.cell_lines import CellLines, Placed
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document_cells import Cell, CurvePoint, Sustained
+from farm.rules.presenting.tables import Column, Entry, Number, Table, written
 from farm.rules.wording import numbers, titles
 
 NAME = "sustained"

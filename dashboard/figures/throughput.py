@@ -6,8 +6,8 @@ from dashboard import axes
 from dashboard.figures import colours, columns, scales, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Number, Table, counted, written
 from farm.contract.document_cells import Cell
+from farm.rules.presenting.tables import Column, Number, Table, counted, written
 from farm.rules.wording import numbers
 
 NAME = "throughput"

@@ -7,7 +7,7 @@ from dashboard.figures import colours, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.figures.timeline import short, types_of
-from dashboard.tables import Column, Entry, Number, Table, written
+from farm.rules.presenting.tables import Column, Entry, Number, Table, written
 from farm.rules.tracing.timeline import Span, Timeline
 from farm.rules.wording import numbers, titles
 

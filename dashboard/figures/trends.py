@@ -7,7 +7,7 @@ from dashboard.figures.excerpts import kept
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.lines import Across, Line, Spot, shift_words
 from dashboard.figures.theme import Json
-from dashboard.tables import Table
+from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
 
 NAME = "trend"

@@ -7,8 +7,8 @@ from dashboard.figures import colours, scales, theme
 from dashboard.figures.excerpts import kept
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.tables import Column, Entry, Number, Table, written
 from farm.contract.document_cells import Cell
+from farm.rules.presenting.tables import Column, Entry, Number, Table, written
 from farm.rules.wording import numbers
 
 NAME = "warm-up"

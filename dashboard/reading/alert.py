@@ -9,12 +9,12 @@ from django.urls import reverse
 from dashboard.figures.operators import Side, of_runtimes
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, verdict
-from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from dashboard.words import kind_of
 from farm.alerts.services.work_arounds import trials_of
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.switches import Candidate, Trial
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import goes_back
 from farm.rules.wording import numbers

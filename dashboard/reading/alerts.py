@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from dashboard.reading import runs
-from dashboard.tables import Act, Column, Entry, Number, Prose, Table, verdict_entry
 from dashboard.words import kind_of
-from farm.rules.reporting.leads import Lead
+from farm.rules.presenting.leads import Lead
+from farm.rules.presenting.tables import Act, Column, Entry, Number, Prose, Table, verdict_entry
 from farm.rules.wording import numbers, titles
 
 if TYPE_CHECKING:

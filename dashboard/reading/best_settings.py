@@ -6,8 +6,8 @@ from math import isfinite
 
 from django.urls import reverse
 
-from dashboard.tables import Entry, Head, Table
-from farm.rules.reporting.best import Best, Setting, best_settings, left_out
+from farm.rules.presenting.best import Best, Setting, best_settings, left_out
+from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import sign_of
 

@@ -7,12 +7,12 @@ from dashboard import axes
 from dashboard.figures import columns
 from dashboard.figures.figure import Address
 from dashboard.metrics import metric_text
-from dashboard.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
 from farm.contract.cells import NO_POLICY
 from farm.contract.document_cells import Cell, Input, OperatorTime, ParityOutput, ProviderTime
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT
+from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.wording import numbers, titles
 
 METRIC_HEADS = (Head("Metric"), Head("value", is_number=True), Head("Unit"), Head("Note", is_text=True))

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dashboard import axes
 from dashboard.figures import accuracies, columns
 from dashboard.figures.figure import Address
-from dashboard.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.reporting import simulated
-from farm.rules.reporting.stability import at_risk
+from farm.rules.presenting import simulated
+from farm.rules.presenting.stability import at_risk
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.rules.wording import numbers, titles
 
 # in runs whose model came with labelled data; beside parity, which says how close outputs are: these say what it costs

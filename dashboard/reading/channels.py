@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
-from dashboard.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
 from farm.alerts.selectors.alerts import shown_target
 from farm.alerts.selectors.outbox import Fate
 from farm.base.refusals import Refusal
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from dashboard import axes
 from dashboard.figures import ratios
 from dashboard.figures.figure import Address
 from dashboard.figures.ratios import Named
-from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.quantities import change_of
-from farm.rules.reporting import metric_changes
-from farm.rules.reporting.headlines import axis_rank, opening_comparison
+from farm.rules.presenting import metric_changes
+from farm.rules.presenting.headlines import axis_rank, opening_comparison
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.wording import numbers
 
 # how the noise floor is known, where it is not the node's own history

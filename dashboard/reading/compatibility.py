@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.tables import Column, Entry, Number, Prose, Table, counted
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
 from farm.rules.runtimes import compatibility
 from farm.rules.runtimes.compatibility import Row
 from farm.rules.wording.vocabulary import Sign, sign_of

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from dashboard.reading import alerts
 from dashboard.reading.facts import Fact
-from dashboard.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
 from farm.alerts.services import digests
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:

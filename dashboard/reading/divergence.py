@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.contract.divergence import DivergenceDocument, Spread, TensorLook
 from farm.contract.document_cells import Cell
+from farm.rules.presenting.tables import Column, Entry, Number, Table, counted
 from farm.rules.wording import numbers, titles
 
 if TYPE_CHECKING:

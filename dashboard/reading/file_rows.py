@@ -10,9 +10,9 @@ from dashboard.reading.alerts import lead_of as leading
 from dashboard.reading.runs import lead_of
 from dashboard.reading.runtimes import Row as Release
 from dashboard.reading.watches import sentence
-from farm.rules.reporting.hardware import loss_of
-from farm.rules.reporting.hardware_words import setting
-from farm.rules.reporting.leads import Lead
+from farm.rules.presenting.hardware import loss_of
+from farm.rules.presenting.hardware_words import setting
+from farm.rules.presenting.leads import Lead
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from farm.registry.models import Model
     from farm.registry.selectors import Counted
     from farm.rules.comparing.margins import FalseAlarms
-    from farm.rules.reporting.hardware import Target
+    from farm.rules.presenting.hardware import Target
     from farm.runs.models import Run
 
 Row = dict[str, str | int | float | datetime | None]

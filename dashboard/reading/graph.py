@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from dashboard.reading.cell import COVERS, NODE, RAN_ON, TYPE, time_columns, whole_us
-from dashboard.tables import Table
 from farm.contract.document_cells import Cell, OperatorTime
+from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers, titles
 from farm.runs.selectors.traced import TracedCell
 

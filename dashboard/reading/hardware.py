@@ -9,10 +9,10 @@ from dashboard.figures import hardware as drawing
 from dashboard.figures.figure import Figure
 from dashboard.figures.hardware import Address
 from dashboard.reading.best_settings import read_budget
-from dashboard.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry, written
-from farm.rules.reporting import hardware, hardware_words
-from farm.rules.reporting.hardware import By, Goal, Measured, Target, Wish
-from farm.rules.reporting.hardware_words import KEEPINGS
+from farm.rules.presenting import hardware, hardware_words
+from farm.rules.presenting.hardware import By, Goal, Measured, Target, Wish
+from farm.rules.presenting.hardware_words import KEEPINGS
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry, written
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign
 

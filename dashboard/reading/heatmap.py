@@ -12,7 +12,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.metrics import BY_NAME as MEASURED
 from farm.rules.comparing.quantities import Change, change_of
-from farm.rules.reporting import prefills
+from farm.rules.presenting import prefills
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign, sign_of
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 from dashboard.reading.facts import Fact
-from dashboard.tables import Column, Entry, Number, Table, counted
 from farm.contract.cells import PROGRAM_ENDING
 from farm.rules.generation import decoders
 from farm.rules.planning import compiled
 from farm.rules.planning.plans import CompiledFacts, ContextFacts, GenaiFacts
+from farm.rules.presenting.tables import Column, Entry, Number, Table, counted
 from farm.rules.quality.findings import EXPLANATIONS
 from farm.rules.wording import numbers
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from dashboard.reading import runs
-from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
-from farm.rules.reporting.leads import Lead
+from farm.rules.presenting.leads import Lead
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from dashboard.reading.graph import notes_json
 from dashboard.reading.side import Chosen, names
-from dashboard.tables import Entry, Head, Table
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison, OperatorChange
+from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.tracing.executions import joint_groups
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign

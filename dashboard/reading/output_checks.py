@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from dashboard import axes
 from dashboard.figures.figure import Address
-from dashboard.tables import Entry, Head, Table
 from farm.contract.document_cells import Cell, EngineParity
+from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.quality.parity import LEVELS
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of

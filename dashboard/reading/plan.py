@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from dashboard.tables import Column, Entry, Number, Prose, Table, counted, written
 from farm.rules.cells.axes import OWN_AXES
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import Arm, Plan, PlannedBlock, PlannedComparison, RefusedPoint
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, written
 from farm.rules.wording import numbers
 
 # axes whose values say nothing without their name

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dashboard.tables import Column, Entry, Number, Prose, Table, counted
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
 from farm.rules.wording import numbers
 from farm.runs.selectors.backlog import Queue
 

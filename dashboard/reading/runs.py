@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
-from farm.rules.reporting.leads import Lead
+from farm.rules.presenting.leads import Lead
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:

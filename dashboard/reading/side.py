@@ -9,7 +9,7 @@ from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.comparing import verdicts
 from farm.rules.comparing.quantities import change_between, items_factor
 from farm.rules.comparing.sides import between, by_sides
-from farm.rules.reporting import simulated
+from farm.rules.presenting import simulated
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign, sign_of
 

@@ -7,12 +7,12 @@ from dashboard import axes
 from dashboard.figures import accuracies
 from dashboard.metrics import metric_with_unit, title
 from dashboard.reading.side import Chosen, Judged, names
-from dashboard.tables import Entry, Head, Table
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import MetricChange
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
-from farm.rules.reporting import metric_changes
+from farm.rules.presenting import metric_changes
+from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import sign_of
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dashboard.figures.excerpts import kept
 from dashboard.figures.lines import Line, key_of
 from dashboard.reading import trends
-from dashboard.tables import Spark
+from farm.rules.presenting.tables import Spark
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Sequence
 
-from dashboard.tables import Column, Entry, Number, Table, moment
 from farm.contract.reports import Facts
+from farm.rules.presenting.tables import Column, Entry, Number, Table, moment
 from farm.rules.wording import numbers
 from farm.runs.selectors import Before
 

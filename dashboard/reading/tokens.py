@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from dashboard.figures.figure import Address
 from dashboard.reading.cell import COVERS, NODE, RAN_ON, TYPE, figure_columns
-from dashboard.tables import Table
 from farm.contract.document_cells import Cell
 from farm.rules.generation import streams
+from farm.rules.presenting.tables import Table
 
 # tokens shown before the first that differs, and from it on
 BEFORE, FROM = 12, 12

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from dashboard.figures.lines import Line, Mark, Shift, Spot, shift_words
-from dashboard.tables import Column, Entry, Number, Table, counted, verdict_entry
 from farm.rules.cells.metric import TIME, Metric, Words
 from farm.rules.cells.metrics import BY_NAME, METRICS
 from farm.rules.comparing.changepoints import find_changepoints
+from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, verdict_entry
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dashboard.reading import accuracy
-from dashboard.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
 from farm.contract.document_cells import Cell
 from farm.registry.selectors import coverage_of, quantised_report
 from farm.registry.states import MakingState
 from farm.rules.cells import recipes
+from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.quality import variant_advice
 from farm.rules.wording import numbers
 

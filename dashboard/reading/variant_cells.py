@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from dashboard.figures import accuracies
-from dashboard.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.comparing.quantities import Change, change_of
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import change_beside
 

@@ -10,13 +10,13 @@ from django.urls import reverse
 
 from dashboard import words
 from dashboard.reading import verdict
-from dashboard.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry
 from dashboard.words import kind_of
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import ProviderChoice, Value, words_of
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of
 

@@ -8,9 +8,9 @@ from typing import TypeGuard
 from dashboard import axes
 from dashboard.reading.side import DIFFERENT_MODELS, Chosen, Judged, judge
 from dashboard.reading.side_rows import FACTS
-from dashboard.tables import Entry, Head, Table
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import sign_of
 

@@ -11,9 +11,9 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import documents, markup
 from dashboard.figures.figure import Figure
-from dashboard.tables import Head, Table
 from farm.alerts.selectors.pages import open_count
 from farm.rules.cells.commands import submit_command
+from farm.rules.presenting.tables import Head, Table
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import sign_of
 

@@ -22,9 +22,10 @@ from farm.contract.document import BlockFacts, Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.registry.selectors import model_file_digest
-from farm.rules.reporting import compiled_models, prefills, sentences, simulated
-from farm.rules.reporting.headlines import opening_comparison
-from farm.rules.reporting.stability import at_risk
+from farm.rules.presenting import prefills, sentences, simulated
+from farm.rules.presenting.headlines import opening_comparison
+from farm.rules.presenting.stability import at_risk
+from farm.rules.reporting import compiled_models
 from farm.rules.wording import numbers, titles
 from farm.runs import selectors
 from farm.runs.selectors import pages

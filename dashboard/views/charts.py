@@ -9,12 +9,12 @@ from django.http import HttpRequest
 from dashboard.figures import cold_start, latency, memory, operators, pareto, placement, ratios, scenarios, throughput
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.reading import comparisons
-from dashboard.tables import Table
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import recipes
-from farm.rules.reporting import headlines
+from farm.rules.presenting import headlines
+from farm.rules.presenting.tables import Table
 from farm.runs import selectors
 from farm.runs.selectors import pages
 

@@ -13,7 +13,6 @@ from django.views.decorators.http import require_safe
 from dashboard.figures import beside
 from dashboard.figures.figure import Figure
 from dashboard.reading import copies, side, side_rows
-from dashboard.tables import Table
 from dashboard.views import compared_operators, compared_runs, downloads
 from dashboard.views.access import page, person
 from dashboard.views.cell_choice import offered
@@ -21,6 +20,7 @@ from dashboard.views.lists import numbered
 from farm.base.refusals import Missing
 from farm.contract.numbers import is_row_number
 from farm.rules.cells.metric import Metric
+from farm.rules.presenting.tables import Table
 from farm.runs import selectors
 from farm.runs.selectors import pages
 

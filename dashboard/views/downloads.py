@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from farm.rules.reporting import spreadsheets
+from farm.rules.presenting import spreadsheets
 from farm.runs.selectors.parquet import MEDIA_TYPE, parquet_of
 
 FORMATS = ("csv", "json", "parquet")

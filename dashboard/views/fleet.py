@@ -9,7 +9,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.reading import file_rows, node_settings, qr, queues, surroundings
-from dashboard.tables import Column, Number, Table, counted, written
 from dashboard.views import downloads, lendings
 from dashboard.views.access import page, person
 from dashboard.views.lists import paged
@@ -21,6 +20,7 @@ from farm.fleet import selectors, services
 from farm.fleet.enrolment import joining
 from farm.fleet.states import NodeHealth
 from farm.rules.comparing.margins import NoiseFloor
+from farm.rules.presenting.tables import Column, Number, Table, counted, written
 from farm.rules.wording import numbers
 from farm.runs.selectors import backlog, blocks_on, last_blocks_of
 

@@ -11,7 +11,7 @@ from dashboard.views import downloads
 from dashboard.views.access import page, person
 from farm.accounts.selectors import can_write
 from farm.registry import selectors
-from farm.rules.reporting.hardware import Measured
+from farm.rules.presenting.hardware import Measured
 from farm.runs.selectors.hardware import measured_across
 
 

@@ -9,7 +9,7 @@ from django.db.models import F, Model, QuerySet
 from django.db.models.expressions import OrderBy
 from django.http import HttpRequest
 
-from dashboard.tables import Table
+from farm.rules.presenting.tables import Table
 
 Row = TypeVar("Row", bound=Model)
 # what a list is sorted by: the name in the address, and the fields that this means

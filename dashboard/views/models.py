@@ -18,7 +18,6 @@ from dashboard.reading.compatibility import Compatibility, compatibility_panel
 from dashboard.reading.inspection import inspection, program
 from dashboard.reading.runs import table as run_table
 from dashboard.reading.variant import variants as variant_table
-from dashboard.tables import Table
 from dashboard.views import charts, downloads, standings
 from dashboard.views.access import page, person
 from dashboard.views.list_views import Listing, Together, ordered
@@ -30,6 +29,7 @@ from farm.base.refusals import Refusal
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload
 from farm.registry.states import VersionState
+from farm.rules.presenting.tables import Table
 from farm.runs.selectors import document, pages, runs_listed
 from farm.runs.selectors.best import measured_settings
 from farm.runs.selectors.compatibility import compatibility_of

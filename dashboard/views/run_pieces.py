@@ -18,8 +18,8 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.registry.selectors import model_file_digest
-from farm.rules.reporting import sentences
-from farm.rules.reporting.headlines import opening_of
+from farm.rules.presenting import sentences
+from farm.rules.presenting.headlines import opening_of
 from farm.runs import selectors
 from farm.runs.selectors import live, pages
 from farm.runs.states import RunState, activity_of

@@ -9,12 +9,12 @@ from django.views.decorators.http import require_safe
 
 from dashboard import passages
 from dashboard.reading import models
-from dashboard.tables import Column, Entry, Prose, Table
 from dashboard.views.access import page, person
 from dashboard.views.lists import searched
 from dashboard.views.models import lines
 from farm.alerts.selectors.search import Hit, find
 from farm.registry.selectors import models_visible_to
+from farm.rules.presenting.tables import Column, Entry, Prose, Table
 
 if TYPE_CHECKING:
     from farm.accounts.models import User

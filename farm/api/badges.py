@@ -12,7 +12,7 @@ from farm.alerts.selectors import badges
 from farm.api.auth import person
 from farm.api.description import answering
 from farm.registry import selectors as registry
-from farm.rules.reporting.badge import badge_svg
+from farm.rules.presenting.badge import badge_svg
 
 router = Router(tags=["registry"])
 FRESH_S = 300

@@ -11,8 +11,8 @@ from pydantic import Field
 from farm.api.auth import person
 from farm.contract.document_cells import Accuracy
 from farm.registry import selectors
-from farm.rules.reporting import hardware, hardware_words
-from farm.rules.reporting.hardware import Loss, Measured, Target, Wish
+from farm.rules.presenting import hardware, hardware_words
+from farm.rules.presenting.hardware import Loss, Measured, Target, Wish
 from farm.runs.selectors.hardware import measured_across
 
 router = Router(tags=["registry"])

@@ -6,7 +6,7 @@ import io
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.cells import axes, metrics
-from farm.rules.reporting import spreadsheets
+from farm.rules.presenting import spreadsheets
 
 COLUMNS = (
     *("id", "block", "node", "status", "model", "model_sha256", "opset", "runtime", "provider", "batch", "precision"),

@@ -7,7 +7,7 @@ from rich.console import Console
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, EngineParity
 from farm.rules.matrices import matrix as matrices
-from farm.rules.reporting import parities
+from farm.rules.presenting import parities
 from onnxfarm.commands import diverge
 from onnxfarm.here.divergence import Asked
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
-from farm.rules.reporting.accuracy_words import is_worse
+from farm.rules.presenting.accuracy_words import is_worse
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import plain
 from farm.rules.wording.vocabulary import signed

@@ -17,7 +17,7 @@ from farm.rules.comparing.sides import compared
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.subsets import narrowed, with_runtimes
 from farm.rules.planning.plans import Plan
-from farm.rules.reporting.sentences import explanation
+from farm.rules.presenting.sentences import explanation
 from farm.rules.runtimes.releases import unknown_sentence
 from farm.rules.wording.numbers import counted, signed_change
 from onnxfarm.gate import positions_of

@@ -9,7 +9,7 @@ from farm.rules.changes import report
 from farm.rules.changes.report import Case
 from farm.rules.comparing.sides import compared
 from farm.rules.planning.plans import Plan
-from farm.rules.reporting import sentences
+from farm.rules.presenting import sentences
 from onnxfarm.here.workbench import Workbench
 from onnxfarm.problems import Infrastructure, Usage
 

@@ -13,7 +13,7 @@ import pytest
 
 from farm.contract.divergence import DivergenceDocument
 from farm.contract.document import Document
-from farm.rules.reporting import parities
+from farm.rules.presenting import parities
 from tests.acceptance.conftest import LiveFarm, accepted
 
 pytestmark = pytest.mark.timeout(600)

@@ -27,7 +27,7 @@ from farm.contract.document import Document
 from farm.rules.judging.summaries import median_interval
 from farm.rules.matrices import matrix
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.reporting.sentences import explanation
+from farm.rules.presenting.sentences import explanation
 from farm.rules.runtimes import distributions
 from farm.workshop.samples import decoder, genai
 from onnxfarm.here import workbench

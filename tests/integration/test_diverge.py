@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from farm.contract.divergence import DivergenceDocument
 from farm.contract.document import Document
-from farm.rules.reporting import parities
+from farm.rules.presenting import parities
 from onnxfarm.main import app
 from tests.bench.blocks import shortened_windows
 from tests.integration.worker.making import MODELS, share_runtimes

@@ -8,7 +8,7 @@ from farm.alerts.models import Alert, WatchRound
 from farm.alerts.states import AlertState, RoundOutcome, RoundState
 from farm.base.refusals import Missing
 from farm.registry.models import Model
-from farm.rules.reporting.badge import Tone
+from farm.rules.presenting.badge import Tone
 from farm.rules.runtimes.order import goes_back
 from farm.rules.wording.numbers import counted
 

@@ -2,7 +2,7 @@
 
 from farm.alerts.models import Symptom
 from farm.base.refusals import Missing
-from farm.rules.reporting import fusions
+from farm.rules.presenting import fusions
 from farm.runs import selectors as runs
 
 

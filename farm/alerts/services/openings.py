@@ -17,7 +17,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement
 from farm.rules.comparing.sides import compared
-from farm.rules.reporting.sentences import explanation, most_changed
+from farm.rules.presenting.sentences import explanation, most_changed
 from farm.rules.runtimes.order import goes_back, release_order
 
 

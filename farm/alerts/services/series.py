@@ -4,7 +4,7 @@ from farm.alerts.models import Point, WatchRound
 from farm.contract.document import Document
 from farm.contract.document_comparisons import Comparison
 from farm.rules.changes import watch_rounds
-from farm.rules.reporting import metric_changes
+from farm.rules.presenting import metric_changes
 
 
 def keep_points(one: WatchRound, document: Document) -> int:

@@ -11,7 +11,7 @@ from farm.contract.reasons import CellStatus
 from farm.rules.cells import label
 from farm.rules.cells.metrics import COMPARED
 from farm.rules.changes import watch_rounds
-from farm.rules.reporting import metric_changes
+from farm.rules.presenting import metric_changes
 from farm.rules.tracing.placement import cell_changes
 from farm.rules.wording.numbers import change_beside, percent
 

@@ -8,8 +8,8 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.gate import GateAnswer, cell_label, point_label
 from farm.rules.comparing.sides import between, by_sides
-from farm.rules.reporting.markdown import as_text
-from farm.rules.reporting.sentences import explanation
+from farm.rules.presenting.markdown import as_text
+from farm.rules.presenting.sentences import explanation
 from farm.rules.wording.numbers import change_beside, counted, latency
 from farm.rules.wording.vocabulary import signed
 

@@ -12,7 +12,7 @@ from farm.rules.changes import watch_rounds
 from farm.rules.changes.bisection import Outcome
 from farm.rules.changes.probes import Step
 from farm.rules.changes.watch_rounds import Pair
-from farm.rules.reporting import metric_changes
+from farm.rules.presenting import metric_changes
 from farm.rules.wording.vocabulary import is_change
 
 # every metric in bytes

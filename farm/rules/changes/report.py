@@ -25,9 +25,9 @@ from farm.rules.cells.session_sets import OPTIONS, set_of
 from farm.rules.cells.values import plain_of
 from farm.rules.changes import watch_rounds
 from farm.rules.comparing.sides import compared
-from farm.rules.reporting import sentences
+from farm.rules.presenting import sentences
+from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.reporting.locks import lock
-from farm.rules.reporting.markdown import as_code, as_text
 from farm.rules.runtimes import providers
 from farm.rules.wording import numbers
 

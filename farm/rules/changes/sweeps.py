@@ -15,7 +15,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.changes.watch_rounds import place_of, series_label, series_of
 from farm.rules.comparing.sides import BySides, between, by_sides
-from farm.rules.reporting.sentences import explanation
+from farm.rules.presenting.sentences import explanation
 from farm.rules.runtimes.order import release_order
 from farm.rules.wording.numbers import change_beside, counted
 from farm.rules.wording.vocabulary import is_change

@@ -22,7 +22,7 @@ from farm.rules.cells.metric import Alert, Metric
 from farm.rules.cells.metrics import ALERTING, BY_VERDICT
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from farm.rules.comparing.sides import BySides, between, by_sides
-from farm.rules.reporting import metric_changes, sentences
+from farm.rules.presenting import metric_changes, sentences
 from farm.rules.runtimes import pairs as package_pairs
 from farm.rules.tracing.placement import cell_changes
 from farm.rules.wording.numbers import MIB, change, plain

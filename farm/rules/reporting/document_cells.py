@@ -12,8 +12,9 @@ from farm.rules.cells.commands import repeat_command
 from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary, summarise
 from farm.rules.planning.plans import Arm, RefusedPoint
+from farm.rules.presenting import parities
 from farm.rules.quality import parity
-from farm.rules.reporting import accuracies, cell_metrics, generated, parities, phases
+from farm.rules.reporting import accuracies, cell_metrics, generated, phases
 from farm.rules.reporting.fed import inputs_of
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes import providers

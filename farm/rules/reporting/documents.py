@@ -16,7 +16,8 @@ from farm.rules.comparing.quantities import change_of
 from farm.rules.judging import metric_verdicts, work
 from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.reporting import accuracies, document_cells, operator_changes, sentences
+from farm.rules.presenting import sentences
+from farm.rules.reporting import accuracies, document_cells, operator_changes
 from farm.rules.reporting.families import hold_across
 from farm.rules.reporting.records import BlockRecord, RunRecord
 

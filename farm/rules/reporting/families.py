@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing import multiplicity
 from farm.rules.planning.blocks import TWIN
-from farm.rules.reporting import metric_changes
+from farm.rules.presenting import metric_changes
 from farm.rules.wording.vocabulary import is_change
 
 

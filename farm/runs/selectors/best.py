@@ -4,7 +4,7 @@ from farm.accounts.selectors import Anyone
 from farm.contract.document_cells import Parity, Part
 from farm.fleet.selectors.nodes import name_of
 from farm.registry.models import Model
-from farm.rules.reporting.best import Setting
+from farm.rules.presenting.best import Setting
 from farm.runs.models import Cell, CellDocument, Run
 
 # of the newest runs

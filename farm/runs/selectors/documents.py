@@ -20,7 +20,8 @@ from farm.fleet.models import Node
 from farm.registry.models import ArtifactFile
 from farm.registry.selectors import model_facts
 from farm.rules.planning.plans import RefusedPoint
-from farm.rules.reporting import accuracies, metric_changes
+from farm.rules.presenting import metric_changes
+from farm.rules.reporting import accuracies
 from farm.rules.reporting.document_cells import refused_cell
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, told
 from farm.rules.reporting.families import fallen, hold_across

@@ -10,8 +10,8 @@ from farm.contract.reports import Facts
 from farm.fleet.models import Node
 from farm.fleet.selectors.nodes import name_of
 from farm.registry.models import Model
+from farm.rules.presenting.hardware import Measured
 from farm.rules.reporting import accuracies
-from farm.rules.reporting.hardware import Measured
 from farm.rules.runtimes import providers
 from farm.runs.models import Arm, CellDocument, Run
 

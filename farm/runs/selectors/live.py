@@ -10,7 +10,7 @@ from farm.contract.version import node_queue
 from farm.fleet.models import Node
 from farm.fleet.selectors.nodes import name_of
 from farm.fleet.states import NodeState
-from farm.rules.reporting.standstill import Waiting, standstill
+from farm.rules.presenting.standstill import Waiting, standstill
 from farm.runs.models import Arm, Block, Run
 from farm.runs.states import BlockState, RunState, activity_of
 

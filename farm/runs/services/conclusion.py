@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from farm.contract import document_comparisons as doc_comparisons
-from farm.rules.reporting.leads import lead_of
+from farm.rules.presenting.leads import lead_of
 from farm.runs.models import Comparison, FinishedDocument, Run
 from farm.runs.selectors.documents import whole_document
 from farm.runs.states import RunState

@@ -10,7 +10,7 @@ from farm.accounts.models import User
 from farm.accounts.services import make_sign_in_link
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.rules.reporting.headlines import opening_of
+from farm.rules.presenting.headlines import opening_of
 from farm.rules.wording.numbers import change_beside, signed_change
 from farm.runs import selectors
 from tests.acceptance.browser.conftest import PHONE, Opening, Watch, press_sign_in, wait_for_chart

@@ -8,9 +8,9 @@ import pytest
 from dashboard.figures import hardware as drawing
 from dashboard.reading import file_rows
 from dashboard.reading import hardware as reading
-from dashboard.tables import Table
 from farm.contract.document_cells import Accuracy, Cell, Parity
-from farm.rules.reporting.hardware import Measured
+from farm.rules.presenting.hardware import Measured
+from farm.rules.presenting.tables import Table
 from tests.unit.rules.test_hardware import AT, CUDA, FAIL, OPENVINO, cell, judged, on
 
 

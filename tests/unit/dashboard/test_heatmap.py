@@ -1,10 +1,10 @@
 import pytest
 
 from dashboard.reading.heatmap import Place, drawn, heat_map, layout
-from dashboard.tables import Entry, Head, Table
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.rules.presenting.tables import Entry, Head, Table
 from tests.unit.dashboard.conftest import address
 
 

@@ -5,11 +5,11 @@ import pytest
 from dashboard import axes
 from dashboard.reading import cell as reading
 from dashboard.reading import cells, comparisons, facts, side, verdict
-from dashboard.tables import Entry
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, CellMetric, Input
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.verdicts import MetricVerdict
+from farm.rules.presenting.tables import Entry
 from farm.rules.wording.vocabulary import sign_of
 from farm.runs.states import OPEN_BLOCKS, activity_of
 from tests.unit.dashboard.conftest import address

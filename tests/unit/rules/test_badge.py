@@ -2,7 +2,7 @@
 
 import xml.etree.ElementTree as ElementTree
 
-from farm.rules.reporting.badge import badge_svg
+from farm.rules.presenting.badge import badge_svg
 
 
 def test_markup_in_a_badge_stays_text_and_long_texts_are_cut() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from farm.rules.reporting.best import Setting, best_settings, left_out
+from farm.rules.presenting.best import Setting, best_settings, left_out
 
 ONE = Setting(
     run_id=1, cell="c1", node="a", runtime="onnxruntime==1.31.1", provider="CPUExecutionProvider", precision="fp32",

@@ -17,7 +17,7 @@ from farm.rules.cells import label
 from farm.rules.cells.axes import AXES, BY_NAME, MATRIX_AXES, SAID, Axis
 from farm.rules.cells.matrices import matrix_of
 from farm.rules.changes import watch_rounds
-from farm.rules.reporting import sentences
+from farm.rules.presenting import sentences
 from onnxfarm.here import same_cells
 from onnxfarm.screen import show
 

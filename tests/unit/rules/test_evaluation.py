@@ -10,8 +10,9 @@ import pytest
 from farm.contract import document_cells as doc_cells
 from farm.contract.evaluation import MAX_SAMPLES, AccuracyReport, EvaluationRecipe
 from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.presenting import accuracy_words
 from farm.rules.quality import evaluation
-from farm.rules.reporting import accuracies, accuracy_words
+from farm.rules.reporting import accuracies
 from farm.rules.wording import numbers
 
 RIGHT = np.array([True] * 95 + [False] * 5)

@@ -11,7 +11,7 @@ from farm.rules.cells.axes import version_key
 from farm.rules.matrices import matrix
 from farm.rules.planning import estimates, planner
 from farm.rules.planning.plans import ModelFacts, Plan, SourceFacts
-from farm.rules.reporting import sentences
+from farm.rules.presenting import sentences
 from farm.rules.runtimes import distributions, frameworks, providers, releases
 from farm.rules.runtimes.distributions import RuntimeProblem
 from farm.rules.wording import titles

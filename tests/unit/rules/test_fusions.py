@@ -5,7 +5,7 @@ import pytest
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison
-from farm.rules.reporting import fusions, sentences
+from farm.rules.presenting import fusions, sentences
 
 FUSED = {"stem": ["stem_relu"], "down1": ["down1_relu", "down1_sum"]}
 

@@ -14,7 +14,7 @@ from farm.contract.reports import ForcedScores, Operator, PromptTrace, Report, T
 from farm.rules.comparing import sides
 from farm.rules.generation import forced
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.reporting import generation_phases, sentences
+from farm.rules.presenting import generation_phases, sentences
 from farm.rules.reporting.documents import assemble
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.wording.numbers import THIN

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from farm.contract.document_cells import Accuracy, Cell, Parity, ProviderTime
-from farm.rules.reporting import hardware, hardware_words
-from farm.rules.reporting.hardware import Measured, Wish
+from farm.rules.presenting import hardware, hardware_words
+from farm.rules.presenting.hardware import Measured, Wish
 
 CPU, OPENVINO, CUDA = "CPUExecutionProvider", "OpenVINOExecutionProvider", "CUDAExecutionProvider"
 AT = datetime(2026, 11, 22, tzinfo=UTC)

@@ -13,7 +13,7 @@ from farm.contract.document_cells import Cell, Parity
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing import quantities
 from farm.rules.comparing.sides import turned
-from farm.rules.reporting import headlines, sentences
+from farm.rules.presenting import headlines, sentences
 from farm.rules.reporting.documents import told
 from farm.rules.wording import numbers
 from onnxfarm.screen import show

@@ -3,7 +3,7 @@
 import pytest
 
 from farm.contract.document import Document
-from farm.rules.reporting.leads import Lead, lead_of
+from farm.rules.presenting.leads import Lead, lead_of
 from tests.unit.rules.test_sentences import NEW, cell, compared
 
 

@@ -15,7 +15,7 @@ from farm.rules.changes import gate
 from farm.rules.comparing import differences
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.comparing.sides import turned
-from farm.rules.reporting import metric_changes
+from farm.rules.presenting import metric_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.reporting.families import hold_across
 from farm.rules.wording.numbers import MIB

@@ -3,7 +3,7 @@
 import pytest
 
 from farm.contract.document_comparisons import MetricChange
-from farm.rules.reporting import outside_graph, sentences
+from farm.rules.presenting import outside_graph, sentences
 from tests.unit.rules.test_sentences import compared, document
 
 

@@ -18,7 +18,7 @@ from farm.rules.cells.metric import RATE, SIZE, TIME
 from farm.rules.cells.outside_metrics import Measure
 from farm.rules.cells.outside_scenarios import Entry, Installed
 from farm.rules.judging import metric_verdicts, summaries
-from farm.rules.reporting import metric_changes
+from farm.rules.presenting import metric_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_round, make_sample
 

@@ -8,8 +8,8 @@ from farm.contract.document_cells import Cell, EngineParity
 from farm.contract.reports import EnginePair, EnginesReport
 from farm.rules.cells.commands import diverge_command
 from farm.rules.planning.plans import PlannedBlock
+from farm.rules.presenting import parities, sentences
 from farm.rules.quality import parity
-from farm.rules.reporting import parities, sentences
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.unit.rules.making import make_block, make_check, make_model, make_output, make_reason, make_reports
 

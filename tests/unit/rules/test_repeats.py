@@ -12,7 +12,7 @@ from farm.rules.changes import gate
 from farm.rules.changes.watch_rounds import Rule, judge
 from farm.rules.comparing import repeats
 from farm.rules.comparing.sides import turned
-from farm.rules.reporting import metric_changes
+from farm.rules.presenting import metric_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.wording.numbers import MIB
 from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_reason, make_round, make_sample

@@ -10,7 +10,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.reporting import called_operators, sentences
+from farm.rules.presenting import called_operators, sentences
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import THIN
 

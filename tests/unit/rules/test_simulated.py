@@ -6,7 +6,7 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, Parity
 from farm.rules.planning.plans import NodeOffer
-from farm.rules.reporting import hardware, sentences, simulated
+from farm.rules.presenting import hardware, sentences, simulated
 from tests.unit.rules.making import make_block, make_check, make_model, make_rounds, only_refusal, plan_of
 from tests.unit.rules.test_judging import SLOWER, fed
 

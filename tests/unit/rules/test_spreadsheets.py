@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.rules.reporting.spreadsheets import safe
+from farm.rules.presenting.spreadsheets import safe
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("https://evil.example")'])

@@ -5,7 +5,7 @@ import pytest
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
-from farm.rules.reporting.stability import at_risk
+from farm.rules.presenting.stability import at_risk
 
 UNDECIDED = ("undecided", 1.01, 0.95, 1.07)
 LARGE = ("slower", 1.24, 1.21, 1.26)

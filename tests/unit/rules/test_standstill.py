@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.rules.reporting.standstill import Waiting, standstill
+from farm.rules.presenting.standstill import Waiting, standstill
 
 
 @pytest.mark.parametrize(

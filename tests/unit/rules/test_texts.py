@@ -7,7 +7,7 @@ import pytest
 from farm.alerts.transports.notices import as_words
 from farm.config.logs import WithoutSecrets
 from farm.contract.texts import plain_text, without_controls
-from farm.rules.reporting.markdown import as_code, as_text
+from farm.rules.presenting.markdown import as_code, as_text
 from onnxfarm.problems import Usage, main_guard
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from farm.rules.cells import label
-from farm.rules.reporting.hardware import FAULTS, Goal, Keeping, Measured, Target, Wish
+from farm.rules.presenting.hardware import FAULTS, Goal, Keeping, Measured, Target, Wish
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, latency, plain
 

@@ -5,7 +5,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
-from farm.rules.reporting.headlines import Standing, opening_of
+from farm.rules.presenting.headlines import Standing, opening_of
 from farm.rules.wording.numbers import counted
 
 

@@ -2,7 +2,7 @@
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
-from farm.rules.reporting.prefills import is_generated, prefill_of
+from farm.rules.presenting.prefills import is_generated, prefill_of
 from farm.rules.tracing.attribution import TypeChange, group_by_type
 from farm.rules.wording.numbers import change_beside, counted, explained, plain
 from farm.rules.wording.vocabulary import is_change

@@ -11,7 +11,7 @@ from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.comparing.quantities import Change, change_between
 from farm.rules.planning.blocks import TWIN
-from farm.rules.reporting import (
+from farm.rules.presenting import (
     busy_machine,
     fusions,
     generation_phases,
@@ -20,8 +20,8 @@ from farm.rules.reporting import (
     parities,
     simulated,
 )
-from farm.rules.reporting.called_operators import certainty
-from farm.rules.reporting.headlines import WORK_AXES, Opening, Standing, axis_rank, opening_of
+from farm.rules.presenting.called_operators import certainty
+from farm.rules.presenting.headlines import WORK_AXES, Opening, Standing, axis_rank, opening_of
 from farm.rules.tracing.attribution import TypeChange, group_by_type
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, explained, latency, percent, plain
