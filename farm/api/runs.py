@@ -18,8 +18,8 @@ from farm.api.auth import person
 from farm.api.description import answering
 from farm.api.pages import Paging
 from farm.api.plan import RunOrder
-from farm.api.tables import csv_of, rows_of
 from farm.registry.selectors import stored_path, version
+from farm.rules.presenting.spreadsheets import csv_of, rows_of
 from farm.runs import selectors, services
 from farm.runs.models import Event, Run
 from farm.runs.selectors import Progress

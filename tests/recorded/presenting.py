@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 
 from dashboard.figures import latency, placement, ratios, throughput
 from dashboard.reading import comparisons
-from farm.api.tables import csv_of
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.divergence import DivergenceDocument
 from farm.contract.document import SCHEMA, Document
 from farm.rules.changes import gate, gate_reports, report
 from farm.rules.comparing.sides import compared
 from farm.rules.presenting import sentences
+from farm.rules.presenting.spreadsheets import csv_of
 from farm.rules.presenting.tables import Entry
 from farm.rules.reporting import documents
 from onnxfarm import screen

@@ -1,7 +1,61 @@
-"""What goes into a CSV that people open in a spreadsheet. Pure."""
+"""Bench documents as tables: CSV that people open in a spreadsheet, and rows for other formats. Pure."""
+
+import csv
+import io
+
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.rules.cells import axes, metrics
 
 # a spreadsheet takes a text that begins so for a formula (OWASP, "CSV Injection")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+COLUMNS = (
+    *("id", "block", "node", "status", "model", "model_sha256", "opset", "runtime", "provider", "batch", "precision"),
+    *("threads", "hardware", "concurrency", "p50_ms", "mean_ms", "std_ms", "min_ms", "max_ms", "p90_ms", "p95_ms"),
+    *("p99_ms", "throughput", "session_ms", "first_ms", "peak_memory_bytes", "is_stable", "disturbed_samples"),
+)
+# empty where the model came without labelled data
+ACCURACY = ("metric", "accuracy", "accuracy_low", "accuracy_high", "accuracy_samples", "accuracy_difference")
+EXTRA = ("reason_code", "reason_text", "active_providers", "parity", "shapes", "model_bytes", *ACCURACY, "recipe")
+# the other axes of a cell, as they read under a heading, and its other metrics
+AXES = tuple(axis for axis in axes.AXES if axis.name not in (*COLUMNS, *EXTRA))
+METRICS = tuple(metric for metric in metrics.METRICS if metric.name not in (*COLUMNS, *EXTRA))
+HEADS = (*COLUMNS, *EXTRA, *(axis.name for axis in AXES), *(metric.name for metric in METRICS))
+
+
+def csv_of(document: Document) -> str:
+    """A line a cell, absent values empty."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(HEADS)
+    writer.writerows([safe(value) for value in _line(cell)] for cell in document.cells)
+    return text.getvalue()
+
+
+def rows_of(document: Document) -> list[dict[str, object]]:
+    """A row a cell with the same columns, as other formats take them."""
+    return [dict(zip(HEADS, _line(cell), strict=True)) for cell in document.cells]
+
+
+def _line(cell: Cell) -> list[object]:
+    values = [getattr(cell, column) for column in COLUMNS]
+    reason = (cell.reason.code, cell.reason.text) if cell.reason else ("", "")
+    shapes = axes.pairs(cell.shapes)
+    extra: list[object] = [*reason, " ".join(cell.active_providers), cell.parity.verdict, shapes, cell.model_bytes]
+    extra += [
+        *_accuracy(cell),
+        cell.recipe,
+        *(axis.short(cell) for axis in AXES),
+        *(metric.value(cell) for metric in METRICS),
+    ]
+    return [*values, *extra]
+
+
+def _accuracy(cell: Cell) -> list[object]:
+    accuracy = cell.accuracy
+    if accuracy is None:
+        return [""] * len(ACCURACY)
+    return [accuracy.metric, accuracy.value, accuracy.ci_low, accuracy.ci_high, accuracy.n, accuracy.difference]
 
 
 def safe(value: object) -> object:

@@ -8,7 +8,6 @@ import pytest
 from rich.console import Console
 
 from dashboard import axes as pages
-from farm.api.tables import csv_of
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -18,6 +17,7 @@ from farm.rules.cells.axes import AXES, BY_NAME, MATRIX_AXES, SAID, Axis
 from farm.rules.cells.matrices import matrix_of
 from farm.rules.changes import watch_rounds
 from farm.rules.presenting import sentences
+from farm.rules.presenting.spreadsheets import csv_of
 from onnxfarm.here import same_cells
 from onnxfarm.screen import show
 

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from dashboard.metrics import metric_text
 from dashboard.reading import cell as reading
-from farm.api import tables
 from farm.contract.cells import Budget
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, CellMetric, Figure
@@ -20,6 +19,7 @@ from farm.rules.cells.metrics import METRICS
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.judging import summaries
 from farm.rules.judging.evidence import Evidence
+from farm.rules.presenting import spreadsheets
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_round, make_sample
 
@@ -35,8 +35,8 @@ def longer(monkeypatch):
     monkeypatch.setattr(metrics, "BY_NAME", {metric.name: metric for metric in table})
     monkeypatch.setattr(summaries, "OF_LAUNCHES", (*metrics.OF_LAUNCHES, FAULTS))
     monkeypatch.setattr(reading, "METRICS", table)
-    monkeypatch.setattr(tables, "METRICS", (*tables.METRICS, FAULTS, LIBRARIES))
-    monkeypatch.setattr(tables, "HEADS", (*tables.HEADS, FAULTS.name, LIBRARIES.name))
+    monkeypatch.setattr(spreadsheets, "METRICS", (*spreadsheets.METRICS, FAULTS, LIBRARIES))
+    monkeypatch.setattr(spreadsheets, "HEADS", (*spreadsheets.HEADS, FAULTS.name, LIBRARIES.name))
 
 
 def measured(*, counts=(900, 1000, 1100, 1000), **check):
@@ -60,7 +60,7 @@ def test_a_new_metric_of_launches_reaches_the_document_the_csv_and_the_page(long
     assert figure.samples == [900, 1000, 1100, 1000]
     assert figure.low < 1000 < figure.high
     assert Document.model_validate_json(document.to_json()) == document
-    (line,) = csv.DictReader(io.StringIO(tables.csv_of(document)))
+    (line,) = csv.DictReader(io.StringIO(spreadsheets.csv_of(document)))
     assert (float(line["minor_faults"]), line["libraries"]) == (1000.0, "")
     assert page(document.cells[0])["minor page faults"] == ("1000", "faults", "")
     assert "libraries loaded" not in page(document.cells[0])
