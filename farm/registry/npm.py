@@ -1,6 +1,7 @@
 """The npm registry: what it says of a release, and the package of it, checked against its digest.
 
-The registry is the operator's choice (ONNXFARM_NPM_REGISTRY); the package may come from no other host than that one.
+The registry is the operator's choice (ONNXFARM_NPM_REGISTRY); the package may come from no other host than that one,
+so no redirect is followed.
 """
 
 import base64
@@ -8,6 +9,8 @@ import binascii
 import hashlib
 import hmac
 import json
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -16,7 +19,8 @@ import httpx2
 
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 
-ANSWER_S = 60.0
+# of an answer, and of a whole package
+ANSWER_S, FETCH_S = 60.0, 1800.0
 MOST_SAID_BYTES = 4 * 1024**2
 # the list of a package's versions without their descriptions
 SHORT = "application/vnd.npm.install-v1+json"
@@ -86,7 +90,7 @@ def fetch(release: Release, target: Path, *, client: httpx2.Client | None = None
         with client or _client() as asked, asked.stream("GET", release.address) as response, target.open("wb") as file:
             if response.status_code != 200:
                 raise NpmError(f"{_host(release.address)} answered {response.status_code} for the package of {what}.")
-            for piece in response.iter_bytes():
+            for piece in _pieces(response, within_s=FETCH_S):
                 size += len(piece)
                 if size > MOST_PACKED_BYTES:
                     raise NpmError(f"The package of {what} has more than {MOST_PACKED_BYTES:,} bytes; it is not kept.")
@@ -102,7 +106,7 @@ def fetch(release: Release, target: Path, *, client: httpx2.Client | None = None
 
 
 def _client() -> httpx2.Client:
-    return httpx2.Client(timeout=httpx2.Timeout(ANSWER_S, connect=10.0), follow_redirects=True)
+    return httpx2.Client(timeout=httpx2.Timeout(ANSWER_S, connect=10.0))
 
 
 def _said(client: httpx2.Client, address: str, *, what: str, accept: str = "application/json") -> dict[str, object]:
@@ -115,7 +119,7 @@ def _said(client: httpx2.Client, address: str, *, what: str, accept: str = "appl
             if response.status_code != 200:
                 raise NpmError(f"{_host(address)} answered {response.status_code} when it was asked for {what}.")
             body = b""
-            for piece in response.iter_bytes():
+            for piece in _pieces(response, within_s=ANSWER_S):
                 body += piece
                 if len(body) > MOST_SAID_BYTES:
                     raise NpmError(f"{_host(address)} says more of {what} than any release needs.")
@@ -128,6 +132,15 @@ def _said(client: httpx2.Client, address: str, *, what: str, accept: str = "appl
     if not isinstance(said, dict):
         raise NpmError(f"{_host(address)} answered no JSON for {what}; check ONNXFARM_NPM_REGISTRY.")
     return said
+
+
+def _pieces(response: httpx2.Response, *, within_s: float) -> Iterator[bytes]:
+    """The body as it comes. Raises ReadTimeout where it drips for longer."""
+    until = time.monotonic() + within_s
+    for piece in response.iter_bytes():
+        if time.monotonic() > until:
+            raise httpx2.ReadTimeout(f"not read within {within_s:.0f} s", request=response.request)
+        yield piece
 
 
 def _away(address: str, problem: Exception) -> NpmError:

@@ -35,6 +35,8 @@ _ALWAYS = (
     *("recvmsg", "recvmmsg"),
     # memory that is no process's own, so that the watch does not see it
     *("vmsplice", "seccomp"),
+    # what the whole machine has so much of, whoever asks first
+    *("io_setup",),  # fs.aio-max-nr
     # the kernel
     *("bpf", "perf_event_open", "keyctl", "add_key", "request_key", "init_module", "finit_module", "delete_module"),
     *("kexec_load", "kexec_file_load", "reboot", "syslog", "acct", "swapon", "swapoff", "quotactl", "userfaultfd"),

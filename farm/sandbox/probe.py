@@ -32,6 +32,7 @@ NETWORK: dict[str, tuple[object, ...]] = {
     "sendto": (b"", 0, 0, bytes(16), 16),
     "listen": (1,),
 }
+IO_SETUP = {"x86_64": 206}.get(os.uname().machine, 0)  # asm-generic/unistd.h
 # the same on every architecture
 _IO_URING_SETUP, _PIDFD_OPEN, _LANDLOCK_CREATE, _MEMFD_SECRET = 425, 434, 444, 447
 
@@ -143,6 +144,10 @@ def _kernel() -> dict[str, Callable[[], object]]:
         "hide memory in a large pipe": lambda: fcntl.fcntl(os.pipe()[1], _F_SETPIPE_SZ, 1 << 17),
         "hide memory behind a thousand descriptors": lambda: [os.dup(0) for _ in range(1000)],
         "raise its limit of descriptors": _raise_limit,
+        "take the machine's asynchronous input and output": lambda: called(
+            libc.syscall(ctypes.c_long(IO_SETUP), 1, ctypes.byref(ctypes.c_ulong(0)))
+        ),
+        "take the user's timers": _take_timers,
         "hide memory in rules of its own": lambda: os.close(
             called(libc.syscall(_LANDLOCK_CREATE, ctypes.byref(ctypes.c_uint64(1)), 8, 0))
         ),
@@ -154,6 +159,11 @@ def _kernel() -> dict[str, Callable[[], object]]:
 def _raise_limit() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     called(libc.prlimit(0, resource.RLIMIT_NOFILE, (ctypes.c_uint64 * 2)(hard, hard + 1), None))
+
+
+def _take_timers() -> None:
+    for _ in range(2000):
+        called(libc.timer_create(1, None, ctypes.byref(ctypes.c_void_p())))
 
 
 def _share_memory() -> None:

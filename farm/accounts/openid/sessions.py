@@ -5,6 +5,9 @@ have no provider.
 """
 
 import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 from urllib.parse import urlencode
 
@@ -17,7 +20,7 @@ from farm.accounts.models import User
 from farm.accounts.openid.claims import read_identity
 from farm.accounts.openid.people import take_in
 from farm.accounts.openid.provider import registration
-from farm.base.refusals import Refusal
+from farm.base.refusals import Refusal, TooMany
 
 log = logging.getLogger(__name__)
 BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
@@ -26,6 +29,10 @@ NAME: Final = "openid_name"
 ID_TOKEN: Final = "openid_id_token"
 # beyond it a header of this farm's or the provider's proxy would be too long
 MAX_HINT: Final = 4_000
+# of a process: who comes back with a made-up code makes a thread wait for the provider
+MAX_EXCHANGES: Final = 2
+
+_exchanges = threading.BoundedSemaphore(MAX_EXCHANGES)
 
 
 def begin(request: HttpRequest, *, wanted: str) -> str:
@@ -50,7 +57,8 @@ def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:
     from farm.accounts.openid.exchange import who_came_back
 
     try:
-        claims, id_token, wanted = who_came_back(request)
+        with _one_of_few(mine.name):
+            claims, id_token, wanted = who_came_back(request)
         identity = read_identity(claims, groups_claim=mine.groups_claim, provider=mine.name)
         user, is_new = take_in(identity, registration=mine)
     except Refusal as refusal:
@@ -60,6 +68,19 @@ def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:
     request.session[NAME], request.session[ID_TOKEN] = mine.name, id_token if len(id_token) <= MAX_HINT else ""
     request.session.set_expiry(int(mine.session_h * 3600))
     return user, wanted, is_new
+
+
+@contextmanager
+def _one_of_few(provider: str) -> Iterator[None]:
+    """A place among those who wait for the provider. Raises TooMany where all are taken."""
+    if not _exchanges.acquire(blocking=False):
+        raise TooMany(
+            f"Too many people sign in through {provider} at this moment.", retry_s=5, hint="Try again in a few seconds."
+        )
+    try:
+        yield
+    finally:
+        _exchanges.release()
 
 
 def provider_of(request: HttpRequest) -> str:

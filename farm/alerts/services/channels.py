@@ -1,6 +1,7 @@
 """Orders about channels."""
 
 import secrets
+from datetime import timedelta
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -19,9 +20,12 @@ from farm.alerts.states import ChannelKind, DigestEvery
 from farm.alerts.transports import notices, webhook
 from farm.alerts.transports.addresses import read_url
 from farm.alerts.transports.problem import DeliveryProblem
-from farm.base.refusals import Conflict, Invalid, NotAllowed
+from farm.base.refusals import Conflict, Invalid, NotAllowed, TooMany
 
 MOST_CHANNELS = 50
+TEST = "channel.test"
+MAX_TESTS = 10
+HOUR = timedelta(hours=1)
 
 
 def create_channel(
@@ -72,13 +76,20 @@ def switch_channel(*, channel: Channel, by: User, is_active: bool) -> Channel:
 
 
 def test_channel(*, channel: Channel, by: User) -> Delivery:
-    """A message that says nothing but that it arrived; it goes through the outbox like any other."""
+    """A message that says nothing but that it arrived; it goes through the outbox like any other.
+
+    Raises TooMany after MAX_TESTS of a team within an hour: the address may be anybody's.
+    """
     _must_manage(channel.team, by)
+    recent = Delivery.objects.filter(channel__team=channel.team, kind=TEST, created_at__gt=timezone.now() - HOUR)
+    if recent.count() >= MAX_TESTS:
+        detail = f"Team “{channel.team.name}” has sent {MAX_TESTS} tests within an hour."
+        raise TooMany(detail, retry_s=HOUR.total_seconds() / MAX_TESTS)
     text = f"{by.username} sent a test to the channel “{channel.name}” of team “{channel.team.name}”: it works."
     return queue_message(
         channel,
         cause=f"test:{secrets.token_hex(8)}",
-        kind="channel.test",
+        kind=TEST,
         subject="onnxfarm: a test",
         text=f"{text}\n{settings.PUBLIC_URL}\n",
         payload={"text": text, "by": by.username, "at": timezone.now().isoformat()},

@@ -11,6 +11,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from farm.accounts.models import User
+from farm.accounts.openid import sessions
 from farm.accounts.openid.registration import Registration
 from farm.config.environment import Environment
 from farm.config.openid import registration
@@ -103,6 +104,12 @@ def test_an_answer_that_proves_nothing_signs_nobody_in(client: Client, issuer: I
     assert who(client) is None
     assert User.objects.count() == 0
     assert "/elsewhere" not in issuer.asked
+
+
+def test_made_up_codes_make_few_threads_wait_for_the_provider(client: Client, issuer: Issuer) -> None:
+    with sessions._exchanges, sessions._exchanges:
+        assert sign_in(client, issuer).status_code == 429
+    assert sign_in(client, issuer).status_code == 302
 
 
 def test_an_issuer_that_calls_itself_otherwise_is_refused_before_anybody_is_sent_there(

@@ -48,6 +48,11 @@ def test_the_test_button_queues_a_message_that_is_listed(client: Client, channel
     assert Delivery.objects.count() == 1
 
 
+def test_no_more_than_ten_tests_an_hour_are_sent(client: Client, channel: dict[str, Any]) -> None:
+    statuses = [client.post(f"{CHANNELS}/{channel['id']}/test", {}, content_type=JSON).status_code for _ in range(11)]
+    assert statuses == [202] * 10 + [429]
+
+
 def test_a_webhooks_secret_is_shown_and_renewed(client: Client, channel: dict[str, Any]) -> None:
     address = f"{CHANNELS}/{channel['id']}/secret"
     first = client.get(address).json()["secret"]

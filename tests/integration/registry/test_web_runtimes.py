@@ -54,12 +54,18 @@ class Registry:
         self.packed = package(CONTENTS)
         self.said: dict[str, object] = {}
         self.asked: list[str] = []
+        self.leads_to = ""
         self.offered: object = {VERSION: {}, "1.17.0": {}, BUILD: {}, "1.29.0": {"deprecated": "slow  on\nArm"}, "x": 1}
         registry = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 registry.asked.append(self.path)
+                if registry.leads_to:
+                    self.send_response(302)
+                    self.send_header("Location", registry.leads_to)
+                    self.end_headers()
+                    return
                 body = registry.answer(self.path)
                 self.send_response(200 if body is not None else 404)
                 self.send_header("Content-Length", str(len(body or b"")))
@@ -172,6 +178,12 @@ def test_what_is_no_release_is_asked_of_nobody(registry: Registry, version: str)
     with pytest.raises(Missing):
         services.web_runtime(version, team=None)
     assert registry.asked == []
+
+
+def test_no_redirect_of_a_registry_is_followed(registry: Registry) -> None:
+    registry.leads_to = f"{registry.url}/elsewhere"
+    assert fetched().state == MakingState.FAILED
+    assert registry.asked == [f"/npm/onnxruntime-web/{VERSION}"]
 
 
 def test_a_mirror_that_repeats_npms_own_address_is_asked_itself(registry: Registry) -> None:
