@@ -7,6 +7,7 @@ A closed loop, `load:closed=4`, is the workload's own `concurrency`, so that cel
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final, Literal
 
 from farm.contract.cells import SINGLE, CellSpec, Workload
@@ -121,6 +122,17 @@ def read(value: object) -> str:
 
 def parsed(value: object) -> Scenario:
     """A scenario from its text (`fresh:sets=16`) or a mapping (`{fresh: {sets: 16}}`). Raises MatrixProblem."""
+    is_own = isinstance(value, str) and value.partition(":")[0] in _READERS
+    return _parsed_own(value) if is_own else _parsed(value)
+
+
+# each cell of a plan, a run and a document asks for its own again and again
+@lru_cache(maxsize=1024)
+def _parsed_own(text: object) -> Scenario:
+    return _parsed(text)
+
+
+def _parsed(value: object) -> Scenario:
     kind, options = _kind_and_options(value)
     if (entry := OUTSIDE.entries.get(kind)) is not None:
         return Scenario("outside", entry=entry, options=entry.read(options))

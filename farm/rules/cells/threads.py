@@ -12,14 +12,9 @@ def refusal(spec: CellSpec, *, cores: int | None) -> Reason | None:
 
     Sessions that run at once each have threads of their own; those of a device wait for it, and are not multiplied.
     """
-    session = spec.session
-    each = max(session.threads, session.inter_op_threads)
-    provider = providers.find(spec.provider)
-    load = scenarios.of(spec)
-    asked_streams = load.streams if load.is_open else spec.workload.concurrency
-    streams = asked_streams if provider is not None and provider.device == "cpu" else 1
-    if cores is None or each * streams <= cores:
+    if cores is None or needed(spec) <= cores:
         return None
+    session, each, streams = spec.session, _each(spec), _streams(spec)
     what = "threads" if session.threads == each else "inter-op threads"
     if each > cores or streams == 1:
         asked, less = f"{each} {what}", f"{cores} or fewer"
@@ -28,3 +23,22 @@ def refusal(spec: CellSpec, *, cores: int | None) -> Reason | None:
         less = f"{cores // each} or fewer at once"
     text = f"{asked} on a machine of {cores} cores only wait for each other: ask for {less}."
     return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
+
+
+def needed(spec: CellSpec) -> int:
+    """The logical cores that a machine has to have for the cell's threads."""
+    return _each(spec) * _streams(spec)
+
+
+def _each(spec: CellSpec) -> int:
+    """Threads of each session."""
+    return max(spec.session.threads, spec.session.inter_op_threads)
+
+
+def _streams(spec: CellSpec) -> int:
+    """Sessions whose threads run at once."""
+    provider = providers.find(spec.provider)
+    if provider is None or provider.device != "cpu":
+        return 1
+    load = scenarios.of(spec)
+    return load.streams if load.is_open else spec.workload.concurrency

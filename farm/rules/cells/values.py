@@ -1,5 +1,6 @@
 """Values of a matrix's axes: their types, how a matrix file writes each, and how it reads there. Pure."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -45,6 +46,11 @@ def plain_of(value: Value) -> Plain:
             return value
         case _:
             return dict(value)
+
+
+def key_of(value: Value) -> str:
+    """The same text for equal values of one axis, and another one for others: many of them cannot be hashed."""
+    return json.dumps(plain_of(value), sort_keys=True)
 
 
 def words_of(value: Value) -> str:

@@ -23,8 +23,9 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.session_sets import DEFAULT, SessionSet
 from farm.rules.cells.values import ProviderChoice, Value
-from farm.rules.matrices.matrix import Matrix, Selector
+from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point
+from farm.rules.matrices.product import Selector
 from farm.rules.wording.numbers import counted, share
 
 LEVELS = ("disable", "basic", "extended", "all")

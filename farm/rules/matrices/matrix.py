@@ -16,9 +16,6 @@ from importlib import resources
 from math import prod
 from typing import TypedDict, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import Budget
 from farm.rules.cells import scenarios
@@ -28,8 +25,9 @@ from farm.rules.cells.fills import read_fills
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_provider, read_runtime, whole_number
 from farm.rules.cells.session_sets import SessionSet
-from farm.rules.cells.values import Value, plain_of, words_of
+from farm.rules.cells.values import Value, key_of, plain_of, words_of
 from farm.rules.matrices.matrix_text import read_text, whole_characters
+from farm.rules.matrices.product import Product, Selector
 from farm.rules.matrices.settings import SCHEMAS, read_tolerances, read_wish, with_scenario
 from farm.rules.runtimes.nearest import choice_sentence
 
@@ -45,7 +43,6 @@ _SETTINGS = ("budget", "fail-fast", "inputs", "max-parallel", "name", "operators
 _WRAPPERS = ("strategy", "matrix")
 _RULES = ("exclude", "include")
 
-Selector = Mapping[str, Value]
 Read = Callable[[object], Value]
 # a matrix as a file has it
 PlainMatrix = TypedDict(
@@ -315,15 +312,15 @@ def _read_name(written: object) -> str | None:
 
 def _check_exclude(matrix: Matrix) -> None:
     """An exclude that cannot match is a mistake, not a wish."""
+    places = Product(matrix.axes).places
     for place, selector in enumerate(matrix.exclude, start=1):
         for axis, value in selector.items():
-            values = matrix.axes.get(axis)
-            if values is None:
+            if axis not in places:
                 raise MatrixProblem(
                     f"exclude entry {place} names the axis {axis!r}, which the matrix does not declare."
                 )
-            if value not in values:
-                choice = choice_sentence(axis, words_of(value), [words_of(v) for v in values])
+            if key_of(value) not in places[axis]:
+                choice = choice_sentence(axis, words_of(value), [words_of(v) for v in matrix.axes[axis]])
                 raise MatrixProblem(f"exclude entry {place} matches nothing. {choice}")
 
 
@@ -340,26 +337,9 @@ def _check_streams(matrix: Matrix) -> None:
 def _check_size(matrix: Matrix) -> None:
     cells = prod(len(values) for values in matrix.axes.values())
     if matrix.exclude and cells <= _MAX_PRODUCT:
-        cells = int(kept_points(matrix).sum())
+        cells = int(Product(matrix.axes).without(matrix.exclude).sum())
     cells += len(matrix.include)
     if cells > MAX_CELLS:
         raise MatrixProblem(
             f"The matrix has {cells:,} cells, at most {MAX_CELLS:,} are allowed: drop values or add `exclude` entries."
         )
-
-
-def kept_points(matrix: Matrix) -> NDArray[np.bool_]:
-    """Which points of the product are not excluded: one dimension an axis, one element a value."""
-    kept = np.ones([len(values) for values in matrix.axes.values()], dtype=np.bool_)
-    for selector in matrix.exclude:
-        kept[slice_of(matrix, selector)] = False
-    return kept
-
-
-def slice_of(matrix: Matrix, selector: Selector) -> tuple[NDArray[np.intp], ...]:
-    """The index, into an array with a dimension an axis, of the points that match all of a selector's declared axes."""
-    places = [
-        [place for place, value in enumerate(values) if name not in selector or selector[name] == value]
-        for name, values in matrix.axes.items()
-    ]
-    return np.ix_(*places)

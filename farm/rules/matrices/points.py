@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from farm.rules.cells.values import Value, words_of
-from farm.rules.matrices.matrix import Matrix, Selector, kept_points, slice_of
+from farm.rules.cells.values import Value, key_of, words_of
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.product import Product
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,37 +41,48 @@ def expand(matrix: Matrix) -> Expansion:
     An `include` entry is added to each point of the product whose declared values it does not change; where it fits
     none, it is a point of its own.
     """
-    if not matrix.axes and matrix.include:
-        kept, number_of, excluded = [], np.empty((0,), dtype=np.intp), 0
-    else:
-        mask = kept_points(matrix)
-        kept = [_point(matrix, places) for places in np.argwhere(mask).tolist()]
-        number_of = np.where(mask, np.cumsum(mask).reshape(mask.shape) - 1, -1)
-        excluded = int(mask.size - mask.sum())
-    scale = {name: list(values) for name, values in matrix.axes.items()}
+    product = Product(matrix.axes)
+    scale = _Scale(matrix, product)
+    kept = product.without(matrix.exclude)
+    if has_no_product := not matrix.axes and bool(matrix.include):
+        kept[...] = False
+    # where each point of the product stands on an axis that the matrix does not declare, -1: nowhere
+    added: dict[str, NDArray[np.intp]] = {}
     alone: list[Point] = []
     for entry in matrix.include:
-        fitting = number_of[slice_of(matrix, entry)].ravel() if matrix.axes else number_of
-        fitting = fitting[fitting >= 0]
-        for number in fitting.tolist():
-            kept[number] = _added(entry, kept[number], scale)
-        if not len(fitting):
-            alone.append(_added(entry, Point({}, {}), scale))
-    return Expansion(points=(*kept, *alone), excluded=excluded)
+        fitting = product.index_of(entry)
+        if not kept[fitting].any():
+            alone.append(scale.point({axis: scale.place(axis, value) for axis, value in entry.items()}))
+            continue
+        for axis, value in entry.items():
+            if axis not in matrix.axes:
+                places = added.setdefault(axis, np.full(kept.shape, -1, dtype=np.intp))
+                places[fitting] = scale.place(axis, value)
+    declared = np.argwhere(kept)
+    columns = [*declared.T, *(places[kept] for places in added.values())]
+    rows = np.stack(columns, axis=1).tolist() if columns else declared.tolist()
+    axes = (*matrix.axes, *added)
+    points = [scale.point({axis: at for axis, at in zip(axes, row, strict=True) if at >= 0}) for row in rows]
+    return Expansion(points=(*points, *alone), excluded=0 if has_no_product else int(kept.size - kept.sum()))
 
 
-def _point(matrix: Matrix, places: list[int]) -> Point:
-    positions = dict(zip(matrix.axes, places, strict=True))
-    return Point({name: matrix.axes[name][place] for name, place in positions.items()}, positions)
+class _Scale:
+    """The values of each axis by place; one that its axis did not have is appended to it."""
 
+    def __init__(self, matrix: Matrix, product: Product) -> None:
+        self._values = {name: list(values) for name, values in matrix.axes.items()}
+        self._places = {
+            name: {key: places[0] for key, places in found.items()} for name, found in product.places.items()
+        }
 
-def _added(entry: Selector, point: Point, scale: dict[str, list[Value]]) -> Point:
-    """The point with the entry's values; a value that its axis did not have is appended to the axis."""
-    values, positions = dict(point.values), dict(point.positions)
-    for axis, value in entry.items():
-        on_axis = scale.setdefault(axis, [])
-        if value not in on_axis:
-            on_axis.append(value)
-        if axis not in point.values or point.values[axis] != value:
-            values[axis], positions[axis] = value, on_axis.index(value)
-    return Point(values, positions)
+    def place(self, axis: str, value: Value) -> int:
+        """Where the value stands on the axis, the first time."""
+        places, values = self._places.setdefault(axis, {}), self._values.setdefault(axis, [])
+        if (key := key_of(value)) not in places:
+            places[key] = len(values)
+            values.append(value)
+        return places[key]
+
+    def point(self, positions: dict[str, int]) -> Point:
+        """The point at these places."""
+        return Point({axis: self._values[axis][place] for axis, place in positions.items()}, positions)

@@ -5,7 +5,7 @@ arms and 10 minutes. What does not fit is split along the axis that matters leas
 repeated in every further block.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ TWIN = "twin"
 STREAMS: Mapping[str, str] = {"scenario": "concurrency"}
 
 P = TypeVar("P")
-Positions = Callable[[P], dict[str, int]]
+Positions = Callable[[P], Mapping[str, int]]
 
 
 def group(cells: Sequence[P], *, positions: Positions[P], capacity: int) -> list[list[P]]:
@@ -78,17 +78,28 @@ def comparisons_among(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
     The baseline is the one with the earlier position. An axis that one of them does not set counts as a difference. An
     added twin is compared with what it repeats alone: with any other arm it would say the same a second time.
     """
-    found = []
-    for first, second in combinations(arms, 2):
-        axes = first.positions.keys() | second.positions.keys()
-        differing = [axis for axis in axes if first.positions.get(axis, -1) != second.positions.get(axis, -1)]
-        if len(differing) == 1 and not _is_added_twin(second, arms):
-            axis = differing[0]
-            early, late = sorted((first, second), key=lambda arm: arm.positions.get(axis, -1))
-            found.append((early.arm, late.arm, STREAMS.get(axis, axis)))
-        elif not differing:
-            found.append((first.arm, second.arm, TWIN))
-    return found
+    axes = {axis for arm in arms for axis in arm.positions}
+    # arms that agree on all axes but one stand on a line: only along those does a pair differ in one axis
+    differing = [axis for axis in axes if len({arm.positions.get(axis, -1) for arm in arms}) > 1]
+    places = [tuple(arm.positions.get(axis, -1) for axis in differing) for arm in arms]
+    added = {arm.arm for arm in arms if _is_added_twin(arm, arms)}
+    found = [(first, second, first, second, TWIN) for first, second in _pairs(places)]
+    for number, axis in enumerate(differing):
+        for first, second in _pairs([place[:number] + place[number + 1 :] for place in places]):
+            step = places[second][number] - places[first][number]
+            if step and second not in added:
+                early, late = (first, second) if step > 0 else (second, first)
+                found.append((first, second, early, late, STREAMS.get(axis, axis)))
+    return [(early, late, axis) for _, _, early, late, axis in sorted(found)]
+
+
+def _pairs(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
+    """The numbers of every two whose keys are equal, the earlier one first."""
+    equal: dict[object, list[int]] = {}
+    for number, key in enumerate(keys):
+        equal.setdefault(key, []).append(number)
+    for numbers in equal.values():
+        yield from combinations(numbers, 2)
 
 
 def _is_added_twin(arm: Arm, arms: Sequence[Arm]) -> bool:

@@ -1,11 +1,13 @@
 """Planning: a matrix, a model and a fleet in, blocks and refused points out, without starting anything."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import sqrt
+from typing import Self
 
 from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Budget, CellSpec
-from farm.contract.reasons import ReasonCode
+from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import scenarios
 from farm.rules.comparing import power
 from farm.rules.matrices.matrix import Matrix
@@ -14,7 +16,7 @@ from farm.rules.planning import blocks, estimates, prompts
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import Arm, ModelFacts, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
-from farm.rules.planning.resolution import Request, Resolved, resolve
+from farm.rules.planning.resolution import Digests, Request, Resolved, Resolver
 from farm.rules.planning.wishes import Circumstances, wish_of
 from farm.rules.runtimes.releases import NONE_YANKED
 
@@ -44,11 +46,14 @@ def plan(
     """
     request = Request(model, fleet, seed, frozenset(releases), machine, yanked, matrix.allowed, matrix.inputs)
     expansion = expand(matrix)
-    resolved = [resolve(prompts.settled(point, model), request) for point in expansion.points]
-    names = {id(one): f"c{number}" for number, one in enumerate(resolved, start=1)}
-    runnable = [one for one in resolved if one.reason is None]
-    planned = _blocks(runnable, matrix, request, names=names, with_null_pair=with_null_pair)
-    refused = tuple(_refused(one, names[id(one)]) for one in resolved if one.reason is not None)
+    resolver = Resolver(request)
+    resolved = [
+        resolver.resolve(prompts.settled(point, model), name=f"c{number}")
+        for number, point in enumerate(expansion.points, start=1)
+    ]
+    runnable = [cell for cell in resolved if cell.reason is None]
+    planned = _blocks(runnable, matrix, request, with_null_pair=with_null_pair)
+    refused = tuple(_refused(cell, cell.reason) for cell in resolved if cell.reason is not None)
     return Plan(
         budget=matrix.budget,
         fail_fast=matrix.fail_fast,
@@ -61,101 +66,120 @@ def plan(
     )
 
 
-def _blocks(
-    cells: Sequence[Resolved],
-    matrix: Matrix,
-    request: Request,
-    *,
-    names: Mapping[int, str],
-    with_null_pair: bool,
-) -> list[PlannedBlock]:
+def _blocks(cells: Sequence[Resolved], matrix: Matrix, request: Request, *, with_null_pair: bool) -> list[PlannedBlock]:
     planned: list[PlannedBlock] = []
     seen: set[str] = set()
     pairs = NullPairs(request.fleet)
     # one launch of an arm is compared with nothing
     with_null_pair = with_null_pair and matrix.budget is not Budget.GLANCE
     for members in _side_by_side(cells):
-        nodes = _eligible(members, request.fleet)
-        most = _most_arms(nodes)
+        home = _Home.of(members, matrix, request)
+        nodes, most = home.nodes, home.most_arms
         # a place is kept for the twin, but a matrix that just fits a block is split for it on the first day only
         kept = int(with_null_pair and (pairs.is_first_day(nodes) or len(members) > most))
         for together in _grouped(members, matrix, request.model, most=most - kept):
             number = len(planned) + 1
-            arms = _arms(together, names, block=number, seen=seen)
+            arms = _arms(together, block=number, seen=seen)
             has_pair = any(arm.twin_of is not None for arm in arms)
             if with_null_pair and not has_pair and pairs.is_due(nodes) and len(arms) < most:
-                arms, has_pair = _with_twin(arms), True
+                arms, together, has_pair = _with_twin(arms), [*together, together[0]], True
             pairs.note(nodes, has_pair=has_pair)
-            planned.append(_block(arms, matrix, request.model, nodes, number=number))
+            planned.append(_block(arms, together, matrix, home, number=number))
     return planned
+
+
+@dataclass(frozen=True, slots=True)
+class _Home:
+    """The nodes that may take every one of some cells, and what is known of them; none where no fleet was asked."""
+
+    model: ModelFacts
+    nodes: Sequence[NodeOffer]
+    ids: tuple[str, ...]
+    most_arms: int
+    noise: float
+    is_noise_assumed: bool
+    margin: float
+    smallest_detectable: float
+
+    @classmethod
+    def of(cls, cells: Sequence[Resolved], matrix: Matrix, request: Request) -> Self:
+        taking = _common(cells) or ()
+        nodes = [node for node in request.fleet or () if node.id in taking]
+        known = [node.noise for node in nodes if node.noise is not None]
+        is_assumed = len(known) < len(nodes) or not nodes
+        noise = max([*known, ASSUMED_NOISE] if is_assumed else known)
+        margin = max((node.margin for node in nodes), default=DEFAULT_MARGIN)
+        return cls(
+            model=request.model,
+            nodes=nodes,
+            ids=tuple(node.id for node in nodes),
+            most_arms=min((node.max_arms for node in nodes), default=MAX_ARMS),
+            noise=noise,
+            is_noise_assumed=is_assumed,
+            margin=margin,
+            smallest_detectable=smallest_detectable(matrix.budget, noise=noise, margin=margin),
+        )
 
 
 def _side_by_side(cells: Sequence[Resolved]) -> list[list[Resolved]]:
     """Cells that may share a block: on one node, and of scenarios that are compared."""
     return [
-        part for group in _hardware_groups(cells) for part in _parted(group, lambda one: scenarios.of(one.spec).family)
+        part
+        for group in _hardware_groups(cells)
+        for part in _parted(group, lambda cell: scenarios.of(cell.spec).family)
     ]
 
 
 def _hardware_groups(cells: Sequence[Resolved]) -> list[list[Resolved]]:
     """Cells that can be side by side on one node: by declared hardware, and apart only where no node has all."""
-    by_hardware = _parted(cells, lambda one: one.spec.hardware if one.is_hardware_declared else "")
+    by_hardware = _parted(cells, lambda cell: cell.spec.hardware if cell.is_hardware_declared else "")
     return [
         part
         for group in by_hardware
-        for part in ([group] if _has_common_node(group) else _parted(group, lambda one: sorted(one.nodes or ())))
+        for part in ([group] if _common(group) != frozenset() else _parted(group, lambda cell: cell.nodes))
     ]
 
 
-def _parted(cells: Sequence[Resolved], key: Callable[[Resolved], object]) -> list[list[Resolved]]:
-    parts: dict[str, list[Resolved]] = {}
-    for one in cells:
-        parts.setdefault(repr(key(one)), []).append(one)
+def _parted(cells: Sequence[Resolved], key: Callable[[Resolved], Hashable]) -> list[list[Resolved]]:
+    parts: dict[Hashable, list[Resolved]] = {}
+    for cell in cells:
+        parts.setdefault(key(cell), []).append(cell)
     return list(parts.values())
 
 
-def _has_common_node(cells: Sequence[Resolved]) -> bool:
-    asked = [one.nodes for one in cells if one.nodes is not None]
-    return not asked or bool(frozenset.intersection(*asked))
-
-
-def _eligible(cells: Sequence[Resolved], fleet: Sequence[NodeOffer] | None) -> list[NodeOffer]:
-    """The nodes that may take every one of these cells; none where no fleet was asked."""
-    return [node for node in fleet or () if all(node.id in (one.nodes or ()) for one in cells)]
+def _common(cells: Sequence[Resolved]) -> frozenset[str] | None:
+    """The nodes that take each of these cells; None where no fleet was asked."""
+    different = {cell.nodes for cell in cells if cell.nodes is not None}
+    return frozenset.intersection(*different) if different else None
 
 
 def _grouped(cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, *, most: int) -> list[list[Resolved]]:
-    tracing = matrix.is_tracing_rounds
-    arm_s = estimates.arm_seconds(matrix.budget, model.latency_ms, is_tracing=tracing)
-    longest_s = max(scenarios.of(one.spec).seconds for one in cells)
-    longer_s = ROUNDS[matrix.budget].usual * max(_launch_s([one.spec], matrix, model) for one in cells)
+    arm_s = estimates.arm_seconds(matrix.budget, model.latency_ms, is_tracing=matrix.is_tracing_rounds)
+    different = {(cell.spec.workload.scenario, cell.spec.workload.concurrency): cell.spec for cell in cells}.values()
+    longest_s = max(scenarios.of(spec).seconds for spec in different)
+    longer_s = ROUNDS[matrix.budget].usual * max(_launch_s([spec], matrix, model) for spec in different)
     capacity = blocks.capacity_for(arm_s + longest_s + longer_s, most=most)
-    return blocks.group(cells, positions=lambda one: dict(one.point.positions), capacity=capacity)
+    return blocks.group(cells, positions=lambda cell: cell.positions, capacity=capacity)
 
 
-def _most_arms(nodes: Sequence[NodeOffer]) -> int:
-    return min((node.max_arms for node in nodes), default=MAX_ARMS)
-
-
-def _arms(cells: Sequence[Resolved], names: Mapping[int, str], *, block: int, seen: set[str]) -> list[Arm]:
+def _arms(cells: Sequence[Resolved], *, block: int, seen: set[str]) -> list[Arm]:
     """The places of a block. A cell that an earlier block holds too gets the block's number into its id."""
     arms: list[Arm] = []
-    digests: dict[str, int] = {}
-    for number, one in enumerate(cells):
-        cell = names[id(one)]
+    first: dict[Digests, int] = {}
+    for number, cell in enumerate(cells):
         arms.append(
             Arm(
                 arm=number,
-                id=f"{cell}.b{block}" if cell in seen else cell,
-                cell=cell,
-                positions=dict(one.point.positions),
-                labels=one.point.labels,
-                spec=one.spec,
-                twin_of=digests.get(one.spec.digest),
+                id=f"{cell.name}.b{block}" if cell.name in seen else cell.name,
+                cell=cell.name,
+                positions=cell.positions,
+                labels=cell.labels,
+                spec=cell.spec,
+                twin_of=first.get(cell.digests),
             )
         )
-        digests.setdefault(one.spec.digest, number)
-        seen.add(cell)
+        first.setdefault(cell.digests, number)
+        seen.add(cell.name)
     return arms
 
 
@@ -164,38 +188,34 @@ def _with_twin(arms: list[Arm]) -> list[Arm]:
     return [*arms, baseline.model_copy(update={"arm": len(arms), "id": f"{baseline.id}.{blocks.TWIN}", "twin_of": 0})]
 
 
-def _block(
-    arms: list[Arm], matrix: Matrix, model: ModelFacts, nodes: Sequence[NodeOffer], *, number: int
-) -> PlannedBlock:
-    budget, latency_ms, tracing = matrix.budget, model.latency_ms, matrix.is_tracing_rounds
-    known = [node.noise for node in nodes if node.noise is not None]
-    is_assumed = len(known) < len(nodes) or not nodes
-    noise = max([*known, ASSUMED_NOISE] if is_assumed else known)
-    margin = max((node.margin for node in nodes), default=DEFAULT_MARGIN)
-    smallest = smallest_detectable(budget, noise=noise, margin=margin)
-    around = Circumstances(noise=noise, margin=margin, arms=len(arms), latency_ms=latency_ms)
+def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Home, *, number: int) -> PlannedBlock:
+    """`cells`: of the arms, in their order."""
+    budget, latency_ms, tracing = matrix.budget, home.model.latency_ms, matrix.is_tracing_rounds
+    around = Circumstances(noise=home.noise, margin=home.margin, arms=len(arms), latency_ms=latency_ms)
     specs = [arm.spec for arm in arms]
     loads = [scenarios.of(spec) for spec in specs]
-    search_s = max(estimates.search_s(one, latency_ms) for one in loads)
+    search_s = max(estimates.search_s(load, latency_ms) for load in loads)
     program_s = estimates.program_once_s(specs)
     once_s = program_s + search_s
-    round_s = estimates.program_launch_s(specs) + _launch_s(specs, matrix, model)
-    longer_s = _sustained_s(specs) * len({spec.digest for spec in specs}) + once_s + ROUNDS[budget].usual * round_s
+    round_s = estimates.program_launch_s(specs) + _launch_s(specs, matrix, home.model)
+    # their scenarios are of one family
+    sustained_s = max(load.seconds for load in loads)
+    longer_s = sustained_s * len({cell.digests for cell in cells}) + once_s + ROUNDS[budget].usual * round_s
     return PlannedBlock(
         id=f"b{number}",
         arms=tuple(arms),
         comparisons=tuple(
-            PlannedComparison(baseline=first, candidate=second, axis=axis, smallest_detectable=smallest)
+            PlannedComparison(baseline=first, candidate=second, axis=axis, smallest_detectable=home.smallest_detectable)
             for first, second, axis in (() if budget is Budget.GLANCE else blocks.comparisons_among(arms))
         ),
         tags=_tags(arms),
-        nodes=tuple(node.id for node in nodes),
+        nodes=home.ids,
         budget=budget,
         min_rounds=ROUNDS[budget].least,
         max_rounds=ROUNDS[budget].most,
-        margin=margin,
-        noise=noise,
-        is_noise_assumed=is_assumed,
+        margin=home.margin,
+        noise=home.noise,
+        is_noise_assumed=home.is_noise_assumed,
         minutes=(len(arms) * estimates.arm_seconds(budget, latency_ms, is_tracing=tracing) + longer_s) / 60.0,
         runner_timeout_s=estimates.runner_timeout_s(
             budget, latency_ms, longer_s=program_s + estimates.longest_load_s(loads, latency_ms)
@@ -206,7 +226,7 @@ def _block(
         once_s=len(arms) * estimates.once_seconds(latency_ms) + once_s,
         round_s=len(arms) * estimates.sample_seconds(budget, latency_ms, is_tracing=tracing) + round_s,
         is_tracing_rounds=tracing,
-        sustained_s=_sustained_s(specs),
+        sustained_s=sustained_s,
         tolerances=dict(matrix.tolerances),
         wish=wish_of(matrix.wish, budget, around) if matrix.wish is not None else None,
     )
@@ -215,11 +235,6 @@ def _block(
 def _launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelFacts) -> float:
     """What launching each of these cells takes beyond `single`."""
     return sum(estimates.scenario_launch_s(scenarios.of(spec), matrix.budget, model.latency_ms) for spec in specs)
-
-
-def _sustained_s(specs: Sequence[CellSpec]) -> float:
-    """Seconds that each cell of a block works on for after its rounds: their scenarios are of one family."""
-    return max(scenarios.of(spec).seconds for spec in specs)
 
 
 def smallest_detectable(budget: Budget, *, noise: float, margin: float) -> float:
@@ -235,10 +250,8 @@ def _tags(arms: Sequence[Arm]) -> tuple[str, ...]:
     return tuple(sorted(tags, key=lambda tag: (tag == "cpu", tag)))
 
 
-def _refused(one: Resolved, name: str) -> RefusedPoint:
-    assert one.reason is not None
-    point = one.point
-    return RefusedPoint(id=name, positions=dict(point.positions), labels=point.labels, spec=one.spec, reason=one.reason)
+def _refused(cell: Resolved, reason: Reason) -> RefusedPoint:
+    return RefusedPoint(id=cell.name, positions=cell.positions, labels=cell.labels, spec=cell.spec, reason=reason)
 
 
 def _problem(planned: Sequence[PlannedBlock], refused: Sequence[RefusedPoint]) -> str | None:

@@ -1,4 +1,7 @@
-"""Why a cell cannot run, found before anything is measured: each rule gives one sentence with the way out."""
+"""Why a cell cannot run, found before anything is measured: each rule gives one sentence with the way out.
+
+`farm.rules.planning.first_refusals` asks them.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,6 +11,7 @@ from farm.contract.cells import NO_POLICY, PROGRAM_ENDING, CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, threads
 from farm.rules.planning import compiled, few_bits, genai_problems, limits, policies, scenario_problems
+from farm.rules.planning.parts import PROGRAM, SESSION, WORKLOAD
 from farm.rules.planning.plans import ModelFacts, NodeOffer
 from farm.rules.runtimes import conversions, distributions, frameworks, opsets, plugins, providers, releases, web
 from farm.rules.runtimes.compatibility import Stamps
@@ -37,11 +41,6 @@ class Circumstances:
     asked_inputs: Mapping[str, str] = field(default_factory=dict)
     # whether the nodes of a farm measure, and not the machine that plans
     has_fleet: bool = True
-
-
-def first_refusal(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """The first reason that stands against the cell, in the order in which a person would want to know."""
-    return next((reason for rule in _RULES if (reason := rule(spec, about)) is not None), None)
 
 
 def no_node(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
@@ -362,29 +361,30 @@ def _input_problem(name: str, text: str, model: ModelFacts) -> str | None:
 
 
 Rule = Callable[[CellSpec, Circumstances], Reason | None]
-_RULES: tuple[Rule, ...] = (
-    _package_not_allowed,
-    _unknown_runtime,
-    _provider_not_in_build,
-    _only_in_browsers,
-    _not_in_browsers,
-    _not_in_frameworks,
-    _no_program,
-    lambda spec, about: genai_problems.refusal(spec, about.model),
-    lambda spec, about: compiled.refusal(spec, about.model),
-    lambda spec, _: policies.refusal(spec),
-    lambda spec, _: limits.refusal(spec),
-    _no_webgpu_yet,
-    _not_loaded,
-    _not_converted,
-    _no_variant,
-    lambda spec, _: few_bits.refusal(spec),
-    _not_simulated,
-    _not_pinned,
-    _too_many_threads,
-    _wrong_batch,
-    _wrong_shapes,
-    _wrong_inputs,
-    _not_in_scenario,
-    _no_inputs,
+# each with the parts of a cell that it looks at, in the order in which a person would want to know
+RULES: tuple[tuple[Rule, tuple[int, ...]], ...] = (
+    (_package_not_allowed, (PROGRAM,)),
+    (_unknown_runtime, (PROGRAM,)),
+    (_provider_not_in_build, (PROGRAM,)),
+    (_only_in_browsers, (PROGRAM,)),
+    (_not_in_browsers, (PROGRAM, SESSION, WORKLOAD)),
+    (_not_in_frameworks, (PROGRAM, SESSION, WORKLOAD)),
+    (_no_program, (PROGRAM,)),
+    (lambda spec, about: genai_problems.refusal(spec, about.model), (PROGRAM, SESSION, WORKLOAD)),
+    (lambda spec, about: compiled.refusal(spec, about.model), (PROGRAM,)),
+    (lambda spec, _: policies.refusal(spec), (PROGRAM, SESSION)),
+    (lambda spec, _: limits.refusal(spec), (PROGRAM, SESSION)),
+    (_no_webgpu_yet, (PROGRAM,)),
+    (_not_loaded, (PROGRAM,)),
+    (_not_converted, (PROGRAM,)),
+    (_no_variant, (PROGRAM,)),
+    (lambda spec, _: few_bits.refusal(spec), (PROGRAM,)),
+    (_not_simulated, (PROGRAM,)),
+    (_not_pinned, (SESSION,)),
+    (_too_many_threads, (PROGRAM, SESSION, WORKLOAD)),
+    (_wrong_batch, (WORKLOAD,)),
+    (_wrong_shapes, (WORKLOAD,)),
+    (_wrong_inputs, (WORKLOAD,)),
+    (_not_in_scenario, (PROGRAM, WORKLOAD)),
+    (_no_inputs, (WORKLOAD,)),
 )

@@ -1,31 +1,43 @@
 """From a point of a matrix to the cell it stands for, or the reason why it cannot run."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.reasons import Reason
 from farm.rules.cells import fills, identity, recipes, scenarios, threads
+from farm.rules.cells.axes import OWN_AXES
 from farm.rules.cells.session_sets import DEFAULT as DEFAULT_SESSION
 from farm.rules.cells.session_sets import SessionSet
-from farm.rules.cells.values import PrecisionChoice, ProviderChoice
+from farm.rules.cells.values import PrecisionChoice, ProviderChoice, words_of
 from farm.rules.generation import decoders
 from farm.rules.matrices.points import Point
 from farm.rules.planning import refusals
+from farm.rules.planning.first_refusals import FirstRefusals
+from farm.rules.planning.parts import Part
 from farm.rules.planning.plans import ModelFacts, NodeOffer
 from farm.rules.runtimes import frameworks, opsets, plugins, providers, releases, web
 
+# what decides each part of a cell
+_PROGRAM_AXES = ("runtime", "provider", "precision", "opset", "hardware")
+_SESSION_AXES = ("session", *(axis.name for axis in OWN_AXES if axis.part == "session"))
+_WORKLOAD_AXES = ("batch", "shapes", *(axis.name for axis in OWN_AXES if axis.part == "workload"))
+Digests = tuple[str, str, str]
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+
+class Resolved(NamedTuple):
     """A point as a cell. `reason` is None when nothing stands against it; then `nodes` may take it (None: any).
 
+    `name`: in the plan; `labels`: its values in words; `digests`: of its parts, equal where its spec's digest is;
     `is_hardware_declared`: the matrix itself says which hardware.
     """
 
-    point: Point
+    name: str
+    positions: Mapping[str, int]
+    labels: dict[str, str]
     spec: CellSpec
+    digests: Digests
     reason: Reason | None
     nodes: frozenset[str] | None = None
     is_hardware_declared: bool = False
@@ -46,41 +58,123 @@ class Request:
     inputs: Mapping[str, str] = field(default_factory=dict)
 
 
-def resolve(point: Point, request: Request) -> Resolved:
-    """The cell of a point, and the first reason that stands against it."""
-    spec = _typed(_spec_of(point, request), request)
-    declared = "hardware" in point.values
-    reason = refusals.first_refusal(spec, _circumstances(point, request))
-    if reason is not None or request.fleet is None:
-        return Resolved(point, spec, reason, None, declared)
-    nodes = frozenset(node.id for node in request.fleet if takes(node, spec))
-    return Resolved(point, spec, None if nodes else _not_taken(spec, request.fleet), nodes, declared)
+class Resolver:
+    """Points of one matrix as cells.
 
+    A matrix of thousands of points has few different programs, sessions and workloads: each is made once, each rule is
+    asked once for what it looks at, and each node once whether it takes what is asked of it.
+    """
 
-def _not_taken(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
-    """Why no node takes the cell: none can run it at all, or those that can have too few cores."""
-    able = [node for node in fleet if _can_run(node, spec)]
-    most = max((node.cores for node in able if node.cores is not None), default=None)
-    return threads.refusal(spec, cores=most) or refusals.no_node(spec, fleet)
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._parts: dict[object, Part] = {}
+        self._about: dict[Part, refusals.Circumstances] = {}
+        self._able: dict[tuple[str, str, str], list[NodeOffer]] = {}
+        self._takers: dict[tuple[object, ...], frozenset[str]] = {}
+        self._no_node: dict[Part, Reason] = {}
+        self._refusals = FirstRefusals()
+        fleet = request.fleet or ()
+        self._shared = refusals.Circumstances(
+            model=request.model,
+            own_providers=frozenset(name for node in fleet for name in node.providers),
+            known_releases=request.releases.union(*(node.versions for node in fleet)),
+            yanked=request.yanked,
+            allowed=request.allowed,
+            cores=request.machine.cores if request.machine else None,
+            asked_inputs=request.inputs,
+            has_fleet=request.fleet is not None,
+        )
 
+    def resolve(self, point: Point, *, name: str) -> Resolved:
+        """The cell of a point, and the first reason that stands against it."""
+        program = self._part(_PROGRAM_AXES, point, _program_of)
+        session = self._part(_SESSION_AXES, point, _session_of)
+        workload = self._part(_WORKLOAD_AXES, point, _workload_of)
+        spec = self._spec(program, session, workload)
+        nodes = self._nodes(spec)
+        if spec.recipe.precision in recipes.STATIC:
+            program = self._typed(program, spec, nodes)
+            spec = self._spec(program, session, workload)
+        words = program.words | session.words | workload.words
+        reason = self._refusals.of(spec, self._circumstances(workload, point), (program, session, workload))
+        if reason is None and self._request.fleet is not None and not nodes:
+            reason = self._not_taken(spec, program)
+        return Resolved(
+            name=name,
+            positions=point.positions,
+            labels={axis: words[axis] for axis in point.values},
+            spec=spec,
+            digests=(program.digest, session.digest, workload.digest),
+            reason=reason,
+            nodes=nodes if reason is None and self._request.fleet is not None else None,
+            is_hardware_declared="hardware" in point.values,
+        )
 
-def _typed(spec: CellSpec, request: Request) -> CellSpec:
-    """The cell with what its recipe left to the hardware, and with the data that ranges are read off."""
-    recipe = spec.recipe
-    if recipe.precision not in recipes.STATIC:
-        return spec
-    takers = [node for node in request.fleet or () if takes(node, spec)]
-    tags = {tag for node in takers for tag in node.tags} | (request.machine.tags if request.machine else frozenset())
-    known = recipes.defaults_for(spec.provider, tags=tags)
-    model = request.model
-    samples = {} if model.calibration_problem else {recipes.SAMPLES: model.calibration_sha256 or recipes.RANDOM}
-    options = dict(sorted({**known, **recipe.options, **samples}.items()))
-    return spec.model_copy(update={"recipe": recipe.model_copy(update={"options": options})})
+    def _part(self, axes: Sequence[str], point: Point, make: Callable[[Point, Request], dict[str, Any]]) -> Part:
+        """The part of the point's cell that these axes decide."""
+        key = (axes, *map(point.positions.get, axes))
+        if (part := self._parts.get(key)) is None:
+            words = {axis: words_of(point.values[axis]) for axis in axes if axis in point.values}
+            part = self._parts[key] = Part.of(make(point, self._request), words)
+        return part
+
+    def _spec(self, program: Part, session: Part, workload: Part) -> CellSpec:
+        return CellSpec(
+            artifact_sha256=self._request.model.bundle_sha256, **program.fields, **session.fields, **workload.fields
+        )
+
+    def _circumstances(self, workload: Part, point: Point) -> refusals.Circumstances:
+        if (about := self._about.get(workload)) is None:
+            asked = point.values.get("batch")
+            about = self._about[workload] = replace(
+                self._shared,
+                asked_batch=asked if isinstance(asked, int) else None,
+                asked_sizes=_mapping(point.values.get("shapes")),
+            )
+        return about
+
+    def _nodes(self, spec: CellSpec) -> frozenset[str]:
+        """The nodes that can run the cell, and have a core for each of its threads; none where no fleet was asked."""
+        cores = threads.needed(spec)
+        key = (spec.runtime.distribution, spec.provider, spec.hardware, cores)
+        if (nodes := self._takers.get(key)) is None:
+            able = (node for node in self._able_nodes(spec) if node.cores is None or cores <= node.cores)
+            nodes = self._takers[key] = frozenset(node.id for node in able)
+        return nodes
+
+    def _able_nodes(self, spec: CellSpec) -> list[NodeOffer]:
+        key = (spec.runtime.distribution, spec.provider, spec.hardware)
+        if (able := self._able.get(key)) is None:
+            able = self._able[key] = [node for node in self._request.fleet or () if _can_run(node, spec)]
+        return able
+
+    def _not_taken(self, spec: CellSpec, program: Part) -> Reason:
+        """Why no node takes the cell: none can run it at all, or those that can have too few cores."""
+        most = max((node.cores for node in self._able_nodes(spec) if node.cores is not None), default=None)
+        if (too_few := threads.refusal(spec, cores=most)) is not None:
+            return too_few
+        if (reason := self._no_node.get(program)) is None:
+            reason = self._no_node[program] = refusals.no_node(spec, self._request.fleet or ())
+        return reason
+
+    def _typed(self, program: Part, spec: CellSpec, nodes: frozenset[str]) -> Part:
+        """The program with what its recipe left to the hardware, and with the data that ranges are read off."""
+        if (typed := self._parts.get((program, nodes))) is None:
+            request, model, recipe = self._request, self._request.model, spec.recipe
+            tags = {tag for node in request.fleet or () if node.id in nodes for tag in node.tags}
+            known = recipes.defaults_for(
+                spec.provider, tags=tags | (request.machine.tags if request.machine else set())
+            )
+            samples = {} if model.calibration_problem else {recipes.SAMPLES: model.calibration_sha256 or recipes.RANDOM}
+            options = dict(sorted({**known, **recipe.options, **samples}.items()))
+            fields = {**program.fields, "recipe": recipe.model_copy(update={"options": options})}
+            typed = self._parts[program, nodes] = Part.of(fields, program.words)
+        return typed
 
 
 def takes(node: NodeOffer, spec: CellSpec) -> bool:
     """Whether the node can run the cell, and has a core for each of its threads."""
-    return _can_run(node, spec) and threads.refusal(spec, cores=node.cores) is None
+    return _can_run(node, spec) and (node.cores is None or threads.needed(spec) <= node.cores)
 
 
 def _can_run(node: NodeOffer, spec: CellSpec) -> bool:
@@ -97,25 +191,8 @@ def _can_run(node: NodeOffer, spec: CellSpec) -> bool:
     )
 
 
-def _circumstances(point: Point, request: Request) -> refusals.Circumstances:
-    fleet = request.fleet or ()
-    asked = point.values.get("batch")
-    return refusals.Circumstances(
-        model=request.model,
-        asked_batch=asked if isinstance(asked, int) else None,
-        own_providers=frozenset(name for node in fleet for name in node.providers),
-        known_releases=request.releases.union(*(node.versions for node in fleet)),
-        yanked=request.yanked,
-        allowed=request.allowed,
-        cores=request.machine.cores if request.machine else None,
-        asked_sizes=_mapping(point.values.get("shapes")),
-        asked_inputs=request.inputs,
-        has_fleet=request.fleet is not None,
-    )
-
-
-def _spec_of(point: Point, request: Request) -> CellSpec:
-    values, model = point.values, request.model
+def _program_of(point: Point, request: Request) -> dict[str, Any]:
+    values = point.values
     provider = values.get("provider", ProviderChoice(providers.CPU.name))
     precision = values.get("precision", PrecisionChoice())
     runtime = values.get("runtime", releases.newest())
@@ -124,21 +201,18 @@ def _spec_of(point: Point, request: Request) -> CellSpec:
     assert isinstance(runtime, Runtime)
     entry = providers.of(provider.name)
     options = providers.with_defaults(entry, provider.options)
-    return CellSpec(
-        artifact_sha256=model.bundle_sha256,
-        recipe=Recipe(
+    return {
+        "recipe": Recipe(
             precision=precision.precision,
-            opset=_opset_of(point, runtime, model),
+            opset=_opset_of(point, runtime, request.model),
             options=dict(precision.options),
             is_program=frameworks.is_framework(runtime),
         ),
-        runtime=runtime,
-        provider=entry.name,
-        provider_options=options,
-        workload=_workload_of(point, request),
-        session=_session_of(point),
-        hardware=str(values.get("hardware", _usual_tag(entry, options, request))),
-    )
+        "runtime": runtime,
+        "provider": entry.name,
+        "provider_options": options,
+        "hardware": str(values.get("hardware", _usual_tag(entry, options, request))),
+    }
 
 
 def _usual_tag(entry: providers.Provider, options: Mapping[str, str], request: Request) -> str:
@@ -174,7 +248,7 @@ def _loads_only_tidied(runtime: Runtime, model: ModelFacts) -> bool:
     return as_is is not None and tidied is None
 
 
-def _workload_of(point: Point, request: Request) -> Workload:
+def _workload_of(point: Point, request: Request) -> dict[str, Any]:
     """The batch is the one asked for, else that of the given inputs, else the model's own, else 1.
 
     Dimensions that nobody sized have the sizes that inspection chose.
@@ -197,7 +271,7 @@ def _workload_of(point: Point, request: Request) -> Workload:
         "inputs_sha256": model.inputs_sha256,
         "inputs": _fills_of(request) if model.inputs_sha256 is None else {},
     }
-    return Workload.model_validate(found | scenarios.as_workload(identity.given(values, "workload")))
+    return {"workload": Workload.model_validate(found | scenarios.as_workload(identity.given(values, "workload")))}
 
 
 def _fills_of(request: Request) -> dict[str, str]:
@@ -210,7 +284,8 @@ def _mapping(value: object) -> Mapping[str, int]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _session_of(point: Point) -> SessionSettings:
+def _session_of(point: Point, _: Request) -> dict[str, Any]:
     chosen = point.values.get("session", DEFAULT_SESSION)
     assert isinstance(chosen, SessionSet)
-    return SessionSettings.model_validate(chosen.as_settings() | identity.given(point.values, "session"))
+    settings = chosen.as_settings() | identity.given(point.values, "session")
+    return {"session": SessionSettings.model_validate(settings)}

@@ -1,0 +1,39 @@
+"""The product of a matrix's axes as an array: one dimension an axis, one element a value. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farm.rules.cells.values import Value, key_of
+
+Selector = Mapping[str, Value]
+Index = tuple[NDArray[np.intp], ...]
+
+
+class Product:
+    """`places`: where each value stands on its axis, by axis and `key_of`; one that is listed twice has two."""
+
+    def __init__(self, axes: Mapping[str, Sequence[Value]]) -> None:
+        self.shape = tuple(len(values) for values in axes.values())
+        self.places: dict[str, dict[str, list[int]]] = {name: {} for name in axes}
+        for name, values in axes.items():
+            for place, value in enumerate(values):
+                self.places[name].setdefault(key_of(value), []).append(place)
+
+    def index_of(self, selector: Selector) -> Index:
+        """The index of the points that match all declared axes of a selector."""
+        chosen = [
+            self.places[name].get(key_of(selector[name]), []) if name in selector else range(size)
+            for name, size in zip(self.places, self.shape, strict=True)
+        ]
+        return np.ix_(*(np.array(places, dtype=np.intp) for places in chosen))
+
+    def without(self, exclude: Iterable[Selector]) -> NDArray[np.bool_]:
+        """Which points of the product no selector excludes."""
+        kept = np.ones(self.shape, dtype=np.bool_)
+        # the same entry a thousand times is one
+        different = {frozenset((name, key_of(value)) for name, value in one.items()): one for one in exclude}
+        for selector in different.values():
+            kept[self.index_of(selector)] = False
+        return kept

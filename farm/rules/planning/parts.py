@@ -1,0 +1,33 @@
+"""Parts of cells that many points of a matrix share: their program, their session, their workload. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pydantic import BaseModel
+
+from farm.contract.base import digest_of
+
+# the places of a cell's parts: what runs it, its session, what it is given and what was asked of that
+PROGRAM, SESSION, WORKLOAD = range(3)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Some fields of a CellSpec. A part is equal to itself alone; parts with equal fields have equal digests.
+
+    `words`: the values that the matrix has for it, by axis.
+    """
+
+    fields: Mapping[str, Any]
+    words: dict[str, str]
+    digest: str
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any], words: dict[str, str]) -> Self:
+        """The part with these fields."""
+        plain = {
+            name: value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+            for name, value in fields.items()
+        }
+        return cls(fields, words, digest_of(plain))
