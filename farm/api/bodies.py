@@ -97,11 +97,13 @@ async def spool(
     max_s: float = math.inf,
     folder: str | None = None,
     check_room: Callable[[int], None] = lambda size: None,
+    keeps_part: bool = False,
     pace: Pace = PACE,
 ) -> Body:
     """The whole body, a long one in a temporary file of `folder`. Raises TooLarge and TooSlow as soon as it is; HungUp.
 
     `check_room` is called in a thread with the bytes so far before each piece is written, and may raise a refusal.
+    `keeps_part`: what came before the client hung up is a body too.
     """
     file = tempfile.SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY, dir=folder)  # noqa: SIM115 - its reader closes
     held, size = bytearray(), 0
@@ -111,12 +113,16 @@ async def spool(
         file.write(held)
 
     try:
-        async for piece in _pieces(receive, max_bytes=max_bytes, max_s=max_s, pace=pace):
-            held += piece
-            size += len(piece)
-            if len(held) >= PIECE_BYTES:
-                await asyncio.to_thread(write)
-                held = bytearray()
+        try:
+            async for piece in _pieces(receive, max_bytes=max_bytes, max_s=max_s, pace=pace):
+                held += piece
+                size += len(piece)
+                if len(held) >= PIECE_BYTES:
+                    await asyncio.to_thread(write)
+                    held = bytearray()
+        except HungUp:
+            if not keeps_part:
+                raise
         if size > MAX_BYTES_IN_MEMORY:
             await asyncio.to_thread(write)
         else:

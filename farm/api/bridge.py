@@ -18,7 +18,7 @@ from django.core.handlers.wsgi import WSGIRequest
 
 from farm.api.auth import check_uploader, sender_of
 from farm.api.bodies import Body, HungUp, Receive, declared_length, drain, spool, too_large
-from farm.api.doors import Scope
+from farm.api.doors import Scope, header_of
 from farm.api.errors import API_ROOT
 from farm.base.refusals import NoSpace, Refusal, TooMany
 from farm.contract.node import Problem
@@ -89,9 +89,12 @@ class Bridge:
             return await self._spool(receive, max_bytes=MAX_FORM_BYTES, check_room=lambda size: check_room())
         await self._in_thread(check_uploader, request, sender)
         await self._in_thread(check_length, max(0, (length or 0) - AROUND_FILES_BYTES))
-        return (await self._spool_upload(receive, person=sender.pk))._replace(person=sender.pk)
+        # a piece of a resumable upload: docs/uploads.md
+        keeps_part = scope["method"] == "PATCH" and not header_of(scope, b"upload-checksum")
+        body = await self._spool_upload(receive, person=sender.pk, keeps_part=keeps_part)
+        return body._replace(person=sender.pk)
 
-    async def _spool_upload(self, receive: Receive, *, person: int) -> Body:
+    async def _spool_upload(self, receive: Receive, *, person: int, keeps_part: bool) -> Body:
         """An upload. All that a person has under way at this process may be as long as one upload, and no longer."""
         max_bytes = settings.MAX_UPLOAD_BYTES + AROUND_FILES_BYTES
         upload, under_way = object(), self._uploading.setdefault(person, {})
@@ -104,15 +107,20 @@ class Bridge:
                 raise TooMany(detail, retry_s=30, hint="Send one after the other.")
 
         try:
-            return await self._spool(receive, max_bytes=max_bytes, check_room=check)
+            return await self._spool(receive, max_bytes=max_bytes, check_room=check, keeps_part=keeps_part)
         finally:
             under_way.pop(upload, None)
             if not under_way:
                 self._uploading.pop(person, None)
 
-    async def _spool(self, receive: Receive, *, max_bytes: int, check_room: Callable[[int], None]) -> Body:
+    async def _spool(
+        self, receive: Receive, *, max_bytes: int, check_room: Callable[[int], None], keeps_part: bool = False
+    ) -> Body:
+        folder = str(incoming_dir())
         try:
-            return await spool(receive, max_bytes=max_bytes, folder=str(incoming_dir()), check_room=check_room)
+            return await spool(
+                receive, max_bytes=max_bytes, folder=folder, check_room=check_room, keeps_part=keeps_part
+            )
         except OSError as problem:
             raise NoSpace(f"The upload could not be put aside: {problem.strerror}.") from None
 

@@ -9,12 +9,17 @@ from farm.contract.texts import plain_text
 SECRET = re.compile(r"\b(of[a-z]_[A-Za-z0-9_-]{6})[A-Za-z0-9_-]{6,}")
 
 
+# of an address, a header or a name that somebody made up; tracebacks are our own and stay whole
+MAX_MESSAGE_CHARS = 1000
+
+
 class WithoutSecrets(logging.Formatter):
     """A line, its traceback included, with each secret cut off after its public beginning."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's own name
         """The line before its traceback: nobody's words begin another line, or command the terminal."""
-        record.message = plain_text(record.message).replace("\r", "\\r").replace("\n", "\\n")
+        message = plain_text(record.message[:MAX_MESSAGE_CHARS]).replace("\r", "\\r").replace("\n", "\\n")
+        record.message = message if len(record.message) <= MAX_MESSAGE_CHARS else f"{message}…"
         return super().formatMessage(record)
 
     def format(self, record: logging.LogRecord) -> str:

@@ -207,4 +207,6 @@ LOGGING = {
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": ENVIRONMENT.log_level},
+    # not a line for each refusal, as strangers may have as many as they like; nor for each tick
+    "loggers": {"django.request": {"level": "ERROR"}, "celery.beat": {"level": "WARNING"}},
 }

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +83,20 @@ def test_a_processs_log_of_the_start_before_is_kept(supervised: Supervisor) -> N
     assert (supervised.start("web", SLEEP).log.with_name("web.log.1")).read_text() == "up\n"
 
 
+def test_a_log_that_somebody_fills_is_bounded(supervised: Supervisor) -> None:
+    endless = "import sys, time\nwhile True: print('x' * 4_000_000, flush=True); time.sleep(0.05)"
+    started = supervised.start("talkative", [sys.executable, "-c", endless])
+    sizes = []
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        supervised.check()
+        sizes.append(started.log.stat().st_size)
+        time.sleep(0.02)
+    # begun anew, with no hole where it was before
+    assert max(sizes) < 120_000_000
+    assert started.log.with_name("talkative.log.1").stat().st_size > 10_000_000
+
+
 def test_a_supervisor_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     script = (
         "import os, sys, time; from pathlib import Path; from farm.config.embedded.supervisor import Supervisor\n"
@@ -117,7 +132,7 @@ def test_a_folder_that_cannot_be_written_is_refused_in_one_sentence(tmp_path: Pa
 
 def test_a_full_disk_is_refused_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "LEAST_FREE_BYTES", 1 << 60)
-    with pytest.raises(plan.NotPossibleError, match="MB are free where"):
+    with pytest.raises(plan.NotPossibleError, match="are free where"):
         plan.make_plan(home=tmp_path, port=plan.free_port())
 
 

@@ -153,3 +153,8 @@ def test_what_came_quickly_buys_no_long_pause() -> None:
     assert pace.seconds_left(10.0, waited_s=1.0, size=1 << 30) == 20.0
     assert pace.seconds_left(20.0, waited_s=19.0, size=1) < 1.1
     assert pace.seconds_left(5.0, waited_s=1.0, size=2048) == 5.0
+
+
+def test_what_came_before_the_line_was_cut_is_kept_where_that_is_promised() -> None:
+    body, _ = pieces(10, 20, then="gone")
+    assert put_aside(body, keeps_part=True) == b"x" * 30

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TypedDict, Unpack, cast
 
-from croniter import CroniterBadCronError, croniter
+from croniter import CroniterError, croniter
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Max
@@ -236,8 +236,8 @@ def _schedule(text: str) -> str:
     if not text:
         return ""
     try:
-        croniter(text)
-    except (CroniterBadCronError, ValueError):
+        croniter(text).get_next()  # which some never come to: 31 April
+    except (CroniterError, ValueError):
         text_is_bad = True
     else:
         text_is_bad = len(text.split()) != 5

@@ -6,6 +6,7 @@ in the reverse order of their start. A guardian does the same when the superviso
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ GUARDIAN = Path(__file__).with_name("guardian.py")
 GRACE_S = 10.0
 TURN_OF_EACH_S = 1.5
 TURN_S = 0.02
+MAX_LOG_BYTES = 10 * 1024**2
 WORDS_LINES = 3
 
 
@@ -62,11 +64,11 @@ class Supervisor:
     def start(
         self, name: str, argv: Sequence[str], *, environment: Mapping[str, str] | None = None, may_end: bool = False
     ) -> Started:
-        """Starts a process; its output goes to NAME.log, and the log of the start before to NAME.log.1."""
+        """Starts a process; its output goes to NAME.log, what was there before to NAME.log.1."""
         log = self._logs / f"{name}.log"
         if log.exists():
             log.replace(log.with_name(f"{name}.log.1"))
-        with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
+        with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600), "wb") as output:
             handle = subprocess.Popen(
                 list(argv),
                 stdin=subprocess.DEVNULL,
@@ -81,8 +83,9 @@ class Supervisor:
         return started
 
     def check(self, *, but: Started | None = None) -> None:
-        """Raises ProcessEndedError with its last words when any process (`but` one) ended."""
+        """Raises ProcessEndedError with its last words when any process (`but` one) ended; bounds their logs."""
         for started in self._started:
+            _bound(started.log)
             ended_well = started.may_end and started.handle.poll() == 0
             if started is not but and not started.is_running and not ended_well:
                 raise ProcessEndedError(
@@ -148,6 +151,13 @@ class Supervisor:
         with contextlib.suppress(BrokenPipeError):  # somebody killed the guardian; `stop` does without it
             pipe.write(line)
             pipe.flush()
+
+
+def _bound(log: Path) -> None:
+    """Moves a long log to NAME.log.1 and begins it anew; its process goes on writing at its end (O_APPEND)."""
+    if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
+        shutil.copyfile(log, log.with_name(f"{log.name}.1"))
+        os.truncate(log, 0)
 
 
 def _pipe(pipe: IO[str] | None) -> IO[str]:

@@ -75,6 +75,7 @@ def test_a_watch_may_be_made_paused_and_by_label_and_number(client: Client, vers
         ({"rule": {"latency": -1}}, 400, "latency"),
         ({"rule": {"kinds": ["slow"]}}, 400, "kinds"),
         ({"schedule": "every day"}, 400, "five fields"),
+        ({"schedule": "0 0 31 4 *"}, 400, "five fields"),
         ({"distribution": "onnxruntimes"}, 400, "did you mean 'onnxruntime'"),
         ({"team": "elsewhere"}, 404, "elsewhere"),
         ({"channels": [7]}, 404, "channel 7"),

@@ -75,3 +75,8 @@ def test_a_nodes_words_call_nobody_in_a_chat() -> None:
     assert as_words("<!channel> @everyone <https://evil.example|the farm>") == (
         "‹!channel› @\u2060everyone ‹https://evil.example|the farm›"
     )
+
+
+def test_a_stranger_s_long_address_is_a_short_line() -> None:
+    record = logging.LogRecord("django.request", logging.WARNING, "", 0, "Not Found: /%s", ("a" * 30_000,), None)
+    assert len(WithoutSecrets("%(message)s").format(record)) <= 1001
