@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from farm.api import bridge
+from farm.api.bodies import PACE
 from farm.config.environment import Environment
 from tests.acceptance.containers.screen import typed
 from tests.acceptance.containers.stack import COMPOSE as COMPOSE_COMMAND
@@ -212,3 +214,39 @@ def test_units_are_units_to_systemd(tmp_path: Path) -> None:
     )
     ours = [line for line in done.stderr.splitlines() if "onnxfarm" in line]
     assert [line for line in ours if "is not executable" not in line and "deploy/process" not in line] == []
+
+
+def ingress_of(address: str) -> dict[str, Any]:
+    """The Ingress that a request goes by: nginx takes regular expressions of a host by their length."""
+    found = [
+        (len(rule["path"]), document)
+        for document in yaml.safe_load_all((DEPLOY / "kubernetes" / "ingress.yaml").read_text())
+        if document["kind"] == "Ingress"
+        for rule in document["spec"]["rules"][0]["http"]["paths"]
+        if re.match(rule["path"], address)
+    ]
+    return max(found, key=lambda pair: pair[0])[1]
+
+
+UPLOADS = ("/api/v1/uploads", "/api/v1/uploads/files/ab12", "/api/v1/versions/7/evaluation", "/models/upload/")
+
+
+@pytest.mark.parametrize("address", [*UPLOADS, "/models/versions/7/evaluation/", "/api/node/v1/blocks/1/files/trace"])
+def test_the_ingress_lets_uploads_through_as_they_come(address: str) -> None:
+    assert address.startswith("/api/node") or bridge.UPLOADS.fullmatch(address)
+    annotations = ingress_of(address)["metadata"]["annotations"]
+    assert annotations["nginx.ingress.kubernetes.io/proxy-body-size"] == "0"
+    assert annotations["nginx.ingress.kubernetes.io/proxy-request-buffering"] == "off"
+
+
+@pytest.mark.parametrize("address", ["/sign-in/ab/", "/api/v1/runs", "/models/7/", "/api/v1/versions/7"])
+def test_the_ingress_hands_over_whole_requests_of_people(address: str) -> None:
+    annotations = ingress_of(address)["metadata"]["annotations"]
+    assert annotations["nginx.ingress.kubernetes.io/proxy-body-size"] == "4m"
+
+
+def test_the_ingress_has_the_deadlines_of_the_proxy_of_compose() -> None:
+    documents = yaml.safe_load_all((DEPLOY / "kubernetes" / "ingress.yaml").read_text())
+    [limits] = [document["data"] for document in documents if document["kind"] == "ConfigMap"]
+    assert f"read_header {limits['client-header-timeout']}s" in (DEPLOY / "Caddyfile").read_text()
+    assert float(limits["client-body-timeout"]) == PACE.idle_s
