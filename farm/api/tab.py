@@ -2,8 +2,13 @@
 
 The modules are those of worker/tab, as they are: no build makes anything of them. The page is isolated from all other
 sites (COOP, COEP), so that its threads share memory and its clock is fine; nothing that it loads comes from elsewhere.
+
+A release is somebody else's code. It runs below a frame (frame.html) whose policy gives it an opaque origin and no
+connection; the page hands it everything as bytes.
 """
 
+import base64
+import hashlib
 from pathlib import Path
 from typing import cast
 
@@ -21,35 +26,46 @@ from farm.runs.selectors import team_that_asks_for
 
 TAB = Path(settings.BASE_DIR) / "worker" / "tab"
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-# modules of a runtime are checked against their digest and then loaded as blobs, which only the page itself can make
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self' blob: 'wasm-unsafe-eval'",
-        "worker-src 'self' blob:",
-        "style-src 'self'",
-        "img-src data:",
-        "connect-src 'self' blob:",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    )
+POLICY = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src data:",
+    "connect-src 'self'",
+    "frame-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
 )
-HEADERS = {
-    "Content-Security-Policy": POLICY,
+# the frame's own script by its digest; all that a release consists of comes as blobs. Workers from data: are those of
+# WebGPU and WebNN
+FRAME_POLICY = (
+    "sandbox allow-scripts",
+    "default-src 'none'",
+    "script-src {digest} blob: 'wasm-unsafe-eval'",
+    "worker-src blob: data:",
+    "connect-src 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'self'",
+)
+FRAME = "<!doctype html>\n<title>A release of ONNX Runtime Web</title>\n<script>{script}</script>\n"
+ISOLATED = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+HEADERS = {"Content-Security-Policy": "; ".join(POLICY), **ISOLATED}
 # a node's addresses, and none of people's API
 for_browsers = Router()
 
 
 @for_browsers.get("/tab/{name}", auth=None, include_in_schema=False)
 def module(request: HttpRequest, name: str) -> HttpResponse:
-    """The page that makes a browser a node, index.html, or a module or the stylesheet of it."""
-    return _file(name)
+    """The page that makes a browser a node, index.html, its frame, or a module or the stylesheet of it."""
+    body, kind, headers = file_of_tab(name)
+    return HttpResponse(body, content_type=kind, headers=headers)
 
 
 @for_browsers.get("/runtimes/{version}", response=WebRuntime)
@@ -66,10 +82,14 @@ def runtime_file(request: HttpRequest, sha256: str) -> StoredFile:
     return StoredFile(services.web_file(sha256).open("rb"), content_type="application/octet-stream")
 
 
-def _file(name: str) -> HttpResponse:
-    """A file of the page. Raises Missing for any other name."""
+def file_of_tab(name: str) -> tuple[bytes, str, dict[str, str]]:
+    """A file of the page: its bytes, their type, and its headers. Raises Missing for any other name."""
+    if name == "frame.html":
+        script = (TAB / "frame.js").read_text(encoding="utf-8")
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        policy = "; ".join(FRAME_POLICY).format(digest=f"'sha256-{digest}'")
+        return FRAME.format(script=script).encode(), KINDS[".html"], {**ISOLATED, "Content-Security-Policy": policy}
     known = {path.name: path for path in TAB.iterdir() if path.suffix in KINDS} if TAB.is_dir() else {}
     if name not in known:
         raise Missing(f"The page of browsers that are nodes has no {name[:80]!r}.")
-    path = known[name]
-    return HttpResponse(path.read_bytes(), content_type=KINDS[path.suffix], headers=HEADERS)
+    return known[name].read_bytes(), KINDS[known[name].suffix], HEADERS

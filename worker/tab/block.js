@@ -6,11 +6,11 @@
 import { ENGINES, FAILING, Problem, WEBGPU } from "./contract.js";
 import { adapter } from "./device.js";
 import { Away, Refused } from "./farm.js";
-import { CANCELLED, launch } from "./launch.js";
 import { readArrays } from "./npz.js";
 import { compareOutput } from "./parity.js";
 import { Pace } from "./pace.js";
 import { diceOf, roundOrder, shuffled } from "./rounds.js";
+import { CANCELLED } from "./sandbox.js";
 
 const TRACE_RUNS = 30;
 const [TRACE_S, FURTHER_TRACE_S] = [0.5, 0.25];
@@ -21,7 +21,7 @@ const NOT_HERE = "A browser does not do this part of a run: measure it on a node
  * @typedef {import("./contract.js").Reason} Reason
  * @typedef {import("./contract.js").Reply} Reply
  * @typedef {import("./contract.js").Report} Report
- * @typedef {{order: ArmOrder, launched: object, reference: Record<string, import("./npz.js").Tensor>}} Prepared
+ * @typedef {{order: ArmOrder, sandbox: import("./sandbox.js").Sandbox, launched: object, reference: Record<string, import("./npz.js").Tensor>}} Prepared
  * @typedef {{files: import("./files.js").Files, farm: import("./farm.js").Farm, facts: () => Promise<object>,
  *   report: (report: Report) => Promise<Reply>, say: (doing: string, leftS: number | null) => void, signal: AbortSignal}}
  *   Environment
@@ -203,10 +203,10 @@ export class Block {
     }
   }
 
-  /** @param {Prepared} arm @param {string} kind @param {object} more */
+  /** @param {Prepared} arm @param {import("./answers.js").Kind} kind @param {object} more */
   async #launch(arm, kind, more = {}) {
     const how = { timeoutS: this.order.runner_timeout_s, signal: this.environment.signal };
-    const answer = await launch({ ...arm.launched, kind, ...more }, how);
+    const answer = await arm.sandbox.launch({ ...arm.launched, kind, ...more }, how);
     this.#stopIfOver();
     return answer;
   }
@@ -242,16 +242,16 @@ export class Block {
 /** @param {ArmOrder} order @param {string} token @param {import("./files.js").Files} files @returns {Promise<Prepared>} */
 async function prepared(order, token, files) {
   const { provider, runtime, session } = order.cell;
-  if (!(provider in ENGINES)) throw new Problem("provider_not_in_build", `A browser has no ${provider}.`);
-  const { module, glue, compiled } = await files.runtime(runtime.version, provider);
+  if (!Object.hasOwn(ENGINES, provider)) throw new Problem("provider_not_in_build", `A browser has no ${provider}.`);
+  const sandbox = await files.runtime(runtime.version, provider);
   const bytes = await Promise.all(order.bundle.files.map((file) => files.ofBlock(file, token)));
   const named = order.bundle.files.map((file, at) => ({ path: file.name, data: new Blob([bytes[at]]) }));
   const model = named.find((file) => file.path === order.bundle.main);
   if (!model) throw new Problem("artifact_unavailable", `The bundle has no ${order.bundle.main}.`);
   const inputs = await readArrays(await files.ofBlock(order.inputs, token));
-  const reference = order.reference ? await readArrays(await files.ofBlock(order.reference, token)) : {};
+  const reference = order.reference ? await readArrays(await files.ofBlock(order.reference, token)) : Object.create(null);
   const external = named.filter((file) => file !== model);
-  return { order, reference, launched: { provider, module, glue, compiled, model: model.data, external, inputs, session } };
+  return { order, sandbox, reference, launched: { provider, model: model.data, external, inputs, session } };
 }
 
 /** What a check found, as the contract's CheckReport. @param {Prepared} arm @param {any} answer */
@@ -261,7 +261,8 @@ async function checked({ order, reference }, answer) {
     const text = `The module says that it is ${answer.version}, and ${runtime.version} was asked for.`;
     return { reason: { code: "garbled", text } };
   }
-  const limits = (/** @type {string} */ name) => order.tolerances[name] ?? order.tolerance;
+  // an output may have any name
+  const limits = (/** @type {string} */ name) => (Object.hasOwn(order.tolerances, name) ? order.tolerances[name] : order.tolerance);
   const outputs = Object.entries(answer.outputs);
   const gpu = provider === WEBGPU ? await adapter() : null;
   return {
@@ -274,7 +275,7 @@ async function checked({ order, reference }, answer) {
     packages: { [runtime.distribution]: runtime.version },
     provider_facts: {
       "clock resolution": `${answer.resolutionMs} ms`,
-      "isolated": crossOriginIsolated ? "yes" : "no",
+      "isolated": answer.isIsolated ? "yes" : "no",
       ...(gpu ? { adapter: gpu.name } : {}),
     },
     ...(gpu?.isSoftware ? { is_simulated: true } : {}),

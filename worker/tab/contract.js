@@ -25,13 +25,14 @@ export const WEBNN = "WebNNExecutionProvider";
 export const WEBNN_TAG = "webnn";
 /**
  * What a browser runs: the package's word for the provider, and its files. What WebGPU or WebNN does not take runs as
- * WebAssembly.
- * @type {Record<string, {short: string, files: string[], requested: string[]}>}
+ * WebAssembly. `isSecure`: browsers give it to secure contexts alone (frame.js).
+ * @typedef {{short: string, files: string[], requested: string[], isSecure: boolean}} Engine
+ * @type {Record<string, Engine>}
  */
 export const ENGINES = {
-  [PROVIDER]: { short: "wasm", files: [MODULE, GLUE, BINARY], requested: [PROVIDER] },
-  [WEBNN]: { short: "webnn", files: [WEBGPU_MODULE, WEBGPU_GLUE, WEBGPU_BINARY], requested: [WEBNN, PROVIDER] },
-  [WEBGPU]: { short: "webgpu", files: [WEBGPU_MODULE, WEBGPU_GLUE, WEBGPU_BINARY], requested: [WEBGPU, PROVIDER] },
+  [PROVIDER]: { short: "wasm", files: [MODULE, GLUE, BINARY], requested: [PROVIDER], isSecure: false },
+  [WEBNN]: { short: "webnn", files: [WEBGPU_MODULE, WEBGPU_GLUE, WEBGPU_BINARY], requested: [WEBNN, PROVIDER], isSecure: true },
+  [WEBGPU]: { short: "webgpu", files: [WEBGPU_MODULE, WEBGPU_GLUE, WEBGPU_BINARY], requested: [WEBGPU, PROVIDER], isSecure: true },
 };
 /** Codes of reasons that end a cell as failed, and not as refused. */
 export const FAILING = new Set([

@@ -3,33 +3,41 @@
 import { ENGINES, Problem } from "./contract.js";
 import { Refused, sleep } from "./farm.js";
 import { sha256 } from "./identity.js";
+import { Sandbox } from "./sandbox.js";
 
 const KEPT = "onnxfarm-runtimes";
 const ASK_AGAIN_S = 1;
 // the farm fetches a release from npm within this time, or says why not
 const PATIENCE_S = 600;
 
-/** `compiled` once a release: each launch makes an instance of its own. @typedef {{module: string, glue: string, compiled: WebAssembly.Module}} Runtime */
+// a block has no more arms; what was used longest ago makes room
+const MAX_SANDBOXES = 16;
 
 export class Files {
   /** @param {import("./farm.js").Farm} farm */
   constructor(farm) {
     this.farm = farm;
-    /** @type {Map<string, Promise<Runtime>>} */
-    this.runtimes = new Map();
+    /** @type {Map<string, Promise<Sandbox>>} */
+    this.sandboxes = new Map();
     /** Versions that are here. @type {Set<string>} */
     this.ready = new Set();
   }
 
   /**
-   * A release, ready to be imported for a provider. Throws Problem with why it cannot be had.
+   * A release in a frame of its own, for a provider. Throws Problem with why it cannot be had.
    * @param {string} version @param {string} provider
    */
   runtime(version, provider) {
     const key = `${version} ${provider}`;
-    const known = this.runtimes.get(key) ?? this.#runtime(version, ENGINES[provider].files);
-    this.runtimes.set(key, known);
-    known.then(() => this.ready.add(version), () => this.runtimes.delete(key));
+    const known = this.sandboxes.get(key) ?? this.#sandbox(version, ENGINES[provider]);
+    this.sandboxes.delete(key);
+    this.sandboxes.set(key, known);
+    const [[oldest, unused]] = this.sandboxes;
+    if (this.sandboxes.size > MAX_SANDBOXES) {
+      this.sandboxes.delete(oldest);
+      unused.then((sandbox) => sandbox.close(), () => undefined);
+    }
+    known.then(() => this.ready.add(version), () => this.sandboxes.delete(key));
     return known;
   }
 
@@ -38,8 +46,8 @@ export class Files {
     return checked(await this.farm.file(file.sha256, token), file);
   }
 
-  /** @param {string} version @param {string[]} names @returns {Promise<Runtime>} */
-  async #runtime(version, names) {
+  /** @param {string} version @param {import("./contract.js").Engine} engine */
+  async #sandbox(version, { files: names, isSecure }) {
     const files = await this.#listed(version);
     const bytes = async (/** @type {string} */ name) => {
       const file = files.find((one) => one.name === name);
@@ -47,7 +55,9 @@ export class Files {
       return this.#kept(file);
     };
     const [module, glue, binary] = await Promise.all(names.map(bytes));
-    return { module: moduleOf(module), glue: moduleOf(glue), compiled: await WebAssembly.compile(binary) };
+    const sandbox = new Sandbox({ module: new Blob([module]), glue: new Blob([glue]), binary: new Blob([binary]), isSecure });
+    await sandbox.open();
+    return sandbox;
   }
 
   /** @param {string} version */
@@ -85,9 +95,4 @@ export class Files {
 async function checked(bytes, file) {
   if ((await sha256(bytes)) === file.sha256) return bytes;
   throw new Problem("artifact_unavailable", `The file ${file.name} is not the one that its digest names.`);
-}
-
-/** @param {ArrayBuffer} bytes */
-function moduleOf(bytes) {
-  return URL.createObjectURL(new Blob([bytes], { type: "text/javascript" }));
 }

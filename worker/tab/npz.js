@@ -28,11 +28,16 @@ const KINDS = {
   "<i8": ["int64", BigInt64Array],
 };
 
-/** @param {ArrayBuffer} archive @returns {Promise<Record<string, Tensor>>} */
+/** The typed array of a type that ONNX Runtime Web names; none for one that is not read here. @param {string} dtype */
+export function arrayOf(dtype) {
+  return Object.values(KINDS).find(([name]) => name === dtype)?.[1];
+}
+
+/** By their names, which may be any. @param {ArrayBuffer} archive @returns {Promise<Record<string, Tensor>>} */
 export async function readArrays(archive) {
   const view = new DataView(archive);
   /** @type {Record<string, Tensor>} */
-  const arrays = {};
+  const arrays = Object.create(null);
   for (const entry of entriesOf(view)) {
     arrays[entry.name.replace(/\.npy$/, "")] = tensorOf(await contentOf(view, entry), entry.name);
   }
@@ -73,7 +78,7 @@ function tensorOf(file, name) {
   const header = new TextDecoder("latin1").decode(new Uint8Array(file, start - length, length));
   const kind = header.match(/'descr':\s*'([^']+)'/)?.[1] ?? "";
   const shape = (header.match(/'shape':\s*\(([^)]*)\)/)?.[1] ?? "").split(",").map((part) => part.trim());
-  if (!(kind in KINDS) || /'fortran_order':\s*True/.test(header)) {
+  if (!Object.hasOwn(KINDS, kind) || /'fortran_order':\s*True/.test(header)) {
     throw new Problem("not_supported", `The array ${name} has the type ${kind || "unknown"}, which browsers are not given.`);
   }
   const [dtype, Kind] = KINDS[kind];

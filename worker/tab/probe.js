@@ -4,7 +4,6 @@ import {
   DISTRIBUTION, PROBED_WITH, PROVIDER, Problem, TAG, WEBGPU, WEBGPU_SOFTWARE_TAG, WEBGPU_TAG, WEBNN, WEBNN_TAG,
 } from "./contract.js";
 import { NO_WEBNN, adapter, webnn } from "./device.js";
-import { launch } from "./launch.js";
 
 // relu(x · w), x and w of 8 × 8, w[i][j] = (3 i + 5 j) mod 7 − 3; operator set 13, IR version 7
 const MODEL =
@@ -62,19 +61,19 @@ function leaveOut(abilities, what, why) {
 
 /** How many of the probe's nodes its trace shows on a provider; with none, the sentence says why. */
 async function tried(/** @type {import("./files.js").Files} */ files, /** @type {string} */ provider) {
-  const { module, glue, compiled } = await files.runtime(PROBED_WITH, provider);
+  const sandbox = await files.runtime(PROBED_WITH, provider);
   const x = Float32Array.from({ length: SIDE * SIDE }, (_, at) => (at % 5) - 2);
   const order = {
-    provider, module, glue, compiled, model: new Blob([Uint8Array.from(atob(MODEL), (sign) => sign.charCodeAt(0))]),
+    provider, model: new Blob([Uint8Array.from(atob(MODEL), (sign) => sign.charCodeAt(0))]),
     external: [], inputs: { x: { dtype: "float32", shape: [SIDE, SIDE], data: x } }, session: SESSION,
   };
   const how = { timeoutS: TIMEOUT_S, signal: new AbortController().signal };
-  const run = await launch({ ...order, kind: "check" }, how);
+  const run = await sandbox.launch({ ...order, kind: "check" }, how);
   if (run.reason) return nothing(`The probe did not run: ${run.reason.text}`);
   const found = run.outputs.z?.data ?? [];
   const gap = Math.max(...expected(x).map((right, at) => Math.abs(right - (found[at] ?? NaN))));
   if (!(gap <= 1e-4)) return nothing("The probe's outputs are wrong.", Number.isFinite(gap) ? gap : null);
-  const traced = await launch({ ...order, kind: "trace", traceRuns: 3, traceS: 1 }, how);
+  const traced = await sandbox.launch({ ...order, kind: "trace", traceRuns: 3, traceS: 1 }, how);
   const shown = traced.found?.providers.find((/** @type {{name: string}} */ one) => one.name === provider);
   if (!shown) return nothing(`The probe's trace does not show ${provider} executing.`);
   return { shown: Number(shown.nodes), sentence: "The probe's outputs are right.", gap };

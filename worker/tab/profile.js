@@ -5,22 +5,37 @@ import { median } from "./windows.js";
 
 const SUFFIX = "_kernel_time";
 const MOST_NODES = 2000;
+const MAX_NAME = 1000;
 
 /**
  * @typedef {{name: string, cat: string, ts: number, dur: number, args: Record<string, any>}} Event
  * @typedef {{node: string, op_type: string, provider: string, time_us: number, calls: number}} Operator
  */
 
-/** The events that were printed to the console, under the farm's name of the provider. @param {string[]} lines */
-export function eventsOf(lines) {
+/**
+ * The events that were printed to the console, under the farm's name of the provider. Throws where they are none.
+ * @param {string} printed
+ */
+export function eventsOf(printed) {
+  const lines = printed.split("\n");
   const start = lines.findIndex((line) => line.trim() === "[");
   const text = lines.slice(Math.max(0, start)).join("\n").trim();
   /** @type {Event[]} */
   const events = JSON.parse(text.endsWith("]") ? text : `${text.replace(/,$/, "")}]`);
-  for (const { args } of events) {
-    if (args?.provider === PROVIDER_IN_PROFILE) args.provider = PROVIDER;
+  for (const event of events) {
+    if (!isEvent(event)) throw new TypeError("not an event");
+    if (event.args?.provider === PROVIDER_IN_PROFILE) event.args.provider = PROVIDER;
   }
   return events;
+}
+
+/** Whether what is read of an event has its type; of executed nodes that is more. @param {any} event */
+function isEvent(event) {
+  const { name, cat, ts, dur, args } = event ?? {};
+  if (typeof name !== "string" || !(Number(ts) >= 0) || !(Number(dur ?? 0) >= 0)) return false;
+  if (cat !== "Node" || !name.endsWith(SUFFIX)) return true;
+  const texts = [name, args?.op_name, args?.provider];
+  return texts.every((text) => typeof text === "string" && text.length <= MAX_NAME && text.isWellFormed() && !text.includes("\0"));
 }
 
 /** The contract's TraceReport without its place; the first run warms up. @param {Event[]} events */

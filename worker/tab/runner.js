@@ -1,12 +1,11 @@
 /**
  * One launch: a dedicated worker with a WebAssembly instance of its own, which measures one pass of one cell and ends.
- * It is sent one order and answers once, with what it found or with the reason why not.
+ * frame.js gives it one order; it answers once, with what it found or with the reason why not (answers.js reads it).
  */
 
 import { ENGINES, Problem } from "./contract.js";
 import { clockResolutionMs } from "./device.js";
 import { areBitEqual } from "./parity.js";
-import { eventsOf, summariseProfile } from "./profile.js";
 import { budgetOf, groupOf, measure, summarise, warmUp } from "./windows.js";
 
 /**
@@ -16,22 +15,24 @@ import { budgetOf, groupOf, measure, summarise, warmUp } from "./windows.js";
  *   session: import("./contract.js").SessionSettings, budget: string, traceRuns: number, traceS: number}} Order
  */
 
+const ONE_THREAD = "A browser gives WebGPU and WebNN one thread here (docs/nodes.md): measure with threads: 1.";
 /** @type {string[]} */
 const printed = [];
 /** @type {Record<string, number>} */
 const phases = {};
 
-self.onmessage = async ({ data: order }) => {
+const PASSES = { check, trace, sample };
+
+/** @param {Order} order */
+export async function run(order) {
   // ONNX Runtime Web prints its profile
   console.log = (...words) => printed.push(words.join(" "));
   try {
-    self.postMessage({ ...(await PASSES[/** @type {Order} */ (order).kind](order)), phases });
+    return { ...(await PASSES[order.kind](order)), phases };
   } catch (problem) {
-    self.postMessage({ reason: reasonOf(problem) });
+    return { reason: reasonOf(problem) };
   }
-};
-
-const PASSES = { check, trace, sample };
+}
 
 /** Does it load, how does it start, what comes out, and does the same come out again. @param {Order} order */
 async function check(order) {
@@ -45,6 +46,7 @@ async function check(order) {
     version: runtime,
     outputs,
     isRepeatable: Object.keys(outputs).every((name) => areBitEqual(outputs[name], repeated[name])),
+    isIsolated: crossOriginIsolated,
     resolutionMs: clockResolutionMs(),
   };
 }
@@ -59,8 +61,7 @@ async function trace(order) {
   }
   printed.length = 0;
   session.endProfiling();
-  const events = eventsOf(printed);
-  return { events: JSON.stringify(events), found: summariseProfile(events) };
+  return { profile: printed.join("\n") };
 }
 
 /** Warm up, time the windows, summarise: the contract's Sample. @param {Order} order */
@@ -86,6 +87,7 @@ async function sample(order) {
 
 /** The session and one inference of it, with the times that they took. @param {Order} order @param {object} more */
 async function opened(order, more = {}) {
+  if (order.session.threads > 1 && !crossOriginIsolated) throw new Problem("not_supported", ONE_THREAD);
   const ort = await timed("import", () => import(order.module));
   ort.env.logLevel = "error";
   ort.env.wasm.numThreads = order.session.threads;
@@ -135,19 +137,19 @@ function optionsOf({ provider, session: asked }) {
 
 /** `{"a.b": "1"}` as ONNX Runtime Web takes it, `{a: {b: "1"}}`. @param {Record<string, string>} entries */
 function nested(entries) {
-  /** @type {any} */
-  const made = {};
+  // a name may be of any parts, those of every object too
+  const made = Object.create(null);
   for (const [name, value] of Object.entries(entries)) {
     const parts = name.split(".");
     const last = /** @type {string} */ (parts.pop());
-    parts.reduce((place, part) => (place[part] ??= {}), made)[last] = value;
+    parts.reduce((place, part) => (place[part] ??= Object.create(null)), made)[last] = value;
   }
   return made;
 }
 
 /** @param {any} ort @param {string[]} names @param {Record<string, Tensor>} given */
 function feedsOf(ort, names, given) {
-  const missing = names.filter((name) => !(name in given));
+  const missing = names.filter((name) => !Object.hasOwn(given, name));
   if (missing.length) {
     throw new Problem("inference_failed", `The inputs hold no array named ${missing.join(", ")}.`);
   }

@@ -4,7 +4,11 @@ It is a runtime like any other, but no node installs it: the farm fetches the pa
 browser that is a node loads them from the farm.
 """
 
+import functools
+import json
 import re
+from collections.abc import Mapping
+from pathlib import Path
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes.order import NPM_BUILD, release_order
@@ -64,6 +68,8 @@ WEBGPU_FROM = "1.23.2"
 WEBGPU_MODULE = "ort.webgpu.min.mjs"
 WEBGPU_GLUE, WEBGPU_BINARY = "ort-wasm-simd-threaded.asyncify.mjs", "ort-wasm-simd-threaded.asyncify.wasm"
 WEBGPU_FILES = (WEBGPU_MODULE, WEBGPU_GLUE, WEBGPU_BINARY)
+# the sha256 of these files of each known release, in the wheel; deploy/lock-runtimes writes it
+PINS, PINS_VERSION = Path(__file__).with_name("web.json"), 1
 _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
 
 
@@ -82,6 +88,11 @@ def files_of(version: str) -> tuple[str, ...]:
     return (*FILES, *WEBGPU_FILES) if has_webgpu(version) else FILES
 
 
+def pins_of(version: str) -> Mapping[str, str]:
+    """The sha256 of each file that browsers load of this release; empty for one that is unpinned."""
+    return _pins().get(version, {})
+
+
 def has_webgpu(version: str) -> bool:
     """Whether a browser measures this release on WebGPU too."""
     return release_order(version) >= release_order(WEBGPU_FROM)
@@ -92,3 +103,9 @@ def too_old_sentence(version: str) -> str | None:
     if release_order(version) >= release_order(RELEASES[0]):
         return None
     return f"{DISTRIBUTION} {version} is not made of modules: take {RELEASES[0]} or newer."
+
+
+@functools.cache
+def _pins() -> dict[str, dict[str, str]]:
+    pins: dict[str, dict[str, str]] = json.loads(PINS.read_text(encoding="utf-8"))["sha256"] if PINS.exists() else {}
+    return pins
