@@ -8,6 +8,7 @@ from farm.contract.cells import NO_POLICY, SessionSettings
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import OWN_AXES
+from farm.rules.runtimes import web
 from farm.rules.wording import numbers, titles
 
 NO_NODE = "none yet"
@@ -93,6 +94,7 @@ def of_cell(cell: Cell) -> list[Fact]:
     facts = [
         digest(cell.model_sha256),
         Fact("Runtime", cell.runtime, is_name=True),
+        Fact("Release", "unpinned: this farm knows no digest of it" if web.is_unpinned(cell.runtime) else ""),
         Fact("Opset", str(cell.opset) if cell.opset else "unknown"),
         Fact("Batch", str(cell.batch) if cell.batch is not None else "no batch"),
         Fact("Shapes", axes.BY_NAME["shapes"].short(cell)),

@@ -5,10 +5,10 @@
 
 Both run in one headless Chromium, each time in a fresh page, one after the other: a round is the independent page
 (tests/bench/tab_p50.html), the tab's own runner twice (worker/tab, budget standard), and the independent page again, so
-that what drifts within it meets both alike. With --before, the tab of that commit stands in the place of the independent
-page. Its ratio is that of the two geometric means; printed are the ratio of each
-round, their median, and the estimate with its 95 % interval by the product's own rule for pairs. The release comes from
-the npm registry that ONNXFARM_NPM_REGISTRY names.
+that what drifts within it meets both alike. With --before, the tab of that commit stands in the place of the
+independent page. Its ratio is that of the two geometric means; printed are the ratio of each round, their median, and
+the estimate with its 95 % interval by the product's own rule for pairs. The release comes from the npm registry that
+ONNXFARM_NPM_REGISTRY names.
 """
 
 import argparse

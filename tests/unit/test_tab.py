@@ -1,5 +1,7 @@
 """The browser's modules against what the farm says: numbers that stand in both are equal, and each file is served."""
 
+import base64
+import hashlib
 import re
 from pathlib import Path
 
@@ -61,3 +63,16 @@ def test_a_module_imports_only_what_the_farm_serves_beside_it(path: Path) -> Non
 def test_the_page_loads_nothing_from_elsewhere() -> None:
     text = "".join(path.read_text("utf-8") for path in tab.TAB.iterdir() if path.suffix in tab.KINDS)
     assert re.findall(r"https?://[a-z]", text) == []
+
+
+def test_the_frame_of_a_release_has_no_origin_and_no_connection_and_runs_its_own_script_alone() -> None:
+    body, kind, headers = tab.file_of_tab("frame.html")
+    policy = headers["Content-Security-Policy"]
+    script = body.decode().partition("<script>")[2].rpartition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert kind == "text/html"
+    assert f"script-src 'sha256-{digest}' blob: 'wasm-unsafe-eval';" in policy
+    assert "sandbox allow-scripts;" in policy
+    assert "connect-src 'none';" in policy
+    assert "<" + "/" not in script
+    assert "<!--" not in script

@@ -1,5 +1,6 @@
 """ONNX Runtime Web for browsers that are nodes: fetched from npm by a `prepare` worker, unpacked confined, kept."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -39,6 +40,10 @@ def web_runtime(version: str, *, team: Team | None) -> WebRuntime:
         raise Missing(sentence)
     if version not in web.RELEASES and not WebRuntime.objects.filter(version=version).exists():
         _must_be_wanted(version, team)
+    for known in WebRuntime.objects.filter(version=version, state=MakingState.READY):
+        if web.unlike_sentence(version, _digests(known.files)) is not None:
+            # fetched by a farm that did not know this release yet
+            known.delete()
     row = ensure_web_runtime(version, team=team)
     if row.state == MakingState.FAILED:
         raise Conflict(row.reason_text, code=row.reason_code)
@@ -95,8 +100,15 @@ def _fetch(row: WebRuntime) -> None:
         storage.check_room(bytes_wanted=npm.MOST_PACKED_BYTES)
         npm.fetch(release, packed / PACKAGE)
         unpacked = orders.unpack_package(packed, PACKAGE, names=web.files_of(row.version), out_dir=out)
+        files = tuple(_kept(path) for path in unpacked)
+        if (sentence := web.unlike_sentence(row.version, _digests(files))) is not None:
+            raise npm.NpmError(sentence)
         row.integrity = release.integrity[:200]
-        row.files_json = [_kept(path).model_dump(mode="json") for path in unpacked]
+        row.files_json = [file.model_dump(mode="json") for file in files]
+
+
+def _digests(files: Iterable[FileRef]) -> dict[str, str]:
+    return {file.name: file.sha256 for file in files}
 
 
 def _kept(path: Path) -> FileRef:

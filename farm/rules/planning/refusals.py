@@ -201,10 +201,15 @@ def _no_program(spec: CellSpec, about: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.MODEL_NOT_LOADED, text=text)
 
 
-def _no_webgpu_yet(spec: CellSpec, _: Circumstances) -> Reason | None:
-    if not web.is_web(spec.runtime) or spec.provider == web.PROVIDER.name or web.has_webgpu(spec.runtime.version):
+def _no_webgpu(spec: CellSpec, _: Circumstances) -> Reason | None:
+    if not web.is_web(spec.runtime) or spec.provider == web.PROVIDER.name:
         return None
-    text = f"{spec.runtime} is measured as WebAssembly alone: WebGPU and WebNN need {web.WEBGPU_FROM} or newer."
+    if not web.has_webgpu(spec.runtime.version):
+        text = f"{spec.runtime} is measured as WebAssembly alone: WebGPU and WebNN need {web.WEBGPU_FROM} or newer."
+    elif spec.session.threads > 1:
+        text = f"{spec.runtime} has one thread beside WebGPU or WebNN: set `threads: 1`, or `provider: wasm`."
+    else:
+        return None
     return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
 
 
@@ -374,7 +379,7 @@ RULES: tuple[tuple[Rule, tuple[int, ...]], ...] = (
     (lambda spec, about: compiled.refusal(spec, about.model), (PROGRAM,)),
     (lambda spec, _: policies.refusal(spec), (PROGRAM, SESSION)),
     (lambda spec, _: limits.refusal(spec), (PROGRAM, SESSION)),
-    (_no_webgpu_yet, (PROGRAM,)),
+    (_no_webgpu, (PROGRAM, SESSION)),
     (_not_loaded, (PROGRAM,)),
     (_not_converted, (PROGRAM,)),
     (_no_variant, (PROGRAM,)),

@@ -93,6 +93,23 @@ def pins_of(version: str) -> Mapping[str, str]:
     return _pins().get(version, {})
 
 
+def is_unpinned(runtime: str) -> bool:
+    """Whether the registry alone vouches for what browsers load of `onnxruntime-web==…`."""
+    distribution, _, version = runtime.partition("==")
+    return distribution == DISTRIBUTION and not pins_of(version)
+
+
+def unlike_sentence(version: str, files: Mapping[str, str]) -> str | None:
+    """Why these files (the sha256 of each by its name) are not those of a known release; None when nothing says so."""
+    for name, pin in pins_of(version).items():
+        if (found := files.get(name, "none")) != pin:
+            return (
+                f"{name} of {DISTRIBUTION} {version} is not the one that this farm knows ({found[:12]}… and not "
+                f"{pin[:12]}…); the release is not used. Look at ONNXFARM_NPM_REGISTRY, or at what stands between."
+            )
+    return None
+
+
 def has_webgpu(version: str) -> bool:
     """Whether a browser measures this release on WebGPU too."""
     return release_order(version) >= release_order(WEBGPU_FROM)

@@ -17,7 +17,7 @@ const asked = async (address) => {
 };
 const child = (text, type) => new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })), { type });
 const childFetches = (type) =>
-  heard(child(`fetch("${FARM}/healthz?nested").then(() => postMessage(1), () => reportError(1))`, type), "message");
+  heard(child(`fetch("${FARM}/sign-in/?nested").then(() => postMessage(1), () => reportError(1))`, type), "message");
 const made = (name, ...args) => {
   if (!(name in self)) throw new Error("none");
   return new self[name](...args);
@@ -31,10 +31,10 @@ const attacks = {
     const answer = await fetch(`${FARM}/settings/tokens/`, { method: "POST", body, credentials: "include" });
     if (!answer.ok) throw new Error(answer.status);
   },
-  "fetch": () => fetch(`${FARM}/healthz?fetch`),
+  "fetch": () => fetch(`${FARM}/sign-in/?fetch`),
   "fetch elsewhere": () => fetch(`${ELSEWHERE}/fetch`, { mode: "no-cors" }),
   "fetch kept alive": () => fetch(`${ELSEWHERE}/keepalive`, { mode: "no-cors", keepalive: true }),
-  "XMLHttpRequest": () => asked(`${FARM}/healthz?xhr`),
+  "XMLHttpRequest": () => asked(`${FARM}/sign-in/?xhr`),
   "WebSocket": () => heard(new WebSocket(`${ELSEWHERE.replace("http", "ws")}/websocket`), "open"),
   "EventSource": () => heard(new EventSource(`${ELSEWHERE}/events`), "open"),
   "WebTransport": () => within(made("WebTransport", `${ELSEWHERE.replace("http", "https")}/transport`).ready),
@@ -49,7 +49,7 @@ const attacks = {
   "a classic worker that fetches": () => childFetches("classic"),
   "a module worker that fetches": () => childFetches("module"),
   "a worker of data that fetches": () =>
-    heard(new Worker(`data:text/javascript,fetch("${FARM}/healthz?data",{mode:"no-cors"}).then(()=>postMessage(1))`), "message"),
+    heard(new Worker(`data:text/javascript,fetch("${FARM}/sign-in/?data",{mode:"no-cors"}).then(()=>postMessage(1))`), "message"),
   "SharedWorker": async () => made("SharedWorker", `${FARM}/api/node/v1/tab/contract.js?shared`),
   "a service worker": () => navigator.serviceWorker.register(`${FARM}/api/node/v1/tab/contract.js?service`),
   "FontFace": () => within(new FontFace("f", `url(${ELSEWHERE}/font)`).load()),

@@ -29,7 +29,9 @@ from tests.acceptance.served import Served
 from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version
 
 pytestmark = pytest.mark.django_db(transaction=True)
-VERSION = "1.30.0"
+# newer than those whose digests the farm knows
+VERSION = "1.30.7"
+KNOWN = web.RELEASES[-1]
 BUILD = "1.31.0-dev.20260914-8d85527a0"
 CONTENTS = {name: name.encode() * 9 for name in web.files_of(VERSION)}
 
@@ -79,10 +81,11 @@ class Registry:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/npm"
 
     def answer(self, path: str) -> bytes | None:
-        if path == f"/npm/onnxruntime-web/{VERSION}":
+        version = path.removeprefix("/npm/onnxruntime-web/")
+        if version in (VERSION, KNOWN):
             digest = base64.b64encode(hashlib.sha512(self.packed).digest()).decode()
             dist = {"tarball": f"{self.url}/web.tgz", "integrity": f"sha512-{digest}"}
-            return json.dumps({"version": VERSION, "dist": {**dist, **self.said}}).encode()
+            return json.dumps({"version": version, "dist": {**dist, **self.said}}).encode()
         if path == "/npm/onnxruntime-web":
             return json.dumps({"versions": self.offered}).encode()
         return self.packed if path == "/npm/web.tgz" else None
@@ -97,7 +100,7 @@ def registry(settings: Settings) -> Iterator[Registry]:
 
 
 def fetched(version: str = VERSION, *, team: Team | None = None) -> WebRuntime:
-    row = services.web_runtime(version, team=team)
+    row = services.web_runtime(version, team=team or Team.objects.get_or_create(name="asking")[0])
     services.fetch_web_runtime(row.pk)
     row.refresh_from_db()
     return row
@@ -141,7 +144,7 @@ def _links(registry: Registry) -> None:
     ("spoil", "words"),
     [
         (_other_digest, "is not the one that its digest names (sha512); it is not used"),
-        (_no_digest, "gives no digest of onnxruntime-web 1.30.0, so it is not fetched"),
+        (_no_digest, "gives no digest of onnxruntime-web 1.30.7, so it is not fetched"),
         (_elsewhere, "sends on to 'example.com', which is not asked"),
         (_no_archive, "The package is not an archive as npm packs it"),
         (_incomplete, "The package has no "),
@@ -158,6 +161,21 @@ def test_a_package_that_is_not_what_it_should_be_is_not_served(
     with pytest.raises(Conflict) as refusal:
         services.web_runtime(VERSION, team=None)
     assert words in refusal.value.detail
+
+
+def test_a_known_release_whose_registry_gives_other_files_is_not_served(registry: Registry) -> None:
+    row = fetched(KNOWN)
+    assert row.state == MakingState.FAILED
+    assert f"{web.MODULE} of onnxruntime-web {KNOWN} is not the one that this farm knows" in row.reason_text
+    with pytest.raises(Conflict):
+        services.web_runtime(KNOWN, team=None)
+
+
+def test_what_an_older_farm_fetched_in_the_place_of_a_known_release_is_fetched_anew(registry: Registry) -> None:
+    other = fetched()
+    WebRuntime.objects.filter(pk=other.pk).update(version=KNOWN)
+    row = services.web_runtime(KNOWN, team=None)
+    assert (row.state, row.files) == (MakingState.PENDING, ())
 
 
 def test_a_release_that_npm_does_not_have_is_said_by_its_number(registry: Registry, team: Team) -> None:
@@ -227,7 +245,7 @@ def test_a_node_that_asks_for_a_hundred_made_up_releases_has_none_of_them_fetche
         with pytest.raises(NotAllowed):
             services.web_runtime(f"1.{100 + minor}.0", team=None)
     assert not WebRuntime.objects.exists()
-    assert services.web_runtime(VERSION, team=None).state == MakingState.PENDING
+    assert services.web_runtime(KNOWN, team=None).state == MakingState.PENDING
 
 
 def test_a_team_s_matrices_exhaust_nobody_else_s_releases(team: Team) -> None:

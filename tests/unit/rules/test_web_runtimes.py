@@ -59,6 +59,7 @@ def test_two_releases_are_two_arms_of_one_block():
         ({"runtime": ["onnxruntime==1.31.1"]}, "it comes with onnxruntime-web"),
         ({"provider": [{"name": "webgpu", "options": {"preferredLayout": "NHWC"}}]}, "has no options of providers"),
         ({"provider": ["webgpu"], "runtime": [f"{web.DISTRIBUTION}==1.22.0"]}, "WebGPU and WebNN need 1.23.2 or newer"),
+        ({"provider": ["webgpu"], "threads": [4]}, "has one thread beside WebGPU or WebNN: set `threads: 1`"),
     ],
 )
 def test_what_browsers_do_not_do_is_refused_in_words(options, words):
@@ -127,6 +128,28 @@ def test_a_release_that_npm_took_back_is_answered_with_the_nearest_that_it_did_n
 @pytest.mark.parametrize(("version", "files"), [("1.22.0", web.FILES), ("1.30.0", (*web.FILES, *web.WEBGPU_FILES))])
 def test_the_files_of_a_release_are_those_that_its_browsers_load(version, files):
     assert web.files_of(version) == files
+
+
+@pytest.mark.parametrize("version", web.RELEASES)
+def test_of_every_known_release_the_wheel_has_the_digest_of_each_file(version):
+    assert set(web.pins_of(version)) == set(web.files_of(version))
+    assert web.unlike_sentence(version, web.pins_of(version)) is None
+
+
+def test_a_file_that_is_not_the_known_one_is_named_with_both_digests():
+    files = {**web.pins_of("1.30.0"), web.MODULE: "0" * 64}
+    sentence = web.unlike_sentence("1.30.0", files) or ""
+    assert sentence.startswith(
+        f"{web.MODULE} of onnxruntime-web 1.30.0 is not the one that this farm knows (000000000000…"
+    )
+    assert web.pins_of("1.30.0")[web.MODULE][:12] in sentence
+
+
+def test_a_release_that_the_wheel_does_not_know_is_unpinned():
+    assert web.is_unpinned(f"{web.DISTRIBUTION}=={BUILD}")
+    assert not web.is_unpinned(WEB)
+    assert not web.is_unpinned("onnxruntime==1.31.1")
+    assert web.unlike_sentence(BUILD, {web.MODULE: "0" * 64}) is None
 
 
 def test_webnn_that_no_browser_has_proven_is_refused_in_words():
