@@ -15,7 +15,7 @@ import { budgetOf, groupOf, measure, summarise, warmUp } from "./windows.js";
  *   session: import("./contract.js").SessionSettings, budget: string, traceRuns: number, traceS: number}} Order
  */
 
-const ONE_THREAD = "A browser gives WebGPU and WebNN one thread here (docs/nodes.md): measure with threads: 1.";
+const ONE_THREAD = "This browser gives one thread to what it does not isolate (docs/nodes.md): measure with threads: 1.";
 /** @type {string[]} */
 const printed = [];
 /** @type {Record<string, number>} */
