@@ -9,7 +9,8 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.rules.changes import gate as gates
 from farm.rules.changes import gate_reports, watch_rounds
-from farm.rules.changes.gate import Check, GateAnswer
+from farm.rules.changes.gate import GateAnswer
+from farm.rules.findings.kinds import Check
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.subsets import narrowed
 from farm.rules.planning.plans import PlannedBlock, RefusedPoint

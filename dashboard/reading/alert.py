@@ -9,11 +9,11 @@ from django.urls import reverse
 from dashboard.figures.operators import Side, of_runtimes
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, verdict
-from dashboard.words import kind_of
 from farm.alerts.services.work_arounds import trials_of
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.switches import Candidate, Trial
+from farm.rules.findings.kinds import rank, title_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import goes_back
@@ -135,9 +135,7 @@ def _notes(alert: "Alert") -> list[str]:
 def leading(alert: "Alert") -> "Symptom | None":
     """The symptom to open with: of the gravest kind, the largest; those that are still there come first."""
     rows = list(alert.symptoms.all())
-    return min(
-        rows, key=lambda one: (bool(one.resolved_in), alerts.ORDER.index(one.kind), -(one.size or 0)), default=None
-    )
+    return min(rows, key=lambda one: (bool(one.resolved_in), rank(one.kind), -(one.size or 0)), default=None)
 
 
 def provider_of(alert: "Alert") -> str:
@@ -184,7 +182,7 @@ def evidence(alert: "Alert", cells: Mapping[tuple[int, str], Cell]) -> Table:
     # what is no ratio (outputs, placement, endings) has none to be measured
     symptoms = [(one, comparison_of(one) if one.kind == "slower" else None) for one in alert.symptoms.all()]
     columns: tuple[Column[tuple[Symptom, Comparison | None]], ...] = (
-        Column("Change", lambda each: Entry(sign=kind_of(each[0].kind), value=each[0].kind)),
+        Column("Change", lambda each: Entry(sign=title_of(each[0].kind), value=each[0].kind)),
         Column("Series", lambda each: Entry(_short_label(alert, each[0]), href=address_of(each[0]))),
         Number(f"{alert.good}, ms", lambda each: _p50(*each, cells, is_new=False), "p50 of the good release"),
         Number(f"{alert.bad}, ms", lambda each: _p50(*each, cells, is_new=True), "p50 of the bad release"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from dashboard.reading import runs
-from dashboard.words import kind_of
+from farm.rules.findings.kinds import rank, title_of
 from farm.rules.presenting.leads import Lead
 from farm.rules.presenting.tables import Act, Column, Entry, Number, Prose, Table, verdict_entry
 from farm.rules.wording import numbers, titles
@@ -14,8 +14,6 @@ from farm.rules.wording import numbers, titles
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, Symptom
 
-# as farm.rules.changes.watch_rounds orders findings: wrong before failed before slower
-ORDER = ("parity", "failed", "slower", "placement", "ttft", "session", "first", "memory", "growth")
 ORDERS = {
     "id": ("pk",),
     "state": ("state",),
@@ -33,7 +31,7 @@ def state_of(alert: "Alert") -> str:
 
 def kinds_of(alert: "Alert") -> list[str]:
     """What kinds of change it has, the gravest first; those that are still there, unless none is."""
-    return sorted({one.kind for one in _left(alert)}, key=ORDER.index)
+    return sorted({one.kind for one in _left(alert)}, key=rank)
 
 
 def because(alert: "Alert") -> str:
@@ -43,7 +41,7 @@ def because(alert: "Alert") -> str:
 
 def lead_of(alert: "Alert") -> Lead:
     """The figures of its gravest symptom, of several alike the largest; those of none where it has no figures."""
-    left = sorted(_left(alert), key=lambda one: (ORDER.index(one.kind), -(one.size or 0.0)))
+    left = sorted(_left(alert), key=lambda one: (rank(one.kind), -(one.size or 0.0)))
     return _figures(left[0]) if left else Lead()
 
 
@@ -76,7 +74,7 @@ def _name(alert: "Alert") -> Entry:
 
 
 def _kinds(alert: "Alert") -> Entry:
-    signs = [kind_of(kind) for kind in kinds_of(alert)]
+    signs = [title_of(kind) for kind in kinds_of(alert)]
     return Entry(signs=signs, value=signs[0].word if signs else None)
 
 

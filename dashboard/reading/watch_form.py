@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, TypedDict
 
 from django.http import QueryDict
 
-from dashboard.words import KINDS
 from farm.base.refusals import Invalid, Refusal
+from farm.rules.findings.kinds import KEYS
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.runtimes.releases import newest
@@ -61,7 +61,7 @@ def empty() -> Typed:
     plain["matrix"].pop("runtime", None)
     return {
         "name": "", "label": "", "team": "", "distribution": "onnxruntime", "reference": newest().version,
-        "matrix": matrix_text(plain), "schedule": "", "models": [], "channels": [], "kinds": list(KINDS),
+        "matrix": matrix_text(plain), "schedule": "", "models": [], "channels": [], "kinds": list(KEYS),
         "on_release": True, "on_version": True, "with_prereleases": False,
         "limits": {"latency": "5", "session": "50", "first": "50", "memory": "20"},
     }  # fmt: skip
@@ -113,7 +113,7 @@ def typed(post: QueryDict) -> Typed:
 
 def rule_of(given: Typed) -> dict[str, float | list[str]]:
     """The rule for the service: limits as fractions. Raises Invalid whose code names the field."""
-    kinds = [kind for kind in given["kinds"] if kind in KINDS]
+    kinds: list[str] = [kind for kind in given["kinds"] if kind in KEYS]
     if not kinds:
         raise Invalid("Select at least one kind of change: otherwise the watch would never alert.", code="kinds")
     return {"kinds": kinds, **{name: _fraction(name, text) for name, text in given["limits"].items()}}

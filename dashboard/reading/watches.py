@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.urls import reverse
 
-from dashboard import words
 from dashboard.reading import verdict
-from dashboard.words import kind_of
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import ProviderChoice, Value, words_of
-from farm.rules.changes.watch_rounds import Rule
+from farm.rules.findings.kinds import KINDS
 from farm.rules.matrices import matrix as matrices
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry
 from farm.rules.wording import numbers, titles
@@ -204,22 +202,6 @@ def _runs(one: "WatchRound") -> Entry:
     return Entry(f"run {runs[0]}", runs[0], href=reverse("dashboard:run", args=[runs[0]]), soft=soft)
 
 
-def rule_words(rule: "Rule") -> list[str]:
-    """What alerts, a line for each kind."""
-    limits = {
-        "slower": f"latency more than {numbers.share(rule.latency)} slower, shown again by a fresh block",
-        "parity": "outputs that stop matching the reference, or match it worse",
-        "placement": "an operator that moved to another provider, more copies, a lost fusion",
-        "session": f"session creation more than {numbers.share(rule.session)} slower",
-        "first": f"the first inference more than {numbers.share(rule.first)} slower",
-        "memory": f"peak memory more than {numbers.share(rule.memory)} larger",
-        "growth": "memory that grows more from inference to inference, shown again by a fresh block",
-        "ttft": f"the first token more than {numbers.share(rule.latency)} later, shown again by a fresh block",
-        "failed": "a cell that worked and now fails or is refused",
-    }
-    return [limits[kind] for kind in rule.kinds]
-
-
 def kinds() -> list[tuple[str, Sign]]:
     """Kinds of change that a rule may name, with their signs."""
-    return [(name, kind_of(name)) for name in words.KINDS]
+    return [(key, kind.title) for key, kind in KINDS.items()]

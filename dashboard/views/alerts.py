@@ -19,7 +19,6 @@ from dashboard.views.access import page, person
 from dashboard.views.home import changes_since
 from dashboard.views.list_views import Listing, Together, chosen, ordered
 from dashboard.views.lists import paged, searched
-from dashboard.words import KINDS, kind_of
 from farm.accounts.selectors import can_write, members_of, teams_visible_to, teams_writable_by
 from farm.accounts.states import WRITING_ROLES
 from farm.alerts.selectors import alerts as selectors
@@ -27,6 +26,7 @@ from farm.alerts.selectors import pages
 from farm.alerts.selectors.evidence import graph_changes
 from farm.alerts.services.digests import digest_of
 from farm.rules.cells import commands
+from farm.rules.findings.kinds import KINDS, title_of
 from farm.runs.selectors.documents import cells_named
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
     user, wanted = person(request), searched(request)
     name = request.GET.get("state", "open")
     name = name if name in LABELS else "open"
-    kind = chosen(request, "kind", "Kind", [(key, sign.word) for key, sign in KINDS.items()])
+    kind = chosen(request, "kind", "Kind", [(key, kind.title.word) for key, kind in KINDS.items()])
     rows = pages.alerts_in(user, name)
     if wanted:
         rows = rows.filter(model__name__icontains=wanted)
@@ -128,7 +128,7 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
     context = {
         "alert": row,
         "state": listing.state_of(row),
-        "kinds": [kind_of(kind) for kind in kinds],
+        "kinds": [title_of(kind) for kind in kinds],
         "kind_names": kinds,
         "bisect_command": bisect_command(row),
         "opening": reading.opening(row),

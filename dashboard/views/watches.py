@@ -89,7 +89,7 @@ def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: obj
         "what": reading.sentence(row),
         "next": reading.next_look(row, pages.looks()),
         "last": last,
-        "rule": reading.rule_words(row.rule),
+        "rule": row.rule.words(),
         "models": models,
         "rounds": reading.rounds_table(selectors.rounds_of(row)[:ROUNDS_SHOWN]),
         "alert_table": alert_reading.table(alerts, writable=[row.team_id] if may_write else []),

@@ -15,7 +15,8 @@ from farm.contract.cells import Runtime
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
 from farm.rules.changes import metric_steps
-from farm.rules.changes.watch_rounds import KINDS, Rule
+from farm.rules.changes.watch_rounds import Rule
+from farm.rules.findings.kinds import KEYS
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
@@ -55,7 +56,7 @@ KindOption = Annotated[
     str,
     typer.Option(
         "--for",
-        help=f"Search for one kind of change: {', '.join(KINDS)}; or by a metric such as p99_ms, for better or worse.",
+        help=f"Search for one kind of change: {', '.join(KEYS)}; or by a metric such as p99_ms, for better or worse.",
         show_default="the most severe",
     ),
 ]
@@ -148,10 +149,10 @@ def _answered(question: _Question, *, home: Path, report: Path | None, console: 
 
 
 def _rule(kind: str, threshold: float) -> Rule:
-    if kind and kind not in KINDS and not metric_steps.names_of(kind):
-        raise Usage(f"--for: {choice_sentence('kind', kind, (*KINDS, *metric_steps.NAMES))}")
+    if kind and kind not in KEYS and not metric_steps.names_of(kind):
+        raise Usage(f"--for: {choice_sentence('kind', kind, (*KEYS, *metric_steps.NAMES))}")
     try:
-        return Rule.model_validate({"latency": threshold, "kinds": [kind] if kind in KINDS else list(DEFAULT_KINDS)})
+        return Rule.model_validate({"latency": threshold, "kinds": [kind] if kind in KEYS else list(DEFAULT_KINDS)})
     except ValidationError as problem:
         raise Usage(f"--threshold {threshold:g} is not a fraction from 0 to 100: write 0.05 for 5 %.") from problem
 

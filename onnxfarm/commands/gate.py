@@ -201,8 +201,9 @@ def _bench(
 
 
 def _checks(text: str, metrics: str | None) -> "Checks":
-    from farm.rules.changes.gate import CHECKS, USUAL
+    from farm.rules.changes.gate import USUAL
     from farm.rules.changes.metric_steps import MEMORY, NAMES, names_of
+    from farm.rules.findings.kinds import CHECKS
     from onnxfarm.gate import Checks
 
     named = [part.strip() for part in text.split(",") if part.strip()]

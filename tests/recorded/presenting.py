@@ -21,6 +21,7 @@ from farm.contract.divergence import DivergenceDocument
 from farm.contract.document import SCHEMA, Document
 from farm.rules.changes import gate, gate_reports, report
 from farm.rules.comparing.sides import compared
+from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting import sentences
 from farm.rules.presenting.spreadsheets import csv_of
 from farm.rules.presenting.tables import Entry
@@ -79,7 +80,7 @@ def _gated(document: Document) -> Iterator[tuple[str, str]]:
     sides = list(dict.fromkeys(cell.runtime for cell in document.cells))[:2]
     if len(sides) < 2:
         return
-    answer = gate.judge_gate(document, old=sides[0], new=sides[1], fail_on=gate.CHECKS)
+    answer = gate.judge_gate(document, old=sides[0], new=sides[1], fail_on=CHECKS)
     yield "gate: Markdown", gate_reports.as_markdown(answer, document)
     yield "gate: JUnit XML", gate_reports.as_junit(answer, document)
     entries = gate_reports.as_benchmark_entries(answer, document)

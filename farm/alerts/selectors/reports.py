@@ -15,18 +15,18 @@ from farm.contract.document_cells import Cell
 from farm.registry.selectors import stored_path
 from farm.rules.changes import report
 from farm.rules.changes.report import Case
+from farm.rules.findings.kinds import rank_to_investigate
 from farm.runs import selectors as runs
 from farm.runs.models import Arm, Run, named
 from farm.runs.models import Cell as CellRow
 from farm.runs.selectors.retention import removed_timings
 
-# the symptom that says most, by kind
-ORDER = ("slower", "parity", "failed", "placement", "ttft", "session", "first", "memory", "growth")
-
 
 def case_of(alert: Alert) -> Case:
     """What an alert rests on. Raises Conflict when its evidence was removed, or was never there."""
-    symptom = min(alert.symptoms.all(), key=lambda one: (ORDER.index(one.kind), -(one.size or 0.0)), default=None)
+    symptom = min(
+        alert.symptoms.all(), key=lambda one: (rank_to_investigate(one.kind), -(one.size or 0.0)), default=None
+    )
     if symptom is None or symptom.run is None:
         raise Conflict(f"Alert {alert.pk} has no run that it could be repeated from.", code="no_evidence")
     document = runs.document(symptom.run)

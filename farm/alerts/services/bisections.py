@@ -10,10 +10,10 @@ from farm.alerts.services import measurements
 from farm.alerts.services.measurements import Answer, CannotMeasure
 from farm.alerts.states import InvestigationState
 from farm.base.refusals import Refusal
-from farm.rules.changes import watch_rounds
 from farm.rules.changes.bisection import Bisection, BisectionProblem, Outcome
 from farm.rules.changes.probes import Sought, read_step
 from farm.rules.comparing.power import LOOKS
+from farm.rules.findings.kinds import Key
 from farm.rules.matrices.subsets import narrowed
 from farm.runs import selectors as runs
 from farm.runs.models import Run
@@ -56,7 +56,7 @@ def read_probe(one: Investigation) -> dict[str, object] | None:
         return {"version": version, "outcome": Outcome.SKIPPED, "text": INTERRUPTED, "minutes": 0.0}
     watch, symptom = one.alert.watch, one.symptom
     good, _ = bounds(one)
-    sought = Sought(cast(watch_rounds.Kind, symptom.kind), symptom.series, symptom.size)
+    sought = Sought(cast(Key, symptom.kind), symptom.series, symptom.size)
     names = {"old": str(watch.runtime(good)), "new": str(watch.runtime(version))}
     step = read_step(runs.document(one.run), watch.rule, sought, **names)
     if step.outcome == Outcome.SKIPPED and step.ratio is not None and _goes_on(one, one.run):

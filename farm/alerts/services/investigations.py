@@ -21,15 +21,12 @@ from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_INVESTIGATIONS, AlertEventKind, InvestigationKind, InvestigationState
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.rules.changes.bisection import BisectionProblem
+from farm.rules.findings.kinds import KINDS, rank_to_investigate
 from farm.rules.runtimes.order import goes_back, release_order
 from farm.runs.states import RunState
 
 log = logging.getLogger(__name__)
 
-# what an alert is investigated by: the symptom that says most, by kind
-ORDER = ("slower", "parity", "failed", "placement", "ttft", "session", "first", "memory", "growth")
-# kinds that a session option may undo
-SWITCHABLE = ("slower",)
 NEWS = (AlertEventKind.OPENED, AlertEventKind.REOPENED, AlertEventKind.WIDENED)
 
 
@@ -44,7 +41,7 @@ def order_investigations(alert: Alert) -> list[Investigation]:
     wanted = []
     if not goes_back(alert.good, alert.bad):
         wanted.append(InvestigationKind.SINCE_WHEN)
-    if symptom.kind in SWITCHABLE:
+    if KINDS[symptom.kind].has_work_around:
         wanted.append(InvestigationKind.WORK_AROUND)
     asked = set(alert.investigations.values_list("kind", flat=True))
     return [one for kind in wanted if kind not in asked and (one := _open(alert, kind, symptom, asked_for={}))]
@@ -85,7 +82,7 @@ def ask_work_around(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -
 def leading_symptom(alert: Alert) -> Symptom | None:
     """The symptom that is investigated: of the kind that says most, the largest."""
     rows = list(alert.symptoms.filter(resolved_in=""))
-    return min(rows, key=lambda row: (ORDER.index(row.kind), -(row.size or 0.0)), default=None)
+    return min(rows, key=lambda row: (rank_to_investigate(row.kind), -(row.size or 0.0)), default=None)
 
 
 def advance_investigations() -> int:

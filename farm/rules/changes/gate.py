@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -11,14 +10,11 @@ from farm.contract.reasons import CellStatus
 from farm.rules.cells import label
 from farm.rules.cells.metrics import COMPARED
 from farm.rules.changes import watch_rounds
+from farm.rules.findings.kinds import CHECKS, NOISY_CHECKS, Check
 from farm.rules.presenting import metric_changes
 from farm.rules.tracing.placement import cell_changes
 from farm.rules.wording.numbers import change_beside, percent
 
-Check = Literal["slower", "bigger", "lower", "parity", "placement", "failed", "undecided"]
-CHECKS: tuple[Check, ...] = get_args(Check)
-# checks that a fresh block has to show again; the others follow from the graph, the outputs and a repeat
-NOISY: frozenset[Check] = frozenset({"slower", "lower", "failed"})
 # what is checked besides the headline, unless it is said: what runs tell in their sentence, or watches alert on
 USUAL = tuple(metric.name for metric, judging in COMPARED if judging.is_told or judging.alerts_as)
 _BY_REPEAT = frozenset(metric.name for metric, judging in COMPARED if judging.by == "repeat")
@@ -41,7 +37,7 @@ class Finding:
     @property
     def is_noisy(self) -> bool:
         """Whether a fresh block has to show it again."""
-        return self.check in NOISY or bool(self.metric)
+        return self.check in NOISY_CHECKS or bool(self.metric)
 
     @property
     def what(self) -> str:

@@ -6,7 +6,8 @@ from farm.contract.document import Document
 from farm.contract.document_comparisons import Comparison
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.bisection import Outcome
-from farm.rules.changes.watch_rounds import Judgement, Kind, Pair, Rule
+from farm.rules.changes.watch_rounds import Judgement, Pair, Rule
+from farm.rules.findings.kinds import Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class Sought:
     `ratio`: how large it is where it is a ratio; `low`: the lower end of its interval.
     """
 
-    kind: Kind
+    kind: Key
     series: str
     ratio: float | None = None
     low: float | None = None

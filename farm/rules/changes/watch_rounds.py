@@ -7,7 +7,7 @@ so that a finding among them only counts once a fresh block has confirmed it; pa
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import log
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -22,15 +22,12 @@ from farm.rules.cells.metric import Alert, Metric
 from farm.rules.cells.metrics import ALERTING, BY_VERDICT
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from farm.rules.comparing.sides import BySides, between, by_sides
+from farm.rules.findings.kinds import KEYS, KINDS, Key, rank
 from farm.rules.presenting import metric_changes, sentences
 from farm.rules.runtimes import pairs as package_pairs
 from farm.rules.tracing.placement import cell_changes
-from farm.rules.wording.numbers import MIB, change, plain
+from farm.rules.wording.numbers import MIB, change, plain, share
 
-Kind = Literal["slower", "parity", "placement", "session", "first", "memory", "growth", "ttft", "failed"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-# what a second, fresh block has to show again
-NOISY: frozenset[Kind] = frozenset({"slower", "session", "first", "memory", "growth", "ttft", "failed"})
 Outcome = Literal["alert", "infra", "undecided", "news", "quiet"]
 
 # the pipeline's own endings: they say nothing of the model or the runtime's speed
@@ -64,7 +61,17 @@ class Rule(Message):
     session: Fraction = 0.5
     first: Fraction = 0.5
     memory: Fraction = 0.2
-    kinds: tuple[Kind, ...] = KINDS
+    kinds: tuple[Key, ...] = KEYS
+
+    def allowed(self, kind: Key) -> float:
+        """How much of a kind of change passes, as a fraction."""
+        limit = KINDS[kind].limit
+        allowed: float = 0.0 if limit is None else getattr(self, limit)
+        return allowed
+
+    def words(self) -> list[str]:
+        """What alerts, a line for each kind."""
+        return [KINDS[kind].alerts_on.format(limit=share(self.allowed(kind))) for kind in self.kinds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,7 @@ class Finding:
     `series` names the series without its node; `node` measured it.
     """
 
-    kind: Kind
+    kind: Key
     series: str
     baseline: str
     candidate: str
@@ -85,7 +92,7 @@ class Finding:
     @property
     def is_noisy(self) -> bool:
         """Whether a fresh block has to show it again."""
-        return self.kind in NOISY
+        return KINDS[self.kind].is_noisy
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,7 @@ class Judgement:
     infra: tuple[str, ...] = ()
     compared: int = 0
     # (kind, series) of which the measurement says that nothing is wrong: what can resolve an alert
-    cleared: frozenset[tuple[Kind, str]] = frozenset()
+    cleared: frozenset[tuple[Key, str]] = frozenset()
 
     @property
     def outcome(self) -> Outcome:
@@ -207,10 +214,10 @@ def judge(document: Document, rule: Rule, *, old: str, new: str) -> Judgement:
     )
 
 
-def _cleared(pair: Pair) -> list[Kind]:
+def _cleared(pair: Pair) -> list[Key]:
     """The kinds that a finished pair was measured for and, apart from findings, is well in."""
     verdict = pair.comparison.verdict if pair.comparison is not None else None
-    is_well: dict[Kind, bool] = {
+    is_well: dict[Key, bool] = {
         "slower": verdict in ("equal", "faster"),
         "parity": pair.new.parity.verdict == "pass",
         "placement": bool(pair.old.operators and pair.new.operators),
@@ -256,7 +263,7 @@ def _why(cell: Cell) -> str:
     return cell.reason.text if cell.reason is not None else "no reason was given."
 
 
-def _note(notes: _Notes, rule: Rule, kind: Kind, pair: Pair, text: str, *, size: float | None = None) -> None:
+def _note(notes: _Notes, rule: Rule, kind: Key, pair: Pair, text: str, *, size: float | None = None) -> None:
     """Keeps a finding if the rule alerts on its kind; otherwise it is news. Of two packages it says which moved."""
     text = f"{text} {package_pairs.moved_sentence(pair.old.runtime, pair.new.runtime)}".rstrip()
     if kind in rule.kinds:
@@ -279,7 +286,11 @@ def _judge_latency(pair: Pair, rule: Rule, notes: _Notes) -> None:
             notes.undecided.append(Undecided(pair.series, text))
     elif comparison.verdict == "faster":
         notes.news.append(text)
-    elif comparison.verdict == "slower" and comparison.ratio is not None and comparison.ratio > 1.0 + rule.latency:
+    elif (
+        comparison.verdict == "slower"
+        and comparison.ratio is not None
+        and comparison.ratio > 1.0 + rule.allowed("slower")
+    ):
         _note(notes, rule, "slower", pair, text, size=comparison.ratio)
 
 
@@ -331,7 +342,7 @@ def _judge_metric(pair: Pair, rule: Rule, notes: _Notes, *, metric: Metric, aler
     old, new = metric.value(pair.old), metric.value(pair.new)
     if not old or not new:
         return
-    allowed = getattr(rule, alert.kind)
+    allowed = rule.allowed(alert.kind)
     scale, unit = (1.0 / MIB, "MiB") if metric.reads == "memory" else (1.0, metric.unit)
     shown = f"{plain(old * scale)} → {plain(new * scale)} {unit}"
     text = f"{series_label(pair.new)}: {alert.words} {shown} ({change(new / old)}) from {pair.old.runtime} to "
@@ -354,7 +365,7 @@ def _judge_verdicts(pair: Pair, rule: Rule, notes: _Notes) -> None:
         text += f"{pair.new.runtime}."
         if metric_changes.is_gain(one):
             notes.news.append(text)
-        elif one.ratio is None or one.ratio > 1.0 + rule.latency:
+        elif one.ratio is None or one.ratio > 1.0 + rule.allowed(kind):
             _note(notes, rule, kind, pair, text, size=one.ratio)
 
 
@@ -372,8 +383,7 @@ def needs_confirmation(findings: Iterable[Finding]) -> bool:
 
 def worst(findings: Collection[Finding]) -> Finding:
     """The finding to open with: wrong before failed before slower, then the larger change."""
-    order = ("parity", "failed", "slower", "placement", "ttft", "session", "first", "memory", "growth")
-    return min(findings, key=lambda one: (order.index(one.kind), -abs(log(one.size or 1.0))))
+    return min(findings, key=lambda one: (rank(one.kind), -abs(log(one.size or 1.0))))
 
 
 def expected_false_alerts(comparisons: int, *, rate: float = TOTAL_LEVEL) -> float:

@@ -11,6 +11,7 @@ from farm.contract.document_cells import Cell, OperatorTime, Parity, ParityOutpu
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import gate, gate_reports
+from farm.rules.findings.kinds import CHECKS
 
 
 def _cell(name: str, **changes: Any) -> Cell:
@@ -125,7 +126,7 @@ def test_a_candidate_that_no_longer_runs_is_failed_with_its_reason() -> None:
 def test_a_pair_that_never_ran_is_no_new_failure() -> None:
     document = _document(status=CellStatus.REFUSED)
     document.cells[0].status = CellStatus.REFUSED
-    assert _judged(document, fail_on=gate.CHECKS).findings == ()
+    assert _judged(document, fail_on=CHECKS).findings == ()
 
 
 def test_a_gate_that_compared_nothing_is_not_passed() -> None:
@@ -150,7 +151,7 @@ def test_a_candidate_that_was_refused_fails_the_gate_though_nothing_was_compared
 def test_a_baseline_that_does_not_run_leaves_nothing_to_stand_beside() -> None:
     document = _document()
     document.cells[0].status = CellStatus.FAILED
-    (finding,) = _judged(document, fail_on=gate.CHECKS).findings
+    (finding,) = _judged(document, fail_on=CHECKS).findings
     assert (finding.check, "no reason was given" in finding.text) == ("undecided", True)
 
 
@@ -275,7 +276,7 @@ def test_other_metrics_are_asked_for_by_name() -> None:
         _change("session_ms", "slower"), _change("first_ms", "undecided"), _change("max_rate_per_s", "higher"),
         _change("peak_memory_bytes", "bigger", unit="bytes"),
     )  # fmt: skip
-    assert [one.check for one in _judged(document, fail_on=gate.CHECKS).findings] == ["bigger"]
+    assert [one.check for one in _judged(document, fail_on=CHECKS).findings] == ["bigger"]
     asked = gate.judge_gate(
         document, old="onnxruntime==1.0", new="onnxruntime==2.0", fail_on=["slower"], metrics=["session_ms", "first_ms"]
     )

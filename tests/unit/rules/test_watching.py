@@ -11,6 +11,7 @@ from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement, Rule, judge
+from farm.rules.findings.kinds import KINDS, Key
 
 OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"
 CPU = "CPUExecutionProvider"
@@ -49,7 +50,7 @@ def test_an_unchanged_pair_is_quiet_and_clears_every_kind() -> None:
     found = judged(pair())
     assert (found.outcome, found.compared, kinds(found)) == ("quiet", 1, [])
     # nothing was said of growth and the first token
-    assert {kind for kind, _ in found.cleared} == set(watch_rounds.KINDS) - {"growth", "ttft"}
+    assert {kind for kind, _ in found.cleared} == set(KINDS) - {"growth", "ttft"}
 
 
 def test_slower_beyond_the_rule_is_a_finding_that_needs_a_fresh_block() -> None:
@@ -236,7 +237,7 @@ def test_the_series_is_named_by_what_differs_from_the_plain_case() -> None:
     assert label == "encoder, CPU, fp32, batch 1, sequence=64, 2 threads, optimization basic, session no spin"
 
 
-def finding(kind: watch_rounds.Kind, size: float | None = None, series: str = "s") -> Finding:
+def finding(kind: Key, size: float | None = None, series: str = "s") -> Finding:
     return Finding(kind, series, "c1", "c2", "bench-1", kind, size)
 
 
