@@ -104,6 +104,10 @@ urlpatterns = [
     path("settings/teams/", teams.teams, name="teams"),
     path("settings/teams/<int:team_id>/", teams.team, name="team"),
     path("settings/teams/<int:team_id>/retention/", retention.retention, name="retention"),
+    path("settings/invitations/<int:invitation_id>/<str:what>/", teams.answer, name="invitation_answer"),
+    path(
+        "settings/teams/<int:team_id>/invitations/<str:username>/withdraw/", teams.withdraw, name="withdraw_invitation"
+    ),
     path("settings/teams/<int:team_id>/<str:username>/<str:what>/", teams.order, name="member_order"),
     path("settings/openid/", openid.groups, name="openid"),
     path("settings/openid/<int:mapping_id>/forget/", openid.forget, name="forget_group"),

@@ -13,6 +13,7 @@ from dashboard.reading.runs import table as run_table
 from dashboard.views.access import page, person
 from dashboard.views.lists import first
 from dashboard.views.visits import visit
+from farm.accounts.selectors import invitations_of
 from farm.alerts.selectors.changes import releases_since, turns_since
 from farm.alerts.selectors.pages import alert_counts, alerts_in
 from farm.fleet.selectors import nodes_listed
@@ -54,6 +55,7 @@ def home(request: HttpRequest) -> HttpResponse:
     # what the farm measures to be sure of something stands with its watch or alert, and in the list of all runs
     recent = first(runs_listed(user).filter(state=RunState.FINISHED).exclude(reason__in=FARM_MADE), RECENT)
     context = {
+        "invitations": list(invitations_of(user)),
         "alert_count": counts["open"],
         "alert_table": alert_reading.table(alerts_in(user, "open")[:ALERTS]) if counts["open"] else None,
         "alerts_shown": ALERTS,

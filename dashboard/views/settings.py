@@ -64,6 +64,7 @@ def shown(request: HttpRequest, *, status: int = 200, **more: object) -> HttpRes
     context = {
         "tokens": list(selectors.tokens_of(user)),
         "teams": teams,
+        "invitations": list(selectors.invitations_of(user)),
         "scopes": Scope.choices,
         "typed": {"name": "", "scopes": [Scope.READ, Scope.WRITE]},
         **_channels(user, [team for team, _ in teams], typed_team=typed_team),

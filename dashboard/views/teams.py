@@ -8,8 +8,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.views.access import page, person
-from farm.accounts import selectors, services
-from farm.accounts.states import Role
+from farm.accounts import memberships, selectors, services
+from farm.accounts.states import WRITING_ROLES, Role
 from farm.base.refusals import Missing, Refusal
 
 if TYPE_CHECKING:
@@ -31,38 +31,66 @@ def teams(request: HttpRequest) -> HttpResponseBase:
         made = services.open_team(name=request.POST.get("name", ""), by=user)
         messages.success(request, f"Team {made} was created. Invite its members.")
         return redirect("dashboard:team", made.pk)
-    lines = [(team, selectors.members_of(team)) for team in selectors.teams_visible_to(user)]
-    return render(request, "dashboard/teams.html", {"teams": lines, "may_make": user.is_superuser})
+    context = {
+        "teams": [(team, selectors.members_of(team)) for team in selectors.teams_visible_to(user)],
+        "invitations": list(selectors.invitations_of(user)),
+        "default": selectors.default_team(user),
+        "may_make": user.is_superuser,
+    }
+    return render(request, "dashboard/teams.html", context)
 
 
 @page
 @require_http_methods(["GET", "POST"])
 def team(request: HttpRequest, team_id: int) -> HttpResponse:
-    """A team's people; a POST puts somebody into it, and shows a new person's link once."""
+    """A team's people; a POST invites somebody, and shows a new person's link once."""
     found = selectors.team(person(request), team_id)
     if request.method == "GET":
         return _shown(request, found)
     name, role = request.POST.get("username", "").strip(), request.POST.get("role", "")
-    membership, link = services.invite(team=found, name=name, role=role, by=person(request))
-    if link is None:
-        messages.success(request, f"{membership.user} is now a member of the team.")
-    return _shown(request, found, invited=membership.user, link=link)
+    made = memberships.invite(team=found, name=name, role=role, by=person(request))
+    if made.invitation is not None:
+        messages.success(request, f"{made.user} is invited, and comes into the team by accepting within seven days.")
+    return _shown(request, found, newcomer=made.user, link=made.link)
+
+
+@page
+@require_POST
+def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseBase:
+    """The reader's answer to an invitation; a refusal is said on the page of teams."""
+    user = person(request)
+    found = selectors.invitation(user, invitation_id)
+    if what not in ("accept", "decline"):
+        raise Missing(f"Unknown answer “{what[:40]}” to an invitation.")
+    try:
+        if what == "accept":
+            memberships.accept_invitation(invitation=found, by=user)
+            messages.success(request, f"You are {found.role} of team {found.team} now.")
+            return redirect("dashboard:team", found.team_id)
+        memberships.decline_invitation(invitation=found, by=user)
+        messages.success(request, f"You declined the invitation to team {found.team}.")
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect("dashboard:teams")
 
 
 @page
 @require_POST
 def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpResponseBase:
-    """Another role for a member, or their leaving; a refusal is said on the team's page."""
+    """Another role for a member, their leaving, or their default; a refusal is said on the team's page."""
     user = person(request)
     found = selectors.team(user, team_id)
     member = selectors.member_named(username, team=found)
     try:
         if what == "role":
-            services.set_role(team=found, user=member, role=request.POST.get("role", ""), by=user)
+            memberships.set_role(team=found, user=member, role=request.POST.get("role", ""), by=user)
             messages.success(request, f"{member} is {request.POST.get('role')} now.")
         elif what == "remove":
-            services.remove_member(team=found, user=member, by=user)
+            memberships.remove_member(team=found, user=member, by=user)
             messages.success(request, f"{member} is no longer in team {found}.")
+        elif what == "choose" and member == user:
+            memberships.choose_team(team=found, by=user)
+            messages.success(request, f"Team {found} is among those that you write in without naming one.")
         else:
             raise Missing(f"Unknown action “{what[:40]}” for a member.")
     except Refusal as refusal:
@@ -72,11 +100,30 @@ def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpR
     return redirect("dashboard:team", team_id)
 
 
+@page
+@require_POST
+def withdraw(request: HttpRequest, team_id: int, username: str) -> HttpResponseBase:
+    """An invitation that was not answered ends; a refusal is said on the team's page."""
+    user = person(request)
+    found = selectors.team(user, team_id)
+    try:
+        memberships.withdraw_invitation(team=found, name=username, by=user)
+        messages.success(request, f"{username} is no longer invited.")
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect("dashboard:team", team_id)
+
+
 def _shown(request: HttpRequest, found: "Team", **more: object) -> HttpResponse:
+    user = person(request)
+    may_manage = selectors.can_manage(user, team=found)
+    mine = selectors.membership(user, found)
     context = {
         "team": found,
         "members": selectors.members_of(found),
-        "may_manage": selectors.can_manage(person(request), team=found),
+        "may_manage": may_manage,
+        "invited": selectors.invitations_into(found) if may_manage else [],
+        "must_be_named": mine is not None and mine.role in WRITING_ROLES and not mine.is_chosen,
         "roles": ROLES.items(),
         "groups": selectors.groups_that_rule(found),
         **more,

@@ -14,8 +14,19 @@ for unused in (EmailAddress, SocialAccount, SocialApp, SocialToken):
 
 
 class MembershipInline(admin.TabularInline):  # type: ignore[type-arg]
+    """To be read: people come into a team by saying so, on its own page."""
+
     model = Membership
     extra = 0
+
+    def has_add_permission(self, request: object, obj: object = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: object, obj: object = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: object, obj: object = None) -> bool:
+        return False
 
 
 @admin.register(Team)

@@ -5,7 +5,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from farm.accounts.models import AuditEvent, GroupRole, Membership, Share, SignInLink, Team, Token, User
+from farm.accounts.models import AuditEvent, GroupRole, Invitation, Membership, Share, SignInLink, Team, Token, User
 from farm.base.refusals import Invalid, Missing, NotAllowed
 from farm.base.secrecy import digest_of_secret
 
@@ -46,7 +46,7 @@ def team_to_write(user: Anyone, *, name: str = "") -> Team:
         return team
     default = default_team(user)
     if default is None:
-        raise _no_default(list(Team.objects.writable_by(user).values_list("name", flat=True)[: MAX_NAMES + 1]))
+        raise _no_default(list(teams_writable_by(user).values_list("name", flat=True)[: MAX_NAMES + 1]))
     return default
 
 
@@ -98,6 +98,29 @@ def member_named(name: str, *, team: Team) -> User:
 
 def members_of(team: Team) -> QuerySet[Membership]:
     return team.memberships.select_related("user").order_by("user__username")
+
+
+def invitations_of(user: User) -> QuerySet[Invitation]:
+    """What the user may accept or decline."""
+    return user.invitations.standing().select_related("team", "invited_by")
+
+
+def invitations_into(team: Team) -> QuerySet[Invitation]:
+    """Whom the team waits for, by name."""
+    return team.invitations.standing().select_related("user", "invited_by").order_by("user__username")
+
+
+def invitation(user: User, invitation_id: int) -> Invitation:
+    """One of the user's own, answered or not. Raises Missing."""
+    found = user.invitations.select_related("team", "invited_by").filter(pk=invitation_id).first()
+    if found is None:
+        raise Missing(f"You have no invitation {invitation_id}.", hint="Those that wait for you are under Teams.")
+    return found
+
+
+def membership(user: User, team: Team) -> Membership | None:
+    """What the user is in a team."""
+    return team.memberships.filter(user=user).first()
 
 
 def tokens_of(user: User) -> QuerySet[Token]:
@@ -185,5 +208,6 @@ def _no_default(names: list[str]) -> Invalid | NotAllowed:
     return Invalid(
         f"No team was named, and you may write in: {shown}.",
         code="team_not_named",
-        hint="Name one: `--team NAME` in a command, `team` in the API, the field “Team” on a page.",
+        hint="Name one: `--team NAME` in a command, `team` in the API, the field “Team” on a page. A team where others "
+        "made you a writer has to be named, too, until you say `onnxfarm farm teams choose NAME`.",
     )

@@ -1,11 +1,9 @@
-"""Orders about people, teams, tokens, sign-in links and share links."""
+"""Orders about accounts, tokens, sign-in links and share links; `memberships` has those about who is in a team."""
 
-import shlex
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
@@ -16,7 +14,6 @@ from farm.accounts.selectors import (
     links_are_off,
     no_such_link,
     opens_here,
-    teams_visible_to,
 )
 from farm.accounts.states import Role, Scope, ShareKind
 from farm.base.refusals import Conflict, Gone, Invalid, Missing, NotAllowed
@@ -25,15 +22,11 @@ from farm.base.secrecy import HINT_LENGTH, LINK_PREFIX, SHARE_PREFIX, TOKEN_PREF
 TOKEN_DAYS = 365
 TOKEN_LIFE = timedelta(days=TOKEN_DAYS)
 LINK_LIFE = timedelta(hours=1)
-# a link that goes to somebody by mail or chat, who may be away
-INVITATION_LIFE = timedelta(days=7)
-MAX_MEMBERS = 1000
 # the team of whoever starts a farm, and of the node that starts with it
 OWNERS_TEAM = "home"
 # `last_used_at` is rewritten at most this often
 USE_GRAIN = timedelta(minutes=1)
 SHARE_DAYS = 365
-LAST_ADMIN = "A team needs at least one admin; make somebody else admin first."
 
 
 def create_owner(*, name: str = "owner", team_name: str = OWNERS_TEAM) -> User:
@@ -60,34 +53,6 @@ def create_user(*, name: str) -> User:
     user.set_unusable_password()
     user.save()
     return user
-
-
-def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> tuple[Membership, str | None]:
-    """A person in a team under a role, and the one-time link by which a new person signs in for the first time.
-
-    Who has an account already gets no link: it would let whoever invites them sign in in their place. An administrator
-    of the installation also lets a closed account in again. Raises NotAllowed unless `by` manages the team, Invalid for
-    a name that is none, Conflict for a closed account, a full team, or a member, whose role an invitation leaves alone.
-    """
-    _must_manage(team, by)
-    user = User.objects.filter(username__iexact=name).first()
-    with transaction.atomic():
-        if team.memberships.count() >= MAX_MEMBERS:
-            raise Conflict(f"Team “{team.name}” has {MAX_MEMBERS} members, as many as it may.", code="full")
-        needs_link = settings.LOCAL_SIGN_IN and (user is None or not user.is_active)
-        if user is None:
-            _must_be_let_in_here(name)
-            user = create_user(name=_checked_name(name))
-            record(verb="person invited", subject=name, actor=by, team=team)
-        elif user.is_active:
-            _must_be_new_to(team, user)
-        elif not by.is_superuser:
-            raise Conflict(f"The account of {user.username} is closed: ask an administrator.", code="closed")
-        else:
-            User.objects.filter(pk=user.pk).update(is_active=True)
-            record(verb="account opened again", subject=user.username, actor=by)
-        membership = set_role(team=team, user=user, role=role, by=by)
-    return membership, make_sign_in_link(user, life=INVITATION_LIFE) if needs_link else None
 
 
 def renew_link(*, user: User, by: User) -> str:
@@ -137,31 +102,6 @@ def create_team(*, name: str, created_by: User) -> Team:
         Membership.objects.create(team=team, user=created_by, role=Role.ADMIN)
         record(verb="team created", subject=name, actor=created_by, team=team)
     return team
-
-
-def set_role(*, team: Team, user: User, role: str, by: User) -> Membership:
-    """Add a member or change their role. Raises NotAllowed unless `by` manages the team; one admin must stay."""
-    _must_manage(team, by)
-    if role not in Role.values:
-        raise Invalid(f"“{role}” is not a role; use one of {', '.join(Role.values)}.", code="unknown_role")
-    with transaction.atomic():
-        if role != Role.ADMIN:
-            _must_leave_an_admin(team, without=user)
-        membership, _ = Membership.objects.update_or_create(team=team, user=user, defaults={"role": role})
-        record(verb="role set", subject=user.username, actor=by, team=team, facts={"role": role})
-    return membership
-
-
-def remove_member(*, team: Team, user: User, by: User) -> None:
-    """Take a person out of a team. They may leave by themselves; the last admin may not."""
-    if user != by:
-        _must_manage(team, by)
-    with transaction.atomic():
-        _must_leave_an_admin(team, without=user)
-        removed, _ = Membership.objects.filter(team=team, user=user).delete()
-        if not removed:
-            raise Missing(f"{user.username} is not in team “{team.name}”.")
-        record(verb="member removed", subject=user.username, actor=by, team=team)
 
 
 def issue_token(
@@ -307,55 +247,6 @@ def record(
     return AuditEvent.objects.create(verb=verb, subject=subject[:200], actor=actor, team=team, facts=dict(facts))
 
 
-def _must_manage(team: Team, user: User) -> None:
-    if not teams_visible_to(user).filter(pk=team.pk).exists():
-        raise Missing(f"There is no team “{team.name}” that you belong to.")
-    if not can_manage(user, team=team):
-        raise NotAllowed(f"Only an admin of team “{team.name}” may change its members.")
-
-
-def _must_be_new_to(team: Team, user: User) -> None:
-    """Raises Conflict for a member, naming their role and how it is changed."""
-    known = team.memberships.filter(user=user).first()
-    if known is not None:
-        command = shlex.join(["onnxfarm", "farm", "users", "role", user.username, "ROLE", "--team", team.name])
-        raise Conflict(
-            f"{user.username} is already in team “{team.name}”, as {known.role}. An invitation does not change a role.",
-            code="already_member",
-            hint=f"Change it on the team's page, or with: {command}",
-        )
-
-
 def _must_administer(user: User, what: str) -> None:
     if not user.is_superuser:
         raise NotAllowed(f"Only an administrator of this farm may {what}; ask one.")
-
-
-def _must_be_let_in_here(name: str) -> None:
-    """Raises Conflict where accounts come from the identity provider alone."""
-    if not settings.LOCAL_SIGN_IN:
-        raise Conflict(
-            f"There is no account “{name[:150]}” on this farm, and accounts come from its identity provider alone.",
-            code="not_here_yet",
-            hint="Let them sign in once, or map a group of theirs to this team; then they can be given a role.",
-        )
-
-
-def _checked_name(name: str) -> str:
-    """Raises Invalid for a name that Django takes for nobody's."""
-    field = User._meta.get_field("username")
-    try:
-        field.clean(name, None)
-    except ValidationError as problem:
-        raise Invalid(
-            f"“{name[:50]}” cannot be a person's name here: letters, digits and @ . + - _ are, 150 at most.",
-            code="bad_name",
-        ) from problem
-    return name
-
-
-def _must_leave_an_admin(team: Team, *, without: User) -> None:
-    """Call inside a transaction: locks the team's memberships."""
-    admins = list(team.memberships.select_for_update().filter(role=Role.ADMIN).values_list("user_id", flat=True))
-    if admins == [without.pk]:
-        raise Conflict(LAST_ADMIN, code="last_admin")

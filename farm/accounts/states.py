@@ -34,5 +34,14 @@ class ShareKind(models.TextChoices):
     HARDWARE = "hardware"
 
 
+class InvitationState(models.TextChoices):
+    """What became of an invitation into a team. Only `open` ones are answered, and only until they expire."""
+
+    OPEN = "open"
+    ACCEPTED = "accepted"
+    DECLINED = "declined"
+    WITHDRAWN = "withdrawn"
+
+
 # roles that may upload, start and cancel
 WRITING_ROLES = (Role.MEMBER, Role.ADMIN)

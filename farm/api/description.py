@@ -19,6 +19,7 @@ NAMES: Mapping[str, str] = {
     "divergence_id": "the question's number",
     "investigation_id": "the investigation's number",
     "key": "the last part of the upload's or badge's address",
+    "invitation_id": "the invitation's number",
     "lending_id": "the lending's number",
     "model_id": "the model's number",
     "name": "the file's name in its bundle",

@@ -1,17 +1,21 @@
 """Teams and their people, over HTTP. Changing anything needs the scope `admin`; who may is the services' to say."""
 
 from datetime import datetime
+from typing import Literal
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict, Field
 
-from farm.accounts import selectors, services
-from farm.accounts.models import Membership, Team, User
+from farm.accounts import memberships, selectors, services
+from farm.accounts.models import Invitation, Membership, Team, User
 from farm.accounts.states import Role, Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
 
 router = Router(tags=["account"], auth=[TokenAuth(changes=Scope.ADMIN), BrowserAuth()])
+
+
+ANSWERS = {"accept": memberships.accept_invitation, "decline": memberships.decline_invitation}
 
 
 class MemberOut(Schema):
@@ -24,12 +28,35 @@ class MemberOut(Schema):
     is_open: bool = Field(description="whether their account opens anything: an administrator may close it")
 
 
-class InvitedOut(MemberOut):
-    """A person who was put into a team."""
+class InvitedOut(Schema):
+    """A person who was invited into a team."""
 
+    username: str = Field(description="the person's name on this farm")
+    role: Role = Field(description="what they may do in the team")
     sign_in_link: str | None = Field(
         description="signs a new person in once, within seven days; shown this once. null: they have an account already"
     )
+    has_to_accept: bool = Field(description="whether they come into the team only by accepting: they have an account")
+
+
+class WaitingOut(Schema):
+    """A person who has not answered yet."""
+
+    username: str = Field(description="the person's name on this farm")
+    role: Role = Field(description="what they may do once they accept")
+    by: str = Field(description="who invited them")
+    expires_at: datetime = Field(description="until when they may accept")
+
+
+class InvitationOut(Schema):
+    """An invitation of yours."""
+
+    id: int = Field(description="the invitation's number")
+    team: str = Field(description="the team you are invited to")
+    role: Role = Field(description="what you may do there once you accept")
+    by: str = Field(description="who invites you")
+    expires_at: datetime = Field(description="until when you may accept")
+    state: str = Field(description="open, accepted or declined")
 
 
 class TeamWithMembersOut(Schema):
@@ -38,7 +65,10 @@ class TeamWithMembersOut(Schema):
     id: int = Field(description="the team's number, as addresses name it")
     name: str = Field(description="the team's name")
     may_manage: bool = Field(description="whether you may change its members")
+    may_write: bool = Field(description="whether you may upload and run there")
+    is_default: bool = Field(description="whether what you write without naming a team goes there")
     members: list[MemberOut] = Field(description="by name")
+    invited: list[WaitingOut] = Field(description="who has not answered yet; shown to those who may manage the team")
 
 
 class TeamIn(Schema):
@@ -50,7 +80,7 @@ class TeamIn(Schema):
 
 
 class MemberIn(Schema):
-    """A person to put into a team."""
+    """A person to invite into a team."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -75,23 +105,63 @@ class LinkOut(Schema):
 @router.get("/teams", response=list[TeamWithMembersOut])
 def teams(request: HttpRequest) -> list[TeamWithMembersOut]:
     """Your teams with their people; every team for an administrator of the farm."""
-    return [_team(team, person(request)) for team in selectors.teams_visible_to(person(request))]
+    user = person(request)
+    default = selectors.default_team(user)
+    return [_team(team, user, is_default=team == default) for team in selectors.teams_visible_to(user)]
 
 
 @router.post("/teams", response={201: TeamWithMembersOut})
 def create_team(request: HttpRequest, payload: TeamIn) -> Status[TeamWithMembersOut]:
     """A new team with you as its admin; administrators of the farm may."""
-    return Status(201, _team(services.open_team(name=payload.name, by=person(request)), person(request)))
+    user = person(request)
+    made = services.open_team(name=payload.name, by=user)
+    return Status(201, _team(made, user, is_default=selectors.default_team(user) == made))
 
 
 @router.post("/teams/{int:team_id}/members", response={201: InvitedOut})
 def add_member(request: HttpRequest, team_id: int, payload: MemberIn) -> Status[InvitedOut]:
-    """Put a person into a team. A new person gets an account, and you a link to send them."""
+    """Invite a person into a team. A new person gets an account, and you a link to send them; others have to accept."""
     user = person(request)
-    membership, link = services.invite(
-        team=selectors.team(user, team_id), name=payload.username, role=payload.role, by=user
+    team = selectors.team(user, team_id)
+    made = memberships.invite(team=team, name=payload.username, role=payload.role, by=user)
+    out = InvitedOut(
+        username=made.user.username,
+        role=Role(made.role),
+        sign_in_link=made.link,
+        has_to_accept=made.invitation is not None,
     )
-    return Status(201, InvitedOut(**_member(membership).dict(), sign_in_link=link))
+    return Status(201, out)
+
+
+@router.delete("/teams/{int:team_id}/invitations/{username}", response={204: None})
+def withdraw_invitation(request: HttpRequest, team_id: int, username: str) -> Status[None]:
+    """Withdraw an invitation that was not answered yet."""
+    user = person(request)
+    memberships.withdraw_invitation(team=selectors.team(user, team_id), name=username, by=user)
+    return Status(204, None)
+
+
+@router.post("/teams/{int:team_id}/choose", response={204: None})
+def choose_team(request: HttpRequest, team_id: int) -> Status[None]:
+    """Count a team that others made you a writer of among those that you write in without naming one."""
+    user = person(request)
+    memberships.choose_team(team=selectors.team(user, team_id), by=user)
+    return Status(204, None)
+
+
+@router.get("/invitations", response=list[InvitationOut])
+def invitations(request: HttpRequest) -> list[InvitationOut]:
+    """Invitations that wait for your answer."""
+    return [_invitation(found) for found in selectors.invitations_of(person(request))]
+
+
+@router.post("/invitations/{int:invitation_id}/{what}", response=InvitationOut)
+def answer_invitation(request: HttpRequest, invitation_id: int, what: Literal["accept", "decline"]) -> InvitationOut:
+    """Come into a team, or not."""
+    user = person(request)
+    found = selectors.invitation(user, invitation_id)
+    ANSWERS[what](invitation=found, by=user)
+    return _invitation(found)
 
 
 @router.patch("/teams/{int:team_id}/members/{username}", response=MemberOut)
@@ -100,7 +170,7 @@ def change_member(request: HttpRequest, team_id: int, username: str, payload: Ro
     user = person(request)
     team = selectors.team(user, team_id)
     member = selectors.member_named(username, team=team)
-    return _member(services.set_role(team=team, user=member, role=payload.role, by=user))
+    return _member(memberships.set_role(team=team, user=member, role=payload.role, by=user))
 
 
 @router.delete("/teams/{int:team_id}/members/{username}", response={204: None})
@@ -108,7 +178,7 @@ def remove_member(request: HttpRequest, team_id: int, username: str) -> Status[N
     """Take a person out of a team; anybody may take themselves out."""
     user = person(request)
     team = selectors.team(user, team_id)
-    services.remove_member(team=team, user=selectors.member_named(username, team=team), by=user)
+    memberships.remove_member(team=team, user=selectors.member_named(username, team=team), by=user)
     return Status(204, None)
 
 
@@ -128,11 +198,35 @@ def close_account(request: HttpRequest, username: str) -> Status[None]:
     return Status(204, None)
 
 
-def _team(team: Team, user: User) -> TeamWithMembersOut:
+def _invitation(found: Invitation) -> InvitationOut:
+    return InvitationOut(
+        id=found.pk,
+        team=found.team.name,
+        role=Role(found.role),
+        by=found.invited_by.username,
+        expires_at=found.expires_at,
+        state=found.state,
+    )
+
+
+def _team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:
+    may_manage = selectors.can_manage(user, team=team)
+    waiting = selectors.invitations_into(team) if may_manage else []
     return TeamWithMembersOut(
         id=team.pk,
         name=team.name,
-        may_manage=selectors.can_manage(user, team=team),
+        may_manage=may_manage,
+        may_write=selectors.can_write(user, team=team),
+        is_default=is_default,
+        invited=[
+            WaitingOut(
+                username=invitation.user.username,
+                role=Role(invitation.role),
+                by=invitation.invited_by.username,
+                expires_at=invitation.expires_at,
+            )
+            for invitation in waiting
+        ],
         members=[_member(membership) for membership in selectors.members_of(team)],
     )
 

@@ -16,14 +16,16 @@ from onnxfarm.outputs import write_plain
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.people import PeopleClient
+from onnxfarm.remote.rows import Invited
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Manage a farm's people, teams and tokens; back it up."
 )
 users = typer.Typer(no_args_is_help=True, help="Invite people, change their roles, remove them.")
-teams = typer.Typer(no_args_is_help=True, help="List and make teams.")
+teams = typer.Typer(no_args_is_help=True, help="List and make teams, and choose where you write.")
+invitations = typer.Typer(no_args_is_help=True, help="List, accept and decline invitations to teams.")
 tokens = typer.Typer(no_args_is_help=True, help="List, make and close your own tokens.")
-for name, group in (("users", users), ("teams", teams), ("tokens", tokens)):
+for name, group in (("users", users), ("teams", teams), ("invitations", invitations), ("tokens", tokens)):
     app.add_typer(group, name=name)
 app.command()(backups.backup)
 app.command()(backups.restore)
@@ -48,7 +50,8 @@ class Scope(StrEnum):
 
 
 PersonArgument = Annotated[str, typer.Argument(metavar="NAME", help="The person's name on the farm.")]
-TeamOption = Annotated[str, typer.Option("--team", help="The team.", show_default="the first team you manage")]
+TeamOption = Annotated[str, typer.Option("--team", help="The team.", show_default="the only one that you write in")]
+InvitationArgument = Annotated[int, typer.Argument(metavar="INVITATION", help="Its number, as `list` shows.")]
 
 
 @users.command("list")
@@ -65,6 +68,8 @@ def list_users(server: ServerOption = None, as_json: JsonOption = False) -> None
         for member in team["members"]:
             seen = "account closed" if not member["is_open"] else (member["last_seen_at"] or "never")[:16]
             table.add_row(team["name"], member["username"], member["role"], seen.replace("T", " "))
+        for waiting in team.get("invited", []):
+            table.add_row(team["name"], waiting["username"], waiting["role"], "invited")
     Console(soft_wrap=True).print(table)
 
 
@@ -77,17 +82,36 @@ def invite(
     server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a person into a team; prints the one-time link to send to somebody new."""
+    """Invite a person into a team; prints the one-time link to send to somebody new. Others have to accept."""
     with PeopleClient(find_account(server)) as client:
         found = client.team_named(team)
         invited = client.invite_person(found["id"], name, role)
     if as_json:
         write_plain(invited)
         return
-    print(f"{invited['username']} has the role {invited['role']} in team {found['name']}.", file=sys.stderr)
+    print(_said_of(invited, found["name"]), file=sys.stderr)
     if invited["sign_in_link"]:
         print("Send them this link; it signs them in once, within seven days:", file=sys.stderr)
         print(invited["sign_in_link"])
+
+
+def _said_of(invited: Invited, team: str) -> str:
+    if invited.get("has_to_accept"):
+        return (
+            f"{invited['username']} is invited to team {team} as {invited['role']} and has seven days to accept, on "
+            "their page of teams or by `onnxfarm farm invitations`."
+        )
+    return f"{invited['username']} has the role {invited['role']} in team {team}."
+
+
+@users.command()
+@main_guard()
+def withdraw(name: PersonArgument, team: TeamOption = "", server: ServerOption = None) -> None:
+    """Withdraw an invitation that was not answered yet."""
+    with PeopleClient(find_account(server)) as client:
+        found = client.team_named(team)
+        client.withdraw_invitation(found["id"], name)
+    print(f"{name} is no longer invited to team {found['name']}.")
 
 
 @users.command("role")
@@ -144,6 +168,7 @@ def list_teams(server: ServerOption = None, as_json: JsonOption = False) -> None
     table = Table("team", "name", "people", "you may", box=None, pad_edge=False)
     for team in found:
         may = "manage it" if team["may_manage"] else "look or work in it"
+        may += "; yours by default" if team.get("is_default") else ""
         table.add_row(str(team["id"]), team["name"], str(len(team["members"])), may)
     Console(soft_wrap=True).print(table)
 
@@ -163,6 +188,53 @@ def create(
         return
     command = shlex.join(["onnxfarm", "farm", "users", "invite", "NAME", "--team", made["name"]])
     print(f"Team {made['name']} is created. Invite people into it: {command}")
+
+
+@teams.command()
+@main_guard()
+def choose(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A team in which you may upload and run.")],
+    server: ServerOption = None,
+) -> None:
+    """Let what you write without naming a team go to one where others made you a writer, if you write in no other."""
+    with PeopleClient(find_account(server)) as client:
+        found = client.team_named(name)
+        client.choose_team(found["id"])
+    print(f"Team {found['name']} is among those that you write in without naming one.")
+
+
+@invitations.command("list")
+@main_guard()
+def list_invitations(server: ServerOption = None, as_json: JsonOption = False) -> None:
+    """List what waits for your answer."""
+    with PeopleClient(find_account(server)) as client:
+        found = client.invitations()
+    if as_json:
+        write_plain(found)
+        return
+    table = Table("invitation", "team", "as", "by", "until", box=None, pad_edge=False)
+    for invitation in found:
+        until = invitation["expires_at"][:16].replace("T", " ")
+        table.add_row(str(invitation["id"]), invitation["team"], invitation["role"], invitation["by"], until)
+    Console(soft_wrap=True).print(table)
+
+
+@invitations.command()
+@main_guard()
+def accept(invitation: InvitationArgument, server: ServerOption = None) -> None:
+    """Come into the team."""
+    with PeopleClient(find_account(server)) as client:
+        done = client.answer_invitation(invitation, "accept")
+    print(f"You have the role {done['role']} in team {done['team']}.")
+
+
+@invitations.command()
+@main_guard()
+def decline(invitation: InvitationArgument, server: ServerOption = None) -> None:
+    """Stay out of the team."""
+    with PeopleClient(find_account(server)) as client:
+        done = client.answer_invitation(invitation, "decline")
+    print(f"You declined the invitation to team {done['team']}.")
 
 
 @tokens.command("list")

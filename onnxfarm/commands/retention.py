@@ -27,7 +27,7 @@ ModelsOption = Annotated[str, typer.Option("--models", metavar="DAYS", help=MODE
 
 @main_guard()
 def retention(
-    team: Annotated[str, typer.Option("--team", help="The team.", show_default="the first team you manage")] = "",
+    team: Annotated[str, typer.Option("--team", help="The team.", show_default="the only one that you write in")] = "",
     timings: TimingsOption = "",
     traces: TracesOption = "",
     models: ModelsOption = "",

@@ -16,14 +16,34 @@ class PeopleClient(Client):
         return self._list(rows.Team, "/teams")
 
     def team_named(self, name: str) -> rows.Team:
-        """One of them; the first that the user manages when no name is given. Raises Usage when there is none."""
+        """One of them; when no name is given, the user's default where they manage it. Raises Usage."""
         teams = self.teams()
-        fitting = [team for team in teams if (team["name"] == name if name else team["may_manage"])]
+        fitting = [team for team in teams if (team["name"] == name if name else _is_managed_default(team))]
         if fitting:
             return fitting[0]
+        managed = [team["name"] for team in teams if team["may_manage"]]
+        if not name and managed:
+            raise Usage(f"No team was named: give --team; you manage {', '.join(managed)}.")
         known = ", ".join(team["name"] for team in teams) or "none"
         wanted = f"There is no team “{name}” of yours" if name else "You manage no team"
         raise Usage(f"{wanted}; your teams: {known}.")
+
+    def choose_team(self, team_id: int) -> None:
+        """What the user writes without naming a team may go to this one."""
+        self._request("POST", f"/teams/{team_id}/choose", json={})
+
+    def invitations(self) -> list[rows.TeamInvitation]:
+        """What waits for the user's answer."""
+        return self._list(rows.TeamInvitation, "/invitations")
+
+    def answer_invitation(self, invitation_id: int, what: str) -> rows.TeamInvitation:
+        """`what`: accept or decline."""
+        path = f"/invitations/{invitation_id}/{what}"
+        return self._json(rows.TeamInvitation, "POST", path, json={}, is_repeatable=False)
+
+    def withdraw_invitation(self, team_id: int, username: str) -> None:
+        path = f"/teams/{team_id}/invitations/{quote(username, safe='')}"
+        self._request("DELETE", path, is_repeatable=False)
 
     def create_team(self, name: str) -> rows.Team:
         return self._json(rows.Team, "POST", "/teams", json={"name": name}, is_repeatable=False)
@@ -37,7 +57,7 @@ class PeopleClient(Client):
         return self._json(rows.Retention, "PUT", f"/teams/{team_id}/retention", json=dict(days))
 
     def invite_person(self, team_id: int, username: str, role: str) -> rows.Invited:
-        """Put a person into a team; `sign_in_link` where they are new."""
+        """Invite a person into a team; `sign_in_link` where they are new."""
         order = {"username": username, "role": role}
         return self._json(rows.Invited, "POST", f"/teams/{team_id}/members", json=order, is_repeatable=False)
 
@@ -67,6 +87,10 @@ class PeopleClient(Client):
 
     def close_token(self, token_id: int) -> rows.Token:
         return self._json(rows.Token, "DELETE", f"/tokens/{token_id}", is_repeatable=False)
+
+
+def _is_managed_default(team: rows.Team) -> bool:
+    return team.get("is_default", False) and team["may_manage"]
 
 
 def _member(team_id: int, username: str) -> str:

@@ -191,10 +191,30 @@ class Member(TypedDict):
     last_seen_at: str | None
 
 
-class Invited(Member):
-    """`sign_in_link`: where they are new."""
+class Invited(TypedDict):
+    """`sign_in_link`: where they are new. `has_to_accept`: where they have an account; farms of before put them in."""
 
+    username: str
+    role: str
     sign_in_link: str | None
+    has_to_accept: NotRequired[bool]
+
+
+class Waiting(TypedDict):
+    """Somebody who has not answered an invitation yet."""
+
+    username: str
+    role: str
+
+
+class TeamInvitation(TypedDict):
+    """An invitation of the user's."""
+
+    id: int
+    team: str
+    role: str
+    by: str
+    expires_at: str
 
 
 class Link(TypedDict):
@@ -202,12 +222,14 @@ class Link(TypedDict):
 
 
 class Team(TypedDict):
-    """A team with its people; `me` tells of one's teams by name alone."""
+    """A team with its people; `me` tells of one's teams by name alone. Farms of before say nothing of invitations."""
 
     id: int
     name: str
     may_manage: bool
+    is_default: NotRequired[bool]
     members: list[Member]
+    invited: NotRequired[list[Waiting]]
 
 
 class Doomed(TypedDict):

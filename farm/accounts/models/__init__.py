@@ -1,9 +1,21 @@
 from farm.accounts.models.event import AuditEvent
 from farm.accounts.models.group_role import GroupRole
+from farm.accounts.models.invitation import Invitation
 from farm.accounts.models.secrets import SignInLink, Token
 from farm.accounts.models.share import Share
 from farm.accounts.models.team import Membership, Team
 from farm.accounts.models.tick import Tick
 from farm.accounts.models.user import User
 
-__all__ = ["AuditEvent", "GroupRole", "Membership", "Share", "SignInLink", "Team", "Tick", "Token", "User"]
+__all__ = [
+    "AuditEvent",
+    "GroupRole",
+    "Invitation",
+    "Membership",
+    "Share",
+    "SignInLink",
+    "Team",
+    "Tick",
+    "Token",
+    "User",
+]

@@ -29,13 +29,15 @@ class TeamQuerySet(models.QuerySet["Team"]):
         """Teams in which the user may upload and run."""
         if not user.is_authenticated:
             return self.none()
-        return self if user.is_superuser else self.chosen_by(user)
+        if user.is_superuser:
+            return self
+        return self.filter(memberships__user=user, memberships__role__in=WRITING_ROLES)
 
     def chosen_by(self, user: "User | AnonymousUser") -> Self:
-        """Teams in which the user may upload and run as their member."""
+        """Teams in which the user may upload and run, having come in to do so."""
         if not user.is_authenticated:
             return self.none()
-        return self.filter(memberships__user=user, memberships__role__in=WRITING_ROLES)
+        return self.filter(memberships__user=user, memberships__role__in=WRITING_ROLES, memberships__is_chosen=True)
 
     def managed_by(self, user: "User | AnonymousUser") -> Self:
         """Teams whose members, nodes and settings the user may change."""
@@ -61,13 +63,18 @@ class Team(models.Model):
 
 
 class Membership(models.Model):
-    """A person's role in a team."""
+    """A person's role in a team.
+
+    `is_chosen`: they came in, or said later, to write here. Who came to look, or by a group, and was made a writer by
+    others names the team where they write.
+    """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role.choices, default=Role.MEMBER)
     # by the groups of the identity provider, which also take it away
     from_groups = models.BooleanField(default=False, db_default=False, editable=False)
+    is_chosen = models.BooleanField(default=True, db_default=False, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

@@ -16,7 +16,7 @@ from farm.accounts.models import GroupRole, Membership, Team, Token, User
 from farm.accounts.openid.claims import Identity
 from farm.accounts.openid.registration import Registration
 from farm.accounts.services import create_user, record
-from farm.accounts.states import Role
+from farm.accounts.states import WRITING_ROLES, Role
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
 
 # the strongest last
@@ -37,7 +37,7 @@ def take_in(identity: Identity, *, registration: Registration) -> tuple[User, bo
     try:
         with transaction.atomic():
             user, is_new = _account_of(identity, registration)
-            _give_rights(user, identity.groups, registration)
+            _give_rights(user, identity.groups, registration, is_new=is_new)
             now = timezone.now()
             User.objects.filter(pk=user.pk).update(vouched_at=now)
             user.refresh_from_db()
@@ -116,7 +116,7 @@ def _account_of(identity: Identity, registration: Registration) -> tuple[User, b
     return user, False
 
 
-def _give_rights(user: User, groups: frozenset[str] | None, registration: Registration) -> None:
+def _give_rights(user: User, groups: frozenset[str] | None, registration: Registration, *, is_new: bool) -> None:
     """Makes the person's roles what their groups say, in every team that a group is mapped to."""
     rules = list(GroupRole.objects.select_related("team"))
     if groups is None:
@@ -132,7 +132,7 @@ def _give_rights(user: User, groups: frozenset[str] | None, registration: Regist
     ruled = {rule.team_id: rule.team for rule in rules}
     _take_out(user, ruled.keys(), stays=wanted.keys())
     for team_id, role in wanted.items():
-        _set_role(user, ruled[team_id], role)
+        _set_role(user, ruled[team_id], role, is_chosen=is_new and role in WRITING_ROLES)
 
 
 def _no_groups(registration: Registration) -> Invalid:
@@ -152,11 +152,15 @@ def _take_out(user: User, ruled: Collection[int], *, stays: Collection[int]) -> 
             record(verb="member removed", subject=user.username, team=membership.team, facts={"by": "groups"})
 
 
-def _set_role(user: User, team: Team, role: Role) -> None:
+def _set_role(user: User, team: Team, role: Role, *, is_chosen: bool) -> None:
+    """`is_chosen`: of a membership that is new; what groups change later moves nobody's default."""
     known = Membership.objects.filter(user=user, team=team).first()
     if known is not None and known.role == role and known.from_groups:
         return
-    Membership.objects.update_or_create(user=user, team=team, defaults={"role": role, "from_groups": True})
+    given = {"role": role, "from_groups": True}
+    Membership.objects.update_or_create(
+        user=user, team=team, defaults=given, create_defaults={**given, "is_chosen": is_chosen}
+    )
     if known is None or known.role != role:
         record(verb="role set", subject=user.username, team=team, facts={"role": role, "by": "groups"})
 

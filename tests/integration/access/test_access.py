@@ -30,6 +30,9 @@ OF_ONE_S_OWN = (
     # a team's admin answers for it
     "api/v1/lendings/<int:lending_id>/<what>",
     "fleet/lendings/<int:lending_id>/<str:what>/",
+    # whoever was invited answers
+    "api/v1/invitations/<int:invitation_id>/<what>",
+    "settings/invitations/<int:invitation_id>/<str:what>/",
     "api/node/v1/hello",
     "sign-out/",
 )
@@ -39,7 +42,14 @@ HARMLESS = {"django_session", "accounts_token", "accounts_auditevent", "accounts
 # what a token opens only with the scope `admin`, even to read
 NEEDS_ADMIN_SCOPE = ("api/v1/channels/<int:channel_id>/secret",)
 # what a token changes only with the scope `nodes` or `admin`
-BEYOND_WRITE = ("api/v1/nodes", "api/v1/channels", "api/v1/tokens", "api/v1/teams", "api/v1/users")
+BEYOND_WRITE = (
+    "api/v1/nodes",
+    "api/v1/channels",
+    "api/v1/tokens",
+    "api/v1/teams",
+    "api/v1/invitations",
+    "api/v1/users",
+)
 # what describes the APIs answers any method alike
 DESCRIPTIONS = ("api/v1/openapi.json", "api/v1/docs", "api/node/v1/openapi.json")
 # the sign-in form itself, and what it loads

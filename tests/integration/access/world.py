@@ -13,6 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.reading import watch_form
+from farm.accounts.memberships import invite
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
@@ -88,6 +89,7 @@ class World:
             "team_id": team.pk,
             "username": _leaving(team).username,
             "what": "drain",
+            "invitation_id": self._invitation(team, owner, stranger),
             "mapping_id": 1,
             "name": "watch",
             **self._found(team, owner, measured),
@@ -118,6 +120,11 @@ class World:
         """The node, offered to the stranger's team by somebody who is in both."""
         Membership.objects.create(team=team, user=(both := User.objects.create(username="both")))
         return int(Lending.objects.create(node=self.node, team=team, asked_by=both).pk)
+
+    def _invitation(self, team: Team, owner: User, stranger: User) -> int:
+        invitation = invite(team=team, name=stranger.username, by=owner).invitation
+        assert invitation is not None
+        return int(invitation.pk)
 
     def _shared(self, owner: User) -> dict[str, object]:
         made, url = share(kind="run", subject=str(self.run.pk), by=owner)
@@ -231,6 +238,8 @@ OWN_NAMES: Final[dict[str, dict[str, object]]] = {
     "watches/<int:watch_id>/<str:what>/": {"what": "pause"},
     "settings/channels/<int:channel_id>/<str:what>/": {"what": "listen"},
     "api/v1/lendings/<int:lending_id>/<what>": {"what": "agree"},
+    "api/v1/invitations/<int:invitation_id>/<what>": {"what": "accept"},
+    "settings/invitations/<int:invitation_id>/<str:what>/": {"what": "accept"},
     "fleet/lendings/<int:lending_id>/<str:what>/": {"what": "agree"},
     "graph/netron/<str:name>": {"name": "view.js"},
     "install/<str:name>": {"name": own_wheel().name},

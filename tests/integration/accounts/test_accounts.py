@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from farm.accounts import selectors, services
+from farm.accounts import memberships, selectors, services
 from farm.accounts.models import AuditEvent, SignInLink, Team, Token, User
 from farm.accounts.states import Role, Scope
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
@@ -90,27 +90,31 @@ def test_a_late_or_unknown_sign_in_link_or_one_of_a_closed_account_is_refused(me
 def test_only_an_admin_changes_who_belongs_to_a_team(
     team: Team, owner: User, member: User, viewer: User, stranger: User
 ) -> None:
-    services.set_role(team=team, user=stranger, role=Role.VIEWER, by=owner)
-    assert not selectors.can_write(stranger, team=team)
+    memberships.set_role(team=team, user=member, role=Role.VIEWER, by=owner)
+    assert not selectors.can_write(member, team=team)
+    with pytest.raises(Missing):
+        memberships.set_role(team=team, user=stranger, role=Role.VIEWER, by=owner)
+    assert not team.memberships.filter(user=stranger).exists()
+    memberships.set_role(team=team, user=member, role=Role.MEMBER, by=owner)
     with pytest.raises(NotAllowed):
-        services.set_role(team=team, user=viewer, role=Role.ADMIN, by=member)
+        memberships.set_role(team=team, user=viewer, role=Role.ADMIN, by=member)
     outsider = User.objects.create(username="outsider")
     with pytest.raises(Missing):
-        services.set_role(team=team, user=outsider, role=Role.ADMIN, by=outsider)
+        memberships.set_role(team=team, user=outsider, role=Role.ADMIN, by=outsider)
     with pytest.raises(Invalid, match="viewer, member, admin"):
-        services.set_role(team=team, user=viewer, role="king", by=owner)
+        memberships.set_role(team=team, user=viewer, role="king", by=owner)
 
 
 def test_a_team_keeps_an_admin(team: Team, owner: User, member: User) -> None:
     with pytest.raises(Conflict, match="admin"):
-        services.remove_member(team=team, user=owner, by=owner)
+        memberships.remove_member(team=team, user=owner, by=owner)
     with pytest.raises(Conflict, match="admin"):
-        services.set_role(team=team, user=owner, role=Role.VIEWER, by=owner)
-    services.set_role(team=team, user=member, role=Role.ADMIN, by=owner)
-    services.remove_member(team=team, user=owner, by=owner)
+        memberships.set_role(team=team, user=owner, role=Role.VIEWER, by=owner)
+    memberships.set_role(team=team, user=member, role=Role.ADMIN, by=owner)
+    memberships.remove_member(team=team, user=owner, by=owner)
     assert not Team.objects.visible_to(owner).exists()
     with pytest.raises(Missing):
-        services.remove_member(team=team, user=owner, by=member)
+        memberships.remove_member(team=team, user=owner, by=member)
 
 
 def test_a_team_has_a_name_of_its_own(team: Team, member: User) -> None:

@@ -93,3 +93,24 @@ def test_an_invitation_prints_how_to_install_and_to_join_and_warns_of_a_local_ad
     assert "Other machines cannot reach http://127.0.0.1:8000" in made.stderr
     settings.PUBLIC_URL = settings.GATEWAY_URL = "https://farm.example"
     assert "Other machines" not in as_administrator("node", "invite").stderr
+
+
+def test_an_invitation_is_listed_accepted_and_withdrawn(
+    as_administrator: Command, team: Team, stranger: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = as_administrator("farm", "users", "invite", "stranger")
+    assert (sent.exit_code, sent.stdout, "has seven days to accept" in sent.stderr) == (0, "", True)
+    assert "invited" in as_administrator("farm", "users", "list").stdout
+    assert as_administrator("farm", "users", "withdraw", "stranger").exit_code == 0
+    assert as_administrator("farm", "users", "withdraw", "stranger").exit_code == 2
+    as_administrator("farm", "users", "invite", "stranger")
+    number = team.invitations.get(state="open").pk
+    assert as_administrator("farm", "invitations", "accept", number).exit_code == 2
+    monkeypatch.setenv("ONNXFARM_TOKEN", issue_token(stranger, Scope.values)[1])
+    assert "vision" in as_administrator("farm", "invitations", "list").stdout
+    assert as_administrator("farm", "invitations", "accept", number).exit_code == 0
+    assert as_administrator("farm", "invitations", "decline", number).exit_code == 2
+    assert Membership.objects.filter(user=stranger).count() == 2
+    refused = as_administrator("farm", "users", "invite", "ada")
+    assert (refused.exit_code, "you manage elsewhere" in refused.stderr) == (2, True)
+    assert as_administrator("farm", "teams", "choose", "vision").exit_code == 0

@@ -6,8 +6,8 @@ import pytest
 from django.db import IntegrityError
 from django.test import Client
 
+from farm.accounts.memberships import remove_member, set_role
 from farm.accounts.models import AuditEvent, Membership, Team, User
-from farm.accounts.services import remove_member, set_role
 from farm.accounts.states import Role, Scope
 from farm.base.refusals import Conflict, Missing, NotAllowed
 from farm.fleet import services as fleet

@@ -1,0 +1,249 @@
+"""Who is in a team and as what: invitations and their answers, roles, leaving.
+
+Nobody comes into a team without saying so. A new person says it by following the link that their account is made with,
+somebody who has an account by accepting an invitation. What a person writes goes to no team that they did not name or
+choose, whatever others do to their roles.
+"""
+
+import shlex
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+from farm.accounts.models import Invitation, Membership, Team, User
+from farm.accounts.selectors import can_manage, can_write, teams_visible_to
+from farm.accounts.services import create_user, make_sign_in_link, record
+from farm.accounts.states import WRITING_ROLES, InvitationState, Role
+from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
+
+MAX_MEMBERS: Final = 1000
+# invitations, and links of new people, go to somebody who may be away
+INVITATION_LIFE: Final = timedelta(days=7)
+LAST_ADMIN: Final = "A team needs at least one admin; make somebody else admin first."
+
+
+class Invited(NamedTuple):
+    """`link`: signs a new person in once; None for whom it would let others sign in as.
+
+    `invitation`: what they have to accept; None for somebody who is in the team by now.
+    """
+
+    user: User
+    role: str
+    link: str | None = None
+    invitation: Invitation | None = None
+
+
+def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> Invited:
+    """An account in the team for a new person, an invitation for somebody who has one; the same again changes nothing.
+
+    An administrator of the installation also opens a closed account again. Raises NotAllowed unless `by` manages the
+    team, Invalid for a name or role that is none, Conflict for a closed account, a full team, or a member, whose role
+    an invitation leaves alone.
+    """
+    _must_manage(team, by)
+    _must_be_a_role(role)
+    user = User.objects.filter(username__iexact=name).first()
+    with transaction.atomic():
+        # one invitation at a time per team
+        team = Team.objects.select_for_update().get(pk=team.pk)
+        if user is None:
+            return _taken_in(team, name, role, by)
+        if user.is_active:
+            _must_be_new_to(team, user)
+            return Invited(user, role, invitation=_offered(team, user, role, by))
+        link = _opened_again(user, by)
+        known = team.memberships.filter(user=user).first()
+        if known is not None:
+            return Invited(user, known.role, link)
+        return Invited(user, role, link, _offered(team, user, role, by))
+
+
+def accept_invitation(*, invitation: Invitation, by: User) -> Membership:
+    """open → accepted: they are in the team from now on. Raises Missing for somebody else's, and Conflict."""
+    with transaction.atomic():
+        team = Team.objects.select_for_update().filter(pk=invitation.team_id).first()
+        if team is None:
+            raise Missing("The team of this invitation was removed.")
+        _answer(invitation, InvitationState.ACCEPTED, by)
+        known = team.memberships.filter(user=by).first()
+        if known is not None:
+            raise Conflict(f"You are in team “{team.name}” already, as {known.role}.", code="already_member")
+        _must_have_room(team.memberships.count(), team)
+        role = invitation.role
+        return Membership.objects.create(team=team, user=by, role=role, is_chosen=role in WRITING_ROLES)
+
+
+def decline_invitation(*, invitation: Invitation, by: User) -> None:
+    """open → declined. Raises Missing for somebody else's, and Conflict."""
+    with transaction.atomic():
+        _answer(invitation, InvitationState.DECLINED, by)
+
+
+def withdraw_invitation(*, team: Team, name: str, by: User) -> None:
+    """open → withdrawn. Raises NotAllowed unless `by` manages the team, Missing for whom it did not invite."""
+    _must_manage(team, by)
+    with transaction.atomic():
+        opened = team.invitations.filter(user__username=name.replace("\x00", ""), state=InvitationState.OPEN)
+        if not opened.update(state=InvitationState.WITHDRAWN):
+            raise Missing(f"There is no open invitation of “{name[:150]}” to team “{team.name}”.")
+        record(verb="invitation withdrawn", subject=name, actor=by, team=team)
+
+
+def choose_team(*, team: Team, by: User) -> None:
+    """What `by` writes may go to this team unnamed. Raises NotAllowed for a team that they only look at."""
+    if not (can_write(by, team=team) and team.memberships.filter(user=by).exists()):
+        raise NotAllowed(
+            f"You may not upload or start runs in team “{team.name}” as its member; ask one of its admins."
+        )
+    with transaction.atomic():
+        if team.memberships.filter(user=by, is_chosen=False).update(is_chosen=True):
+            record(verb="team chosen", subject=by.username, actor=by, team=team)
+
+
+def set_role(*, team: Team, user: User, role: str, by: User) -> Membership:
+    """Change a member's role. Raises NotAllowed unless `by` manages the team, Missing for nobody of it, Conflict for
+    its last admin."""
+    _must_manage(team, by)
+    _must_be_a_role(role)
+    with transaction.atomic():
+        if role != Role.ADMIN:
+            _must_leave_an_admin(team, without=user)
+        if not team.memberships.filter(user=user).update(role=role):
+            raise Missing(f"{user.username} is not in team “{team.name}”.")
+        record(verb="role set", subject=user.username, actor=by, team=team, facts={"role": role})
+        return team.memberships.select_related("user").get(user=user)
+
+
+def remove_member(*, team: Team, user: User, by: User) -> None:
+    """Take a person out of a team. They may leave by themselves; the last admin may not."""
+    if user != by:
+        _must_manage(team, by)
+    with transaction.atomic():
+        _must_leave_an_admin(team, without=user)
+        removed, _ = Membership.objects.filter(team=team, user=user).delete()
+        if not removed:
+            raise Missing(f"{user.username} is not in team “{team.name}”.")
+        record(verb="member removed", subject=user.username, actor=by, team=team)
+
+
+def _taken_in(team: Team, name: str, role: str, by: User) -> Invited:
+    """A new person, who is in the team as soon as they follow their link."""
+    _must_be_let_in_here(name)
+    _must_have_room(_places_taken(team), team)
+    user = create_user(name=_checked_name(name))
+    Membership.objects.create(team=team, user=user, role=role, is_chosen=role in WRITING_ROLES)
+    record(verb="person invited", subject=name, actor=by, team=team, facts={"role": role})
+    return Invited(user, role, make_sign_in_link(user, life=INVITATION_LIFE))
+
+
+def _opened_again(user: User, by: User) -> str | None:
+    """A closed account's link. Raises Conflict unless `by` administers the installation."""
+    if not by.is_superuser:
+        raise Conflict(f"The account of {user.username} is closed: ask an administrator.", code="closed")
+    User.objects.filter(pk=user.pk).update(is_active=True)
+    record(verb="account opened again", subject=user.username, actor=by)
+    return make_sign_in_link(user, life=INVITATION_LIFE) if settings.LOCAL_SIGN_IN else None
+
+
+def _offered(team: Team, user: User, role: str, by: User) -> Invitation:
+    """The invitation that stands already, or a new one in place of any other; call with the team's row locked."""
+    mine = team.invitations.filter(user=user)
+    known = mine.standing().filter(role=role).first()
+    if known is not None:
+        return known
+    mine.delete()
+    _must_have_room(_places_taken(team), team)
+    record(verb="invitation sent", subject=user.username, actor=by, team=team, facts={"role": role})
+    expires_at = timezone.now() + INVITATION_LIFE
+    return Invitation.objects.create(team=team, user=user, role=role, invited_by=by, expires_at=expires_at)
+
+
+def _answer(invitation: Invitation, state: InvitationState, by: User) -> None:
+    if invitation.user_id != by.pk:
+        raise Missing("You have no such invitation.")
+    if not invitation.end(state):
+        raise _not_open(invitation)
+    facts = {"role": invitation.role}
+    record(verb=f"invitation {state}", subject=by.username, actor=by, team=invitation.team, facts=facts)
+
+
+def _not_open(invitation: Invitation) -> Conflict:
+    """Why an invitation is answered no more."""
+    invitation.refresh_from_db()
+    which = f"The invitation to team “{invitation.team}”"
+    if invitation.state != InvitationState.OPEN:
+        why = f"was {invitation.state} already"
+    elif invitation.is_late:
+        why = f"expired on {invitation.expires_at:%Y-%m-%d at %H:%M} UTC"
+    else:
+        why = f"has lapsed: {invitation.invited_by} no longer manages the team"
+    return Conflict(f"{which} {why}.", code="not_open", hint="An admin of the team may send another.")
+
+
+def _places_taken(team: Team) -> int:
+    return team.memberships.count() + team.invitations.standing().count()
+
+
+def _must_have_room(taken: int, team: Team) -> None:
+    if taken >= MAX_MEMBERS:
+        text = f"Team “{team.name}” has {MAX_MEMBERS} members and invitations, as many as it may."
+        raise Conflict(text, code="full")
+
+
+def _must_manage(team: Team, user: User) -> None:
+    if not teams_visible_to(user).filter(pk=team.pk).exists():
+        raise Missing(f"There is no team “{team.name}” that you belong to.")
+    if not can_manage(user, team=team):
+        raise NotAllowed(f"Only an admin of team “{team.name}” may change its members.")
+
+
+def _must_be_a_role(role: str) -> None:
+    if role not in Role.values:
+        raise Invalid(f"“{role}” is not a role; use one of {', '.join(Role.values)}.", code="unknown_role")
+
+
+def _must_be_new_to(team: Team, user: User) -> None:
+    """Raises Conflict for a member, naming their role and how it is changed."""
+    known = team.memberships.filter(user=user).first()
+    if known is not None:
+        command = shlex.join(["onnxfarm", "farm", "users", "role", user.username, "ROLE", "--team", team.name])
+        raise Conflict(
+            f"{user.username} is already in team “{team.name}”, as {known.role}. An invitation does not change a role.",
+            code="already_member",
+            hint=f"Change it on the team's page, or with: {command}",
+        )
+
+
+def _must_be_let_in_here(name: str) -> None:
+    """Raises Conflict where accounts come from the identity provider alone."""
+    if not settings.LOCAL_SIGN_IN:
+        raise Conflict(
+            f"There is no account “{name[:150]}” on this farm, and accounts come from its identity provider alone.",
+            code="not_here_yet",
+            hint="Let them sign in once, then invite them; or map a group of theirs to this team.",
+        )
+
+
+def _checked_name(name: str) -> str:
+    """Raises Invalid for a name that Django takes for nobody's."""
+    field = User._meta.get_field("username")
+    try:
+        field.clean(name, None)
+    except ValidationError as problem:
+        raise Invalid(
+            f"“{name[:50]}” cannot be a person's name here: letters, digits and @ . + - _ are, 150 at most.",
+            code="bad_name",
+        ) from problem
+    return name
+
+
+def _must_leave_an_admin(team: Team, *, without: User) -> None:
+    """Call inside a transaction: locks the team's memberships."""
+    admins = list(team.memberships.select_for_update().filter(role=Role.ADMIN).values_list("user_id", flat=True))
+    if admins == [without.pk]:
+        raise Conflict(LAST_ADMIN, code="last_admin")

@@ -1,0 +1,62 @@
+"""Invitations of people who have an account: they come into the team once they accept."""
+
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
+
+from farm.accounts.models.team import Membership
+from farm.accounts.states import InvitationState, Role
+
+
+class InvitationQuerySet(models.QuerySet["Invitation"]):
+    """Which invitations may be answered."""
+
+    def standing(self) -> Self:
+        """Open, not expired, and of somebody who manages the team still."""
+        admin = Membership.objects.filter(team=OuterRef("team"), user=OuterRef("invited_by"), role=Role.ADMIN)
+        return self.filter(
+            Q(invited_by__is_superuser=True) | Exists(admin),
+            invited_by__is_active=True,
+            state=InvitationState.OPEN,
+            expires_at__gt=timezone.now(),
+        )
+
+
+class Invitation(models.Model):
+    """What an admin of a team offers a person, who answers it."""
+
+    team = models.ForeignKey("accounts.Team", models.CASCADE, related_name="invitations")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=10, choices=Role.choices)
+    invited_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    state = models.CharField(max_length=9, choices=InvitationState.choices, default=InvitationState.OPEN)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField()
+
+    objects = InvitationQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["team", "user"], condition=Q(state=InvitationState.OPEN), name="one_open_invitation"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} into {self.team} as {self.role}"
+
+    @property
+    def is_late(self) -> bool:
+        return self.expires_at <= timezone.now()
+
+    def end(self, state: InvitationState) -> bool:
+        """open → `state`. False, with nothing changed, for one that does not stand."""
+        standing = Invitation.objects.standing().filter(pk=self.pk)
+        if not Invitation.objects.filter(pk__in=standing.values("pk"), state=InvitationState.OPEN).update(state=state):
+            return False
+        self.state = state
+        return True
