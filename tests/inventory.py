@@ -32,7 +32,7 @@ def inventory() -> str:
         "environment": environment(),
         "addresses": addresses(),
         "operations of /api/v1": operations("farm.api.api", "api"),
-        "operations of /api/node/v1": operations("farm.api.node", "node_api"),
+        "operations of /api/node/v1": operations("farm.gateway.node_api", "node_api"),
         "messages of /api/v1": api_messages("farm.api.api", "api"),
         "messages and documents of farm.contract": contract_messages(),
         "keys of a matrix": matrix_keys(),

@@ -10,7 +10,6 @@ from farm.api import (
     compatibility,
     compiled_models,
     diverge,
-    errors,
     evaluation,
     hardware,
     lendings,
@@ -32,8 +31,9 @@ from farm.api import (
 )
 from farm.api.auth import BrowserAuth, TokenAuth
 from farm.api.description import DescribedAPI, TextParser
+from farm.base import errors
 
-# node messages are served apart, see farm.api.node
+# node messages are served apart, see farm.gateway.node_api
 ROUTERS = (
     tokens.router,
     teams.router,

@@ -16,7 +16,6 @@ from farm.accounts.selectors import teams_writable_by, valid_token
 from farm.accounts.services import note_token_use
 from farm.accounts.states import Scope
 from farm.base.refusals import NotAllowed
-from farm.fleet.models import Node
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
@@ -25,12 +24,6 @@ class TokenRequest(HttpRequest):
     """A request that a token let in."""
 
     token: Token
-
-
-class NodeRequest(HttpRequest):
-    """A request that a node's secret let in."""
-
-    node: Node
 
 
 class TokenAuth(HttpBearer):

@@ -17,9 +17,9 @@ from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 
 from farm.api.auth import check_uploader, sender_of
-from farm.api.bodies import Body, HungUp, Receive, declared_length, drain, spool, too_large
-from farm.api.doors import Scope, header_of
-from farm.api.errors import API_ROOT
+from farm.base.asgi import Scope, header_of
+from farm.base.bodies import Body, HungUp, Receive, declared_length, drain, spool, too_large
+from farm.base.errors import API_ROOT
 from farm.base.refusals import NoSpace, Refusal, TooMany
 from farm.contract.node import Problem
 from farm.registry.intake import check_length

@@ -2,8 +2,8 @@
 
 from django.http import HttpRequest, HttpResponseBase
 
-from farm.api.errors import API_ROOT, problem
 from farm.api.middleware import AnswerMiddleware
+from farm.base.errors import API_ROOT, problem
 
 
 class MethodsInWords(AnswerMiddleware):

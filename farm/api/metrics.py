@@ -18,7 +18,7 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from farm.accounts.ticks import tick_ages_s
-from farm.api.errors import problem
+from farm.base.errors import problem
 from farm.contract.version import CONTRACT_VERSION, PREPARE_QUEUE, TELL_QUEUE, TICK_QUEUE
 from farm.registry.confinement import walls
 from farm.runs.broker import lengths

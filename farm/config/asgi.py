@@ -11,8 +11,8 @@ django.setup(set_prefix=False)
 # after Django is set up: it knows the fleet's rows
 from django.core.handlers.asgi import ASGIHandler  # noqa: E402
 
-from farm.api.brief import ThreadHandler  # noqa: E402
-from farm.api.gateway import Application, Gateway  # noqa: E402
+from farm.gateway.application import Application, Gateway  # noqa: E402
+from farm.gateway.calls import ThreadHandler  # noqa: E402
 
 ADDRESSES = "farm.config.node_urls"
 

@@ -2,10 +2,10 @@
 
 from django.urls import path
 
-from farm.api.node import node_api
+from farm.gateway.node_api import node_api
 
 urlpatterns = [path("api/node/v1/", node_api.urls)]
 
-handler400 = "farm.api.errors.bad_address"
-handler404 = "farm.api.errors.page_not_found"
-handler500 = "farm.api.errors.server_error"
+handler400 = "farm.base.errors.bad_address"
+handler404 = "farm.base.errors.page_not_found"
+handler500 = "farm.base.errors.server_error"

@@ -15,7 +15,7 @@ from typing import Any
 import uvicorn
 import uvloop
 
-from farm.api.connections import LimitedProtocol
+from farm.base.connections import LimitedProtocol
 
 log = logging.getLogger(__name__)
 APPLICATIONS = {"web": "farm.config.wsgi:bridge", "gateway": "farm.config.asgi:application"}

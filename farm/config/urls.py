@@ -8,7 +8,7 @@ from django.views.generic import RedirectView
 from farm.api import install
 from farm.api.api import api
 from farm.api.metrics import metrics
-from farm.api.node import node_api
+from farm.gateway.node_api import node_api
 
 urlpatterns: list[URLResolver | URLPattern] = [
     # nobody guesses passwords at Django's form: people sign in by link, and there is no other way in
@@ -22,6 +22,6 @@ urlpatterns: list[URLResolver | URLPattern] = [
     path("", include("dashboard.urls")),
 ]
 
-handler400 = "farm.api.errors.bad_address"
-handler404 = "farm.api.errors.page_not_found"
-handler500 = "farm.api.errors.server_error"
+handler400 = "farm.base.errors.bad_address"
+handler404 = "farm.base.errors.page_not_found"
+handler500 = "farm.base.errors.server_error"

@@ -26,8 +26,8 @@ get_resolver().url_patterns  # noqa: B018
 from django.conf import settings  # noqa: E402
 
 from farm.api.bridge import Bridge  # noqa: E402
-from farm.api.endpoints import PREFIX  # noqa: E402
 from farm.contract.node import ELSEWHERE, GATEWAY_HEADER, Problem  # noqa: E402
+from farm.gateway.endpoints import PREFIX  # noqa: E402
 
 
 def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:

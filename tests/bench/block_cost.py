@@ -87,7 +87,7 @@ class Machine:
     """One node's requests, answered as a gateway process answers them."""
 
     def __init__(self, secret: str, costs: Costs, dice: random.Random) -> None:
-        from farm.api.brief import ThreadHandler, keep_connection
+        from farm.gateway.calls import ThreadHandler, keep_connection
 
         keep_connection()
         self._handler, self._secret, self._costs, self._dice = ThreadHandler(), secret, costs, dice

@@ -9,10 +9,10 @@ import redis
 from celery import Celery
 from django.core.management import CommandError, call_command
 
-from farm.api.hints import hint_in
 from farm.base.refusals import Invalid
 from farm.config.embedded import broker as embedded
 from farm.contract.version import MEASURE_TASK
+from farm.gateway.block_messages import parse_message
 from farm.runs import broker, lines
 from tests.processes import Process, wait_for
 from worker.agent.line import gateway
@@ -66,7 +66,7 @@ def test_the_message_is_the_same_hint_that_the_gateway_reads(socket: Path, addre
     with redis.Redis.from_url(address, protocol=2) as client:
         found = client.brpop(["node.7"], timeout=60)
     assert found is not None
-    assert hint_in(found[1])[0] == ("12", 3)
+    assert parse_message(found[1])[0] == ("12", 3)
 
 
 @pytest.mark.parametrize(

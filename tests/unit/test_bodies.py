@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from farm.api.bodies import HungUp, Pace, Receive, check_length, drain, read_body, spool
-from farm.api.endpoints import Endpoint, Way
+from farm.base.bodies import HungUp, Pace, Receive, check_length, drain, read_body, spool
 from farm.base.refusals import Invalid, TooLarge, TooSlow
+from farm.gateway.endpoints import Endpoint, Way
 from tests.coroutines import awaited
 
 # with the seconds of a busy machine; `HASTY` is for a client that falls silent
-SMALL = Endpoint("small", "POST", "small", Way.BRIEF, most_bytes=100, body_s=60.0)
+SMALL = Endpoint("small", "POST", "small", Way.CALL, max_bytes=100, body_s=60.0)
 MAX_FILE_BYTES = 1000
 HASTY = replace(SMALL, body_s=0.2)
 # of a file of 1,000 bytes
@@ -44,33 +44,33 @@ def headers(**given: str) -> dict[str, Any]:
 
 def test_a_body_that_says_it_is_too_long_is_refused_unread() -> None:
     with pytest.raises(TooLarge, match="300,000,000 bytes; at most 100"):
-        check_length(headers(content_length="300000000"), SMALL)
-    check_length(headers(content_length="100"), SMALL)
+        check_length(headers(content_length="300000000"), max_bytes=SMALL.max_bytes)
+    check_length(headers(content_length="100"), max_bytes=SMALL.max_bytes)
     for nonsense in ("-1", "1e3", "9" * 5000, "²"):
         with pytest.raises(Invalid):
-            check_length(headers(content_length=nonsense), SMALL)
+            check_length(headers(content_length=nonsense), max_bytes=SMALL.max_bytes)
 
 
 def test_an_endless_body_without_a_length_is_refused_as_soon_as_it_is_too_long() -> None:
     receive, taken = pieces(*[60] * 1000)
     with pytest.raises(TooLarge, match="more than 100 bytes"):
-        awaited(read_body(receive, SMALL))
+        awaited(read_body(receive, max_bytes=SMALL.max_bytes, max_s=SMALL.body_s))
     assert taken() == 2
 
 
 def test_a_body_that_drips_is_cut_off_in_time() -> None:
     receive, _ = pieces(10, then="silence")
     with pytest.raises(TooSlow, match="did not come in time"):
-        awaited(read_body(receive, HASTY))
+        awaited(read_body(receive, max_bytes=HASTY.max_bytes, max_s=HASTY.body_s))
 
 
 def test_who_hangs_up_gets_no_answer() -> None:
     with pytest.raises(HungUp):
-        awaited(read_body(pieces(10, then="gone")[0], SMALL))
+        awaited(read_body(pieces(10, then="gone")[0], max_bytes=SMALL.max_bytes, max_s=SMALL.body_s))
 
 
 def test_a_whole_body_is_given_as_it_was_sent() -> None:
-    assert awaited(read_body(pieces(60, 40)[0], SMALL)) == b"x" * 100
+    assert awaited(read_body(pieces(60, 40)[0], max_bytes=SMALL.max_bytes, max_s=SMALL.body_s)) == b"x" * 100
 
 
 def test_what_is_thrown_away_of_a_refused_body_is_bounded() -> None:

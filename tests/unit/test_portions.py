@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.api.exchange import ASKED_AT_ONCE, ASKED_FIRST, portions
+from farm.gateway.dispatch import ASKED_AT_ONCE, ASKED_FIRST, portions
 
 
 @pytest.mark.parametrize("count", [0, 1, ASKED_FIRST, ASKED_FIRST + 1, ASKED_AT_ONCE + ASKED_FIRST, 1000])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from farm.api import tab
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.version import CONTRACT_VERSION
+from farm.gateway import tab
 from farm.rules.runtimes import providers, web
 
 CONTRACT = (tab.TAB / "contract.js").read_text("utf-8")

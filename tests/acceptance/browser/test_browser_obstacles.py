@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from farm.api import tab
+from farm.gateway import tab
 from tests.acceptance.browser.tabs import PHONE
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]

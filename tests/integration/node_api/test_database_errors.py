@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from ninja import NinjaAPI
 from ninja.testing import TestClient
 
-from farm.api import errors
+from farm.base import errors
 
 PROBLEMS = [
     (DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes"), 422, "NUL"),

@@ -19,13 +19,13 @@ import pytest
 from celery import current_app
 
 from farm.accounts.models import Team, User
-from farm.api.hints import Hint, hint_in
 from farm.base.secrecy import digest_of_secret
 from farm.config.embedded.plan import free_port
 from farm.contract.version import tag_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node, NodeSecret
 from farm.fleet.states import NodeHealth
+from farm.gateway.block_messages import BlockMessage, parse_message
 from farm.runs import broker as farm_broker
 from farm.runs import services
 from farm.runs.models import Block
@@ -51,13 +51,13 @@ class Gateway:
         headers = {"Authorization": f"Bearer {secret or (SECRET + node.name if node else '')}"}
         return httpx2.get(self.url + "messages", params={"wait": wait}, headers=headers, timeout=90)
 
-    def hint(self, node: Node, *, wait: str = "0") -> Hint | None:
+    def hint(self, node: Node, *, wait: str = "0") -> BlockMessage | None:
         """What the node is told, if anything."""
         answer = self.poll(node, wait=wait)
         if answer.status_code == 204:
             return None
         assert answer.status_code == 200, answer.text
-        return hint_in(json.dumps(answer.json()["message"]).encode())[0]
+        return parse_message(json.dumps(answer.json()["message"]).encode())[0]
 
 
 @pytest.fixture(scope="module")
@@ -94,14 +94,14 @@ def queued_block(team: Team, by: User) -> Block:
 
 def test_a_node_that_waits_is_told_of_a_block_at_once(gateway: Gateway, team: Team, member: User) -> None:
     node = known_node(team)
-    told: list[Hint | None] = []
+    told: list[BlockMessage | None] = []
     waiting = threading.Thread(target=lambda: told.append(gateway.hint(node, wait="25")))
     waiting.start()
     time.sleep(0.5)
     began = time.monotonic()
     block = queued_block(team, member)
     waiting.join(60)
-    assert told == [Hint(str(block.pk), 1)]
+    assert told == [BlockMessage(str(block.pk), 1)]
     # its poll would have lasted 25 s
     assert time.monotonic() - began < 20
 
@@ -109,7 +109,7 @@ def test_a_node_that_waits_is_told_of_a_block_at_once(gateway: Gateway, team: Te
 def test_a_node_that_proves_a_tag_while_it_waits_is_told_at_once(gateway: Gateway, team: Team, member: User) -> None:
     node = known_node(team, tags={})
     make_node(team, name="bench-2")  # there to be planned for, and asking for nothing
-    told: list[Hint | None] = []
+    told: list[BlockMessage | None] = []
     waiting = threading.Thread(target=lambda: told.append(gateway.hint(node, wait="25")))
     waiting.start()
     time.sleep(0.5)
@@ -121,7 +121,7 @@ def test_a_node_that_proves_a_tag_while_it_waits_is_told_at_once(gateway: Gatewa
     began = time.monotonic()
     assert machine.hello().status_code == 200
     waiting.join(60)
-    assert told == [Hint(str(block.pk), 1)]
+    assert told == [BlockMessage(str(block.pk), 1)]
     # its poll would have lasted 25 s
     assert time.monotonic() - began < 20
 
@@ -129,7 +129,7 @@ def test_a_node_that_proves_a_tag_while_it_waits_is_told_at_once(gateway: Gatewa
 def test_a_message_waits_for_a_node(gateway: Gateway, team: Team, member: User) -> None:
     node = known_node(team)
     block = queued_block(team, member)
-    assert gateway.hint(node) == Hint(str(block.pk), 1)
+    assert gateway.hint(node) == BlockMessage(str(block.pk), 1)
     assert gateway.hint(node) is None
 
 
@@ -161,7 +161,7 @@ def test_a_message_stays_for_the_node_that_may_use_it(gateway: Gateway, team: Te
     block = queued_block_for_its_node(team, member)
     stranger = known_node(Team.objects.create(name="elsewhere"), "theirs")
     assert gateway.hint(stranger) is None
-    assert gateway.hint(Node.objects.get(name="bench-1")) == Hint(str(block.pk), 1)
+    assert gateway.hint(Node.objects.get(name="bench-1")) == BlockMessage(str(block.pk), 1)
 
 
 def queued_block_for_its_node(team: Team, member: User) -> Block:
@@ -171,7 +171,7 @@ def queued_block_for_its_node(team: Team, member: User) -> Block:
 
 def test_one_message_is_told_to_one_node(gateway: Gateway, team: Team, member: User) -> None:
     nodes = [known_node(team, f"bench-{number}") for number in range(3)]
-    told: list[Hint | None] = []
+    told: list[BlockMessage | None] = []
     threads = [threading.Thread(target=lambda node=node: told.append(gateway.hint(node, wait="25"))) for node in nodes]
     for thread in threads:
         thread.start()
@@ -242,7 +242,7 @@ def test_a_broker_that_forgets_everything_delays_a_block_and_no_more(
     assert gateway.hint(node) is None
     Block.objects.update(rung_at=None)
     assert services.ring_again() == 1
-    assert gateway.hint(node) == Hint(str(block.pk), 1)
+    assert gateway.hint(node) == BlockMessage(str(block.pk), 1)
 
 
 def test_ringing_again_does_not_pile_up_messages(team: Team, member: User) -> None:

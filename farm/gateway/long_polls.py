@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-MOST_OF_NODE = 2
+MAX_OF_NODE = 2
 
 
-class Polls:
-    """Polls of one gateway process. For its event loop alone."""
+class LongPolls:
+    """LongPolls of one gateway process. For its event loop alone."""
 
     def __init__(self) -> None:
         self._open: dict[int, list[asyncio.Future[None]]] = {}
@@ -19,7 +19,7 @@ class Polls:
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         polls = self._open.setdefault(node, [])
         polls.append(mine)
-        for older in polls[:-MOST_OF_NODE]:
+        for older in polls[:-MAX_OF_NODE]:
             if not older.done():
                 older.set_result(None)
         try:

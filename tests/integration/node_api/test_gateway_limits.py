@@ -22,12 +22,12 @@ import pytest
 from django.db import transaction
 
 from farm.accounts.models import AuditEvent, Team, User
-from farm.api.doors import STRANGER
 from farm.config.embedded.plan import free_port
 from farm.contract import signatures
 from farm.contract.node import ATTEMPT_TOKEN_HEADER, secret_message
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth
+from farm.gateway.admission import STRANGER
 from farm.registry import storage
 from farm.runs.models import Trace
 from tests.conftest import PROJECT, farm_environment
@@ -197,7 +197,7 @@ print(said[0], body.decode(), dict(said[1])["X-Gateway"])
 def test_a_stranger_who_tries_secrets_waits_and_a_known_node_does_not(fresh: Watched, team: Team) -> None:
     node = known_node(team)
     assert fresh.poll(node).status_code == 204
-    half = int(STRANGER.most) // 2 + 15
+    half = int(STRANGER.max_tokens) // 2 + 15
     with httpx2.Client(base_url=fresh.url, headers={"Authorization": "Bearer ofn_nobody"}, timeout=60) as stranger:
         answers = [stranger.post(HELLO, json={}) for _ in range(half)]
         answers += [stranger.post("enrol", content=b"{}") for _ in range(half)]
@@ -218,7 +218,7 @@ def test_machines_that_wait_for_approval_keep_no_working_node_of_their_address_o
         rack.append((str(make_node(team, name=f"rack-{number}", **changes).pk), private))
     answers = [ask_for_secret(fresh, *machine) for _ in range(6) for machine in rack]
     assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(403, "pending")}
-    assert len(answers) > STRANGER.most
+    assert len(answers) > STRANGER.max_tokens
     # one that the gateway has not heard yet
     assert fresh.poll(known_node(team)).status_code == 204
 

@@ -11,8 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import IO, NamedTuple, NotRequired, TypedDict
 
-from farm.api.doors import Scope, header_of
-from farm.api.endpoints import Endpoint
+from farm.base.asgi import Scope, header_of
 from farm.base.refusals import Invalid, TooLarge, TooSlow
 
 # of a body in memory; what is longer goes to a temporary file, in pieces of a size that is worth a thread's turn
@@ -73,19 +72,19 @@ def declared_length(scope: Scope) -> int | None:
     return None if header_of(scope, b"transfer-encoding") else int(length or 0)
 
 
-def check_length(scope: Scope, endpoint: Endpoint) -> None:
+def check_length(scope: Scope, *, max_bytes: int) -> None:
     """Raises TooLarge for a body that says that it is too long, before any of it is read, and Invalid for nonsense."""
     length = declared_length(scope)
-    if length is None and not endpoint.most_bytes:
-        raise too_large("some", endpoint.most_bytes)
-    if (length or 0) > endpoint.most_bytes:
-        raise too_large(f"{length:,}", endpoint.most_bytes)
+    if length is None and not max_bytes:
+        raise too_large("some", max_bytes)
+    if (length or 0) > max_bytes:
+        raise too_large(f"{length:,}", max_bytes)
 
 
-async def read_body(receive: Receive, endpoint: Endpoint) -> bytes:
+async def read_body(receive: Receive, *, max_bytes: int, max_s: float) -> bytes:
     """The whole body in memory. Raises TooLarge as soon as it is, TooSlow, and HungUp."""
     body = bytearray()
-    async for piece in _pieces(receive, max_bytes=endpoint.most_bytes, max_s=endpoint.body_s, pace=PACE):
+    async for piece in _pieces(receive, max_bytes=max_bytes, max_s=max_s, pace=PACE):
         body += piece
     return bytes(body)
 

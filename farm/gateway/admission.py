@@ -10,52 +10,37 @@ does a machine that waits for its approval: those of one site would else keep it
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypedDict
 
-from farm.api.endpoints import Endpoint, Way
-from farm.api.rates import Buckets, Rate
-from farm.api.turns import Press
+from farm.base.asgi import Scope, header_of
 from farm.base.refusals import Refusal, TooMany
 from farm.base.secrecy import digest_of_secret
 from farm.fleet.models import Node
 from farm.fleet.selectors import node_of_secret
+from farm.gateway.endpoints import Endpoint, Way
+from farm.gateway.priority_queue import Priority
+from farm.gateway.rate_limits import Buckets, Rate
 
 BEARER = "bearer "
 UNKNOWN_NODE = "This node's secret opens nothing: it has expired or was revoked."
 HINT = "If the node is still part of the farm, it asks for a new secret with its key; else enrol it again."
 # a revoked secret may hand in as much longer, and is refused by Django all the same
 KNOWN_S = 60.0
-MOST_KNOWN = 20_000
+MAX_KNOWN = 20_000
 # failures of one address, and of all together
-STRANGER = Rate(most=60, per_s=1)
-STRANGERS = Rate(most=600, per_s=30)
+STRANGER = Rate(max_tokens=60, per_s=1)
+STRANGERS = Rate(max_tokens=600, per_s=30)
 # questions of a machine that proved its key and waits for its approval; it asks twice a minute
-WAITING = Rate(most=10, per_s=0.2)
+WAITING = Rate(max_tokens=10, per_s=0.2)
 # requests of one node: what keeps its block, and the rest, in which 64 KiB of a message count as one more
-LEASES = Rate(most=60, per_s=10)
-OTHERS = Rate(most=300, per_s=20)
+LEASES = Rate(max_tokens=60, per_s=10)
+OTHERS = Rate(max_tokens=300, per_s=20)
 BYTES_A_TOKEN = 65_536
 # at once
-MOST_OF_NODE: Mapping[Way, int] = {Way.BRIEF: 8, Way.UPLOAD: 1, Way.FILE: 4}
-MOST_OF_STRANGERS, MOST_OF_STRANGER = 32, 8
+MAX_OF_NODE: Mapping[Way, int] = {Way.CALL: 8, Way.UPLOAD: 1, Way.FILE: 4}
+MAX_OF_STRANGERS, MAX_OF_STRANGER = 32, 8
 IPV6_SITE = 64
-
-
-class Scope(TypedDict):
-    """What ASGI says of a request before its body, as far as it is read here."""
-
-    type: str
-    method: str
-    path: str
-    raw_path: bytes
-    query_string: bytes
-    http_version: str
-    scheme: str
-    headers: Iterable[tuple[bytes, bytes]]
-    client: tuple[str, int] | None
-    server: tuple[str, int | None] | None
 
 
 class UnknownNode(Refusal):
@@ -65,8 +50,8 @@ class UnknownNode(Refusal):
     default_code = "unknown_node"
 
 
-class Door:
-    """One gateway process's door. For its event loop alone; `ask` puts a question to the database in a thread."""
+class Admission:
+    """Who is let in at one gateway process. For its event loop alone; `ask` asks the database in a thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -86,7 +71,7 @@ class Door:
         """The row of the node that asks. Raises as `node`."""
         is_known = self.known(secret) is not None
         if not is_known:
-            self.knock(scope)
+            self.charge_stranger(scope)
         node = await ask(node_of_secret, secret) if secret else None
         if node is None:
             self.forget(secret)
@@ -106,14 +91,14 @@ class Door:
         digest = digest_of_secret(secret)
         self._known[digest] = (node, self._clock() + KNOWN_S)
         self._known.move_to_end(digest)
-        while len(self._known) > MOST_KNOWN:
+        while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
 
     def forget(self, secret: str) -> None:
         """This secret opens nothing any more."""
         self._known.pop(digest_of_secret(secret), None)
 
-    def knock(self, scope: Scope) -> None:
+    def charge_stranger(self, scope: Scope) -> None:
         """A stranger pays for a question. Raises TooMany."""
         address = address_of(scope)
         # whoever has used up their own patience takes nothing of everybody's
@@ -148,22 +133,22 @@ class Door:
     @contextmanager
     def inside(self, endpoint: Endpoint, node: int) -> Iterator[None]:
         """One of the requests that a node may have open at once. Raises TooMany."""
-        with self._place((node, endpoint.way), most=MOST_OF_NODE[endpoint.way]):
+        with self._place((node, endpoint.way), max_open=MAX_OF_NODE[endpoint.way]):
             yield
 
     @contextmanager
     def inside_as_stranger(self, scope: Scope) -> Iterator[None]:
         """One of the requests that an address, and all strangers together, may have open at once. Raises TooMany."""
         with (
-            self._place(address_of(scope), most=MOST_OF_STRANGER),
-            self._place("all strangers", most=MOST_OF_STRANGERS),
+            self._place(address_of(scope), max_open=MAX_OF_STRANGER),
+            self._place("all strangers", max_open=MAX_OF_STRANGERS),
         ):
             yield
 
     @contextmanager
-    def _place(self, key: Hashable, *, most: int) -> Iterator[None]:
-        if self._inside.get(key, 0) >= most:
-            raise TooMany(f"{most} such requests are open already.", retry_s=1.0, hint="Send the same again.")
+    def _place(self, key: Hashable, *, max_open: int) -> Iterator[None]:
+        if self._inside.get(key, 0) >= max_open:
+            raise TooMany(f"{max_open} such requests are open already.", retry_s=1.0, hint="Send the same again.")
         self._inside[key] = self._inside.get(key, 0) + 1
         try:
             yield
@@ -173,18 +158,13 @@ class Door:
                 del self._inside[key]
 
     def _buckets(self, endpoint: Endpoint) -> Buckets:
-        return self._leases if endpoint.press is Press.LEASE else self._others
+        return self._leases if endpoint.priority is Priority.LEASE else self._others
 
 
 def secret_of(scope: Scope) -> str:
     """The bearer secret that a request shows; empty when it shows none."""
     text = header_of(scope, b"authorization")
     return text[len(BEARER) :].strip() if text[: len(BEARER)].lower() == BEARER else ""
-
-
-def header_of(scope: Scope, wanted: bytes) -> str:
-    """A header of a request, empty when it has none."""
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")
 
 
 def address_of(scope: Scope) -> str:

@@ -6,20 +6,22 @@ from concurrent.futures import Future
 
 import pytest
 
-from farm.api.turns import Press, Turns
+from farm.gateway.priority_queue import Priority, PriorityQueue
 
 SOON_S = 10.0
 
 
 class Held:
-    """Turns whose thread is busy until it is let go, so that calls wait."""
+    """PriorityQueue whose thread is busy until it is let go, so that calls wait."""
 
     def __init__(self) -> None:
         self.prepared_in: list[str] = []
-        self.turns: Turns[str] = Turns("turns-test", lambda: self.prepared_in.append(threading.current_thread().name))
+        self.queue: PriorityQueue[str] = PriorityQueue(
+            "turns-test", lambda: self.prepared_in.append(threading.current_thread().name)
+        )
         self._go = threading.Event()
         began = threading.Event()
-        self._first = self.turns.take(Press.OTHER, lambda: self._hold(began))
+        self._first = self.queue.take(Priority.OTHER, lambda: self._hold(began))
         assert began.wait(SOON_S)
 
     def let_go(self) -> None:
@@ -37,7 +39,7 @@ def held() -> Iterator[Held]:
     made = Held()
     yield made
     made.let_go()
-    made.turns.stop()
+    made.queue.stop()
 
 
 def test_leases_go_before_what_came_earlier_and_equals_keep_their_order(held: Held) -> None:
@@ -48,8 +50,8 @@ def test_leases_go_before_what_came_earlier_and_equals_keep_their_order(held: He
         return word
 
     def call(word: str) -> Future[str]:
-        press = Press.LEASE if word.startswith("lease") else Press.OTHER
-        return held.turns.take(press, lambda: say(word))
+        priority = Priority.LEASE if word.startswith("lease") else Priority.OTHER
+        return held.queue.take(priority, lambda: say(word))
 
     answers = [call(word) for word in ("report 1", "report 2", "lease 1", "report 3", "lease 2")]
     held.let_go()
@@ -58,7 +60,7 @@ def test_leases_go_before_what_came_earlier_and_equals_keep_their_order(held: He
 
 
 def test_everything_is_answered_in_one_prepared_thread(held: Held) -> None:
-    names = [held.turns.take(Press.OTHER, lambda: threading.current_thread().name) for _ in range(3)]
+    names = [held.queue.take(Priority.OTHER, lambda: threading.current_thread().name) for _ in range(3)]
     held.let_go()
     assert {name.result(SOON_S) for name in names} == {"turns-test"}
     assert held.prepared_in == ["turns-test"]
@@ -68,7 +70,7 @@ def test_a_mistake_is_the_callers_to_hear_and_the_next_is_answered(held: Held) -
     def break_down() -> str:
         raise LookupError("no such thing")
 
-    broken, next_one = held.turns.take(Press.OTHER, break_down), held.turns.take(Press.OTHER, lambda: "fine")
+    broken, next_one = held.queue.take(Priority.OTHER, break_down), held.queue.take(Priority.OTHER, lambda: "fine")
     held.let_go()
     with pytest.raises(LookupError, match="no such thing"):
         broken.result(SOON_S)
@@ -82,14 +84,14 @@ def test_what_nobody_waits_for_any_more_is_not_called(held: Held) -> None:
         said.append("late")
         return "late"
 
-    assert held.turns.take(Press.OTHER, say).cancel()
+    assert held.queue.take(Priority.OTHER, say).cancel()
     held.let_go()
-    assert held.turns.take(Press.OTHER, lambda: "after").result(SOON_S) == "after"
+    assert held.queue.take(Priority.OTHER, lambda: "after").result(SOON_S) == "after"
     assert not said
 
 
 def test_what_waits_is_answered_before_the_thread_ends(held: Held) -> None:
-    last = held.turns.take(Press.OTHER, lambda: "last")
-    held.turns.stop()
+    last = held.queue.take(Priority.OTHER, lambda: "last")
+    held.queue.stop()
     held.let_go()
     assert last.result(SOON_S) == "last"

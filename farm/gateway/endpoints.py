@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum
 
-from farm.api.turns import Press
 from farm.contract.node import MAX_COMPILED_BYTES, MAX_PART_BYTES, MAX_REPORT_BYTES, MAX_TRACE_BYTES
+from farm.gateway.priority_queue import Priority
 
 PREFIX = "/api/node/v1/"
 # a message of a node that is no report, such as a hello with its log's tail
@@ -24,7 +24,7 @@ class Way(Enum):
     """How the gateway answers an address."""
 
     POLL = "poll"  # a coroutine that waits
-    BRIEF = "brief"  # read whole, then one call in turn
+    CALL = "call"  # read whole, then one call in turn
     UPLOAD = "upload"  # streamed to a thread of its own
     FILE = "file"  # streamed from the store
 
@@ -37,9 +37,9 @@ class Endpoint:
     method: str
     address: str
     way: Way
-    most_bytes: int = 0
+    max_bytes: int = 0
     body_s: float = SMALL_S
-    press: Press = Press.OTHER
+    priority: Priority = Priority.OTHER
     is_open: bool = False
     pattern: re.Pattern[str] = field(init=False)
 
@@ -48,42 +48,42 @@ class Endpoint:
         object.__setattr__(self, "pattern", re.compile(words))
 
 
-def _open(name: str, *, most_bytes: int) -> Endpoint:
+def _open(name: str, *, max_bytes: int) -> Endpoint:
     """An address for machines without a secret."""
     return Endpoint(
-        name, "POST", name, Way.BRIEF, most_bytes=most_bytes, body_s=STRANGER_S, press=Press.STRANGER, is_open=True
+        name, "POST", name, Way.CALL, max_bytes=max_bytes, body_s=STRANGER_S, priority=Priority.STRANGER, is_open=True
     )
 
 
 def _page(name: str, address: str) -> Endpoint:
     """What a browser without a secret loads."""
-    return Endpoint(name, "GET", address, Way.BRIEF, body_s=STRANGER_S, press=Press.STRANGER, is_open=True)
+    return Endpoint(name, "GET", address, Way.CALL, body_s=STRANGER_S, priority=Priority.STRANGER, is_open=True)
 
 
 ENDPOINTS = (
     Endpoint("messages", "GET", "messages", Way.POLL),
-    Endpoint("heartbeat", "POST", "blocks/X/heartbeat", Way.BRIEF, most_bytes=TINY_BYTES, press=Press.LEASE),
-    Endpoint("claim", "POST", "blocks/X/claim", Way.BRIEF, most_bytes=TINY_BYTES, press=Press.LEASE),
+    Endpoint("heartbeat", "POST", "blocks/X/heartbeat", Way.CALL, max_bytes=TINY_BYTES, priority=Priority.LEASE),
+    Endpoint("claim", "POST", "blocks/X/claim", Way.CALL, max_bytes=TINY_BYTES, priority=Priority.LEASE),
     Endpoint(
         "reports",
         "POST",
         "blocks/X/reports",
-        Way.BRIEF,
-        most_bytes=MAX_REPORT_BYTES,
+        Way.CALL,
+        max_bytes=MAX_REPORT_BYTES,
         body_s=REPORT_S,
-        press=Press.REPORT,
+        priority=Priority.REPORT,
     ),
-    Endpoint("hello", "POST", "hello", Way.BRIEF, most_bytes=SMALL_BYTES),
-    Endpoint("standing", "GET", "standing", Way.BRIEF),
-    _open("secret", most_bytes=TINY_BYTES),
-    _open("enrol", most_bytes=SMALL_BYTES),
+    Endpoint("hello", "POST", "hello", Way.CALL, max_bytes=SMALL_BYTES),
+    Endpoint("standing", "GET", "standing", Way.CALL),
+    _open("secret", max_bytes=TINY_BYTES),
+    _open("enrol", max_bytes=SMALL_BYTES),
     Endpoint("files", "GET", "files/X", Way.FILE),
-    Endpoint("runtimes", "GET", "runtimes/X", Way.BRIEF),
+    Endpoint("runtimes", "GET", "runtimes/X", Way.CALL),
     Endpoint("runtime-files", "GET", "runtime-files/X", Way.FILE),
     _page("tab", "tab/X"),
-    Endpoint("traces", "PUT", "blocks/X/traces/X/X", Way.UPLOAD, most_bytes=MAX_TRACE_BYTES, body_s=UPLOAD_S),
-    Endpoint("compiled", "PUT", "blocks/X/compiled/X", Way.UPLOAD, most_bytes=MAX_COMPILED_BYTES, body_s=UPLOAD_S),
-    Endpoint("parts", "PUT", "blocks/X/parts/X", Way.UPLOAD, most_bytes=MAX_PART_BYTES, body_s=UPLOAD_S),
+    Endpoint("traces", "PUT", "blocks/X/traces/X/X", Way.UPLOAD, max_bytes=MAX_TRACE_BYTES, body_s=UPLOAD_S),
+    Endpoint("compiled", "PUT", "blocks/X/compiled/X", Way.UPLOAD, max_bytes=MAX_COMPILED_BYTES, body_s=UPLOAD_S),
+    Endpoint("parts", "PUT", "blocks/X/parts/X", Way.UPLOAD, max_bytes=MAX_PART_BYTES, body_s=UPLOAD_S),
 )
 
 

@@ -8,20 +8,20 @@ from typing import NamedTuple
 from farm.contract.version import MEASURE_TASK
 
 
-class Hint(NamedTuple):
+class BlockMessage(NamedTuple):
     """A block, and the attempt at which it may be claimed."""
 
     block: str
     attempt: int
 
 
-def hint_in(text: bytes) -> tuple[Hint | None, dict[str, object]]:
-    """The hint in a message as kombu's Redis transport writes it, and the message; no hint in anything else."""
+def parse_message(text: bytes) -> tuple[BlockMessage | None, dict[str, object]]:
+    """What a message is about, as kombu's Redis transport writes it, and the message itself; None for anything else."""
     try:
         message = json.loads(text)
         arguments = json.loads(base64.b64decode(message["body"], validate=True))[1]
-        hint = Hint(str(int(arguments["block"])), int(arguments["attempt"]))
+        found = BlockMessage(str(int(arguments["block"])), int(arguments["attempt"]))
         is_ours = message["headers"]["task"] == MEASURE_TASK
     except (ValueError, KeyError, IndexError, TypeError, binascii.Error):
         return None, {}
-    return (hint if is_ours else None), message
+    return (found if is_ours else None), message

@@ -1,4 +1,4 @@
-"""One thread that answers calls in turn, the pressing ones first.
+"""One thread that answers calls in turn, those of the highest priority first.
 
 Several threads that ask a database through one interpreter slow each other down: each query gives the interpreter away
 and waits up to a switch interval to have it again, and SQLite lets writers of one process wait in steps that grow to a
@@ -16,8 +16,8 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Press(IntEnum):
-    """How pressing a call is; among equals the first come is served first."""
+class Priority(IntEnum):
+    """The lower number is answered first; among equals the first that came."""
 
     LEASE = 0
     REPORT = 1
@@ -27,25 +27,25 @@ class Press(IntEnum):
     STOP = 4
 
 
-class Turns(Generic[T]):
+class PriorityQueue(Generic[T]):
     """The thread and what waits for it. `prepare` is called in the thread before anything else."""
 
     def __init__(self, name: str, prepare: Callable[[], None]) -> None:
         self._prepare = prepare
         self._numbers = itertools.count()
-        self._waiting: queue.PriorityQueue[tuple[Press, int, Callable[[], T] | None, Future[T]]]
+        self._waiting: queue.PriorityQueue[tuple[Priority, int, Callable[[], T] | None, Future[T]]]
         self._waiting = queue.PriorityQueue()
         threading.Thread(target=self._serve, name=name, daemon=True).start()
 
-    def take(self, press: Press, call: Callable[[], T]) -> Future[T]:
+    def take(self, priority: Priority, call: Callable[[], T]) -> Future[T]:
         """Has the call answered when its turn comes."""
         answer: Future[T] = Future()
-        self._waiting.put((press, next(self._numbers), call, answer))
+        self._waiting.put((priority, next(self._numbers), call, answer))
         return answer
 
     def stop(self) -> None:
         """Ends the thread once what waits has been answered."""
-        self._waiting.put((Press.STOP, next(self._numbers), None, Future()))
+        self._waiting.put((Priority.STOP, next(self._numbers), None, Future()))
 
     def _serve(self) -> None:
         self._prepare()

@@ -2,8 +2,8 @@
 
 A plain ASGI application in front of Django: `GET /api/node/v1/messages`, the long poll on which a thousand nodes wait,
 is answered here, because a waiting node should cost a coroutine and nothing else; the broker stays private (see
-farm.api.exchange for who gets what). Other addresses of nodes go to Django in a thread (farm.api.brief), files of the
-store by Django's own way; what is no node's address is not here.
+farm.gateway.dispatch for who gets what). Other addresses of nodes go to Django in a thread (farm.gateway.calls), files
+of the store by Django's own way; what is no node's address is not here.
 """
 
 import asyncio
@@ -14,17 +14,18 @@ from urllib.parse import parse_qs
 
 from django.db import InterfaceError, OperationalError
 
-from farm.api.bodies import HungUp, Receive, check_length, drain, read_body, spool
-from farm.api.brief import Answer, BriefHandler, ThreadHandler, UploadHandler
-from farm.api.doors import Door, Scope, header_of, secret_of
-from farm.api.endpoints import PREFIX, Endpoint, Way, endpoints_at
-from farm.api.errors import DATABASE_AWAY
-from farm.api.exchange import Exchange
-from farm.api.polls import Polls
+from farm.base.asgi import Scope, header_of
+from farm.base.bodies import HungUp, Receive, check_length, drain, read_body, spool
+from farm.base.errors import DATABASE_AWAY
 from farm.base.refusals import Away, Missing, Refusal, TooMany
 from farm.contract.node import ATTEMPT_TOKEN_HEADER, MAX_WAIT_S, Problem, SecretRequest
 from farm.fleet.models import Node
 from farm.fleet.services import note_refusal
+from farm.gateway.admission import Admission, secret_of
+from farm.gateway.calls import Answer, CallHandler, ThreadHandler, UploadHandler
+from farm.gateway.dispatch import Exchange
+from farm.gateway.endpoints import PREFIX, Endpoint, Way, endpoints_at
+from farm.gateway.long_polls import LongPolls
 from farm.registry.storage import incoming_dir
 from farm.runs.services import held_attempt
 
@@ -60,10 +61,10 @@ class Gateway:
 
     def __init__(self, django: Application, handler: ThreadHandler) -> None:
         self._django = django
-        self._brief, self._uploads = BriefHandler(handler), UploadHandler(handler)
-        self._door, self._polls = Door(), Polls()
+        self._calls, self._uploads = CallHandler(handler), UploadHandler(handler)
+        self._admission, self._polls = Admission(), LongPolls()
         self._made: Exchange | None = None
-        self._ways = {Way.BRIEF: self._answer_brief, Way.UPLOAD: self._take_in, Way.FILE: self._give_file}
+        self._ways = {Way.CALL: self._answer_call, Way.UPLOAD: self._take_in, Way.FILE: self._give_file}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -88,49 +89,49 @@ class Gateway:
         elif endpoint.is_open:
             await self._let_stranger(visit)
         else:
-            visit.node = await self._door.node(visit.scope, self._exchange.ask)
-            self._door.count(endpoint, visit.node)
+            visit.node = await self._admission.node(visit.scope, self._exchange.ask)
+            self._admission.count(endpoint, visit.node)
             await self._let_in(visit, visit.node)
 
     async def _let_stranger(self, visit: Visit) -> None:
         """A request of a machine without a secret, which pays for it unless it is a node, or waits to become one."""
-        self._door.knock(visit.scope)
-        check_length(visit.scope, visit.endpoint)
-        with self._door.inside_as_stranger(visit.scope):
-            body = await read_body(visit.receive, visit.endpoint)
-            answer = await self._brief.answer(visit.scope, body, visit.endpoint.press)
+        self._admission.charge_stranger(visit.scope)
+        check_length(visit.scope, max_bytes=visit.endpoint.max_bytes)
+        with self._admission.inside_as_stranger(visit.scope):
+            body = await read_body(visit.receive, max_bytes=visit.endpoint.max_bytes, max_s=visit.endpoint.body_s)
+            answer = await self._calls.answer(visit.scope, body, visit.endpoint.priority)
             waiting = _waiting_node(body, answer)
             if waiting is not None:
-                self._door.excuse(visit.scope, waiting)
+                self._admission.excuse(visit.scope, waiting)
             elif answer[0] < 400:
-                self._door.give_back(visit.scope)
+                self._admission.give_back(visit.scope)
             await _tell(visit.send, answer)
 
     async def _let_in(self, visit: Visit, node: int) -> None:
         """A request of a node; what the gateway itself refuses is noted as what Django refuses is."""
         try:
-            check_length(visit.scope, visit.endpoint)
-            with self._door.inside(visit.endpoint, node):
+            check_length(visit.scope, max_bytes=visit.endpoint.max_bytes)
+            with self._admission.inside(visit.endpoint, node):
                 status = await self._ways[visit.endpoint.way](visit)
         except Refusal as refusal:
             if not isinstance(refusal, TooMany):
                 await self._exchange.ask(_note, visit, refusal)
             raise
         if status == 401:
-            self._door.forget(visit.secret)
+            self._admission.forget(visit.secret)
         elif status < 400:
-            self._door.remember(visit.secret, node)
+            self._admission.remember(visit.secret, node)
 
-    async def _answer_brief(self, visit: Visit) -> int:
-        body = await read_body(visit.receive, visit.endpoint)
+    async def _answer_call(self, visit: Visit) -> int:
+        body = await read_body(visit.receive, max_bytes=visit.endpoint.max_bytes, max_s=visit.endpoint.body_s)
         if visit.node is not None:
-            self._door.charge(visit.endpoint, visit.node, bytes_read=len(body))
-        return await _tell(visit.send, await self._brief.answer(visit.scope, body, visit.endpoint.press))
+            self._admission.charge(visit.endpoint, visit.node, bytes_read=len(body))
+        return await _tell(visit.send, await self._calls.answer(visit.scope, body, visit.endpoint.priority))
 
     async def _take_in(self, visit: Visit) -> int:
         endpoint, folder = visit.endpoint, str(incoming_dir())
         await self._exchange.ask(_must_hold, visit)
-        body = await spool(visit.receive, max_bytes=endpoint.most_bytes, max_s=endpoint.body_s, folder=folder)
+        body = await spool(visit.receive, max_bytes=endpoint.max_bytes, max_s=endpoint.body_s, folder=folder)
         with body.file:
             return await _tell(visit.send, await self._uploads.answer(visit.scope, body.file))
 
@@ -147,8 +148,8 @@ class Gateway:
         return seen
 
     async def _poll(self, visit: Visit) -> None:
-        node = await self._door.ask_node(visit.scope, visit.secret, self._exchange.ask)
-        self._door.count(visit.endpoint, node.pk)
+        node = await self._admission.ask_node(visit.scope, visit.secret, self._exchange.ask)
+        self._admission.count(visit.endpoint, node.pk)
         with self._polls.open(node.pk) as newer:
             gone = _first(_gone(visit.receive), newer)
             try:
@@ -173,7 +174,7 @@ class Gateway:
         while True:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
-                self._brief.stop()
+                self._calls.stop()
                 self._uploads.stop()
                 if self._made is not None:
                     await self._made.stop()

@@ -5,13 +5,24 @@ from typing import Any
 
 import pytest
 
-from farm.api import doors
-from farm.api.doors import Door, UnknownNode, address_of
-from farm.api.endpoints import ENDPOINTS, Endpoint, endpoints_at
-from farm.api.rates import Buckets, Rate
-from farm.api.turns import Press
 from farm.base.refusals import TooMany
 from farm.fleet.models import Node
+from farm.gateway.admission import (
+    KNOWN_S,
+    MAX_OF_NODE,
+    MAX_OF_STRANGER,
+    MAX_OF_STRANGERS,
+    OTHERS,
+    STRANGER,
+    STRANGERS,
+    WAITING,
+    Admission,
+    UnknownNode,
+    address_of,
+)
+from farm.gateway.endpoints import ENDPOINTS, Endpoint, endpoints_at
+from farm.gateway.priority_queue import Priority
+from farm.gateway.rate_limits import Buckets, Rate
 from onnxfarm.testing import Clock
 from tests.coroutines import awaited
 
@@ -34,156 +45,156 @@ class Farm:
         return NODE if secret == self.secret else None
 
 
-def enter(door: Door, farm: Farm, **asked: Any) -> int:
-    return awaited(door.node(scope(**asked), farm.ask))
+def enter(admission: Admission, farm: Farm, **asked: Any) -> int:
+    return awaited(admission.node(scope(**asked), farm.ask))
 
 
 def test_a_node_s_hundredth_heartbeat_asks_the_database_nothing_at_the_door() -> None:
-    door, farm = Door(), Farm()
-    assert {enter(door, farm, secret="ofn_right") for _ in range(100)} == {7}
+    admission, farm = Admission(), Farm()
+    assert {enter(admission, farm, secret="ofn_right") for _ in range(100)} == {7}
     assert farm.asked == 1
 
 
 def test_a_secret_is_looked_up_again_after_a_minute_or_when_django_refused_it() -> None:
     clock, farm = Clock(), Farm()
-    door = Door(clock)
-    enter(door, farm, secret="ofn_right")
-    clock.now += doors.KNOWN_S + 1
-    enter(door, farm, secret="ofn_right")
+    admission = Admission(clock)
+    enter(admission, farm, secret="ofn_right")
+    clock.now += KNOWN_S + 1
+    enter(admission, farm, secret="ofn_right")
     assert farm.asked == 2
-    door.forget("ofn_right")
-    enter(door, farm, secret="ofn_right")
+    admission.forget("ofn_right")
+    enter(admission, farm, secret="ofn_right")
     assert farm.asked == 3
 
 
 def test_a_stranger_who_tries_secrets_is_held_up_and_nobody_else_is() -> None:
     clock, farm = Clock(), Farm()
-    door = Door(clock)
-    enter(door, farm, secret="ofn_right")
-    for number in range(int(doors.STRANGER.most)):
+    admission = Admission(clock)
+    enter(admission, farm, secret="ofn_right")
+    for number in range(int(STRANGER.max_tokens)):
         with pytest.raises(UnknownNode):
-            enter(door, farm, secret=f"ofn_{number}")
+            enter(admission, farm, secret=f"ofn_{number}")
     asked = farm.asked
     with pytest.raises(TooMany) as held_up:
-        enter(door, farm, secret="ofn_another")
+        enter(admission, farm, secret="ofn_another")
     assert held_up.value.retry_s == 1
     assert "203.0.113.5" in held_up.value.detail
     assert farm.asked == asked
-    assert enter(door, farm, secret="ofn_right") == 7
+    assert enter(admission, farm, secret="ofn_right") == 7
     with pytest.raises(UnknownNode):
-        enter(door, farm, secret="ofn_x", client="198.51.100.1")
+        enter(admission, farm, secret="ofn_x", client="198.51.100.1")
 
 
 def test_a_room_of_nodes_behind_one_address_comes_in_at_once() -> None:
-    door = Door(Clock())
+    admission = Admission(Clock())
     for number in range(500):
-        assert enter(door, Farm(f"ofn_{number}"), secret=f"ofn_{number}") == 7
+        assert enter(admission, Farm(f"ofn_{number}"), secret=f"ofn_{number}") == 7
 
 
 def test_a_stranger_with_a_million_addresses_takes_no_more_memory() -> None:
-    buckets = Buckets(Rate(most=2, per_s=1), most_buckets=100)
+    buckets = Buckets(Rate(max_tokens=2, per_s=1), max_buckets=100)
     for number in range(1000):
         buckets.take(number)
     assert len(buckets) == 100
 
 
 def test_all_strangers_together_are_held_up_too() -> None:
-    door, farm = Door(Clock()), Farm()
-    for number in range(int(doors.STRANGERS.most)):
+    admission, farm = Admission(Clock()), Farm()
+    for number in range(int(STRANGERS.max_tokens)):
         with pytest.raises(UnknownNode):
-            enter(door, farm, secret="ofn_x", client=f"10.0.{number >> 8}.{number & 255}")
+            enter(admission, farm, secret="ofn_x", client=f"10.0.{number >> 8}.{number & 255}")
     with pytest.raises(TooMany, match="from everywhere"):
-        enter(door, farm, secret="ofn_x", client="10.1.1.1")
-    assert farm.asked == doors.STRANGERS.most
+        enter(admission, farm, secret="ofn_x", client="10.1.1.1")
+    assert farm.asked == STRANGERS.max_tokens
 
 
 def test_one_address_that_floods_the_gateway_keeps_no_node_of_another_out() -> None:
     clock, farm = Clock(), Farm()
-    door = Door(clock)
-    for _ in range(5 * int(doors.STRANGERS.most)):
+    admission = Admission(clock)
+    for _ in range(5 * int(STRANGERS.max_tokens)):
         with pytest.raises((UnknownNode, TooMany)):
-            enter(door, farm, secret="ofn_x")
+            enter(admission, farm, secret="ofn_x")
         clock.now += 0.01
     # a node that the gateway does not know yet: it was started anew, or the gateway was
-    assert enter(door, farm, secret="ofn_right", client="198.51.100.1") == 7
+    assert enter(admission, farm, secret="ofn_right", client="198.51.100.1") == 7
 
 
 def test_a_machine_that_waits_for_approval_without_a_pause_is_held_up_as_a_stranger() -> None:
-    door = Door(Clock())
-    for _ in range(int(doors.STRANGER.most + doors.WAITING.most)):
-        door.knock(scope())
-        door.excuse(scope(), 7)
+    admission = Admission(Clock())
+    for _ in range(int(STRANGER.max_tokens + WAITING.max_tokens)):
+        admission.charge_stranger(scope())
+        admission.excuse(scope(), 7)
     with pytest.raises(TooMany):
-        door.knock(scope())
+        admission.charge_stranger(scope())
 
 
 def test_a_node_that_never_stops_is_told_when_to_come_again() -> None:
     clock = Clock()
-    door = Door(clock)
-    for _ in range(int(doors.OTHERS.most)):
-        door.count(BY_NAME["hello"], 7)
+    admission = Admission(clock)
+    for _ in range(int(OTHERS.max_tokens)):
+        admission.count(BY_NAME["hello"], 7)
     with pytest.raises(TooMany, match="too often") as held_up:
-        door.count(BY_NAME["hello"], 7)
+        admission.count(BY_NAME["hello"], 7)
     assert held_up.value.retry_s == 1
-    door.count(BY_NAME["hello"], 8)
+    admission.count(BY_NAME["hello"], 8)
     clock.now += 1
-    door.count(BY_NAME["hello"], 7)
+    admission.count(BY_NAME["hello"], 7)
 
 
 def test_a_flood_of_long_reports_does_not_cost_a_node_its_own_lease() -> None:
-    door = Door(Clock())
+    admission = Admission(Clock())
     for _ in range(40):
-        door.charge(BY_NAME["reports"], 7, bytes_read=1_000_000)
+        admission.charge(BY_NAME["reports"], 7, bytes_read=1_000_000)
     with pytest.raises(TooMany) as held_up:
-        door.count(BY_NAME["reports"], 7)
+        admission.count(BY_NAME["reports"], 7)
     assert held_up.value.retry_s > 10
-    door.count(BY_NAME["heartbeat"], 7)
+    admission.count(BY_NAME["heartbeat"], 7)
 
 
 def test_a_node_opens_a_few_requests_at_once() -> None:
-    door, upload = Door(), BY_NAME["traces"]
-    most = doors.MOST_OF_NODE[upload.way]
+    admission, upload = Admission(), BY_NAME["traces"]
+    most = MAX_OF_NODE[upload.way]
     with ExitStack() as held:
         for _ in range(most):
-            held.enter_context(door.inside(upload, 7))
-        with pytest.raises(TooMany, match="open already"), door.inside(upload, 7):
+            held.enter_context(admission.inside(upload, 7))
+        with pytest.raises(TooMany, match="open already"), admission.inside(upload, 7):
             pass
-        with door.inside(upload, 8):
+        with admission.inside(upload, 8):
             pass
-    with door.inside(upload, 7):
+    with admission.inside(upload, 7):
         pass
 
 
 def test_a_node_holds_one_of_the_few_threads_for_files() -> None:
-    door = Door()
-    with door.inside(BY_NAME["traces"], 7), pytest.raises(TooMany), door.inside(BY_NAME["parts"], 7):
+    admission = Admission()
+    with admission.inside(BY_NAME["traces"], 7), pytest.raises(TooMany), admission.inside(BY_NAME["parts"], 7):
         pass
 
 
 def test_a_stranger_who_sends_slowly_from_one_address_leaves_places_for_others() -> None:
-    door = Door()
+    admission = Admission()
     with ExitStack() as held:
-        for _ in range(doors.MOST_OF_STRANGER):
-            held.enter_context(door.inside_as_stranger(scope()))
+        for _ in range(MAX_OF_STRANGER):
+            held.enter_context(admission.inside_as_stranger(scope()))
         for _ in range(1000):
-            with pytest.raises(TooMany, match="open already"), door.inside_as_stranger(scope()):
+            with pytest.raises(TooMany, match="open already"), admission.inside_as_stranger(scope()):
                 pass
-        with door.inside_as_stranger(scope(client="198.51.100.1")):
+        with admission.inside_as_stranger(scope(client="198.51.100.1")):
             pass
-    with door.inside_as_stranger(scope()):
+    with admission.inside_as_stranger(scope()):
         pass
 
 
 def test_strangers_of_many_addresses_open_a_few_requests_at_once_together() -> None:
-    door = Door()
+    admission = Admission()
     with ExitStack() as held:
-        for number in range(doors.MOST_OF_STRANGERS):
-            held.enter_context(door.inside_as_stranger(scope(client=f"203.0.113.{number}")))
-        with pytest.raises(TooMany), door.inside_as_stranger(scope(client="198.51.100.1")):
+        for number in range(MAX_OF_STRANGERS):
+            held.enter_context(admission.inside_as_stranger(scope(client=f"203.0.113.{number}")))
+        with pytest.raises(TooMany), admission.inside_as_stranger(scope(client="198.51.100.1")):
             pass
         # who found no place holds none of its address
-        assert all(count == 1 for count in door._inside.values() if count != doors.MOST_OF_STRANGERS)
-    assert door._inside == {}
+        assert all(count == 1 for count in admission._inside.values() if count != MAX_OF_STRANGERS)
+    assert admission._inside == {}
 
 
 def test_a_stranger_has_less_time_for_a_body_than_a_node() -> None:
@@ -205,7 +216,7 @@ def test_strangers_are_told_apart_by_address_or_site(host: str, known_as: str) -
 
 
 def test_the_gateway_knows_every_address_of_the_node_api_and_no_other() -> None:
-    from farm.api.node import node_api
+    from farm.gateway.node_api import node_api
 
     views = [path for _, router in node_api._routers for path in router.path_operations.items()]
     said = {
@@ -225,7 +236,7 @@ def test_the_gateway_knows_every_address_of_the_node_api_and_no_other() -> None:
 
 
 def test_only_leases_go_first_and_strangers_go_last() -> None:
-    order: list[Endpoint] = sorted(ENDPOINTS, key=lambda one: one.press)
-    assert {one.name for one in order if one.press is Press.LEASE} == {"claim", "heartbeat"}
+    order: list[Endpoint] = sorted(ENDPOINTS, key=lambda one: one.priority)
+    assert {one.name for one in order if one.priority is Priority.LEASE} == {"claim", "heartbeat"}
     assert [one.name for one in order if one.is_open] == [one.name for one in order[-3:]] == ["secret", "enrol", "tab"]
-    assert all(bool(one.most_bytes) == (one.method != "GET") for one in ENDPOINTS)
+    assert all(bool(one.max_bytes) == (one.method != "GET") for one in ENDPOINTS)

@@ -18,12 +18,12 @@ import redis.asyncio
 from django.db import close_old_connections
 from redis.exceptions import RedisError
 
-from farm.api.brief import keep_connection
-from farm.api.hints import hint_in
 from farm.contract.node import Offer
 from farm.contract.version import node_queue
 from farm.fleet.models import Node
 from farm.fleet.selectors import node_by_key
+from farm.gateway.block_messages import parse_message
+from farm.gateway.calls import keep_connection
 from farm.runs import broker
 from farm.runs.selectors import first_taker
 
@@ -197,13 +197,13 @@ class Exchange:
 
     async def _is_still_wanted(self, queue: str, text: bytes) -> bool:
         """Gives the message to the first node that may claim its block; whether it has to go back instead."""
-        hint, message = hint_in(text)
-        if hint is None:
-            log.warning("A message in %s is not a hint and is dropped.", queue)
+        found, message = parse_message(text)
+        if found is None:
+            log.warning("A message in %s is not a found and is dropped.", queue)
             return False
         waiters = [waiter for waiter in self._waiting.get(queue, {}) if not waiter.offer.done()]
         for asked in portions(waiters):
-            taker, is_alive = await self.ask(first_taker, *hint, [waiter.node.pk for waiter in asked])
+            taker, is_alive = await self.ask(first_taker, *found, [waiter.node.pk for waiter in asked])
             if not is_alive:
                 return False
             chosen = next((w for w in asked if w.node.pk == taker and not w.offer.done()), None)

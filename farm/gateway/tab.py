@@ -16,10 +16,10 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from farm.api.auth import NodeRequest
-from farm.api.stored_files import StoredFile
 from farm.base.refusals import Missing
 from farm.contract.node import WebRuntime
+from farm.gateway.node_auth import NodeRequest
+from farm.gateway.stored_files import StoredFile
 from farm.registry import services
 from farm.rules.runtimes.web import DISTRIBUTION
 from farm.runs.selectors import team_that_asks_for

@@ -1,6 +1,6 @@
 """The node API, `/api/node/v1/…`: messages of farm.contract.node in, services called, messages out.
 
-Long polls are answered apart, by farm.api.gateway.
+Long polls are answered apart, by farm.gateway.application.
 """
 
 from collections.abc import Iterator
@@ -9,15 +9,9 @@ from typing import TypeVar, cast
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI, Status
 from ninja.errors import AuthenticationError
-from ninja.security import HttpBearer
 from pydantic import BaseModel, ValidationError
 
-from farm.api import errors
-from farm.api.auth import NodeRequest
-from farm.api.doors import HINT, UNKNOWN_NODE
-from farm.api.endpoints import SMALL_BYTES, endpoints_at
-from farm.api.stored_files import StoredFile
-from farm.api.tab import for_browsers
+from farm.base import errors
 from farm.base.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.contract import node as messages
 from farm.contract.blocks import Lease
@@ -26,23 +20,16 @@ from farm.contract.texts import own_words, without_controls
 from farm.contract.version import CONTRACT_VERSION, node_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node
-from farm.fleet.selectors import node_of_secret
+from farm.gateway.admission import HINT, UNKNOWN_NODE
+from farm.gateway.endpoints import SMALL_BYTES, endpoints_at
+from farm.gateway.node_auth import NodeAuth, NodeRequest
+from farm.gateway.stored_files import StoredFile
+from farm.gateway.tab import for_browsers
 from farm.runs import broker, selectors, services
 
 SHA256_LENGTH = 64
 TRACE_CHUNK = 1 << 16
 Message = TypeVar("Message", bound=BaseModel)
-
-
-class NodeAuth(HttpBearer):
-    """A node's bearer secret, `ofn_…`."""
-
-    def authenticate(self, request: HttpRequest, token: str) -> Node:
-        node = node_of_secret(token)
-        if node is None:
-            raise AuthenticationError(message=UNKNOWN_NODE)
-        cast(NodeRequest, request).node = node
-        return node
 
 
 node_api = NinjaAPI(

@@ -22,15 +22,15 @@ from django.http import HttpResponse, HttpResponseBadRequest
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
-from farm.api.doors import Scope
-from farm.api.turns import Press, Turns
+from farm.base.asgi import Scope
+from farm.gateway.priority_queue import Priority, PriorityQueue
 
 # how long a thread keeps its database connection, which costs more to open than a request takes
 KEPT_S = 60
 # a statement is prepared once it came so often
 PREPARED_AFTER = 5
 # files that nodes send at once to one gateway process; each has a thread and its database connection
-MOST_UPLOADS = 4
+MAX_UPLOADS = 4
 
 # status, headers and body
 Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
@@ -83,20 +83,22 @@ class ThreadHandler(BaseHandler):
         return _whole(self.get_response(request))
 
 
-class BriefHandler:
+class CallHandler:
     """Django for requests whose body and answer are small: one thread, in turn."""
 
     def __init__(self, django: ThreadHandler) -> None:
         self._django = django
-        self._turns: Turns[Answer] = Turns("gateway-brief", _make_ready)
+        self._queue: PriorityQueue[Answer] = PriorityQueue("gateway-calls", _make_ready)
 
-    async def answer(self, scope: Scope, body: bytes, press: Press) -> Answer:
+    async def answer(self, scope: Scope, body: bytes, priority: Priority) -> Answer:
         """What Django answers when the request's turn comes."""
-        return await asyncio.wrap_future(self._turns.take(press, partial(self._django.answer, scope, io.BytesIO(body))))
+        return await asyncio.wrap_future(
+            self._queue.take(priority, partial(self._django.answer, scope, io.BytesIO(body)))
+        )
 
     def stop(self) -> None:
         """Takes no more requests; what waits is left to end."""
-        self._turns.stop()
+        self._queue.stop()
 
 
 class UploadHandler:
@@ -105,7 +107,7 @@ class UploadHandler:
     def __init__(self, django: ThreadHandler) -> None:
         self._django = django
         self._threads = ThreadPoolExecutor(
-            MOST_UPLOADS, thread_name_prefix="gateway-upload", initializer=keep_connection
+            MAX_UPLOADS, thread_name_prefix="gateway-upload", initializer=keep_connection
         )
 
     async def answer(self, scope: Scope, body: IO[bytes]) -> Answer:

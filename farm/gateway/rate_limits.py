@@ -1,7 +1,8 @@
 """How often somebody may ask: a bucket of tokens each, in bounded memory.
 
-A bucket holds `most` tokens and is filled again by `per_s` a second; a request takes one, and is refused while there is
-none. A bucket that was left alone is full again, so that forgetting the one that was used longest ago costs little.
+A bucket holds `max_tokens` tokens and is filled again by `per_s` a second; a request takes one, and is refused while
+there is none. A bucket that was left alone is full again, so that forgetting the one that was used longest ago costs
+little.
 """
 
 import time
@@ -10,14 +11,14 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 # buckets kept at once, some 200 bytes each
-MOST_BUCKETS = 20_000
+MAX_BUCKETS = 20_000
 
 
 @dataclass(frozen=True)
 class Rate:
-    """`most` at once, and `per_s` a second from then on."""
+    """`max_tokens` at once, and `per_s` a second from then on."""
 
-    most: float
+    max_tokens: float
     per_s: float
 
 
@@ -25,9 +26,9 @@ class Buckets:
     """Tokens of many askers under one rate. For one thread."""
 
     def __init__(
-        self, rate: Rate, *, most_buckets: int = MOST_BUCKETS, clock: Callable[[], float] = time.monotonic
+        self, rate: Rate, *, max_buckets: int = MAX_BUCKETS, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._rate, self._most_buckets, self._clock = rate, most_buckets, clock
+        self._rate, self._most_buckets, self._clock = rate, max_buckets, clock
         # asker → tokens, and when they were counted; the one used longest ago comes first
         self._counted: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
@@ -47,12 +48,12 @@ class Buckets:
 
     def charge(self, asker: Hashable, tokens: float) -> None:
         """Takes tokens whatever there is, for a cost that is known afterwards; a negative number gives back."""
-        self._keep(asker, min(self._rate.most, self._left(asker) - tokens))
+        self._keep(asker, min(self._rate.max_tokens, self._left(asker) - tokens))
 
     def _left(self, asker: Hashable) -> float:
         now = self._clock()
-        tokens, at = self._counted.get(asker, (self._rate.most, now))
-        return min(self._rate.most, tokens + (now - at) * self._rate.per_s)
+        tokens, at = self._counted.get(asker, (self._rate.max_tokens, now))
+        return min(self._rate.max_tokens, tokens + (now - at) * self._rate.per_s)
 
     def _keep(self, asker: Hashable, tokens: float) -> None:
         self._counted[asker] = (tokens, self._clock())

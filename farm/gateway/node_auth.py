@@ -1,0 +1,28 @@
+"""Which node asks: a bearer secret, `ofn_…`."""
+
+from typing import cast
+
+from django.http import HttpRequest
+from ninja.errors import AuthenticationError
+from ninja.security import HttpBearer
+
+from farm.fleet.models import Node
+from farm.fleet.selectors import node_of_secret
+from farm.gateway.admission import UNKNOWN_NODE
+
+
+class NodeRequest(HttpRequest):
+    """A request that a node's secret let in."""
+
+    node: Node
+
+
+class NodeAuth(HttpBearer):
+    """A node's bearer secret, `ofn_…`."""
+
+    def authenticate(self, request: HttpRequest, token: str) -> Node:
+        node = node_of_secret(token)
+        if node is None:
+            raise AuthenticationError(message=UNKNOWN_NODE)
+        cast(NodeRequest, request).node = node
+        return node
