@@ -15,12 +15,13 @@ from wsgiref.util import FileWrapper
 
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
+from django.utils.http import parse_header_parameters
 
 from farm.api.auth import check_uploader, sender_of
 from farm.base.asgi import Scope, header_of
 from farm.base.bodies import Body, HungUp, Receive, declared_length, drain, spool, too_large
 from farm.base.errors import API_ROOT
-from farm.base.refusals import NoSpace, Refusal, TooMany
+from farm.base.refusals import Invalid, NoSpace, Refusal, TooMany
 from farm.contract.node import Problem
 from farm.registry.intake import check_length
 from farm.registry.storage import check_room, incoming_dir
@@ -44,6 +45,7 @@ AROUND_FILES_BYTES = 1024**2
 UPLOADS = re.compile(
     r"/api/v1/uploads(/files/[^/]+)?|/api/v1/versions/\d+/evaluation|/models/upload/|/models/versions/\d+/evaluation/"
 )
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 # of an answer at once
 PIECE_BYTES = 256 * 1024
 
@@ -76,6 +78,7 @@ class Bridge:
 
     async def _take_body(self, scope: Scope, receive: Receive) -> Body:
         """The whole body of a request. Raises refusals, before much is read where that is known, and HungUp."""
+        _check_charset(scope)
         length = declared_length(scope)
         if length is not None and length <= MAX_STRANGER_BYTES:
             return await spool(receive, max_bytes=length)
@@ -185,6 +188,14 @@ class Answer:
     def _start(self, status: str, headers: list[tuple[str, str]], exc_info: object = None) -> None:
         self.status = int(status.partition(" ")[0])
         self.headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+def _check_charset(scope: Scope) -> None:
+    """Raises Invalid for a form in another charset, which Django would decode by whatever codec Python has."""
+    kind, options = parse_header_parameters(header_of(scope, b"content-type"))
+    charset = options.get("charset", "utf-8")
+    if kind in FORMS and charset.lower().replace("_", "-") not in ("utf-8", "utf8"):
+        raise Invalid(f"The form is in {charset[:40]!r}; send it in UTF-8.")
 
 
 def _environ(scope: Scope, body: Body) -> "WSGIEnvironment":

@@ -14,13 +14,13 @@ from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 
 from farm.base.asgi import Scope, header_of
+from farm.base.rate_limits import Buckets, Rate
 from farm.base.refusals import Refusal, TooMany
 from farm.base.secrecy import digest_of_secret
 from farm.fleet.models import Node
 from farm.fleet.selectors import node_of_secret
 from farm.gateway.endpoints import Endpoint, Way
 from farm.gateway.priority_queue import Priority
-from farm.gateway.rate_limits import Buckets, Rate
 
 BEARER = "bearer "
 UNKNOWN_NODE = "This node's secret opens nothing: it has expired or was revoked."

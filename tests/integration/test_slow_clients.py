@@ -147,6 +147,12 @@ def test_an_upload_of_who_may_not_upload_is_refused_before_it_is_read(
         assert answer_to(client).startswith(b"HTTP/1.1 403")
 
 
+def test_a_form_in_another_charset_is_refused(port: int) -> None:
+    for charset in ("utf-16", "zlib", "idna"):
+        kind = {"Content-Type": f"application/x-www-form-urlencoded; charset={charset}"}
+        assert httpx2.post(f"http://127.0.0.1:{port}/sign-in/x/", content=b"a=1", headers=kind).status_code == 400
+
+
 def test_endless_headers_are_refused(port: int) -> None:
     endless = b"GET /sign-in/ HTTP/1.1\r\n" + b"".join(b"X-%d: %s\r\n" % (n, b"x" * 1000) for n in range(60))
     with silent_clients(port, endless, count=1) as (client,):

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from farm.base.rate_limits import Buckets, Rate
 from farm.base.refusals import TooMany
 from farm.fleet.models import Node
 from farm.gateway.admission import (
@@ -22,7 +23,6 @@ from farm.gateway.admission import (
 )
 from farm.gateway.endpoints import ENDPOINTS, Endpoint, endpoints_at
 from farm.gateway.priority_queue import Priority
-from farm.gateway.rate_limits import Buckets, Rate
 from onnxfarm.testing import Clock
 from tests.coroutines import awaited
 

@@ -20,6 +20,7 @@ from farm.accounts.models import User
 from farm.accounts.openid.claims import read_identity
 from farm.accounts.openid.people import take_in
 from farm.accounts.openid.provider import registration
+from farm.base.rate_limits import Buckets, Rate
 from farm.base.refusals import Refusal, TooMany
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,13 @@ MAX_HINT: Final = 4_000
 # of a process: who comes back with a made-up code makes a thread wait for the provider
 MAX_EXCHANGES: Final = 2
 
+MAX_WAIT_S: Final = 5.0
+# returns of one address that the provider does not vouch for
+FAILURES: Final = Rate(max_tokens=5, per_s=0.1)
+
 _exchanges = threading.BoundedSemaphore(MAX_EXCHANGES)
+visitors = Buckets(FAILURES)
+_lock = threading.Lock()
 
 
 def begin(request: HttpRequest, *, wanted: str) -> str:
@@ -57,7 +64,7 @@ def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:
     from farm.accounts.openid.exchange import who_came_back
 
     try:
-        with _one_of_few(mine.name):
+        with _exchange(request, provider=mine.name):
             claims, id_token, wanted = who_came_back(request)
         identity = read_identity(claims, groups_claim=mine.groups_claim, provider=mine.name)
         user, is_new = take_in(identity, registration=mine)
@@ -71,16 +78,24 @@ def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:
 
 
 @contextmanager
-def _one_of_few(provider: str) -> Iterator[None]:
-    """A place among those who wait for the provider. Raises TooMany where all are taken."""
-    if not _exchanges.acquire(blocking=False):
-        raise TooMany(
-            f"Too many people sign in through {provider} at this moment.", retry_s=5, hint="Try again in a few seconds."
-        )
+def _exchange(request: HttpRequest, *, provider: str) -> Iterator[None]:
+    """A place among those who wait for the provider, and a token of the visitor's address, given back for a good code.
+
+    Raises TooMany.
+    """
+    address = str(request.META.get("REMOTE_ADDR", ""))
+    with _lock:
+        wait_s = visitors.take(address)
+    if wait_s:
+        raise TooMany(f"Too many sign-ins that failed come from {address}.", retry_s=wait_s)
+    if not _exchanges.acquire(timeout=MAX_WAIT_S):
+        raise TooMany(f"Too many people sign in through {provider} at this moment.", retry_s=5)
     try:
         yield
     finally:
         _exchanges.release()
+    with _lock:
+        visitors.charge(address, -1.0)
 
 
 def provider_of(request: HttpRequest) -> str:

@@ -6,6 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from farm.accounts.models import User
+from farm.accounts.openid import sessions
 from farm.accounts.openid.registration import Registration
 from farm.accounts.services import create_owner
 from tests.integration.accounts.issuer import CLIENT, SECRET, Issuer, serving
@@ -14,6 +15,7 @@ from tests.integration.accounts.issuer import CLIENT, SECRET, Issuer, serving
 @pytest.fixture
 def issuer(settings: Settings, db: None) -> Iterator[Issuer]:
     """The farm's identity provider, for this test."""
+    sessions.visitors.forget("127.0.0.1")
     with serving() as one:
         settings.OPENID = Registration(issuer=one.url, client_id=CLIENT, secret=SECRET, name="login.example")
         settings.PUBLIC_URL = "http://testserver"

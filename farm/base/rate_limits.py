@@ -50,6 +50,10 @@ class Buckets:
         """Takes tokens whatever there is, for a cost that is known afterwards; a negative number gives back."""
         self._keep(asker, min(self._rate.max_tokens, self._left(asker) - tokens))
 
+    def forget(self, asker: Hashable) -> None:
+        """Fills the bucket of an asker."""
+        self._counted.pop(asker, None)
+
     def _left(self, asker: Hashable) -> float:
         now = self._clock()
         tokens, at = self._counted.get(asker, (self._rate.max_tokens, now))
