@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from farm.api import bridge
-from farm.api.bodies import PACE
+from farm.base.bodies import PACE
 from farm.config.environment import Environment
 from tests.acceptance.containers.screen import typed
 from tests.acceptance.containers.stack import COMPOSE as COMPOSE_COMMAND
