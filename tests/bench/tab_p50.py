@@ -116,7 +116,7 @@ def _tab_of(commit: str) -> dict[str, bytes]:
 def _handler(files: dict[str, bytes]) -> type[BaseHTTPRequestHandler]:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "farm.config.settings")
     django.setup()
-    from farm.api import tab
+    from farm.gateway import tab
 
     known = dict(files)
     for folder in (ROOT / "worker" / "tab", Path(__file__).parent):
