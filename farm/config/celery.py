@@ -1,4 +1,4 @@
-"""The farm's own Celery: its workers are in farm.config.workers. Nodes run another app, in worker.agent.
+"""The farm's own Celery: its workers are in farm.config.processes. Nodes run another app, in worker.agent.
 
 The database is the outbox, so a message is a hint: no result backend, JSON only, nothing kept in the broker on purpose.
 """

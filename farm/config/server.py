@@ -16,10 +16,11 @@ import uvicorn
 import uvloop
 
 from farm.base.connections import LimitedProtocol
+from farm.config.processes import GATEWAY, HOST, STOP_REQUESTS_S, WEB
 
 log = logging.getLogger(__name__)
-APPLICATIONS = {"web": "farm.config.wsgi:bridge", "gateway": "farm.config.asgi:application"}
-PORTS = {"web": 8000, "gateway": 8001}
+APPLICATIONS = {WEB.name: "farm.config.wsgi:bridge", GATEWAY.name: "farm.config.asgi:application"}
+PORTS = {server.name: server.port for server in (WEB, GATEWAY)}
 # pages that fill in by themselves ask every two seconds: their connection is not to be made anew each time
 KEEP_ALIVE_S = 10
 # uvicorn leaves asyncio's minute to whoever begins a TLS handshake
@@ -43,12 +44,14 @@ def main() -> None:
     """Serves until SIGTERM or SIGINT; requests under way get a moment to end."""
     parser = argparse.ArgumentParser(prog="python -m farm.config.server")
     parser.add_argument("kind", choices=APPLICATIONS)
-    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--host", default=HOST)
     parser.add_argument("--port", type=int)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--cert", help="a certificate, which makes the address https://")
     parser.add_argument("--key", help="the certificate's key")
-    parser.add_argument("--stop-within", type=int, default=2, help="seconds that requests under way get to end")
+    parser.add_argument(
+        "--stop-within", type=int, default=STOP_REQUESTS_S, help="seconds that requests under way get to end"
+    )
     parser.add_argument("--log-level", default="warning")
     given = parser.parse_args()
     # a slow client costs a descriptor and nothing else

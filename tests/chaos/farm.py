@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from farm.config import workers
+from farm.config import processes
 from farm.config.embedded import broker
 from farm.config.embedded.plan import free_port
 from tests.chaos import namespace
@@ -164,11 +164,10 @@ class ChaosFarm:
     def start(self, codes: list[str]) -> None:
         python = sys.executable
         self._add("broker", broker.command(self.home), env=self._farm_environment)
-        address = ["--port", str(self.gateway_port), "--workers", str(self._gateways)]
-        gateway = [python, "-m", "farm.config.server", "gateway", *address]
+        gateway = processes.GATEWAY.command(port=self.gateway_port, workers=self._gateways)
         self._add("gateway", gateway, env=self._farm_environment)
-        self._add("prepare", workers.prepare(), env=self._farm_environment)
-        self._add("ticks", workers.ticks(), env=self._farm_environment)
+        self._add("prepare", processes.PREPARE.command(), env=self._farm_environment)
+        self._add("ticks", processes.TICKS.command(), env=self._farm_environment)
         for name, code in zip(self._names, codes, strict=True):
             words = [str(self.folder / name), self.proxy.url, code, name]
             lock = {"ONNXFARM_HOST_LOCK": str(self.folder / f"{name}.lock")}

@@ -13,6 +13,7 @@ import pytest
 
 from farm.config.embedded import plan, supervisor
 from farm.config.embedded.supervisor import ProcessEndedError, Supervisor
+from farm.config.processes import HOST
 from tests.processes import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -117,7 +118,7 @@ def test_a_taken_port_is_refused_in_one_sentence(tmp_path: Path) -> None:
     import socket
 
     with socket.socket() as taken:
-        taken.bind((plan.HOST, 0))
+        taken.bind((HOST, 0))
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(plan.NotPossibleError, match=f"Port {port} is taken by another program; choose another"):

@@ -12,7 +12,7 @@ from farm.alerts.models import Channel, Delivery
 from farm.alerts.services import messages
 from farm.alerts.states import ChannelKind, DeliveryState
 from farm.alerts.tasks import AT_ONCE
-from farm.config import workers
+from farm.config.processes import TICKS
 from farm.contract.version import PREPARE_QUEUE
 from farm.registry.services import messages as making
 from tests.conftest import PROJECT, farm_environment
@@ -29,7 +29,7 @@ MOST_S = 8.0
 def ticks(transactional_db: None, empty_broker: str, tmp_path: Path) -> Iterator[Process]:
     """The farm's own ticking worker, as deploy/process and quickstart start it."""
     environment = farm_environment() | {"ONNXFARM_WEBHOOK_NETWORKS": "127.0.0.1/32", "ONNXFARM_INDEX_POLL_S": "0"}
-    with Process(workers.ticks(), env=environment, log=tmp_path / "ticks.log", cwd=PROJECT) as worker:
+    with Process(TICKS.command(), env=environment, log=tmp_path / "ticks.log", cwd=PROJECT) as worker:
         wait_for(Tick.objects.filter(name=DISPATCH).exists, what="the first tick", seconds=40)
         yield worker
 
@@ -95,7 +95,7 @@ def test_a_killed_worker_ticks_again_when_it_is_started_again(ticks: Process, tm
     ticks.kill()
     ticks.child.wait(60)
     time.sleep(1.0)
-    with Process(workers.ticks(), env=farm_environment(), log=tmp_path / "again.log", cwd=PROJECT):
+    with Process(TICKS.command(), env=farm_environment(), log=tmp_path / "again.log", cwd=PROJECT):
         before = Tick.objects.get(name=DISPATCH).ended_at
         after = Tick.objects.filter(name=DISPATCH, ended_at__gt=before)
         wait_for(after.exists, what="a tick of the second worker", seconds=40)

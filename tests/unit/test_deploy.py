@@ -13,6 +13,7 @@ import yaml
 from farm.api import bridge
 from farm.base.bodies import PACE
 from farm.config.environment import Environment
+from farm.config.processes import NAMES
 from tests.acceptance.containers.screen import typed
 from tests.acceptance.containers.stack import COMPOSE as COMPOSE_COMMAND
 
@@ -20,7 +21,6 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-PROCESSES = {"migrate", "web", "gateway", "prepare", "ticks"}
 # of the images themselves, and of uvicorn
 FOREIGN = {"POSTGRES_PASSWORD", "POSTGRES_USER", "POSTGRES_DB", "FORWARDED_ALLOW_IPS"}
 # of deploy/process, quickstart and the proxy
@@ -29,14 +29,6 @@ BESIDE_SETTINGS = {"ONNXFARM_HOST", "ONNXFARM_LISTEN", "ONNXFARM_NODE_HOME"}
 
 def settings() -> set[str]:
     return {f"ONNXFARM_{name.upper()}" for name in Environment.model_fields}
-
-
-def test_every_process_of_the_farm_is_a_service_and_deploy_process_knows_it() -> None:
-    ours = {name: one["command"] for name, one in SERVICES.items() if one.get("image") == "onnxfarm-server"}
-    assert set(ours) == PROCESSES
-    known = set(re.findall(r"^  (\w+)\)", (DEPLOY / "process").read_text(), re.MULTILINE))
-    assert known >= PROCESSES
-    assert all(command == [name] for name, command in ours.items())
 
 
 def test_nothing_but_the_proxy_is_reached_from_outside() -> None:
@@ -70,15 +62,6 @@ def test_the_example_names_what_the_services_ask_for() -> None:
     assert given - asked <= settings() | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
 
 
-def test_the_proxy_leads_to_services_on_the_ports_they_listen_on() -> None:
-    upstream = dict(re.findall(r"reverse_proxy (\w+):(\d+)", (DEPLOY / "Caddyfile").read_text()))
-    process = (DEPLOY / "process").read_text()
-    assert set(upstream) == {"web", "gateway"}
-    for name, port in upstream.items():
-        assert name in SERVICES
-        assert f"{{ONNXFARM_{name.upper()}_PORT:-{port}}}" in process
-
-
 @pytest.mark.parametrize("path", sorted((DEPLOY / "containers").glob("*.Containerfile")), ids=lambda path: path.name)
 def test_a_container_file_copies_what_there_is_and_runs_as_nobody_special(path: Path) -> None:
     text = path.read_text()
@@ -89,24 +72,10 @@ def test_a_container_file_copies_what_there_is_and_runs_as_nobody_special(path: 
     assert text.index("USER onnxfarm") < text.index("ENTRYPOINT")
 
 
-def test_kubernetes_starts_every_process_with_settings_that_there_are() -> None:
-    files = sorted((DEPLOY / "kubernetes" / "base").glob("*.yaml"))
-    documents = [one for path in files for one in yaml.safe_load_all(path.read_text())]
-    pods = [one["spec"]["template"]["spec"] for one in documents if one["kind"] in ("Deployment", "Job")]
-    assert {tuple(container["args"]) for pod in pods for container in pod["containers"]} == {
-        (name,) for name in PROCESSES
-    }
-    [told] = [one["data"] for one in documents if one["kind"] == "ConfigMap"]
-    assert set(told) <= settings() | FOREIGN
-    [listed] = [one["resources"] for one in documents if one["kind"] == "Kustomization"]
-    assert sorted([*listed, "kustomization.yaml"]) == [path.name for path in files]
-
-
-def test_units_start_processes_that_there_are() -> None:
-    units = DEPLOY / "systemd"
-    wanted = re.findall(r"onnxfarm@(\w+)\.service", (units / "onnxfarm.target").read_text())
-    assert set(wanted) == PROCESSES - {"migrate"}
-    assert "ExecStart=/opt/onnxfarm/deploy/process %i\n" in (units / "onnxfarm@.service").read_text()
+def test_kubernetes_applies_every_file_of_its_base() -> None:
+    base = DEPLOY / "kubernetes" / "base"
+    listed = yaml.safe_load((base / "kustomization.yaml").read_text())["resources"]
+    assert sorted([*listed, "kustomization.yaml"]) == sorted(path.name for path in base.glob("*.yaml"))
 
 
 def test_process_names_what_it_knows(tmp_path: Path) -> None:
@@ -117,7 +86,7 @@ def test_process_names_what_it_knows(tmp_path: Path) -> None:
     assert done.stderr == "onnxfarm: name one of migrate, broker, web, gateway, prepare, ticks; not 'nonsense'.\n"
 
 
-@pytest.mark.parametrize("name", sorted(PROCESSES | {"broker"}))
+@pytest.mark.parametrize("name", NAMES)
 def test_a_process_says_of_a_volume_that_it_may_not_write(tmp_path: Path, name: str) -> None:
     (volume := tmp_path / "volume").write_text("a file where a folder should be")
     done = subprocess.run(

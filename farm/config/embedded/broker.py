@@ -8,6 +8,7 @@ from pathlib import Path
 
 from farm.config.embedded.plan import NotPossibleError
 from farm.config.environment import Environment
+from farm.config.processes import KEEPS_NOTHING
 from farm.sandbox.privacy import make_private
 
 SERVERS = ("valkey-server", "redis-server")
@@ -20,7 +21,7 @@ def command(home: Path) -> list[str]:
     """
     socket = Environment(home=home).broker_socket
     options = ["--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700", "--dir", str(home)]
-    return [_server(), *options, "--save", "", "--appendonly", "no", "--daemonize", "no"]
+    return [_server(), *options, *KEEPS_NOTHING, "--daemonize", "no"]
 
 
 def _server() -> str:

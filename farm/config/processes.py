@@ -1,0 +1,175 @@
+"""The farm's own processes, once: what each runs, where it listens, what it may take, how long it gets to end.
+
+The embedded farm starts them from here, and so does `deploy/process NAME`, which containers and units call. What
+compose, Kubernetes, systemd, the proxy and docs/ say of them is compared with this by tests/unit/test_processes.py.
+
+Prepare and ticks are two processes because whatever shares threads with makings waits for makings. Inside `ticks` no
+kind of work can take the threads of another: each tick runs once at a time (farm.base.ticks) and so many messages are
+sent at once (farm.alerts.tasks), which together are less than all of its threads.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from farm.contract.version import PREPARE_QUEUE, TELL_QUEUE, TICK_QUEUE
+
+HOST = "127.0.0.1"
+GIB = 1024**3
+# what a process may still do after SIGTERM before it is killed; what it left undone is done again
+STOP_S = 30
+# how long requests under way may still take of that
+STOP_REQUESTS_S = 2
+# how long whatever leads to a server may still lead there once it is to end
+LEAVE_S = 5
+# of the farm's processes behind a proxy with TLS that alone reaches them, after `migrate`
+BEHIND_PROXY = {"ONNXFARM_BEHIND_PROXY": "1", "ONNXFARM_COLLECTED_STATIC": "1", "FORWARDED_ALLOW_IPS": "*"}
+EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
+
+
+@dataclass(frozen=True)
+class Server:
+    """Answers HTTP at a port; any answer there says that it is ready."""
+
+    name: str
+    port: int
+    port_variable: str
+    workers_variable: str
+    ready_path: str
+    workers: int = 2
+    memory_bytes: int = 2 * GIB
+    is_single: bool = False
+
+    def command(
+        self, *, host: str = HOST, port: int = 0, workers: int = 1, stop_within_s: int = STOP_REQUESTS_S
+    ) -> list[str]:
+        listens = ["--host", host, "--port", str(port or self.port)]
+        ends = ["--stop-within", str(stop_within_s)]
+        return [sys.executable, "-m", "farm.config.server", self.name, *listens, "--workers", str(workers), *ends]
+
+    def deployed_command(self, environment: Mapping[str, str]) -> list[str]:
+        return self.command(
+            host=environment.get("ONNXFARM_LISTEN") or HOST,
+            port=_number(environment, self.port_variable) or self.port,
+            workers=_number(environment, self.workers_variable) or self.workers,
+        )
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Takes messages of queues with so many threads."""
+
+    name: str
+    queues: tuple[str, ...]
+    threads: int
+    threads_variable: str = ""
+    options: tuple[str, ...] = ()
+    memory_bytes: int = 2 * GIB
+    is_single: bool = False
+
+    def command(self, *, threads: int = 0) -> list[str]:
+        takes = ["--queues", ",".join(self.queues), "--concurrency", str(threads or self.threads)]
+        plain = ["--pool", "threads", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+        name = ["--hostname", f"{self.name}@%h"]
+        return [
+            sys.executable,
+            "-m",
+            "celery",
+            "-A",
+            "farm.config.celery",
+            "worker",
+            *name,
+            *takes,
+            *plain,
+            *self.options,
+        ]
+
+    def deployed_command(self, environment: Mapping[str, str]) -> list[str]:
+        return self.command(threads=_number(environment, self.threads_variable))
+
+
+@dataclass(frozen=True)
+class Image:
+    """A server of others beside the farm: its container, where it listens and what asks it whether it is well."""
+
+    name: str
+    image: str
+    port: int
+    words: tuple[str, ...]
+    health: tuple[str, ...]
+
+
+WEB = Server("web", 8000, "ONNXFARM_WEB_PORT", "ONNXFARM_WEB_WORKERS", ready_path="/api/v1/models")
+GATEWAY = Server(
+    "gateway", 8001, "ONNXFARM_GATEWAY_PORT", "ONNXFARM_GATEWAY_WORKERS", ready_path="/api/node/v1/messages"
+)
+# what takes minutes: inspection, variants, references, outlines. As many of them as there is work for
+PREPARE = Worker("prepare", (PREPARE_QUEUE,), 4, "ONNXFARM_PREPARE_WORKERS", memory_bytes=8 * GIB)
+# beats, dispatches, sweeps, watches, tells channels. A thread for each tick of CELERY_BEAT_SCHEDULE, AT_ONCE messages
+# of farm.alerts.tasks, and one for a tick that hangs. A second one would do no harm and no good
+TICKS = Worker("ticks", (TICK_QUEUE, TELL_QUEUE), 11, options=("--ticking",), is_single=True)
+RUNNING = (WEB, GATEWAY, PREPARE, TICKS)
+
+# keeps nothing: the database is the outbox
+KEEPS_NOTHING = ("--save", "", "--appendonly", "no")
+BROKER = Image("broker", "valkey/valkey:8", 6379, ("valkey-server", *KEEPS_NOTHING), ("valkey-cli", "ping"))
+DATABASE = Image("database", "postgres:17", 5432, (), ("pg_isready", "-U", "farm"))
+# before the processes of a new release start: its migrations fit the code that still runs
+MIGRATE = "migrate"
+NAMES = (MIGRATE, BROKER.name, *(process.name for process in RUNNING))
+
+
+def main() -> None:
+    """Becomes the process that is named."""
+    name = " ".join(sys.argv[1:])
+    if name not in NAMES:
+        _end(EXIT_USAGE, f"name one of {', '.join(NAMES)}; not '{name}'.")
+    _own_home(Path(os.environ.get("ONNXFARM_HOME") or "var"))
+    django = [sys.executable, "-m", "django"]
+    if name == MIGRATE:
+        subprocess.run([*django, "migrate", "--no-input"], check=True)
+        command = [*django, "collectstatic", "--no-input", "--verbosity", "0"]
+    elif name == BROKER.name:
+        # on a Unix socket in ONNXFARM_HOME, where the settings look for it unless ONNXFARM_BROKER_URL names another
+        command = [sys.executable, "-m", "farm.config.embedded.broker"]
+    else:
+        [process] = [process for process in RUNNING if process.name == name]
+        command = process.deployed_command(os.environ)
+    os.execv(command[0], command)
+
+
+def _own_home(home: Path) -> None:
+    """The folder that the farm writes in: another user's volume is told here, not by whatever writes there first."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_writable = os.access(home, os.W_OK)
+    except OSError:
+        is_writable = False
+    if not is_writable:
+        me, ours = os.getuid(), os.getgid()
+        _end(
+            EXIT_INFRASTRUCTURE,
+            f"user {me} may not write in {home}, where the farm keeps its files: "
+            f"chown -R {me}:{ours} that folder or volume.",
+        )
+
+
+def _number(environment: Mapping[str, str], name: str) -> int:
+    """What a variable says, 0 where it says nothing."""
+    text = environment.get(name) or "0"
+    if not text.isdecimal():
+        _end(EXIT_USAGE, f"{name} is {text!r}: write a number such as 4, or unset it.")
+    return int(text)
+
+
+def _end(code: int, why: str) -> NoReturn:
+    print(f"onnxfarm: {why}", file=sys.stderr)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
