@@ -208,13 +208,16 @@ def torture(scene: Scene, *, seed: int) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--wheels", type=Path, help="as of long_watch; else FOLDER/wheels")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=8.5, help="of this call")
     words = parser.parse_args()
     os.environ |= {"ONNXFARM_LEASE_S": "25"}
     folder, first = words.folder.resolve(), [DOES_NOT, RUNS_IT]
     place = folder / f"exactly-once-{words.seed}"
-    with watched_farm.opened(place, wheels=folder / "wheels", first=first, minutes=words.minutes) as scene:
+    with watched_farm.opened(
+        place, wheels=words.wheels or folder / "wheels", first=first, minutes=words.minutes
+    ) as scene:
         try:
             found = torture(scene, seed=words.seed)
         except NotYetError:

@@ -307,18 +307,18 @@ def wanted(names: list[str]) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["wheels", *STORIES, "quiet", "speed"])
-    parser.add_argument("--folder", type=Path, required=True, help="where everything lies; wheels in FOLDER/wheels")
+    parser.add_argument("--folder", type=Path, required=True, help="where everything lies")
+    parser.add_argument("--wheels", type=Path, help="where wheels lie, for several stories; else FOLDER/wheels")
     parser.add_argument("--minutes", type=float, default=8.5, help="of this call")
     words = parser.parse_args()
     folder: Path = words.folder.resolve()
+    wheels: Path = words.wheels or folder / "wheels"
     if words.what == "wheels":
-        fetch(folder / "wheels", wanted([*STORIES]))
+        fetch(wheels, wanted([*STORIES]))
         return 0
     story = STORIES.get(words.what)
     first = [story.first] if story else sorted({*SPEED_PAIR, *(one for pair in QUIET_PAIRS for one in pair)})
-    with watched_farm.opened(
-        folder / words.what, wheels=folder / "wheels", first=first, minutes=words.minutes
-    ) as scene:
+    with watched_farm.opened(folder / words.what, wheels=wheels, first=first, minutes=words.minutes) as scene:
         try:
             found = tell(scene, story) if story else stay_quiet(scene) if words.what == "quiet" else decide_fast(scene)
         except NotYetError:
