@@ -48,14 +48,14 @@ class Whole:
     by_id: Mapping[str, Cell]
 
 
-def _at(row: "Run") -> tuple[object, ...]:
+def at_revision(row: "Run") -> tuple[object, ...]:
     """What tells a run at one revision from every other."""
     return (row.pk, row.team_id, row.revision, row.state, row.created_at, row.finished_at)
 
 
 def whole(row: "Run") -> Whole:
     """The run at this revision."""
-    return kept("large", "whole", *_at(row), make=lambda: _whole(row))
+    return kept("large", "whole", *at_revision(row), make=lambda: _whole(row))
 
 
 def _whole(row: "Run") -> Whole:
@@ -126,7 +126,7 @@ def map_of(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Addre
 
     def make() -> tuple[HeatMap, str]:
         made = heatmap.drawn(
-            kept("large", "layout", *_at(row), columns, make=laid),
+            kept("large", "layout", *at_revision(row), columns, make=laid),
             address,
             metric=metric,
             states=whole_run.states,
@@ -136,7 +136,7 @@ def map_of(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Addre
         shown = {"map": made, "map_title": title, "metrics": heatmap.METRICS, "address": address, "part": part}
         return made, render_to_string("dashboard/parts/run_map.html", shown, request)
 
-    return kept("pieces", "map", *_at(row), request.GET.urlencode(), part, make=make)
+    return kept("pieces", "map", *at_revision(row), request.GET.urlencode(), part, make=make)
 
 
 def head_of(
@@ -153,7 +153,7 @@ def head_of(
     def make() -> str:
         return render_to_string("dashboard/parts/run_head.html", {**tell(), "csrf_token": TOKEN}, request)
 
-    return kept("pieces", "head", *_at(row), may_write, still, request.GET.urlencode(), make=make)
+    return kept("pieces", "head", *at_revision(row), may_write, still, request.GET.urlencode(), make=make)
 
 
 def around(whole_run: Whole, shown: HeatMap) -> Document:

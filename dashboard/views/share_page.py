@@ -1,12 +1,15 @@
 """What anybody sees who has a share link: one page, read-only, that leads nowhere else."""
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
+from dashboard.cache import kept
 from dashboard.reading import facts, heatmap, side, verdict
 from dashboard.reading import hardware as hardware_reading
 from dashboard.reading.compatibility import compatibility_panel
@@ -16,10 +19,10 @@ from dashboard.views.cell import panels
 from dashboard.views.comparison import judged_by_base, side_panel
 from dashboard.views.lists import part_of
 from dashboard.views.run import tables
-from dashboard.views.run_pieces import with_opening_operators
+from dashboard.views.run_pieces import at_revision, with_opening_operators
 from farm.accounts.services import open_share
 from farm.accounts.states import ShareKind
-from farm.base.refusals import Gone, Refusal
+from farm.base.refusals import Gone, Refusal, TooMany
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState
 from farm.runs import selectors
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
     from farm.accounts.models import Share, User
 
 RUNS_SHOWN = 20
+# pages of shared links that are made at once, of the threads that answer everybody
+MAX_MAKINGS = 2
+_makings = threading.BoundedSemaphore(MAX_MAKINGS)
 Found = TypeVar("Found")
 Context = dict[str, object]
 
@@ -42,15 +48,34 @@ Context = dict[str, object]
 def shared(request: HttpRequest, secret: str) -> HttpResponse:
     """The page behind a link, as whoever made the link may see it; 404 for no link, 410 for one that has ended."""
     try:
-        share = open_share(secret)
-        name, build = PAGES[ShareKind(share.kind)]
-        response = render(request, f"dashboard/shared/{name}.html", {**build(request, share), "share": share})
+        response = HttpResponse(_page(request, open_share(secret)))
     except Refusal as refusal:
         response = render(request, "dashboard/shared/ended.html", {"refusal": refusal}, status=refusal.status)
     response["X-Robots-Tag"] = "noindex, nofollow"
     response["Referrer-Policy"] = "no-referrer"
     response["Cache-Control"] = "private, no-store"
     return response
+
+
+def _page(request: HttpRequest, share: "Share") -> str:
+    """The page in HTML; that of a run is kept, as a link may be posted where thousands read it. Raises TooMany."""
+    name, build = PAGES[ShareKind(share.kind)]
+
+    def make() -> str:
+        if not _makings.acquire(blocking=False):
+            raise TooMany("Many people open this page at this moment; reload it in a few seconds.", retry_s=5)
+        try:
+            return render_to_string(
+                f"dashboard/shared/{name}.html", {**build(request, share), "share": share}, request=request
+            )
+        finally:
+            _makings.release()
+
+    # a page names who has signed in
+    if share.kind != ShareKind.RUN or request.user.is_authenticated:
+        return make()
+    row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
+    return kept("pieces", "shared", share.pk, *at_revision(row), request.GET.urlencode(), make=make)
 
 
 def nowhere(cell_id: str) -> str:

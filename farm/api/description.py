@@ -64,8 +64,18 @@ class TextParser(Parser):
 class DescribedAPI(NinjaAPI):
     """An API whose description leaves no name in an address without words."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._described: dict[str, OpenAPISchema] = {}
+
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
-        """The description, with the words of NAMES."""
+        """The description, with the words of NAMES; made once, as anybody may ask for it. Treat it as read-only."""
+        asked = repr(sorted(options.items()))
+        if asked not in self._described:
+            self._described[asked] = self._describe(**options)
+        return self._described[asked]
+
+    def _describe(self, **options: Any) -> OpenAPISchema:
         document = super().get_openapi_schema(**options)
         for answers in _answers(document):
             # ninja's own, beside the one that was described

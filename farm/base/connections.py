@@ -15,6 +15,9 @@ MAX_HEADER_BYTES = 32 * 1024
 # an answer of which a client takes less than this is ended
 STALLED_S = 30.0
 MIN_TAKEN_BYTES = 30 * 1024
+# a body in more pieces than this is cut where they are shorter than this on average: each costs the event loop a call
+MAX_SHORT_PIECES = 1000
+MIN_PIECE_BYTES = 256
 TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain; charset=utf-8\r\n"
     b"content-length: 36\r\nconnection: close\r\n\r\nThe headers have more than 32768 B.\n"
@@ -38,6 +41,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_in_headers = True
         # since the request began, or since the last of its body came
         self._bytes_outside_body = 0
+        self._pieces = self._body_bytes = 0
         self._headers_end: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
 
@@ -71,6 +75,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._is_in_headers, self._bytes_outside_body = False, 0
+        self._pieces = self._body_bytes = 0
         if self._headers_end is not None:
             self._headers_end.cancel()
         if self.parser.should_upgrade():
@@ -83,6 +88,11 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._bytes_outside_body = 0
+        self._pieces += 1
+        self._body_bytes += len(body)
+        if self._pieces > MAX_SHORT_PIECES and self._body_bytes < self._pieces * MIN_PIECE_BYTES:
+            self.transport.abort()
+            raise RefusedError("The body comes in thousands of short pieces.")
         super().on_body(body)
 
     def on_message_complete(self) -> None:

@@ -11,6 +11,7 @@ django.setup(set_prefix=False)
 # after Django is set up: it knows the fleet's rows
 from django.core.handlers.asgi import ASGIHandler  # noqa: E402
 
+from farm.base.forwarded import Forwarded  # noqa: E402
 from farm.gateway.application import Application, Gateway  # noqa: E402
 from farm.gateway.calls import ThreadHandler  # noqa: E402
 
@@ -27,4 +28,4 @@ class NodeHandler(ASGIHandler):
         return request, refusal
 
 
-application = Gateway(cast(Application, NodeHandler()), ThreadHandler(ADDRESSES))
+application = Forwarded(Gateway(cast(Application, NodeHandler()), ThreadHandler(ADDRESSES)))

@@ -65,6 +65,7 @@ def main() -> None:
         port=given.port or PORTS[given.kind],
         workers=given.workers,
         http=LimitedProtocol,
+        proxy_headers=False,  # farm.base.forwarded
         loop="farm.config.server:Loop",
         ssl_certfile=given.cert,
         ssl_keyfile=given.key,

@@ -26,6 +26,7 @@ get_resolver().url_patterns  # noqa: B018
 from django.conf import settings  # noqa: E402
 
 from farm.api.bridge import Bridge  # noqa: E402
+from farm.base.forwarded import Forwarded  # noqa: E402
 from farm.contract.node import ELSEWHERE, GATEWAY_HEADER, Problem  # noqa: E402
 from farm.gateway.endpoints import PREFIX  # noqa: E402
 
@@ -42,4 +43,4 @@ def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> 
 
 
 # ASGI: what farm.config.server serves
-bridge = Bridge(application)
+bridge = Forwarded(Bridge(application))

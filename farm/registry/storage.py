@@ -21,6 +21,8 @@ from farm.sandbox import leavings
 
 DRAFT_LIFE_S = 24 * 3600.0
 COPY_BYTES = 1 << 20
+# a draft looks again at what the disk has left after so many bytes
+ROOM_ASKED_BYTES = 32 * 1024**2
 # files that belong to no team lie beside those of teams, whose numbers begin with 1
 OF_THE_FARM = 0
 NO_SPACE = "The farm's disk is full, so the upload was not kept."
@@ -67,6 +69,8 @@ class Draft:
         if self.bytes + len(chunk) > self._limit_bytes:
             self.discard()
             raise TooLarge(f"{self.name} is larger than the limit of {self._limit_bytes:,} bytes.", code="too_large")
+        if self.bytes // ROOM_ASKED_BYTES != (self.bytes + len(chunk)) // ROOM_ASKED_BYTES:
+            self._ask_room()
         self._hash.update(chunk)
         try:
             view = memoryview(chunk)
@@ -75,6 +79,14 @@ class Draft:
         except OSError as problem:
             self._fail(problem)
         self.bytes += len(chunk)
+
+    def _ask_room(self) -> None:
+        """Others write at the same time, and had room for themselves alone when they began. Raises NoSpace."""
+        try:
+            check_room()
+        except NoSpace:
+            self.discard()
+            raise
 
     def seal(self) -> None:
         """Force the bytes to the disk and fix the digest; the file can be read from its beginning."""

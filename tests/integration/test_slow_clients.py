@@ -195,6 +195,18 @@ def test_what_stands_beside_a_body_without_end_is_cut(port: int, behind: bytes) 
     assert sent_bytes < 16_000_000
 
 
+def test_a_body_in_thousands_of_pieces_of_a_byte_is_cut(port: int) -> None:
+    sent_bytes, pieces = 0, b"1\r\n{\r\n" * 4000
+    with (
+        silent_clients(port, chunked(b"/api/v1/runs", b""), count=1) as (client,),
+        contextlib.suppress(ConnectionResetError, BrokenPipeError),
+    ):
+        while sent_bytes < 20_000_000:
+            client.sendall(pieces)
+            sent_bytes += len(pieces)
+    assert sent_bytes < 16_000_000
+
+
 def test_requests_before_the_answer_to_the_first_are_cut(port: int) -> None:
     burst = b"GET /sign-in/ HTTP/1.1\r\nHost: farm\r\n\r\n" * 2000
     with silent_clients(port, burst, count=20) as clients:

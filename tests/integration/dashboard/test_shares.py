@@ -4,7 +4,9 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, Share, Team, User
@@ -81,6 +83,15 @@ def test_every_chart_of_a_shared_run_leads_nowhere(run: Run, owner: User, chart:
 def test_a_run_that_is_still_measured_is_shown_as_far_as_it_is(version: Version, node: Node, owner: User) -> None:
     begun = rows.begin_run(version, owner)
     assert "still in progress" in assert_is_page(Client().get(made(begun, owner, "run")))
+
+
+def test_a_shared_run_is_made_once_for_all_who_read_it(run: Run, owner: User) -> None:
+    path = made(run, owner, "run")
+    with CaptureQueriesContext(connection) as first:
+        page = Client().get(path).content
+    with CaptureQueriesContext(connection) as again:
+        assert Client().get(path).content == page
+    assert len(again) < len(first) / 2
 
 
 def test_only_the_digest_of_a_link_is_kept(run: Run, owner: User) -> None:

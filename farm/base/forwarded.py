@@ -1,0 +1,52 @@
+"""For whom a proxy asks: the headers `X-Forwarded-For` and `-Proto`, of proxies that are believed.
+
+uvicorn's own takes the first address, which is the visitor's to choose where a proxy appends (nginx, haproxy); the last
+one is what the proxy next to us has seen itself.
+"""
+
+import ipaddress
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+# as uvicorn and gunicorn call it: addresses, networks, or *
+SETTING = "FORWARDED_ALLOW_IPS"
+
+Application = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+class Forwarded:
+    """ASGI: names the client and the scheme that the nearest proxy names, where that proxy is believed."""
+
+    def __init__(self, application: Application, believed: str | None = None) -> None:
+        self._application = application
+        named = os.environ.get(SETTING, "127.0.0.1") if believed is None else believed
+        self._is_everybody = named.strip() == "*"
+        self._networks = [] if self._is_everybody else [_network(name) for name in named.split(",") if name.strip()]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and self._believes((scope.get("client") or ("",))[0]):
+            named = {name: value for name, value in scope["headers"] if name.startswith(b"x-forwarded-")}
+            address = named.get(b"x-forwarded-for", b"").decode("latin-1").rpartition(",")[2].strip()
+            if address:
+                scope["client"] = (address, 0)
+            scheme = named.get(b"x-forwarded-proto", b"").decode("latin-1").rpartition(",")[2].strip()
+            if scheme in ("http", "https"):
+                scope["scheme"] = scheme
+        await self._application(scope, receive, send)
+
+    def _believes(self, peer: str) -> bool:
+        if self._is_everybody:
+            return True
+        try:
+            address = ipaddress.ip_address(peer)
+        except ValueError:
+            return not peer  # a Unix socket
+        return any(address in network for network in self._networks)
+
+
+def _network(name: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        return ipaddress.ip_network(name.strip())
+    except ValueError:
+        raise SystemExit(f"{SETTING} names {name.strip()!r}: give addresses or networks, by comma, or *.") from None
