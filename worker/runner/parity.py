@@ -96,10 +96,11 @@ def _differences(value: Array, reference: Array, *, atol: float, rtol: float) ->
     nonzero = old != 0
     with np.errstate(all="ignore"):
         relative = float(np.max(gap[nonzero] / np.abs(old[nonzero]))) if nonzero.any() else None
+        rmse = _finite(np.sqrt(np.mean(np.square(gap))))
     return {
         "max_abs": float(gap.max()),
         "max_rel": relative if relative is None or np.isfinite(relative) else None,
-        "rmse": _finite(np.sqrt(np.mean(np.square(gap)))),
+        "rmse": rmse,
         "cosine": _cosine(new, old),
         "violations": int(np.count_nonzero(beyond)),
     }

@@ -63,6 +63,7 @@ function traceOf({ profile }) {
     throw garbled("its profile is no list of events");
   }
   const found = summariseProfile(events);
+  if (!found.runs) throw garbled("its profile holds no complete run");
   const length = found.operators.reduce((sum, { node, op_type: type }) => sum + node.length + type.length, 0);
   if (length > MAX_OPERATORS) throw garbled(`its operators have names of ${length} characters`);
   return { events: JSON.stringify(events), found };

@@ -1,15 +1,19 @@
-/** ONNX Runtime's profile (Chrome trace), summed up per executed node: medians over the runs that count. */
+/** ONNX Runtime's profile (Chrome trace), summed up per executed node as worker/runner/profile.py does it. */
 
 import { PROVIDER, PROVIDER_IN_PROFILE } from "./contract.js";
-import { median } from "./windows.js";
 
 const SUFFIX = "_kernel_time";
-const MOST_NODES = 2000;
+const RUN = "model_run";
+const MAX_NODES = 2000;
 const MAX_NAME = 1000;
 
 /**
- * @typedef {{name: string, cat: string, ts: number, dur: number, args: Record<string, any>}} Event
- * @typedef {{node: string, op_type: string, provider: string, time_us: number, calls: number}} Operator
+ * Times in µs. A row is an executed node: `path` are the nodes that hold it (If, Loop, Scan), whose times leave it out;
+ * `calls` are those of all runs.
+ * @typedef {{name: string, cat: string, ts: number, dur: number, tid: number, args: Record<string, any>}} Event
+ * @typedef {{path: string[], name: string, op_type: string, provider: string, index: number, time_us: number, calls: number}} Row
+ * @typedef {{row: Row, spent: number[]}} Total
+ * @typedef {{total: Total, run: number, end: number, time: number}} Executed
  */
 
 /**
@@ -29,62 +33,98 @@ export function eventsOf(printed) {
   return events;
 }
 
-/** Whether what is read of an event has its type; of executed nodes that is more. @param {any} event */
+/** The contract's TraceReport without its place; the first run warms up. @param {Event[]} events */
+export function summariseProfile(events) {
+  const { runs, runUs, rows } = rowsOf(events, 1);
+  const operators = rows.map(({ name, op_type: type, provider, time_us: time, calls }) => ({
+    node: name || type, op_type: type, provider, time_us: time, calls: Math.max(1, Math.round(calls / runs)),
+  }));
+  return { runs, run_us: runs ? runUs : null, providers: sharesOf(rows), operators: operators.slice(0, MAX_NODES) };
+}
+
+/** Rows of the runs behind the first ones, the slowest first. @param {Event[]} events @param {number} skipped */
+export function rowsOf(events, skipped) {
+  const byStart = (/** @type {Event} */ one, /** @type {Event} */ other) => one.ts - other.ts || other.dur - one.dur;
+  const spans = events.filter(({ name }) => name === RUN).sort(byStart).slice(skipped);
+  /** @type {Map<string, Total>} */
+  const totals = new Map();
+  for (const { total, run, time } of executed(events.filter(isNode).sort(byStart), spans, totals)) {
+    total.spent[run] = (total.spent[run] ?? 0) + Math.max(0, time);
+    total.row.calls++;
+  }
+  const rows = [...totals.values()].map(({ row, spent }) => ({
+    ...row, time_us: medianOfWhole(Array.from(spans, (_, run) => spent[run] ?? 0)),
+  }));
+  rows.sort((one, other) => other.time_us - one.time_us);
+  return { runs: spans.length, runUs: spans.length ? medianOfWhole(spans.map(({ dur }) => dur)) : 0, rows };
+}
+
+/** Each node of a run, with its time without that of nodes of the same thread inside it. */
+function executed(/** @type {Event[]} */ nodes, /** @type {Event[]} */ spans, /** @type {Map<string, Total>} */ totals) {
+  /** @type {Executed[]} */
+  const done = [];
+  /** @type {Map<number, Executed[]>} */
+  let open = new Map();
+  let run = 0;
+  for (const event of nodes) {
+    for (; run < spans.length && event.ts > spans[run].ts + spans[run].dur; run++) open = new Map();
+    if (run === spans.length) break;
+    if (event.ts < spans[run].ts) continue;
+    const stack = open.get(event.tid) ?? [];
+    open.set(event.tid, stack);
+    const end = event.ts + event.dur;
+    // starts are whole microseconds: a neighbour that starts as this one ends is no child
+    for (let top = stack.at(-1); top && (top.end <= event.ts || top.end < end); top = stack.at(-1)) stack.pop();
+    const holder = stack.at(-1);
+    if (holder) holder.time -= event.dur;
+    const one = { total: totalOf(totals, event, stack.map(({ total }) => total.row.name)), run, end, time: event.dur };
+    stack.push(one);
+    done.push(one);
+  }
+  return done;
+}
+
+/** @param {Map<string, Total>} totals @param {Event} event @param {string[]} path */
+function totalOf(totals, { name: named, args }, path) {
+  const [name, index] = [named.slice(0, -SUFFIX.length), Number.parseInt(args.node_index ?? -1, 10)];
+  const row = { path, name, op_type: args.op_name, provider: args.provider, index, time_us: 0, calls: 0 };
+  const key = JSON.stringify([path, name, row.op_type, row.provider, index]);
+  const total = totals.get(key) ?? { row, spent: [] };
+  totals.set(key, total);
+  return total;
+}
+
+/** The median of times that were cut to whole µs: among equal ones it stands where the middle one would. @param {number[]} all */
+function medianOfWhole(all) {
+  const sorted = Float64Array.from(all).sort();
+  const middle = sorted[sorted.length >> 1];
+  const below = sorted.indexOf(middle);
+  const equal = sorted.lastIndexOf(middle) - below + 1;
+  return Math.max(0, middle - 0.5 + (sorted.length / 2 - below) / equal);
+}
+
+/** @param {Event} event */
+function isNode({ cat, name }) {
+  return cat === "Node" && name.endsWith(SUFFIX);
+}
+
+/** Whether what is read of an event has its type. @param {any} event */
 function isEvent(event) {
-  const { name, cat, ts, dur, args } = event ?? {};
-  if (typeof name !== "string" || !(Number(ts) >= 0) || !(Number(dur ?? 0) >= 0)) return false;
-  if (cat !== "Node" || !name.endsWith(SUFFIX)) return true;
-  const texts = [name, args?.op_name, args?.provider];
+  const { name, ts, dur, args } = event ?? {};
+  if (typeof name !== "string") return false;
+  if (name !== RUN && !isNode(event)) return true;
+  if (![ts, dur].every((time) => Number.isFinite(time) && time >= 0)) return false;
+  const texts = name === RUN ? [] : [name, args?.op_name, args?.provider];
   return texts.every((text) => typeof text === "string" && text.length <= MAX_NAME && text.isWellFormed() && !text.includes("\0"));
 }
 
-/** The contract's TraceReport without its place; the first run warms up. @param {Event[]} events */
-export function summariseProfile(events) {
-  const runs = events.filter((one) => one.name === "model_run").sort((one, other) => one.ts - other.ts).slice(1);
-  /** @type {Map<string, {operator: Operator, spent: number[]}>} */
-  const nodes = new Map();
-  let calls = 0;
-  runs.forEach((run, at) => {
-    for (const event of events) {
-      const isInside = event.ts >= run.ts && event.ts <= run.ts + run.dur;
-      if (!isInside || event.cat !== "Node" || !event.name.endsWith(SUFFIX)) continue;
-      const row = rowOf(nodes, event);
-      row.spent[at] = (row.spent[at] ?? 0) + Number(event.dur);
-      row.operator.calls++;
-      calls++;
-    }
-  });
-  const operators = [...nodes.values()].map(({ operator, spent }) => ({
-    ...operator,
-    time_us: median(Array.from(runs, (_, at) => spent[at] ?? 0)),
-    calls: Math.max(1, Math.round(operator.calls / Math.max(1, runs.length))),
-  }));
-  operators.sort((one, other) => other.time_us - one.time_us);
-  return {
-    runs: runs.length,
-    run_us: runs.length ? median(runs.map((run) => Number(run.dur))) : null,
-    providers: calls ? sharesOf(operators) : [],
-    operators: operators.slice(0, MOST_NODES),
-  };
-}
-
-/** @param {Map<string, {operator: Operator, spent: number[]}>} nodes @param {Event} event */
-function rowOf(nodes, { name, args }) {
-  const node = name.slice(0, -SUFFIX.length);
-  const key = [node, args.op_name, args.provider, args.node_index].join("\n");
-  const operator = { node: node || args.op_name, op_type: args.op_name, provider: args.provider, time_us: 0, calls: 0 };
-  const row = nodes.get(key) ?? { operator, spent: [] };
-  nodes.set(key, row);
-  return row;
-}
-
-/** Executed nodes of each provider by count and by time; by count where none took a measurable time. */
-function sharesOf(/** @type {Operator[]} */ operators) {
-  const total = operators.reduce((sum, one) => sum + one.time_us, 0);
-  const names = [...new Set(operators.map((one) => one.provider))];
+/** Executed nodes of each provider by count and by time; by count where none took a measurable time. @param {Row[]} rows */
+function sharesOf(rows) {
+  const total = rows.reduce((sum, one) => sum + one.time_us, 0);
+  const names = [...new Set(rows.map((one) => one.provider))];
   return names.map((name) => {
-    const own = operators.filter((one) => one.provider === name);
+    const own = rows.filter((one) => one.provider === name);
     const spent = own.reduce((sum, one) => sum + one.time_us, 0);
-    return { name, nodes: own.length, time_share: Math.min(1, total ? spent / total : own.length / operators.length) };
+    return { name, nodes: own.length, time_share: Math.min(1, total ? spent / total : own.length / rows.length) };
   });
 }
