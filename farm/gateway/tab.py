@@ -1,7 +1,8 @@
 """What a browser needs to be a node: the page with its modules, and the releases of ONNX Runtime Web.
 
-The modules are those of worker/tab, as they are: no build makes anything of them. The page is isolated from all other
-sites (COOP, COEP), so that its threads share memory and its clock is fine; nothing that it loads comes from elsewhere.
+The modules are those of worker/tab, as they are, and contract.js, which is made of the contract (tab_contract). The
+page is isolated from all other sites (COOP, COEP), so that its threads share memory and its clock is fine; nothing that
+it loads comes from elsewhere.
 
 A release is somebody else's code. It runs below a frame (frame.html) whose policy gives it an opaque origin and no
 connection; the page hands it everything as bytes.
@@ -20,6 +21,7 @@ from farm.base.refusals import Missing
 from farm.contract.node import WebRuntime
 from farm.gateway.node_auth import NodeRequest
 from farm.gateway.stored_files import StoredFile
+from farm.gateway.tab_contract import contract_module
 from farm.registry import services
 from farm.rules.runtimes.web import DISTRIBUTION
 from farm.runs.selectors import team_that_asks_for
@@ -89,6 +91,8 @@ def file_of_tab(name: str) -> tuple[bytes, str, dict[str, str]]:
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         policy = "; ".join(FRAME_POLICY).format(digest=f"'sha256-{digest}'")
         return FRAME.format(script=script).encode(), KINDS[".html"], {**ISOLATED, "Content-Security-Policy": policy}
+    if name == "contract.js":
+        return contract_module().encode(), KINDS[".js"], HEADERS
     known = {path.name: path for path in TAB.iterdir() if path.suffix in KINDS} if TAB.is_dir() else {}
     if name not in known:
         raise Missing(f"The page of browsers that are nodes has no {name[:80]!r}.")

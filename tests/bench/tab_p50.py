@@ -127,8 +127,9 @@ def _handler(files: dict[str, bytes]) -> type[BaseHTTPRequestHandler]:
             name = self.path.strip("/")
             kind, headers = KINDS.get(Path(name).suffix, "application/octet-stream"), tab.ISOLATED
             body = known.get(name)
-            if Path(name).name == "frame.html":
-                body, kind, headers = tab.file_of_tab("frame.html")
+            made = Path(name).name
+            if made == "frame.html" or (made == "contract.js" and body is None):
+                body, kind, headers = tab.file_of_tab(made)
             self.send_response(404 if body is None else 200)
             for header, value in {**headers, "Content-Type": kind}.items():
                 self.send_header(header, value)

@@ -1,63 +1,67 @@
-"""The browser's modules against what the farm says: numbers that stand in both are equal, and each file is served."""
+"""The browser's modules: what is made of the contract, what they import, and the policy of a release's frame."""
 
 import base64
 import hashlib
+import json
 import re
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.version import CONTRACT_VERSION
 from farm.gateway import tab
+from farm.gateway.tab_contract import type_of
 from farm.rules.runtimes import providers, web
 
-CONTRACT = (tab.TAB / "contract.js").read_text("utf-8")
-MODULES = sorted(tab.TAB.glob("*.js"))
+MODULES = sorted(path for path in tab.TAB.glob("*.js") if path.name != "contract.js")
+CONTRACT = tab.file_of_tab("contract.js")[0].decode()
 
 
-def constant(name: str) -> str:
-    found = re.search(rf'^export const {name} = "?([^";]+)"?;', CONTRACT, re.MULTILINE)
+def constant(name: str) -> object:
+    found = re.search(rf"^export const {name} = (.*);$", CONTRACT, re.MULTILINE)
     assert found is not None, name
-    return found[1]
+    value: object = json.loads(found[1].removeprefix("new Set(").removesuffix(")"))
+    return value
 
 
-@pytest.mark.parametrize(
-    ("name", "known"),
-    [
-        ("CONTRACT_VERSION", str(CONTRACT_VERSION)),
-        ("DISTRIBUTION", web.DISTRIBUTION),
-        ("PROBED_WITH", web.RELEASES[-1]),
-        ("PROVIDER", providers.resolve("wasm").name),
-        ("TAG", providers.resolve("wasm").tag),
-        ("WEBGPU", providers.resolve("webgpu").name),
-        ("WEBGPU_TAG", providers.resolve("webgpu").tag),
-        ("WEBGPU_SOFTWARE_TAG", providers.resolve("webgpu").simulated_tag),
-        ("WEBNN", providers.resolve("webnn").name),
-        ("WEBNN_TAG", providers.resolve("webnn").tag),
-        ("WEBGPU_MODULE", web.WEBGPU_MODULE),
-        ("WEBGPU_GLUE", web.WEBGPU_GLUE),
-        ("WEBGPU_BINARY", web.WEBGPU_BINARY),
-        ("MODULE", web.MODULE),
-        ("GLUE", web.GLUE),
-        ("BINARY", web.BINARY),
-    ],
-)
-def test_what_stands_in_the_browser_is_what_the_farm_says(name: str, known: str) -> None:
-    assert constant(name) == known
+def test_the_contract_is_made_when_it_is_asked_for_whatever_lies_in_the_folder() -> None:
+    assert constant("CONTRACT_VERSION") == CONTRACT_VERSION
+    assert constant("PROBED_WITH") == web.RELEASES[-1]
+    assert set(cast("dict[str, object]", constant("ENGINES"))) == {
+        providers.resolve(name).name for name in ("wasm", "webgpu", "webnn")
+    }
 
 
 def test_the_browser_ends_a_block_early_for_the_reasons_that_fail_a_cell() -> None:
-    told = set(re.findall(r'"(\w+)"', CONTRACT.partition("new Set([")[2].partition("])")[0]))
-    failed = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
-    assert told == {code for code in ReasonCode if Reason(code=code, text="x").status in failed}
+    told = constant("FAILING")
+    assert isinstance(told, list)
+    assert "timeout" in told
+    assert not {"cancelled", "not_supported", "fail_fast"} & {*told}
+
+
+@pytest.mark.parametrize(
+    ("schema", "written"),
+    [
+        ({"type": "integer"}, "number"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "string | null"),
+        ({"type": "array", "items": {"$ref": "#/$defs/FileRef"}}, "(FileRef)[]"),
+        ({"type": "object", "additionalProperties": {"type": "number"}}, "Record<string, number>"),
+        ({"type": "object", "properties": {"a": {"type": "boolean"}}}, "{a: boolean}"),
+        ({"enum": ["x", "y"]}, '"x" | "y"'),
+        ({"const": "x"}, '"x"'),
+        ({}, "any"),
+    ],
+)
+def test_a_message_is_written_as_a_type(schema: dict[str, object], written: str) -> None:
+    assert type_of(schema) == written
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
 def test_a_module_imports_only_what_the_farm_serves_beside_it(path: Path) -> None:
     for name in re.findall(r'^import .* from "([^"]+)";', path.read_text("utf-8"), re.MULTILINE):
         assert name.startswith("./")
-        assert (tab.TAB / name).is_file(), name
+        assert tab.file_of_tab(name.removeprefix("./"))[0], name
 
 
 def test_the_page_loads_nothing_from_elsewhere() -> None:

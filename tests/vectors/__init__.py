@@ -1,7 +1,8 @@
 """What both runners make of the same: worker/runner in Python, worker/tab in JavaScript.
 
-A file a subject. `windows`: how many inferences of a launch took how many milliseconds, and the last one repeats; `parity`: an output
-and its reference, as lists whose NaN, infinities and numbers beyond 2^53 are texts; `profile`: the events of a trace.
+A file a subject. `windows`: how many inferences of a launch took how many milliseconds, and the last one repeats;
+`parity`: an output and its reference, as lists whose NaN, infinities and numbers beyond 2^53 are texts; `profile`: the
+events of a trace.
 What they have to find stands beside each case.
 """
 

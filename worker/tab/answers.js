@@ -3,8 +3,8 @@
  * have made it itself. What goes on from here has the types and sizes that the farm takes; anything else is `garbled`.
  */
 
-import { Problem } from "./contract.js";
 import { arrayOf } from "./npz.js";
+import { Problem } from "./problem.js";
 import { eventsOf, summariseProfile } from "./profile.js";
 
 /** @typedef {"check" | "trace" | "sample"} Kind */
@@ -18,7 +18,7 @@ const MAX_PROFILE = 256 * 1024 ** 2;
 const MAX_OPERATORS = 600_000;
 const MAX_COUNT = Number.MAX_SAFE_INTEGER;
 const PHASES = ["import", "session", "first", "warmup", "window"];
-/** Reasons that a runner gives; the others are the page's own to give. */
+/** Reasons that a runner gives; the others are the page's own to give. @type {import("./contract.js").ReasonCode[]} */
 const CODES = ["model_not_loaded", "inference_failed", "out_of_memory", "not_supported", "crashed"];
 const READERS = { check: checkOf, trace: traceOf, sample: sampleOf };
 
@@ -36,8 +36,9 @@ export function cleaned(said) {
 
 /** @param {Record<string, unknown>} reason */
 function problemOf({ code, text }) {
-  if (!CODES.includes(String(code))) throw garbled(`the code of its reason is ${shown(code)}`);
-  return new Problem(String(code), cleaned(text) || "The browser's runner gave no reason.");
+  const known = CODES.find((one) => one === code);
+  if (!known) throw garbled(`the code of its reason is ${shown(code)}`);
+  return new Problem(known, cleaned(text) || "The browser's runner gave no reason.");
 }
 
 /** @param {Record<string, unknown>} answer */

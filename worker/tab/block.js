@@ -3,12 +3,13 @@
  * what a launch does ends its cell at worst, never the block. As worker/agent/execution.py does it.
  */
 
-import { ENGINES, FAILING, Problem, WEBGPU } from "./contract.js";
+import { ENGINES, FAILING, WEBGPU } from "./contract.js";
 import { adapter } from "./device.js";
 import { Away, Refused } from "./farm.js";
 import { readArrays } from "./npz.js";
 import { compareOutput } from "./parity.js";
 import { Pace } from "./pace.js";
+import { Problem } from "./problem.js";
 import { diceOf, roundOrder, shuffled } from "./rounds.js";
 import { CANCELLED } from "./sandbox.js";
 
@@ -20,7 +21,7 @@ const NOT_HERE = "A browser does not do this part of a run: measure it on a node
  * @typedef {import("./contract.js").ArmOrder} ArmOrder
  * @typedef {import("./contract.js").Reason} Reason
  * @typedef {import("./contract.js").Reply} Reply
- * @typedef {import("./contract.js").Report} Report
+ * @typedef {import("./farm.js").Report} Report
  * @typedef {{order: ArmOrder, sandbox: import("./sandbox.js").Sandbox, launched: object, reference: Record<string, import("./npz.js").Tensor>}} Prepared
  * @typedef {{files: import("./files.js").Files, farm: import("./farm.js").Farm, facts: () => Promise<object>,
  *   report: (report: Report) => Promise<Reply>, say: (doing: string, leftS: number | null) => void, signal: AbortSignal}}

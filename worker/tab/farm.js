@@ -1,6 +1,6 @@
 /** The farm as a node sees it: the node API over HTTPS (farm/contract/node.py), one method an address. */
 
-/** @typedef {import("./contract.js").Report} Report */
+/** One of the contract's reports. @typedef {{kind: string} & Record<string, unknown>} Report */
 
 const ROOT = new URL("../", import.meta.url);
 const ANSWER_MS = 30_000;

@@ -1,8 +1,9 @@
 /** Files of the farm, each checked against its digest: releases of ONNX Runtime Web, kept, and those of a block. */
 
-import { ENGINES, Problem } from "./contract.js";
+import { ENGINES } from "./contract.js";
 import { Refused, sleep } from "./farm.js";
 import { sha256 } from "./identity.js";
+import { Problem } from "./problem.js";
 import { Sandbox } from "./sandbox.js";
 
 const KEPT = "onnxfarm-runtimes";

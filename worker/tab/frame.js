@@ -1,6 +1,6 @@
 /**
  * The page that a release of ONNX Runtime Web runs below: a frame of an opaque origin, which may connect to nothing
- * (farm/api/tab.py has its policy, and puts this text into it). It is given one release and then orders; each order is a
+ * (farm/gateway/tab.py has its policy, and puts this text into it). It is given one release and then orders; each order is a
  * worker of its own, and the first message of that worker is the answer. Nothing of the release runs in the frame itself.
  */
 "use strict";

@@ -1,12 +1,13 @@
 /** One node at work: approval, hellos, the long poll, and blocks, while its page is visible and nothing pauses it. */
 
 import { Block } from "./block.js";
-import { CONTRACT_VERSION, DISTRIBUTION, Problem } from "./contract.js";
+import { CONTRACT_VERSION, DISTRIBUTION } from "./contract.js";
 import { facts, pauseOfDevice } from "./device.js";
 import { Away, Refused, calledFor, pauseAfter, sleep } from "./farm.js";
 import { Files } from "./files.js";
 import { proof } from "./identity.js";
 import { probe } from "./probe.js";
+import { Problem } from "./problem.js";
 
 const APPROVAL_S = 2;
 const PAUSED_S = 5;
@@ -184,7 +185,7 @@ export class Node {
         files: this.files,
         farm: this.farm,
         facts: () => facts(this.identity.name),
-        report: (/** @type {import("./contract.js").Report} */ report) => this.#report(lease, report, over.signal),
+        report: (/** @type {import("./farm.js").Report} */ report) => this.#report(lease, report, over.signal),
         say: (/** @type {string} */ doing, /** @type {number | null} */ leftS) =>
           this.#tell({ state: "measuring", sentence: `Block ${block}`, doing, leftS }),
         signal,
@@ -215,7 +216,7 @@ export class Node {
     }
   }
 
-  /** @param {import("./contract.js").Lease} lease @param {import("./contract.js").Report} report @param {AbortSignal} over */
+  /** @param {import("./contract.js").Lease} lease @param {import("./farm.js").Report} report @param {AbortSignal} over */
   async #report(lease, report, over) {
     for (let tries = 1; ; tries++) {
       try {

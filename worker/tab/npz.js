@@ -1,6 +1,6 @@
 /** Arrays by name out of an `.npz`: a ZIP of numpy's `.npy` files (stored or deflated, in C order). */
 
-import { Problem } from "./contract.js";
+import { Problem } from "./problem.js";
 
 /**
  * @typedef {{dtype: string, shape: number[], data: any}} Tensor

@@ -1,9 +1,10 @@
 /** What this browser can do, with its evidence: a tiny model, judged by its outputs and by its own trace. */
 
 import {
-  DISTRIBUTION, PROBED_WITH, PROVIDER, Problem, TAG, WEBGPU, WEBGPU_SOFTWARE_TAG, WEBGPU_TAG, WEBNN, WEBNN_TAG,
+  DISTRIBUTION, PROBED_WITH, PROVIDER, TAG, WEBGPU, WEBGPU_SOFTWARE_TAG, WEBGPU_TAG, WEBNN, WEBNN_TAG,
 } from "./contract.js";
 import { NO_WEBNN, adapter, webnn } from "./device.js";
+import { Problem } from "./problem.js";
 
 // relu(x · w), x and w of 8 × 8, w[i][j] = (3 i + 5 j) mod 7 − 3; operator set 13, IR version 7
 const MODEL =

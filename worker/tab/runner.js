@@ -3,9 +3,10 @@
  * frame.js gives it one order; it answers once, with what it found or with the reason why not (answers.js reads it).
  */
 
-import { ENGINES, Problem } from "./contract.js";
+import { ENGINES } from "./contract.js";
 import { clockResolutionMs } from "./device.js";
 import { areBitEqual } from "./parity.js";
+import { Problem } from "./problem.js";
 import { budgetOf, groupOf, measure, summarise, warmUp } from "./windows.js";
 
 /**
@@ -171,7 +172,7 @@ async function timed(phase, act) {
   return found;
 }
 
-/** What goes wrong in there is of this kind. @template T @param {string} code @param {() => Promise<T>} act */
+/** What goes wrong in there is of this kind. @template T @param {import("./contract.js").ReasonCode} code @param {() => Promise<T>} act */
 async function named(code, act) {
   try {
     return await act();

@@ -4,14 +4,14 @@
  */
 
 import { cleaned, readAnswer } from "./answers.js";
-import { Problem } from "./contract.js";
+import { Problem } from "./problem.js";
 
 /** @typedef {import("./contract.js").Reason} Reason */
 /** @typedef {{module: Blob, glue: Blob, binary: Blob, isSecure: boolean}} Release */
 
 const OPENING_MS = 120_000;
 /** What runs in the frame's workers, each behind what it imports. */
-const RUNNER = ["contract.js", "device.js", "identity.js", "parity.js", "windows.js", "runner.js"];
+const RUNNER = ["contract.js", "problem.js", "device.js", "identity.js", "parity.js", "windows.js", "runner.js"];
 /** What is said where the block ended before. @type {Reason} */
 export const CANCELLED = { code: "cancelled", text: "The block was cancelled before this was measured; start it again." };
 
@@ -111,7 +111,7 @@ async function textOf(name) {
   return answer.text();
 }
 
-/** @param {number} timeoutS */
+/** @param {number} timeoutS @returns {Reason} */
 function timedOut(timeoutS) {
   const text = `The runner took longer than ${timeoutS.toFixed(0)} s and was ended. Give the cell more time, or a smaller batch or shapes.`;
   return { code: "timeout", text };

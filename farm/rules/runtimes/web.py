@@ -18,7 +18,8 @@ DISTRIBUTION = "onnxruntime-web"
 # the only sandbox that a node without a Python agent has
 BROWSER = "browser"
 BUILD = Build(DISTRIBUTION, is_complete=True)
-# the profile of ONNX Runtime Web calls it CPUExecutionProvider, which elsewhere is another thing
+# what the profile of ONNX Runtime Web calls it, which elsewhere is another thing
+NAME_IN_PROFILE = "CPUExecutionProvider"
 PROVIDER = Provider(
     name="WasmExecutionProvider",
     short="wasm",

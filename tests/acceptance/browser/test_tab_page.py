@@ -197,7 +197,7 @@ def test_on_a_low_battery_nothing_is_measured_until_it_is_charged(tab: Opening, 
 # a node whose farm gives it one block; the files of its one arm take as long as the page is not bothered
 GIVEN_BACK = """async (what) => {
   const { Node } = await import("./node.js");
-  const [{ sleep }, { Problem }] = await Promise.all([import("./farm.js"), import("./contract.js")]);
+  const [{ sleep }, { Problem }] = await Promise.all([import("./farm.js"), import("./problem.js")]);
   const sent = [];
   const body = btoa(JSON.stringify([[], { block: "7", attempt: 1 }]));
   const cell = { runtime: { distribution: "onnxruntime-web", version: "1.30.0" }, provider: "WasmExecutionProvider" };

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
-from farm.api import tab
 from farm.contract.cells import Budget
+from farm.gateway import tab
 from tests.unit.worker.test_vectors import assert_alike
 from tests.vectors import SUBJECTS, read
 from worker.agent.passes.budgets import runner_budget

@@ -1,0 +1,104 @@
+"""contract.js: what the browser's modules agree on with the farm, made of farm/contract and farm/rules as it is served.
+
+python -m farm.gateway.tab_contract    # prints it, for TypeScript (deploy/check-tab)
+"""
+
+import functools
+import json
+from typing import Any
+
+from farm.contract.blocks import Lease
+from farm.contract.node import Welcome
+from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from farm.contract.reports import Reply
+from farm.contract.version import CONTRACT_VERSION
+from farm.rules.runtimes import providers, web
+
+# what the page reads; with them comes what they are made of
+MESSAGES = (Lease, Reply, Welcome, Reason)
+SIMPLE = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+# reasons that end a cell as failed, and not as refused
+FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
+
+
+@functools.cache
+def contract_module() -> str:
+    """The text of the module."""
+    lines = [f"export const {name} = {json.dumps(value)};" for name, value in _constants().items()]
+    failing = sorted(code for code in ReasonCode if Reason(code=code, text="x").status in FAILED)
+    return "\n".join(
+        (
+            "/** Made of farm/contract and farm/rules by farm/gateway/tab_contract.py. */",
+            *lines,
+            f"export const FAILING = new Set({json.dumps(failing)});",
+            "/** @typedef {{short: string, files: string[], requested: string[], isSecure: boolean}} Engine */",
+            f"/** @type {{Record<string, Engine>}} */\nexport const ENGINES = {json.dumps(_engines())};",
+            *(f"/** @typedef {{{type_of(schema)}}} {name} */" for name, schema in _schemas().items()),
+            "",
+        )
+    )
+
+
+def _constants() -> dict[str, object]:
+    wasm, webgpu, webnn = (providers.resolve(name) for name in ("wasm", "webgpu", "webnn"))
+    return {
+        "CONTRACT_VERSION": CONTRACT_VERSION,
+        "DISTRIBUTION": web.DISTRIBUTION,
+        # the release that the probe and the self-test run on
+        "PROBED_WITH": web.RELEASES[-1],
+        "PROVIDER": wasm.name,
+        "PROVIDER_IN_PROFILE": web.NAME_IN_PROFILE,
+        "TAG": wasm.tag,
+        "WEBGPU": webgpu.name,
+        "WEBGPU_TAG": webgpu.tag,
+        "WEBGPU_SOFTWARE_TAG": webgpu.simulated_tag,
+        "WEBNN": webnn.name,
+        "WEBNN_TAG": webnn.tag,
+    }
+
+
+def _engines() -> dict[str, dict[str, object]]:
+    """By the provider's name. What WebGPU and WebNN do not take runs as WebAssembly; browsers give both to secure
+    contexts alone (worker/tab/frame.js)."""
+    wasm = web.PROVIDER.name
+    engines: dict[str, dict[str, object]] = {
+        wasm: {"short": web.PROVIDER.short, "files": web.FILES, "requested": [wasm], "isSecure": False}
+    }
+    for entry in (providers.resolve("webgpu"), web.WEBNN):
+        files, requested = web.WEBGPU_FILES, [entry.name, wasm]
+        engines[entry.name] = {"short": entry.short, "files": files, "requested": requested, "isSecure": True}
+    return engines
+
+
+def _schemas() -> dict[str, dict[str, Any]]:
+    """The JSON schema of each message, and of each that it is made of, by its name."""
+    found: dict[str, dict[str, Any]] = {}
+    for message in MESSAGES:
+        schema = message.model_json_schema(mode="serialization")
+        found |= {**schema.pop("$defs", {}), message.__name__: schema}
+    return dict(sorted(found.items()))
+
+
+def type_of(schema: dict[str, Any]) -> str:
+    """A JSON schema as TypeScript writes it."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "anyOf" in schema:
+        return " | ".join(dict.fromkeys(type_of(one) for one in schema["anyOf"]))
+    if "enum" in schema or "const" in schema:
+        return " | ".join(json.dumps(value) for value in schema.get("enum", [schema.get("const")]))
+    match schema.get("type"):
+        case "array":
+            items = schema.get("prefixItems") or [schema.get("items", {})]
+            return f"({' | '.join(dict.fromkeys(map(type_of, items)))})[]"
+        case "object" if "properties" in schema:
+            return "{" + ", ".join(f"{name}: {type_of(one)}" for name, one in schema["properties"].items()) + "}"
+        case "object":
+            more = schema.get("additionalProperties")
+            return f"Record<string, {type_of(more) if isinstance(more, dict) else 'any'}>"
+        case kind:
+            return SIMPLE.get(str(kind), "any")
+
+
+if __name__ == "__main__":
+    print(contract_module(), end="")
