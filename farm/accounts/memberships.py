@@ -6,6 +6,8 @@ choose, whatever others do to their roles.
 """
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -15,7 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from farm.accounts.models import Invitation, Membership, Team, User
-from farm.accounts.selectors import can_manage, can_write, teams_visible_to
+from farm.accounts.selectors import can_manage, can_write, default_team, teams_visible_to
 from farm.accounts.services import create_user, make_sign_in_link, record
 from farm.accounts.states import WRITING_ROLES, InvitationState, Role
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
@@ -81,6 +83,8 @@ def accept_invitation(*, invitation: Invitation, by: User) -> Membership:
 def decline_invitation(*, invitation: Invitation, by: User) -> None:
     """open → declined. Raises Missing for somebody else's, and Conflict."""
     with transaction.atomic():
+        # every act on an invitation locks its team first, so that none waits for another in a circle
+        Team.objects.select_for_update().filter(pk=invitation.team_id).first()
         _answer(invitation, InvitationState.DECLINED, by)
 
 
@@ -88,8 +92,11 @@ def withdraw_invitation(*, team: Team, name: str, by: User) -> None:
     """open → withdrawn. Raises NotAllowed unless `by` manages the team, Missing for whom it did not invite."""
     _must_manage(team, by)
     with transaction.atomic():
-        opened = team.invitations.filter(user__username=name.replace("\x00", ""), state=InvitationState.OPEN)
-        if not opened.update(state=InvitationState.WITHDRAWN):
+        Team.objects.select_for_update().filter(pk=team.pk).first()
+        user = User.objects.filter(username=name.replace("\x00", "")).first()
+        # without a join: the database asks again whether it is open once it has waited for an answer
+        opened = Invitation.objects.filter(team=team.pk, user=user, state=InvitationState.OPEN)
+        if user is None or not opened.update(state=InvitationState.WITHDRAWN):
             raise Missing(f"There is no open invitation of “{name[:150]}” to team “{team.name}”.")
         record(verb="invitation withdrawn", subject=name, actor=by, team=team)
 
@@ -110,7 +117,7 @@ def set_role(*, team: Team, user: User, role: str, by: User) -> Membership:
     its last admin."""
     _must_manage(team, by)
     _must_be_a_role(role)
-    with transaction.atomic():
+    with transaction.atomic(), default_kept(user) if user != by else nullcontext():
         if role != Role.ADMIN:
             _must_leave_an_admin(team, without=user)
         if not team.memberships.filter(user=user).update(role=role):
@@ -123,12 +130,21 @@ def remove_member(*, team: Team, user: User, by: User) -> None:
     """Take a person out of a team. They may leave by themselves; the last admin may not."""
     if user != by:
         _must_manage(team, by)
-    with transaction.atomic():
+    with transaction.atomic(), default_kept(user) if user != by else nullcontext():
         _must_leave_an_admin(team, without=user)
         removed, _ = Membership.objects.filter(team=team, user=user).delete()
         if not removed:
             raise Missing(f"{user.username} is not in team “{team.name}”.")
         record(verb="member removed", subject=user.username, actor=by, team=team)
+
+
+@contextmanager
+def default_kept(user: User) -> Iterator[None]:
+    """Where what others do would leave one of several teams as a person's default, they have none until they choose."""
+    before, chosen = default_team(user), user.memberships.filter(is_chosen=True).count()
+    yield
+    if chosen > 1 and default_team(user) not in (None, before):
+        user.memberships.update(is_chosen=False)
 
 
 def _taken_in(team: Team, name: str, role: str, by: User) -> Invited:

@@ -36,6 +36,9 @@ Send = Callable[[Mapping[str, object]], Awaitable[None]]
 THREADS = 8
 # for uploads, whose files are hashed and unpacked there: as long as that takes, it keeps no page waiting
 UPLOAD_THREADS = 3
+# for whoever comes back from the identity provider, who is asked then: with made-up codes too
+SIGN_IN_THREADS = 2
+COMES_BACK = "/sign-in/openid/back/"
 # of somebody without a session or a token: a form to sign in
 MAX_STRANGER_BYTES = 8 * 1024
 # a form that is no upload: Django's own limit, and what is around its values
@@ -57,6 +60,7 @@ class Bridge:
         self._application = application
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="page")
         self._upload_threads = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="upload")
+        self._sign_in_threads = ThreadPoolExecutor(SIGN_IN_THREADS, thread_name_prefix="sign-in")
         # bytes so far of the uploads that are under way, by person
         self._uploading: dict[int, dict[object, int]] = {}
         # one upload of a person is hashed and unpacked at a time, so that nobody takes all threads for it
@@ -132,6 +136,8 @@ class Bridge:
         if body.size and UPLOADS.fullmatch(scope["path"]):
             async with self._upload_turns.setdefault(body.person, asyncio.Lock()):
                 piece = await asyncio.get_running_loop().run_in_executor(self._upload_threads, answer.begin)
+        elif scope["path"] == COMES_BACK:
+            piece = await asyncio.get_running_loop().run_in_executor(self._sign_in_threads, answer.begin)
         else:
             piece = await self._in_thread(answer.begin)
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})

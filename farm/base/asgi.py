@@ -1,7 +1,10 @@
 """What ASGI says of a request, as far as it is read here."""
 
+import ipaddress
 from collections.abc import Iterable
 from typing import TypedDict
+
+IPV6_SITE = 64
 
 
 class Scope(TypedDict):
@@ -22,3 +25,14 @@ class Scope(TypedDict):
 def header_of(scope: Scope, wanted: bytes) -> str:
     """A header of a request, empty when it has none."""
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")
+
+
+def site_of(host: str) -> str:
+    """An address to count by; of IPv6 the site, since each has more addresses than could be counted."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host[:64] or "an unknown address"
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((int(address) >> IPV6_SITE << IPV6_SITE, IPV6_SITE)))
+    return str(address)

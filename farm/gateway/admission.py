@@ -7,13 +7,12 @@ not the nodes'; a node that is known pays from buckets of its own, one for what 
 does a machine that waits for its approval: those of one site would else keep its working nodes out.
 """
 
-import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 
-from farm.base.asgi import Scope, header_of
+from farm.base.asgi import Scope, header_of, site_of
 from farm.base.rate_limits import Buckets, Rate
 from farm.base.refusals import Refusal, TooMany
 from farm.base.secrecy import digest_of_secret
@@ -40,7 +39,6 @@ BYTES_A_TOKEN = 65_536
 # at once
 MAX_OF_NODE: Mapping[Way, int] = {Way.CALL: 8, Way.UPLOAD: 1, Way.FILE: 4}
 MAX_OF_STRANGERS, MAX_OF_STRANGER = 32, 8
-IPV6_SITE = 64
 
 
 class UnknownNode(Refusal):
@@ -168,12 +166,5 @@ def secret_of(scope: Scope) -> str:
 
 
 def address_of(scope: Scope) -> str:
-    """Where a request comes from; of IPv6 the site, since each has more addresses than could be counted."""
-    host = (scope.get("client") or ("",))[0]
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host[:64] or "an unknown address"
-    if isinstance(address, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((int(address) >> IPV6_SITE << IPV6_SITE, IPV6_SITE)))
-    return str(address)
+    """Where a request comes from; of IPv6 the site."""
+    return site_of((scope.get("client") or ("",))[0])

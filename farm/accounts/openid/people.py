@@ -6,12 +6,14 @@ user name nor an e-mail address makes somebody the owner of an account that is t
 
 import hashlib
 from collections.abc import Collection
+from contextlib import nullcontext
 from itertools import count
 
 from allauth.socialaccount.models import SocialAccount
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from farm.accounts.memberships import default_kept
 from farm.accounts.models import GroupRole, Membership, Team, Token, User
 from farm.accounts.openid.claims import Identity
 from farm.accounts.openid.registration import Registration
@@ -130,9 +132,10 @@ def _give_rights(user: User, groups: frozenset[str] | None, registration: Regist
         if rule.group in groups:
             wanted[rule.team_id] = max(wanted.get(rule.team_id, Role.VIEWER), Role(rule.role), key=STRENGTH.index)
     ruled = {rule.team_id: rule.team for rule in rules}
-    _take_out(user, ruled.keys(), stays=wanted.keys())
-    for team_id, role in wanted.items():
-        _set_role(user, ruled[team_id], role, is_chosen=is_new and role in WRITING_ROLES)
+    with default_kept(user) if not is_new else nullcontext():
+        _take_out(user, ruled.keys(), stays=wanted.keys())
+        for team_id, role in wanted.items():
+            _set_role(user, ruled[team_id], role, is_chosen=is_new and role in WRITING_ROLES)
 
 
 def _no_groups(registration: Registration) -> Invalid:

@@ -20,6 +20,7 @@ from farm.accounts.models import User
 from farm.accounts.openid.claims import read_identity
 from farm.accounts.openid.people import take_in
 from farm.accounts.openid.provider import registration
+from farm.base.asgi import site_of
 from farm.base.rate_limits import Buckets, Rate
 from farm.base.refusals import Refusal, TooMany
 
@@ -30,14 +31,9 @@ NAME: Final = "openid_name"
 ID_TOKEN: Final = "openid_id_token"
 # beyond it a header of this farm's or the provider's proxy would be too long
 MAX_HINT: Final = 4_000
-# of a process: who comes back with a made-up code makes a thread wait for the provider
-MAX_EXCHANGES: Final = 2
+# returns of one address that the provider does not vouch for; behind a proxy that is not believed all have one address
+FAILURES: Final = Rate(max_tokens=30, per_s=0.5)
 
-MAX_WAIT_S: Final = 5.0
-# returns of one address that the provider does not vouch for
-FAILURES: Final = Rate(max_tokens=5, per_s=0.1)
-
-_exchanges = threading.BoundedSemaphore(MAX_EXCHANGES)
 visitors = Buckets(FAILURES)
 _lock = threading.Lock()
 
@@ -64,7 +60,7 @@ def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:
     from farm.accounts.openid.exchange import who_came_back
 
     try:
-        with _exchange(request, provider=mine.name):
+        with _exchange(request):
             claims, id_token, wanted = who_came_back(request)
         identity = read_identity(claims, groups_claim=mine.groups_claim, provider=mine.name)
         user, is_new = take_in(identity, registration=mine)
@@ -78,22 +74,14 @@ def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:
 
 
 @contextmanager
-def _exchange(request: HttpRequest, *, provider: str) -> Iterator[None]:
-    """A place among those who wait for the provider, and a token of the visitor's address, given back for a good code.
-
-    Raises TooMany.
-    """
-    address = str(request.META.get("REMOTE_ADDR", ""))
+def _exchange(request: HttpRequest) -> Iterator[None]:
+    """A token of the visitor's address, given back for a good code. Raises TooMany."""
+    address = site_of(str(request.META.get("REMOTE_ADDR", "")))
     with _lock:
         wait_s = visitors.take(address)
     if wait_s:
         raise TooMany(f"Too many sign-ins that failed come from {address}.", retry_s=wait_s)
-    if not _exchanges.acquire(timeout=MAX_WAIT_S):
-        raise TooMany(f"Too many people sign in through {provider} at this moment.", retry_s=5)
-    try:
-        yield
-    finally:
-        _exchanges.release()
+    yield
     with _lock:
         visitors.charge(address, -1.0)
 

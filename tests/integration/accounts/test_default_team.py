@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from dashboard.reading import watch_form
-from farm.accounts import selectors, services
+from farm.accounts import memberships, selectors, services
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.states import Role, Scope
 from farm.alerts.models import Channel, Watch
@@ -131,6 +131,30 @@ def test_with_one_team_none_needs_a_name(member: User, api_of: Callable[..., Cli
 def test_a_team_that_a_person_only_looks_at_changes_no_default(team: Team, stranger: User) -> None:
     Membership.objects.create(team=team, user=stranger, role=Role.VIEWER)
     assert selectors.team_to_write(stranger).name == "elsewhere"
+
+
+@pytest.mark.parametrize("act", ["removed", "demoted"])
+def test_nobody_s_default_moves_when_others_take_a_team_from_them(
+    team: Team, owner: User, both: User, act: str
+) -> None:
+    root = services.create_owner(name="root")
+    elsewhere = Team.objects.get(name="elsewhere")
+    Membership.objects.create(team=elsewhere, user=root, role=Role.ADMIN)
+    if act == "removed":
+        memberships.remove_member(team=elsewhere, user=both, by=root)
+    else:
+        memberships.set_role(team=elsewhere, user=both, role=Role.VIEWER, by=root)
+    with pytest.raises(Invalid, match="vision"):
+        selectors.team_to_write(both)
+    memberships.choose_team(team=team, by=both)
+    assert selectors.team_to_write(both) == team
+
+
+def test_who_leaves_a_team_by_themselves_keeps_the_other(team: Team, owner: User, both: User) -> None:
+    elsewhere = Team.objects.get(name="elsewhere")
+    Membership.objects.create(team=elsewhere, user=owner, role=Role.ADMIN)
+    memberships.remove_member(team=elsewhere, user=both, by=both)
+    assert selectors.team_to_write(both) == team
 
 
 def test_an_administrator_writes_where_they_are_a_member_whatever_teams_there_are(db: None) -> None:
