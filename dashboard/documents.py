@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from farm.fleet.own_wheel import own_checkout
+from farm.fleet.own_wheel import ROOT, own_checkout
 
 INSTALLED = Path(sys.prefix) / "share" / "doc" / "onnxfarm"
 FIRST = "README"
@@ -59,9 +59,9 @@ class Document:
     sections: tuple[Section, ...]
 
 
-def root() -> Path:
-    """The folder that holds the documents."""
-    checkout = own_checkout()
+def root(code: Path = ROOT) -> Path:
+    """The folder that holds the documents of the farm whose code lies there."""
+    checkout = own_checkout(code)
     return INSTALLED if checkout is None else checkout / "docs"
 
 

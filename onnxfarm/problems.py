@@ -83,9 +83,9 @@ def needs_extra(extra: str) -> Iterator[None]:
         ) from missing
 
 
-def install_command(extra: str) -> str:
-    """How this release is installed with an extra, in words: onnxfarm is on no index."""
-    if (Path(__file__).parents[1] / "pyproject.toml").exists():
+def install_command(extra: str, *, code: Path = Path(__file__).parents[1]) -> str:
+    """How this release, whose `code` lies there, is installed with an extra, in words: onnxfarm is on no index."""
+    if (code / "pyproject.toml").exists():
         return f"type pip install '.[{extra}]' in this checkout."
     link = _link()
     if link:

@@ -34,13 +34,15 @@ def paged_in_order(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
 
 
 class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the program runs
-    """Pages of rows that are counted as far as the page asked for, and MOST_COUNTED; `told` says how many there are."""
+    """Pages of rows that are counted as far as the page asked for, and `most`; `told` says how many there are."""
 
-    def __init__(self, rows: QuerySet[Any], asked: str | None) -> None:
-        super().__init__(rows, PER_PAGE)
+    def __init__(
+        self, rows: QuerySet[Any], asked: str | None, *, per_page: int = PER_PAGE, most: int = MOST_COUNTED
+    ) -> None:
+        super().__init__(rows, per_page)
         self._rows = rows
         number = int(asked) if asked is not None and is_row_number(asked) else 1
-        self._most = max(MOST_COUNTED, min(number, MOST_PAGES) * PER_PAGE)
+        self._most = max(most, min(number, MOST_PAGES) * per_page)
 
     @cached_property
     def count(self) -> int:

@@ -25,13 +25,13 @@ _lock = threading.Lock()
 _running: dict[str, float] = {}
 
 
-def tick(name: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def tick(name: str, *, stuck_after_s: float = STUCK_AFTER_S) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """Makes a function a tick of that name: called while it runs, it does nothing; its end sends `tick_ended`."""
 
     def of(work: Callable[[], None]) -> Callable[[], None]:
         @functools.wraps(work)
         def once() -> None:
-            began = _begin(name)
+            began = _begin(name, stuck_after_s)
             if began is None:
                 return
             try:
@@ -45,12 +45,12 @@ def tick(name: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
     return of
 
 
-def _begin(name: str) -> float | None:
+def _begin(name: str, stuck_after_s: float) -> float | None:
     """When this one began; None while another runs."""
     now = time.monotonic()
     with _lock:
         before = _running.get(name)
-        if before is not None and now - before < STUCK_AFTER_S:
+        if before is not None and now - before < stuck_after_s:
             return None
         _running[name] = now
     if before is not None:

@@ -51,9 +51,9 @@ def own_wheel() -> Wheel:
     return _of_installed() if checkout is None else wheel_of(checkout)
 
 
-def own_checkout() -> Path | None:
+def own_checkout(code: Path = ROOT) -> Path | None:
     """The folder that this farm runs from as it lies, with the file that a wheel is built from; None: installed."""
-    return ROOT if (ROOT / "pyproject.toml").exists() else None
+    return code if (code / "pyproject.toml").exists() else None
 
 
 def wheel_of(checkout: Path) -> Wheel:
@@ -68,12 +68,12 @@ def wheel_of(checkout: Path) -> Wheel:
     return _written(project["version"], files, about)
 
 
-def _of_installed() -> Wheel:
+def _of_installed(name: str = NAME) -> Wheel:
     """The wheel that this farm was installed from, as far as its files are still there."""
     try:
-        installed = distribution(NAME)
+        installed = distribution(name)
     except PackageNotFoundError:
-        raise NoWheelError(f"{ROOT} has no pyproject.toml, and no distribution {NAME!r} is installed.") from None
+        raise NoWheelError(f"{ROOT} has no pyproject.toml, and no distribution {name!r} is installed.") from None
     folder = f"{NAME}-{installed.version}.dist-info/"
     files, about = {}, {}
     for file in installed.files or ():

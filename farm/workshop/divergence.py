@@ -220,10 +220,10 @@ def _made(graph: Graph) -> set[str]:
     return {name for node in graph.nodes for name in node.outputs if name}
 
 
-def _values(path: Path) -> arrays.Arrays:
+def _values(path: Path, *, limit_bytes: int = _MOST_BYTES) -> arrays.Arrays:
     """Arrays that a child wrote. Raises WorkshopError where they are none, or more than this process may hold."""
     try:
-        return arrays.read_npz(path, limit_bytes=_MOST_BYTES)
+        return arrays.read_npz(path, limit_bytes=limit_bytes)
     except arrays.ArraysError as problem:
         text = f"The values at the ends of the part cannot be read: {problem}"
         raise confined.WorkshopError(ReasonCode.GARBLED, text) from problem

@@ -175,7 +175,9 @@ def _switch(watch: str, server: str | None, *, is_active: bool) -> None:
     say(f"Watch {found['id']} {'is resumed' if is_active else 'is paused'}.")
 
 
-def _followed(client: WatchClient, watch_id: int, wanted: set[int], *, minutes: float | None) -> list[Round]:
+def _followed(
+    client: WatchClient, watch_id: int, wanted: set[int], *, minutes: float | None, poll_s: float = POLL_S
+) -> list[Round]:
     """The rounds once all of them are judged; the first that is not says how far its run is. Raises TimedOut."""
     limit = None if minutes is None else time.monotonic() + 60.0 * minutes
     said: dict[int, str] = {}
@@ -196,7 +198,7 @@ def _followed(client: WatchClient, watch_id: int, wanted: set[int], *, minutes: 
             measuring = [run for one in still_open if (run := one.get("confirming") or one.get("run"))]
             if measuring:
                 show(standing_of(client.run(str(measuring[0]))))
-            time.sleep(POLL_S)
+            time.sleep(poll_s)
 
 
 def _judge(rounds: list[Round]) -> None:

@@ -21,8 +21,9 @@ from farm.rules.presenting.sentences import explanation
 from farm.rules.runtimes.releases import unknown_sentence
 from farm.rules.wording.numbers import counted, signed_change
 from onnxfarm.gate import positions_of
+from onnxfarm.here import published as index
 from onnxfarm.here import workbench
-from onnxfarm.here.published import asked_of, published, refuse_uninstalled, refuse_yanked
+from onnxfarm.here.published import published, refuse_uninstalled, refuse_yanked
 from onnxfarm.here.workbench import Bench
 from onnxfarm.problems import Infrastructure, Usage
 
@@ -84,7 +85,7 @@ class Answer(TypedDict):
 
 def candidates(good: Runtime, bad: Runtime) -> list[str]:
     """Published releases from good to bad, in order. Raises Usage for an unknown or yanked one, or both swapped."""
-    listing = asked_of(good.distribution)
+    listing = index.asked_of(good.distribution)
     versions = published(good.distribution, listing)
     for side in (good, bad):
         refuse_yanked(side, listing)

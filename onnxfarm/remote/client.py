@@ -26,7 +26,7 @@ from onnxfarm.problems import Infrastructure, Usage
 from onnxfarm.remote import rows
 from onnxfarm.remote.account import Account
 from onnxfarm.remote.answers import AWAY, accepted, waits
-from onnxfarm.remote.resumable import Sender, is_large
+from onnxfarm.remote.resumable import PIECE_BYTES, Sender, is_large
 
 API = "/api/v1"
 # an upload's answer comes after the farm has forced it to its disk
@@ -54,9 +54,11 @@ class Client:
         *,
         transport: httpx2.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        piece_bytes: int = PIECE_BYTES,
     ) -> None:
         self.account = account
         self._sleep = sleep
+        self._piece_bytes = piece_bytes
         self._http = httpx2.Client(
             base_url=account.server + API,
             headers={"Authorization": f"Bearer {account.token}", "Accept": "application/json"},
@@ -110,7 +112,7 @@ class Client:
         """
         named = [("files", path.name, path) for path in files]
         named += [(role, name, file) for role, path in (roles or {}).items() for name, file in names_and_files(path)]
-        if is_large([path for _, _, path in named]):
+        if is_large([path for _, _, path in named], piece_bytes=self._piece_bytes):
             return self._upload_in_pieces(named, fields or {}, progress=progress)
 
         def send() -> httpx2.Response:
@@ -171,7 +173,13 @@ class Client:
         *,
         progress: Callable[[int], None] | None,
     ) -> rows.Version:
-        sender = Sender(self._http, server=self.account.server, sleep=self._sleep, progress=progress)
+        sender = Sender(
+            self._http,
+            server=self.account.server,
+            sleep=self._sleep,
+            progress=progress,
+            piece_bytes=self._piece_bytes,
+        )
         said = dict(fields)
         team = said.pop("team", "")
         parts = []

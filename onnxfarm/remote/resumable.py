@@ -17,8 +17,8 @@ import httpx2
 from onnxfarm.problems import Infrastructure, Usage
 from onnxfarm.remote.answers import AWAY, FIRST_WAIT_S, LONGEST_WAIT_S, TRIES, accepted, waits
 
-# files of a bundle that is larger than this are sent in pieces
-LARGE_BYTES: Final = 32 * 1024**2
+# a bundle of more than so many pieces is sent in pieces
+MAX_PIECES_AT_ONCE: Final = 4
 PIECE_BYTES: Final = 8 * 1024**2
 TUS: Final = {"Tus-Resumable": "1.0.0"}
 MOST_REMEMBERED: Final = 100
@@ -39,8 +39,10 @@ class Sender:
         server: str,
         sleep: Callable[[float], None],
         progress: Progress | None = None,
+        piece_bytes: int = PIECE_BYTES,
     ) -> None:
         self._http = http
+        self._piece_bytes = piece_bytes
         self._server = server
         self._sleep = sleep
         self._progress = progress
@@ -81,7 +83,7 @@ class Sender:
         failures = 0
         while offset < size:
             file.seek(offset)
-            piece = file.read(PIECE_BYTES)
+            piece = file.read(self._piece_bytes)
             if not piece:
                 raise Usage(f"{file.name} became shorter while it was being sent: run the command again.")
             reached = self._send_piece(key, piece, offset=offset)
@@ -138,9 +140,9 @@ class Sender:
             self._progress(size)
 
 
-def is_large(paths: list[Path]) -> bool:
+def is_large(paths: list[Path], *, piece_bytes: int = PIECE_BYTES) -> bool:
     """Whether a bundle is worth being sent in pieces."""
-    return sum(path.stat().st_size for path in paths if path.is_file()) > LARGE_BYTES
+    return sum(path.stat().st_size for path in paths if path.is_file()) > MAX_PIECES_AT_ONCE * piece_bytes
 
 
 def memory_file() -> Path:

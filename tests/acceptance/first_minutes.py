@@ -17,7 +17,7 @@ import sys
 import tarfile
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,10 +88,13 @@ def main() -> int:
     return 0 if there and all(walk.runs for walk in there) else 1
 
 
-def walked(source: Source, options: argparse.Namespace) -> Iterator[Walk]:
+Fetch = Callable[[str, str, Path], object]
+
+
+def walked(source: Source, options: argparse.Namespace, *, fetch: Fetch | None = None) -> Iterator[Walk]:
     """A walk for each model of the source, or one that says why there is none."""
     try:
-        models = fetched(source, options.folder)
+        models = fetched(source, options.folder, fetch=fetch)
     except (OSError, subprocess.SubprocessError, zipfile.BadZipFile, tarfile.TarError) as problem:
         yield Walk(source.title, "", said=f"not fetched: {_last_line(problem)}", is_fetched=False)
         return
@@ -103,11 +106,11 @@ def walked(source: Source, options: argparse.Namespace) -> Iterator[Walk]:
             yield walk
 
 
-def fetched(source: Source, folder: Path) -> list[Path]:
+def fetched(source: Source, folder: Path, *, fetch: Fetch | None = None) -> list[Path]:
     """The models of a source, each in a folder of its own, as inspection takes a bundle."""
     place = folder / source.packages[0].replace("/", "-").lstrip("@")
     for package in source.packages:
-        _fetch(source.index, package, place / "packages" / package.replace("/", "-"))
+        (fetch or _fetch)(source.index, package, place / "packages" / package.replace("/", "-"))
     unpacked = place / "unpacked"
     shutil.rmtree(unpacked, ignore_errors=True)
     archives = [

@@ -46,10 +46,9 @@ for run in Run.objects.all(): (folder / str(run.pk)).write_text(documents.docume
 
 
 @pytest.fixture
-def world(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(transactional_db: None) -> World:
     from farm.accounts.states import Role
 
-    monkeypatch.setattr("farm.runs.services.bell.ring", lambda block: True)
     team, elsewhere = Team.objects.create(name="vision"), Team.objects.create(name="elsewhere")
     people = {"owner": make_user("owner", team=team, role=Role.ADMIN)}
     people["stranger"] = make_user("stranger", team=elsewhere, role=Role.ADMIN)

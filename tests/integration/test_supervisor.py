@@ -49,15 +49,14 @@ def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
     return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_stopping_ends_every_process_and_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "GRACE_S", 0.5)
+def test_stopping_ends_every_process_and_its_children(tmp_path: Path) -> None:
     one = Supervisor(tmp_path, environment=os.environ)
     started = [one.start("calm", SLEEP), one.start("stubborn", STUBBORN)]
     for each in started:
         wait_until_up(each)
     processes = [process for each in started for process in family(each.handle.pid)]
     assert len(processes) == 3
-    one.stop()
+    one.stop(grace_s=0.5)
     assert alive(processes) == []
 
 

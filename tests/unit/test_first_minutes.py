@@ -8,8 +8,6 @@ import zipfile
 from dataclasses import asdict
 from pathlib import Path
 
-import pytest
-
 from tests.acceptance import first_minutes
 from tests.acceptance.first_minutes import Source, Walk, fetched, table, walked
 
@@ -62,10 +60,9 @@ def test_what_ran_is_kept_and_what_did_not_is_walked_again(tmp_path: Path) -> No
         assert first_minutes.kept(model) == (walk if runs else None)
 
 
-def test_a_package_that_cannot_be_had_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_cannot_be_had_is_told(tmp_path: Path) -> None:
     def fail(*_: object) -> None:
         raise OSError("no index answers")
 
-    monkeypatch.setattr(first_minutes, "_fetch", fail)
-    (walk,) = walked(Source("pip", ("nothing",)), argparse.Namespace(folder=tmp_path))
+    (walk,) = walked(Source("pip", ("nothing",)), argparse.Namespace(folder=tmp_path), fetch=fail)
     assert (walk.is_fetched, walk.said) == (False, "not fetched: no index answers")

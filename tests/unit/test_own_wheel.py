@@ -6,7 +6,6 @@ import tomllib
 import zipfile
 from base64 import urlsafe_b64encode
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -71,15 +70,7 @@ def test_every_process_of_a_farm_makes_the_same_bytes() -> None:
     assert sha256(wheel_of(ROOT).content).hexdigest() == wheel_of(ROOT).sha256
 
 
-def test_a_farm_whose_files_are_no_checkout_and_no_distribution_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def nothing(name: str) -> None:
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr(own_wheel, "ROOT", tmp_path)
-    monkeypatch.setattr(own_wheel, "distribution", nothing)
-    own_wheel.own_wheel.cache_clear()
-    with pytest.raises(NoWheelError, match=r"has no pyproject.toml, and no distribution 'onnxfarm' is installed"):
-        own_wheel.own_wheel()
-    own_wheel.own_wheel.cache_clear()
+def test_a_farm_whose_files_are_no_checkout_and_no_distribution_says_so(tmp_path: Path) -> None:
+    assert own_wheel.own_checkout(tmp_path) is None
+    with pytest.raises(NoWheelError, match=r"has no pyproject.toml, and no distribution 'not-here' is installed"):
+        own_wheel._of_installed("not-here")

@@ -150,17 +150,16 @@ def test_rows_are_kept_one_by_one_the_last_of_a_claim_counts_and_half_a_line_doe
 
 
 def test_a_row_of_a_busy_machine_is_run_again_whatever_it_says(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ledger = Ledger(tmp_path / "rows.jsonl")
     ledger.add(replace(FOUND, core_share=0.2))
-    monkeypatch.setattr(command, "claims", lambda: MADE_UP_CLAIMS[:1])
-    monkeypatch.setattr(command, "row_of", lambda claim, folder: replace(FOUND, minutes=7.0))
+    made_up = {"known": MADE_UP_CLAIMS[:1], "find": lambda claim, folder: replace(FOUND, minutes=7.0)}
     words = ["--resume", str(tmp_path / "rows.jsonl")]
-    assert command.main([*words, "--keep-busy"]) == 0
+    assert command.main([*words, "--keep-busy"], **made_up) == 0
     assert ledger.rows()["whole"].minutes == FOUND.minutes
     assert "1 rows are of a busy machine" in capsys.readouterr().out
-    assert command.main(words) == 0
+    assert command.main(words, **made_up) == 0
     assert ledger.rows()["whole"].minutes == 7.0
     assert "busy" not in capsys.readouterr().out
 
@@ -190,15 +189,16 @@ def test_an_unknown_claim_is_refused_with_the_names_that_there_are() -> None:
         command.main(["--only", "lnr"])
 
 
-def test_the_command_fails_on_an_alarm_and_on_too_few_finds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(command, "claims", lambda: MADE_UP_CLAIMS)
-    monkeypatch.setattr(command, "row_of", lambda claim, folder: MADE_UP[claim.name])
-    words = ["--resume", str(tmp_path / "rows.jsonl"), "--only"]
-    assert command.main([*words, "whole,gone,quiet,moved,own"]) == 0
-    assert command.main([*words, "alarm"]) == 1
-    assert command.main([*words, "whole,missed"]) == 1
-    assert command.main([*words, "whole,missed", "--least", "0.5"]) == 0
-    assert command.main([*words, "missed", "--minutes", "-1", "--least", "0"]) == 0
+def test_the_command_fails_on_an_alarm_and_on_too_few_finds(tmp_path: Path) -> None:
+    def ended(*words: str) -> int:
+        words = ("--resume", str(tmp_path / "rows.jsonl"), "--only", *words)
+        return command.main(words, known=MADE_UP_CLAIMS, find=lambda claim, folder: MADE_UP[claim.name])
+
+    assert ended("whole,gone,quiet,moved,own") == 0
+    assert ended("alarm") == 1
+    assert ended("whole,missed") == 1
+    assert ended("whole,missed", "--least", "0.5") == 0
+    assert ended("missed", "--minutes", "-1", "--least", "0") == 0
 
 
 def test_the_page_says_what_the_recorded_rows_say() -> None:

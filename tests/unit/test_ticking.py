@@ -46,11 +46,10 @@ def test_a_slow_tick_does_not_pile_up_in_the_threads_of_the_others(slow: Slow) -
     assert slow.began == 2
 
 
-def test_a_tick_that_hangs_does_not_stop_the_farm_for_ever(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tick_that_hangs_does_not_stop_the_farm_for_ever(slow: Slow) -> None:
     thread = slow.in_a_thread()
-    monkeypatch.setattr(ticks, "STUCK_AFTER_S", 0.0)
     slow.go.set()
-    ticks.tick("slow")(slow)()
+    ticks.tick("slow", stuck_after_s=0.0)(slow)()
     thread.join()
     assert slow.began == 2
     assert "slow" not in ticks._running

@@ -46,8 +46,10 @@ class NodeEquipment:
         search: Search,
         probe_first: tuple[str, ...] = (),
         allowed: Collection[str] = (),
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._home = home
+        self._sleep = sleep
         self._gateway = gateway
         self._search = search
         self._probe_first = probe_first
@@ -181,7 +183,7 @@ class NodeEquipment:
                 if tries == FETCH_TRIES:
                     raise FetchError(str(problem)) from problem
                 # a gateway that is started anew, or has asked for patience: a lost block would count against this node
-                time.sleep(pause_after(tries))
+                self._sleep(pause_after(tries))
             except farm.GatewayError as problem:
                 raise FetchError(str(problem)) from problem
 

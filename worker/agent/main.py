@@ -27,9 +27,9 @@ logger = logging.getLogger(__name__)
 PACKAGES_VARIABLE = "ONNXFARM_NODE_ALLOWED_PACKAGES"
 
 
-def machine_name() -> str:
+def machine_name(host: str | None = None) -> str:
     """This machine's name as a farm takes it."""
-    name = re.sub(r"[^A-Za-z0-9 ._-]", "-", platform.node().split(".")[0])[:64]
+    name = re.sub(r"[^A-Za-z0-9 ._-]", "-", (platform.node() if host is None else host).split(".")[0])[:64]
     if name.isdecimal():
         return f"node-{name}"
     return name if re.match(r"[A-Za-z0-9]", name) else "node"

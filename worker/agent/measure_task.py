@@ -56,7 +56,9 @@ class Measurer:
         stop: threading.Event,
         on_refused: Callable[[str], None],
         on_wait: Callable[[str], None] = lambda sentence: None,
+        lock_patience_s: float = LOCK_PATIENCE_S,
     ) -> None:
+        self._lock_patience_s = lock_patience_s
         self._on_wait = on_wait
         self._gateway = gateway
         self._outbox = outbox
@@ -80,7 +82,8 @@ class Measurer:
     def measure(self, block: str, attempt: int) -> None:
         """Claims and measures; returns quietly when the block is somebody else's or the machine is taken."""
         try:
-            with host_lock.measuring(patience_s=LOCK_PATIENCE_S, is_cancelled=self._stop.is_set, on_wait=self._on_wait):
+            patience_s, is_cancelled = self._lock_patience_s, self._stop.is_set
+            with host_lock.measuring(patience_s=patience_s, is_cancelled=is_cancelled, on_wait=self._on_wait):
                 self._on_wait("")
                 self._note_free()
                 lease = self._claimed(block, attempt)
@@ -88,7 +91,7 @@ class Measurer:
                     self._measure(lease)
         except host_lock.BusyError as problem:
             if self._taken_since is None:
-                self._taken_since = time.monotonic() - LOCK_PATIENCE_S
+                self._taken_since = time.monotonic() - self._lock_patience_s
                 logger.info("Blocks wait, first of them %s: %s", block, problem)
 
     def _note_free(self) -> None:

@@ -8,7 +8,9 @@ from worker.runner.order import Order, Pair, PhaseTimer, WrapCall
 MAX_ELEMENTS = 50_000_000
 
 
-def run_engines(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+def run_engines(
+    order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None, max_elements: int = MAX_ELEMENTS
+) -> dict[str, object]:
     """Differences of each pair, the smallest pairs first as long as they fit; how many were left out."""
     kept: dict[str, Arrays] = {}
     with timer.phase("pairs"):
@@ -17,7 +19,7 @@ def run_engines(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None =
                 kept[path] = kept[path] if path in kept else load_arrays(path)
         ranked = sorted(order.pairs, key=lambda pair: _elements(kept[pair["other_path"]]))
         found: list[dict[str, object]] = []
-        left = MAX_ELEMENTS
+        left = max_elements
         for pair in ranked:
             left -= _elements(kept[pair["other_path"]])
             if left < 0:

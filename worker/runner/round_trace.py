@@ -53,7 +53,7 @@ def _profiled(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
         return engine.session.end_profiling(), cold_runs
 
 
-def _run(feed: Feed, order: Order, *, begun: int, turns: Turns | None) -> set[int]:
+def _run(feed: Feed, order: Order, *, begun: int, turns: Turns | None, turn_ns: int = TURN_NS) -> set[int]:
     """At least five runs, more while there is time; which of the profile's runs came first after others' turns.
 
     `begun`: how many runs the profile has already.
@@ -62,7 +62,7 @@ def _run(feed: Feed, order: Order, *, begun: int, turns: Turns | None) -> set[in
     counted, spent_ns = 0, 0
     while True:
         began = before = time.perf_counter_ns()
-        while before - began < TURN_NS:
+        while before - began < turn_ns:
             feed.run()
             after = time.perf_counter_ns()
             spent_ns, before = spent_ns + after - before, after

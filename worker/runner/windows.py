@@ -54,6 +54,7 @@ class Timings:
     # instructions of one inference, likewise; empty where nothing counts them
     instructions_per_call: list[float] = field(default_factory=list)
     counter: Counter | None = None
+    cpu_clock: Clock = time.thread_time_ns
     _part_first: int = 0
     _part_cpu_ns: int = 0
     _part_count: int | None = None
@@ -73,11 +74,11 @@ class Timings:
     def begin_part(self) -> None:
         """From here on the thread's CPU time, and what is counted, belong to the durations that follow."""
         self._part_first, self._part_count = len(self.durations), self._counted()
-        self._part_cpu_ns = time.thread_time_ns()
+        self._part_cpu_ns = self.cpu_clock()
 
     def end_part(self) -> None:
         """Keep the CPU time and the count of an inference since `begin_part`."""
-        spent, runs = time.thread_time_ns() - self._part_cpu_ns, len(self.durations) - self._part_first
+        spent, runs = self.cpu_clock() - self._part_cpu_ns, len(self.durations) - self._part_first
         count = self._counted()
         if runs:
             self.cpu_per_call_ns.append(spent / runs)
@@ -122,17 +123,18 @@ def measure(
     clock: Clock = time.perf_counter_ns,
     turns: Turns | None = None,
     counter: Counter | None = None,
+    cpu_clock: Clock = time.thread_time_ns,
 ) -> Timings:
     """One window, or windows until the last ones agree on p50 and throughput or the longest time has passed.
 
     With `turns` the window is taken in parts, and others measure between them.
     """
-    taken = Timings(counter=counter)
+    taken = Timings(counter=counter, cpu_clock=cpu_clock)
     if turns is not None:
         turns.wait()
         call()
     began = clock()
-    cpu_began = time.thread_time_ns()
+    cpu_began = cpu_clock()
     while True:
         taken.starts.append(len(taken.durations))
         _time_window(call, budget, into=taken, clock=clock, turns=turns)
@@ -143,7 +145,7 @@ def measure(
             break
         if taken.wall_ns >= budget.at_most_s * 1e9:
             break
-    taken.cpu_ns = time.thread_time_ns() - cpu_began - taken.away_cpu_ns
+    taken.cpu_ns = cpu_clock() - cpu_began - taken.away_cpu_ns
     return taken
 
 
@@ -213,11 +215,11 @@ def _hand_over(call: Call, turns: Turns, *, taken: Timings, clock: Clock, is_slo
     They used the caches: one inference that does not count fills them again. One that is longer than a turn does not
     feel it.
     """
-    left_at, cpu_before = clock(), time.thread_time_ns()
+    left_at, cpu_before = clock(), taken.cpu_clock()
     turns.wait()
     if not is_slow:
         call()
     away = clock() - left_at
     taken.away_ns += away
-    taken.away_cpu_ns += time.thread_time_ns() - cpu_before
+    taken.away_cpu_ns += taken.cpu_clock() - cpu_before
     return away

@@ -45,13 +45,13 @@ class Target:
     address: Address
 
 
-def target_of(url: str, *, networks: Sequence[str] = ()) -> Target:
+def target_of(url: str, *, networks: Sequence[str] = (), lookup: LookUp | None = None) -> Target:
     """Where a webhook leads. Raises DeliveryProblem: permanent for an address that is refused.
 
     Plain HTTP is for the named networks alone.
     """
     host, port, path, is_tls = read_url(url)
-    address = allowed_address(host, port, networks=networks)
+    address = allowed_address(host, port, networks=networks, lookup=lookup)
     if not is_tls and is_allowed(address):
         raise _refused(f"{host} is a public address: a webhook's address there starts with https://.")
     return Target(host, port, path, is_tls, address=address)

@@ -30,7 +30,7 @@ def check(url: str) -> None:
         )
 
 
-def send(url: str, *, subject: str, text: str, networks: Sequence[str] = ()) -> None:
+def send(url: str, *, subject: str, text: str, networks: Sequence[str] = (), timeout_s: float = TOTAL_S) -> None:
     """Sends one notice. Raises DeliveryProblem. The services give no way to drop a repetition."""
     address = checked_address(url)
     scheme = address.partition(":")[0]
@@ -42,10 +42,10 @@ def send(url: str, *, subject: str, text: str, networks: Sequence[str] = ()) -> 
             done = subprocess.run(
                 [sys.executable, "-P", "-m", messenger.__name__],
                 input=json.dumps(order), capture_output=True, text=True, check=False,
-                timeout=TOTAL_S, cwd=folder, env=environment,
+                timeout=timeout_s, cwd=folder, env=environment,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            raise DeliveryProblem(f"The {scheme}:// service did not finish within {TOTAL_S:.0f} s.") from None
+            raise DeliveryProblem(f"The {scheme}:// service did not finish within {timeout_s:.0f} s.") from None
     _judge(done.stdout, scheme)
 
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 from standardwebhooks import Webhook
 
-from farm.alerts.transports.addresses import Target, target_of
+from farm.alerts.transports.addresses import LookUp, Target, target_of
 from farm.alerts.transports.problem import DeliveryProblem
 
 CONNECT_S = 4.0
@@ -34,12 +34,20 @@ def secret_text(secret: bytes) -> str:
 
 
 def send(
-    url: str, payload: Mapping[str, object], *, message_id: str, secret: bytes, networks: Sequence[str] = ()
+    url: str,
+    payload: Mapping[str, object],
+    *,
+    message_id: str,
+    secret: bytes,
+    networks: Sequence[str] = (),
+    timeout_s: float = TOTAL_S,
+    lookup: LookUp | None = None,
 ) -> None:
-    """Posts the payload once. Raises DeliveryProblem unless the answer is 2xx."""
-    target = target_of(url, networks=networks)
+    """Posts the payload once. Raises DeliveryProblem unless the answer is 2xx. `lookup`: the resolver."""
+    target = target_of(url, networks=networks, lookup=lookup)
     body = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
-    status = _status(target, body.encode(), headers=signed_headers(body, message_id=message_id, secret=secret))
+    headers = signed_headers(body, message_id=message_id, secret=secret)
+    status = _status(target, body.encode(), headers=headers, timeout_s=timeout_s)
     if not 200 <= status < 300:
         is_permanent = status == GONE or (300 <= status < 500 and status not in _AGAIN)
         told = "it redirects, which is not followed" if 300 <= status < 400 else f"status {status}"
@@ -58,16 +66,16 @@ def signed_headers(body: str, *, message_id: str, secret: bytes) -> dict[str, st
     }
 
 
-def _status(target: Target, body: bytes, *, headers: Mapping[str, str]) -> int:
+def _status(target: Target, body: bytes, *, headers: Mapping[str, str], timeout_s: float) -> int:
     connection = _Pinned(target)
-    clock = threading.Timer(TOTAL_S, connection.cut)
+    clock = threading.Timer(timeout_s, connection.cut)
     clock.daemon = True
     clock.start()
     try:
         connection.request("POST", target.path, body=body, headers=dict(headers))
         return connection.getresponse().status
     except (OSError, http.client.HTTPException) as problem:
-        why = f"no answer within {TOTAL_S:.0f} s" if connection.was_cut else _reason(problem)
+        why = f"no answer within {timeout_s:.0f} s" if connection.was_cut else _reason(problem)
         raise DeliveryProblem(f"{target.host} cannot be reached: {why}.") from None
     finally:
         clock.cancel()

@@ -119,8 +119,8 @@ class Supervisor:
         self._forget(started)
         return status
 
-    def stop(self) -> None:
-        """Ends every process, the last started first; what does not end within GRACE_S is killed with its group."""
+    def stop(self, *, grace_s: float = GRACE_S) -> None:
+        """Ends every process, the last started first; what does not end within `grace_s` is killed with its group."""
         # a second Ctrl-C does not leave half of them behind
         interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
@@ -128,7 +128,7 @@ class Supervisor:
                 _signal_group(started.handle.pid, signal.SIGTERM)
                 # in turn, so that the node can still say goodbye to the gateway
                 _wait(started.handle, TURN_OF_EACH_S)
-            deadline = time.monotonic() + GRACE_S
+            deadline = time.monotonic() + grace_s
             for started in reversed(self._started):
                 _wait(started.handle, max(0.0, deadline - time.monotonic()))
             for started in list(self._started):

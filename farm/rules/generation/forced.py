@@ -43,8 +43,8 @@ class Forced:
         return f"{where} differ from {named}'s {size}, most at {place}: {self.beyond} beyond the tolerance."
 
 
-def unpacked(given: ForcedScores) -> list["array[float]"]:
-    """The scores of each place. Raises ScoresProblem."""
+def unpacked(given: ForcedScores, *, machine: str = byteorder) -> list["array[float]"]:
+    """The scores of each place, as a machine of this byte order has them. Raises ScoresProblem."""
     try:
         raw = b64decode(given.scores, validate=True)
     except ValueError as error:
@@ -54,7 +54,7 @@ def unpacked(given: ForcedScores) -> list["array[float]"]:
         raise ScoresProblem(f"{len(raw)} bytes of scores are not as many at each of {count} places")
     size = len(raw) // count
     found = [array("f", raw[place * size : (place + 1) * size]) for place in range(count)]
-    if byteorder == "big":
+    if machine == "big":
         for one in found:
             one.byteswap()
     return found

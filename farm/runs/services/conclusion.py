@@ -26,22 +26,22 @@ MOST_ASKED = 1000
 AGAIN_S = 60.0
 
 
-def conclude_runs() -> int:
+def conclude_runs(*, at_once: int = MOST) -> int:
     """Concludes runs that have finished; gives how many."""
     runs = Run.objects.filter(state=RunState.FINISHED, is_concluded=False)
-    return sum(_tried(run, _conclude) for run in _due(runs.order_by("finished_at")))
+    return sum(_tried(run, _conclude) for run in _due(runs.order_by("finished_at"), at_once))
 
 
-def add_leads() -> int:
+def add_leads(*, at_once: int = MOST) -> int:
     """Says what runs lead with that an older release concluded; their documents and revisions stay as they are."""
     runs = Run.objects.filter(is_concluded=True, lead__isnull=True)
-    return sum(_tried(run, _add_lead) for run in _due(runs.order_by("-pk")))
+    return sum(_tried(run, _add_lead) for run in _due(runs.order_by("-pk"), at_once))
 
 
-def _due(runs: QuerySet[Run]) -> list[Run]:
+def _due(runs: QuerySet[Run], at_once: int) -> list[Run]:
     """The first of them, without those that broke a moment ago: they would take the place of all others for ever."""
     numbers = runs.values_list("pk", flat=True)[:MOST_ASKED]
-    due = list(islice((pk for pk in numbers if cache.get(_broke(pk)) is None), MOST))
+    due = list(islice((pk for pk in numbers if cache.get(_broke(pk)) is None), at_once))
     return list(runs.filter(pk__in=due).select_related("version__model", "team"))
 
 

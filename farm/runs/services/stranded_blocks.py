@@ -27,7 +27,7 @@ RELATED = ("run__team", "run__version__uploaded_by")
 UNREAD = ("plan_json", "run__matrix", "run__version__inspection")
 
 
-def end_stranded() -> int:
+def end_stranded(*, at_once: int = MOST) -> int:
     """Ends queued blocks of named nodes that left the farm, or measure for the team no more; gives how many.
 
     The eldest of those that are alike is looked at for all of them: this is asked every second, and most blocks wait
@@ -41,7 +41,7 @@ def end_stranded() -> int:
         if block is None or takers.of(block) & set(_nodes_of(block)):
             continue
         why = why_stranded(block)
-        ended += sum(_end(one, why) for one in bound.filter(**group)[: MOST - ended]) if why else 0
+        ended += sum(_end(one, why) for one in bound.filter(**group)[: at_once - ended]) if why else 0
     return ended
 
 

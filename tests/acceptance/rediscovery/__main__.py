@@ -17,7 +17,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.acceptance.rediscovery import table
@@ -25,27 +25,29 @@ from tests.acceptance.rediscovery.claims import Claim, Kind, claims
 from tests.acceptance.rediscovery.finding import CannotMeasureError, row_of
 from tests.acceptance.rediscovery.rows import Ledger, Row
 
+Find = Callable[[Claim, Path], Row]
 ROWS = Path("var/rediscovery.jsonl")
 PAGE = Path(__file__).parents[3] / "docs" / "rediscovery.md"
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None, *, known: Sequence[Claim] | None = None, find: Find = row_of) -> int:
+    """`known`: the claims, where they are not those of the table. `find`: makes the row of one."""
     options = _options(words)
-    known, ledger = claims(), Ledger(options.resume)
+    known, ledger = claims() if known is None else known, Ledger(options.resume)
     chosen = _chosen(known, options)
     if options.table:
         table.write_into(options.page, table.tables(known, ledger.rows()))
     else:
         # in an order that has nothing to do with the claims, so that a run that was cut short is a fair sample
         drawn = random.Random(options.seed).sample(chosen, len(chosen))
-        run(drawn, ledger, again=options.again, keep_busy=options.keep_busy, minutes=options.minutes)
+        run(drawn, ledger, find=find, again=options.again, keep_busy=options.keep_busy, minutes=options.minutes)
     rows = ledger.rows()
     counted = known if options.table else chosen
     print(table.headline(counted, rows))
     return _ending([rows[claim.name] for claim in counted if claim.name in rows], least=options.least)
 
 
-def run(chosen: Sequence[Claim], ledger: Ledger, *, again: bool, keep_busy: bool, minutes: float) -> None:
+def run(chosen: Sequence[Claim], ledger: Ledger, *, find: Find, again: bool, keep_busy: bool, minutes: float) -> None:
     """A row for each claim that has none, until the minutes are over."""
     ends_at = time.monotonic() + 60.0 * minutes
     done = {} if again else {name: row for name, row in ledger.rows().items() if row.is_quiet or keep_busy}
@@ -54,7 +56,7 @@ def run(chosen: Sequence[Claim], ledger: Ledger, *, again: bool, keep_busy: bool
             if claim.name in done or time.monotonic() > ends_at:
                 continue
             try:
-                row = row_of(claim, Path(name))
+                row = find(claim, Path(name))
             except CannotMeasureError as problem:
                 print(f"{claim.name}: not run: {problem}", file=sys.stderr, flush=True)
                 continue

@@ -10,14 +10,6 @@ from tests.integration.alerts.driving import Lab, make_watch, offer
 from tests.integration.dashboard.rows import make_node, make_version
 
 
-@pytest.fixture(autouse=True)
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ringing goes nowhere: the tests take the steps that a message would only hurry."""
-    monkeypatch.setattr("farm.runs.services.bell.ring", lambda block: True)
-    monkeypatch.setattr("farm.alerts.services.messages.ring_delivery", lambda delivery_id: None)
-    monkeypatch.setattr("farm.alerts.services.deliveries.ring_delivery", lambda delivery_id: None)
-
-
 @pytest.fixture
 def node(team: Team, owner: User) -> Node:
     return make_node(team, owner)

@@ -20,14 +20,6 @@ from tests.integration.dashboard.rows import make_node, make_version
 Command = Callable[..., Result]
 
 
-@pytest.fixture(autouse=True)
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ringing goes nowhere: the tests take the steps that a message would only hurry."""
-    monkeypatch.setattr("farm.runs.services.bell.ring", lambda block: True)
-    monkeypatch.setattr("farm.alerts.services.messages.ring_delivery", lambda delivery_id: None)
-    monkeypatch.setattr("farm.alerts.services.deliveries.ring_delivery", lambda delivery_id: None)
-
-
 @pytest.fixture
 def node(team: Team, owner: User) -> Node:
     return make_node(team, owner)
@@ -84,19 +76,19 @@ def test_a_watch_is_called_and_its_outcome_is_the_exit_code(
     offer("1.29.0", "1.30.0")
     watch = make_watch(version, member, on_release=False)
     # the farm's own beat, which does not run here, is taken a step in each pause
-    monkeypatch.setattr("onnxfarm.commands.watch.time.sleep", lambda seconds: Lab(node).live())
+    steps = [Lab(node).live]
+    monkeypatch.setattr("onnxfarm.commands.watch.time.sleep", lambda seconds: steps[-1]())
     done = onnxfarm("watch", "run", watch.name, "--candidate", "1.30.0", "--wait")
     assert done.exit_code == 0, done.output
     assert "1.29.0 → 1.30.0" in done.stderr
-    slow = Lab(node, p50_ms=slower_from("1.30.0"))
-    monkeypatch.setattr("onnxfarm.commands.watch.time.sleep", lambda seconds: slow.live())
+    steps.append(Lab(node, p50_ms=slower_from("1.30.0")).live)
     assert "slower than 1.29.0" in sentence(
         onnxfarm("watch", "run", watch.pk, "--candidate", "1.30.0", "--wait"), code=1
     )
-    monkeypatch.setattr("onnxfarm.commands.watch.time.sleep", lambda seconds: None)
+    steps.append(lambda: None)
     late = onnxfarm("watch", "run", watch.pk, "--candidate", "1.30.0", "--wait", "--timeout", "0.0001")
     assert "they continue" in sentence(late, code=4)
-    monkeypatch.setattr("onnxfarm.commands.watch.time.sleep", lambda seconds: WatchRound.objects.all().delete())
+    steps.append(WatchRound.objects.all().delete)
     gone = onnxfarm("watch", "run", watch.pk, "--candidate", "1.30.0", "--wait")
     assert "1 of 1 rounds are gone" in sentence(gone, code=3)
     WatchRound.objects.filter(state=RoundState.WAITING).update(

@@ -99,13 +99,6 @@ def make_outline(version: Version) -> Outline:
     return Outline.objects.get(artifact=version.artifact)
 
 
-@pytest.fixture
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ringing goes nowhere: the tests take the step that a message would hurry."""
-    monkeypatch.setattr("farm.registry.services.messages.ring", lambda task, row_id: None)
-
-
-@pytest.mark.usefixtures("_no_broker")
 def test_the_graph_of_a_version_from_before_is_ordered_once_and_said_to_be_in_the_making(
     signed_in: Client, version: Version
 ) -> None:
@@ -118,7 +111,6 @@ def test_the_graph_of_a_version_from_before_is_ordered_once_and_said_to_be_in_th
     assert Outline.objects.get().state == MakingState.PENDING
 
 
-@pytest.mark.usefixtures("_no_broker")
 def test_the_graph_is_handed_out_without_its_weights(signed_in: Client, version: Version) -> None:
     store(version, model_with_weights())
     assert signed_in.get(address(version, "outline/")).status_code == 202
@@ -133,7 +125,6 @@ def test_the_graph_is_handed_out_without_its_weights(signed_in: Client, version:
     assert (list(model.graph.initializer[0].dims), model.graph.initializer[0].raw_data) == ([5000], b"")
 
 
-@pytest.mark.usefixtures("_no_broker")
 @pytest.mark.parametrize(("content", "words"), [(b"no protobuf", "is not a valid ONNX model"), (b"", "is empty")])
 def test_a_file_that_cannot_be_read_is_said_in_words(
     signed_in: Client, version: Version, content: bytes, words: str
@@ -144,7 +135,6 @@ def test_a_file_that_cannot_be_read_is_said_in_words(
     assert words in assert_is_page(signed_in.get(address(version, "outline/")), 409)
 
 
-@pytest.mark.usefixtures("_no_broker")
 def test_a_graph_that_no_page_could_draw_is_refused_by_its_size(
     signed_in: Client, version: Version, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +145,6 @@ def test_a_graph_that_no_page_could_draw_is_refused_by_its_size(
     assert "more than the 100 that a page can draw" in assert_is_page(signed_in.get(address(version, "outline/")), 409)
 
 
-@pytest.mark.usefixtures("_no_broker")
 def test_an_outline_that_is_gone_from_the_store_is_a_404(signed_in: Client, version: Version) -> None:
     store(version, model_with_weights())
     signed_in.get(address(version, "outline/"))

@@ -1,6 +1,7 @@
 """Lists of runs and models: figures in columns, sorted and filtered by their address, rows that can be chosen."""
 
 import re
+from copy import copy
 from datetime import timedelta
 
 import pytest
@@ -241,23 +242,32 @@ def test_runs_that_the_farm_made_to_be_sure_stand_apart(signed_in: Client, liste
     assert found["decoder"] == watching
 
 
+@pytest.mark.parametrize(
+    ("asked", "number", "told"),
+    [
+        *((None, 1, "more than 1"), ("nonsense", 1, "more than 1")),
+        # a page further behind is found, counted as far as itself; behind the last one is the last one
+        *(("2", 2, "more than 2"), ("3", 3, "3"), ("4", 3, "3"), ("999999999999999999", 3, "3")),
+    ],
+)
 def test_a_list_counts_no_more_rows_than_it_needs_to_and_says_so(
-    signed_in: Client, listed: list[Run], monkeypatch: pytest.MonkeyPatch
+    listed: list[Run], asked: str | None, number: int, told: str
 ) -> None:
-    monkeypatch.setattr(lists, "PER_PAGE", 1)
-    monkeypatch.setattr(lists, "MOST_COUNTED", 1)
+    pages = lists.Counting(Run.objects.order_by("-pk"), asked, per_page=1, most=1)
     with CaptureQueriesContext(connection) as captured:
-        assert "1–1 of more than 1" in words_of(signed_in.get("/runs/"))
-    counts = [one["sql"] for one in captured if "COUNT(" in one["sql"] and "runs_run" in one["sql"]]
+        page = pages.get_page(asked)
+    assert ([run.pk for run in page], pages.told) == ([listed[3 - number].pk], told)
+    counts = [query["sql"] for query in captured if "COUNT(" in query["sql"]]
     assert counts
-    assert all("LIMIT 2" in one for one in counts)
-    # a page further behind is found, counted as far as itself; behind the last one is the last one
-    assert "2–2 of more than 2" in words_of(signed_in.get("/runs/?page=2"))
-    for last in ("3", "4", "999999999999999999"):
-        response = signed_in.get("/runs/", {"page": last})
-        assert "3–3 of 3" in words_of(response)
-        assert [row[0] for row in table_rows(response, "runs")] == [f"run {listed[0].pk}"]
-    assert "1–1 of more than 1" in words_of(signed_in.get("/runs/?page=nonsense"))
+    assert all("LIMIT" in query for query in counts)
+
+
+def test_a_list_says_which_of_its_rows_it_shows(signed_in: Client, listed: list[Run]) -> None:
+    for _ in range(lists.PER_PAGE):
+        run = copy(listed[0])
+        run.pk, run._state.adding = None, True
+        run.save()
+    assert "1–25 of 28" in words_of(signed_in.get("/runs/"))
 
 
 def test_runs_are_searched_by_their_models_names_which_are_asked_for_first(

@@ -1,9 +1,8 @@
 """Lists and runs as Parquet: written by pyarrow, where the server has it; said in words where it has not."""
 
-import builtins
 import importlib.util
 import io
-from collections.abc import Callable
+import sys
 
 import pytest
 from django.test import Client
@@ -46,14 +45,7 @@ def test_a_run_that_has_not_changed_is_answered_with_304_as_parquet_as_it_is_as_
 def test_a_server_without_pyarrow_says_what_is_missing(
     signed_in: Client, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    imported: Callable[..., object] = builtins.__import__
-
-    def without(name: str, *rest: object, **more: object) -> object:
-        if name.startswith("pyarrow"):
-            raise ImportError(name)
-        return imported(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     answer = signed_in.get(f"/api/v1/runs/{run.pk}/results.parquet")
     assert (answer.status_code, answer.json()["code"]) == (422, "no_pyarrow")
     words = assert_is_page(signed_in.get("/runs/?as=parquet"), 422)

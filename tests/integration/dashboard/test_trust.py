@@ -120,7 +120,6 @@ def test_energy_is_shown_or_why_there_is_none(
     version: Version,
     node: Node,
     owner: User,
-    monkeypatch: pytest.MonkeyPatch,
     energy: Energy | None,
     shown: str,
 ) -> None:
@@ -128,15 +127,14 @@ def test_energy_is_shown_or_why_there_is_none(
         def _check(self, arm: object) -> CheckReport:
             return super()._check(arm).model_copy(update={"energy": energy})
 
-    monkeypatch.setattr(rows, "MadeUpNode", Metered)
-    run = rows.finished_run(version, node, owner, matrix=TWO)
+    run = rows.finished_run(version, node, owner, matrix=TWO, kind=Metered)
     assert shown in assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c1/"))
     cell = selectors.cell_document(run, "c1")
     assert cell.energy_mj == (energy.mj if energy else None)
 
 
 def test_several_sessions_at_once_reach_the_document_and_the_pages(
-    signed_in: Client, version: Version, node: Node, owner: User, monkeypatch: pytest.MonkeyPatch
+    signed_in: Client, version: Version, node: Node, owner: User
 ) -> None:
     class Together(rows.MadeUpNode):
         def _sample(self, spec: CellSpec) -> Sample:
@@ -145,11 +143,11 @@ def test_several_sessions_at_once_reach_the_document_and_the_pages(
             streams = spec.workload.concurrency
             return sample.model_copy(update={"throughput": 0.8 * streams * 1000.0 / sample.mean_ms})
 
-    monkeypatch.setattr(rows, "MadeUpNode", Together)
     # four sessions of one thread want four cores
     Node.objects.update(facts_json=node.facts_json | {"logical_cores": 4})
     node.refresh_from_db()
-    run = rows.finished_run(version, node, owner, matrix={"runtime": "1.31.1", "concurrency": [1, 4], "batch": 8})
+    matrix = {"runtime": "1.31.1", "concurrency": [1, 4], "batch": 8}
+    run = rows.finished_run(version, node, owner, matrix=matrix, kind=Together)
     one, four = [cell for cell in selectors.document(run).cells if not cell.twin_of]
     assert (one.concurrency, four.concurrency) == (1, 4)
     assert one.throughput == pytest.approx(8 * 1000 / one.p50_ms)

@@ -25,11 +25,6 @@ pytestmark = pytest.mark.django_db
 ApiOf = Callable[..., Client]
 
 
-@pytest.fixture(autouse=True)
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farm.runs.services.bell.ring", lambda block: True)
-
-
 @pytest.fixture
 def lab(db: None) -> Team:
     """Another team, with an admin of its own."""

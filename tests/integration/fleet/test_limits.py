@@ -26,11 +26,6 @@ FORM = {
 }  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farm.runs.services.bell.ring", lambda block: True)
-
-
 @pytest.fixture
 def node(team: Team, owner: User) -> Node:
     return make_node(team, owner)

@@ -20,11 +20,6 @@ from tests.unit.rules.making import make_check
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(autouse=True)
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farm.runs.services.bell.ring", lambda block: True)
-
-
 def test_a_stranger_who_tries_a_hundred_codes_writes_one_line(team: Team) -> None:
     for number in range(100):
         assert NodeClient(f"stranger-{number}").enrol(f"ofe_{number:08}").status_code == 403
@@ -67,10 +62,9 @@ def test_a_member_has_twenty_open_codes_and_no_more(team: Team, member: User) ->
     assert EnrolmentCode.objects.count() == 1
 
 
-def test_an_owner_cannot_pile_up_nodes_that_wait_for_approval(
-    team: Team, member: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(enrolment, "MOST_PENDING", 2)
+def test_an_owner_cannot_pile_up_nodes_that_wait_for_approval(team: Team, member: User) -> None:
+    for number in range(enrolment.MOST_PENDING - 2):
+        make_node(team, owner=member, name=f"waiting-{number}", health=NodeHealth.PENDING)
     codes = [services.invite(team=team, by=member)[1] for _ in range(3)]
     answers = [NodeClient(f"n-{number}").enrol(code) for number, code in enumerate(codes)]
     assert [answer.status_code for answer in answers] == [201, 201, 429]

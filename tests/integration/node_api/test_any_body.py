@@ -48,11 +48,6 @@ WRITES = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE)\b")
 LOG_TABLES = [f'"{model._meta.db_table}"' for model in apps.get_models() if model.__name__ in LOGS]
 
 
-@pytest.fixture(autouse=True)
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farm.runs.services.bell.ring", lambda block: True)
-
-
 @pytest.fixture
 def farm(team: Team, owner: User, member: User, stranger: User) -> Farm:
     return Farm(team=team, owner=owner, member=member, stranger=stranger)

@@ -27,11 +27,6 @@ pytestmark = pytest.mark.django_db
 LOGS = {"AuditEvent", "NodeEvent", "Event"}
 
 
-@pytest.fixture(autouse=True)
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farm.runs.services.bell.ring", lambda block: True)
-
-
 class Case:
     """A node that measures a block, another node, and what each bad input needs of them."""
 

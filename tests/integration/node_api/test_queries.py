@@ -20,11 +20,6 @@ WIDE = {"runtime": ["1.29.0", "1.30.0", "1.31.1"], "batch": [1, 2, 4]}
 MOST = {"claim": 10, "heartbeat": 3, "facts": 6, "check": 6, "round": 7, "the last round": 9, "end": 28}
 
 
-@pytest.fixture(autouse=True)
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farm.runs.services.bell.ring", lambda block: True)
-
-
 @pytest.fixture
 def machine(team: Team, owner: User) -> NodeClient:
     machine = NodeClient()

@@ -185,11 +185,6 @@ def _pickled() -> bytes:
     return memory.getvalue()
 
 
-@pytest.fixture(autouse=True)
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farm.registry.services.messages.ring", lambda task, pk: True)
-
-
 @pytest.fixture
 def canary(tmp_path: Path) -> Path:
     """A file beside the store that was last read long ago; file systems note the next time it is."""

@@ -9,12 +9,6 @@ from farm.runs.models import Run
 from tests.integration.runs.making import make_node, make_run, make_version
 
 
-@pytest.fixture(autouse=True)
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ringing goes nowhere: what nodes are told is not what these tests are about."""
-    monkeypatch.setattr("farm.runs.services.bell.ring", lambda block: True)
-
-
 @pytest.fixture
 def node(team: Team, owner: User) -> Node:
     return make_node(team, owner=owner)

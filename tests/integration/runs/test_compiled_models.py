@@ -13,15 +13,16 @@ from farm.accounts.models import Membership, Team, User
 from farm.accounts.states import Role
 from farm.base.refusals import Conflict, TooLarge, Unprocessable
 from farm.contract.blocks import Lease
+from farm.contract.node import MAX_COMPILED_BYTES
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node
 from farm.registry import storage
 from farm.registry.models import Blob, Version
 from farm.registry.states import FileRole
 from farm.runs import services
-from farm.runs.models import Attempt, CompiledModel, RetentionRule, Run
+from farm.runs.models import Attempt, CompiledModel, RetentionRule, Run, Trace
 from farm.runs.selectors.retention import doomed
-from farm.runs.services import retention
+from farm.runs.services import deposits, retention
 from farm.runs.services.cleanup import clear_uncounted
 from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version, post
 from tests.unit.rules.making import make_check, make_facts, make_rounds
@@ -129,9 +130,7 @@ def test_a_cell_without_one_says_when_there_is_one(api_of: ApiOf, member: User, 
     assert answer.json()["detail"].startswith(f"Nothing was compiled for cell c1 of run {run.pk}: a provider that")
 
 
-def test_what_no_node_should_send_is_refused(
-    node: Node, lease: Lease, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_no_node_should_send_is_refused(node: Node, lease: Lease, run: Run) -> None:
     qnn = arm_on(lease, QNN)
     with pytest.raises(Unprocessable, match="Nothing is compiled for arm 99"):
         send(node, lease, arm=99)
@@ -139,12 +138,12 @@ def test_what_no_node_should_send_is_refused(
         send(node, lease, arm=arm_on(lease, "CPUExecutionProvider"))
     with pytest.raises(Unprocessable, match="The compiled model is empty"):
         send(node, lease, arm=qnn, chunks=())
-    monkeypatch.setattr("farm.runs.services.compiled_models.MAX_COMPILED_BYTES", 10)
     with pytest.raises(TooLarge):
-        send(node, lease, arm=qnn)
-    monkeypatch.undo()
-    monkeypatch.setattr("farm.runs.services.deposits.MOST_BYTES", 10)
-    with pytest.raises(TooLarge, match="at most 10 are kept"):
+        send(node, lease, arm=qnn, chunks=(bytes(2**20) for _ in range(MAX_COMPILED_BYTES // 2**20 + 1)))
+    Trace.objects.create(
+        attempt=Attempt.objects.get(), arm=0, trace_round=0, sha256="f" * 64, bytes=deposits.MOST_BYTES
+    )
+    with pytest.raises(TooLarge, match="are kept"):
         send(node, lease, arm=qnn)
     assert CompiledModel.objects.count() == 0
     assert not Blob.objects.filter(sha256=sha256(MODEL).hexdigest()).exists()
@@ -226,17 +225,16 @@ def test_many_go_in_steps_and_one_that_is_uploaded_as_a_model_keeps_its_file(
     services.conclude_runs()
     Run.objects.update(finished_at=timezone.now() - timedelta(days=31))
     kept = CompiledModel.objects.get()
-    for arm in (70, 71):
-        CompiledModel.objects.create(attempt=kept.attempt, arm=arm, blob=kept.blob)
+    others = range(70, 70 + retention.FILES_AT_ONCE)
+    CompiledModel.objects.bulk_create(CompiledModel(attempt=kept.attempt, arm=arm, blob=kept.blob) for arm in others)
     used = make_version(team, name="uploaded again")
     used.artifact.files.create(blob=kept.blob, name="again.onnx", role=FileRole.MODEL)
     rule = traces_go(team, owner)
     # one file, whoever names it
-    assert [(one.count, one.bytes) for one in doomed(rule)][1] == (3, len(MODEL))
-    monkeypatch.setattr(retention, "FILES_AT_ONCE", 2)
+    assert [(one.count, one.bytes) for one in doomed(rule)][1] == (retention.FILES_AT_ONCE + 1, len(MODEL))
     moments = iter([True, False])
     counts, is_done = retention._act(rule, timezone.now(), lambda: next(moments))
-    assert (counts["compiled"], is_done, CompiledModel.objects.count()) == (2, False, 1)
+    assert (counts["compiled"], is_done, CompiledModel.objects.count()) == (retention.FILES_AT_ONCE, False, 1)
     with django_capture_on_commit_callbacks(execute=True):
         assert services.retain() == 1
     assert not CompiledModel.objects.exists()

@@ -20,6 +20,7 @@ from farm.registry.models import Blob
 from farm.registry.services import remove_unused
 from farm.runs import services
 from farm.runs.models import Attempt, Divergence, Part, Run, Trace
+from farm.runs.services import deposits, reports
 from tests.integration.runs.making import claim, first_block, measure, post
 from tests.integration.runs.test_divergences import answer, ask, zipped
 from tests.unit.rules.making import make_check, make_facts
@@ -83,12 +84,13 @@ def test_a_node_cannot_use_more_than_the_team_s_quota(node: Node, run: Run, team
     assert not Trace.objects.exists()
 
 
-def test_a_node_cannot_use_more_than_its_attempt_s_room(node: Node, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farm.runs.services.deposits.MOST_BYTES", 25_000)
+def test_a_node_cannot_use_more_than_its_attempt_s_room(node: Node, run: Run) -> None:
     place = held(node, run)
+    kept = {"attempt": Attempt.objects.get(), "trace_round": 1, "sha256": "f" * 64}
+    Trace.objects.create(**kept, arm=9, bytes=deposits.MOST_BYTES - 25_000)
     for arm in (0, 1):
         services.accept_trace(**place, place=(arm, 0), chunks=[trace(10_000)])
-    with pytest.raises(TooLarge, match="at most 25,000 are kept"):
+    with pytest.raises(TooLarge, match="are kept"):
         services.accept_trace(**place, place=(2, 0), chunks=[trace(10_000)])
     # in the place of an earlier one it needs no more room
     services.accept_trace(**place, place=(1, 0), chunks=[trace(10_000)])
@@ -119,14 +121,14 @@ def test_traces_of_an_attempt_that_came_to_nothing_are_removed(
     assert digest not in stored(team)
 
 
-def test_reports_without_end_are_refused(node: Node, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("farm.runs.services.reports.MOST_REPORTED", 8_000)
+def test_reports_without_end_are_refused(node: Node, run: Run) -> None:
     lease = claim(node, first_block(run))
     post(node, lease, make_facts())
     post(node, lease, make_check(0, log_tail="x" * 4_000))
     told = Attempt.objects.get()
     assert told.reported_bytes == sum(len(body) for body in told.reports.values_list("body", flat=True))
-    with pytest.raises(TooLarge, match="more than 8,000"):
+    Attempt.objects.update(reported_bytes=reports.MOST_REPORTED - 4_000)
+    with pytest.raises(TooLarge):
         post(node, lease, make_check(1, log_tail="x" * 4_000))
     assert Attempt.objects.get().reports.count() == 2
 

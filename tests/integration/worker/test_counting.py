@@ -22,18 +22,23 @@ def sample_of(folder: Path, *, threads: int) -> Sample:
     return sample
 
 
-def test_what_is_counted_of_an_inference_stands_in_its_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of the thread in place of its instructions: software counts it, so that every machine does."""
     monkeypatch.setattr(launches, "COUNTS", "task-clock")
+
+
+@pytest.mark.usefixtures("counted")
+def test_what_is_counted_of_an_inference_stands_in_its_sample(tmp_path: Path) -> None:
     sample = sample_of(tmp_path, threads=1)
     assert sample.cpu_p50_ms is not None
     # both are of the same loop; this clock leaves the kernel's part in
     assert 0.5 <= sample.metrics["instructions"] / (1e6 * sample.cpu_p50_ms) <= 2.0
 
 
-def test_several_threads_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("counted")
+def test_several_threads_are_not_counted(tmp_path: Path) -> None:
     """Those that wait for work spin, as long as the others take: their instructions say nothing of the work."""
-    monkeypatch.setattr(launches, "COUNTS", "task-clock")
     assert "instructions" not in sample_of(tmp_path, threads=2).metrics
 
 

@@ -91,14 +91,14 @@ def test_a_redirect_never_carries_the_token_on(status: int, location: str) -> No
 
 def test_plain_http_to_this_machine_goes_through_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy of the environment would get the token in the clear."""
-    monkeypatch.setattr("onnxfarm.remote.client.waits", lambda: iter([None]))
     with socket.create_server(("127.0.0.1", 0)) as proxy, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
         for name in ("NO_PROXY", "no_proxy"):
             monkeypatch.delenv(name, raising=False)
-        client = Client(Account(f"http://127.0.0.1:{closed.getsockname()[1]}", "ofk_secret"))
+        account = Account(f"http://127.0.0.1:{closed.getsockname()[1]}", "ofk_secret")
+        client = Client(account, sleep=lambda seconds: None)
         with client, pytest.raises(Infrastructure, match="cannot be reached"):
             client.me()
         proxy.settimeout(0.2)

@@ -60,8 +60,6 @@ def twin() -> Twin:
 @pytest.fixture
 def big(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of ten pieces and a half; what is remembered lies beside it."""
-    monkeypatch.setattr(resumable, "PIECE_BYTES", PIECE)
-    monkeypatch.setattr(resumable, "LARGE_BYTES", PIECE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = tmp_path / "big.onnx"
     path.write_bytes(bytes(number % 251 for number in range(10 * PIECE + PIECE // 2)))
@@ -70,7 +68,12 @@ def big(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def client_of(twin: Twin, waits: list[float] | None = None) -> Client:
     pauses = [] if waits is None else waits
-    return Client(Account("https://farm.test", "ofk_x"), transport=httpx2.MockTransport(twin), sleep=pauses.append)
+    return Client(
+        Account("https://farm.test", "ofk_x"),
+        transport=httpx2.MockTransport(twin),
+        sleep=pauses.append,
+        piece_bytes=PIECE,
+    )
 
 
 def patches_of(every: int, problem: Callable[[Twin, httpx2.Request], httpx2.Response]) -> Callable[..., object]:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from farm.rules.runtimes.listings import Listing
+from onnxfarm.here import published
 from onnxfarm.main import app
 
 Call = Callable[..., Result]
@@ -32,6 +34,14 @@ def write(tmp_path: Path) -> Write:
         return str(path)
 
     return written
+
+
+@pytest.fixture
+def package_index(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the package index offers of every distribution, nothing at first; pip asks a real one in integration."""
+    offered: list[str] = []
+    monkeypatch.setattr(published, "asked_of", lambda distribution: Listing(tuple(offered)))
+    return offered
 
 
 def refused(result: Result) -> str:

@@ -12,7 +12,7 @@ from farm.contract.reasons import Reason
 from farm.contract.reports import EndReport, Report
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import planner
-from farm.rules.planning.plans import Plan, PlannedBlock
+from farm.rules.planning.plans import ModelFacts, Plan, PlannedBlock
 from farm.rules.reporting import documents
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from tests.unit.rules.making import make_check, make_facts, make_model, make_operator, make_rounds, make_trace
@@ -30,14 +30,15 @@ class MadeUpBench:
     measured: list[list[str]] = field(default_factory=list)
     console: Console = field(default_factory=lambda: Console(quiet=True))
     name: str = "encoder"
+    model: ModelFacts = field(default_factory=make_model)
 
     def plan(self, matrix: Matrix) -> Plan:
-        return planner.plan(matrix, make_model(), releases=self.releases)
+        return planner.plan(matrix, self.model, releases=self.releases)
 
     def measure(self, plan: Plan) -> Document:
         self.measured.append([arm.spec.runtime.version for block in plan.blocks for arm in block.arms])
         blocks = [BlockRecord(block, reports=self._reports(block), node="bench-1") for block in plan.blocks]
-        return documents.assemble(RunRecord(model=make_model(), blocks=blocks, refused=plan.refused))
+        return documents.assemble(RunRecord(model=self.model, blocks=blocks, refused=plan.refused))
 
     def _reports(self, block: PlannedBlock) -> list[Report]:
         differing = {arm.arm: dict(self.checks(arm.spec)) for arm in block.arms}

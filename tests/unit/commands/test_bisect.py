@@ -12,7 +12,6 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.changes.bisection import Outcome
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
-from farm.rules.runtimes.listings import Listing
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME
 from onnxfarm.here import bisection
@@ -24,11 +23,7 @@ from tests.unit.commands.made_up import MadeUpBench
 RULE = Rule(kinds=("slower", "parity", "placement", "failed"))
 
 
-@pytest.fixture(autouse=True)
-def _no_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package index offers nothing beyond what is known here."""
-    for module in ("published", "bisection"):
-        monkeypatch.setattr(f"onnxfarm.here.{module}.asked_of", lambda distribution: Listing())
+pytestmark = pytest.mark.usefixtures("package_index")
 
 
 def runtime(version: str) -> Runtime:
@@ -127,17 +122,17 @@ def test_a_wrong_question_is_said_in_a_sentence(bench: MadeUpBench, words: str) 
 
 
 def test_a_release_without_a_wheel_is_the_askers_affair_only_while_the_index_answers(
-    monkeypatch: pytest.MonkeyPatch,
+    package_index: list[str],
 ) -> None:
     reason = Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text="It has wheels for Python 3.8 to 3.11 only.")
     bench = MadeUpBench(checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.15.0" else {})
     with pytest.raises(Infrastructure, match="index does not answer"):
         search(bench)
-    monkeypatch.setattr("onnxfarm.here.published.asked_of", lambda distribution: Listing(("1.31.1",)))
+    package_index.append("1.31.1")
     with pytest.raises(Usage, match="wheels for Python"):
         search(bench)
     # what the index has for this Python was kept from being installed by something else
-    monkeypatch.setattr("onnxfarm.here.published.asked_of", lambda distribution: Listing(("1.15.0", "1.31.1")))
+    package_index.append("1.15.0")
     with pytest.raises(Infrastructure, match="wheels for Python"):
         search(bench)
 
@@ -186,8 +181,7 @@ def test_a_model_that_no_release_loads_ends_with_2(tmp_path: Path) -> None:
     assert "Neither 1.20.1 nor 1.23.0 runs the model" in result.stderr.splitlines()[-1]
 
 
-def test_a_new_release_of_the_index_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    listing = Listing(("1.32.0", "1.31.1", "1.14.9", "1.33.0rc1"))
-    monkeypatch.setattr("onnxfarm.here.bisection.asked_of", lambda distribution: listing)
+def test_a_new_release_of_the_index_may_be_asked_for(package_index: list[str]) -> None:
+    package_index += ["1.32.0", "1.31.1", "1.14.9", "1.33.0rc1"]
     versions = bisection.candidates(runtime("1.31.0"), runtime("1.32.0"))
     assert versions == ["1.31.0", "1.31.1", "1.32.0"]

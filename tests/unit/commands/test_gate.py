@@ -14,7 +14,7 @@ from onnxfarm.here import workbench
 from onnxfarm.here.gate import Local
 from onnxfarm.subject import Subject
 from tests.unit.commands.made_up import MadeUpBench
-from tests.unit.rules.making import make_output
+from tests.unit.rules.making import make_model, make_output
 
 OLD = Runtime(distribution="onnxruntime", version="1.29.0")
 NEW = Runtime(distribution="onnxruntime", version="1.31.1")
@@ -96,11 +96,9 @@ def test_a_candidate_that_no_longer_runs_fails_the_gate() -> None:
     assert not outcome.answer.is_passed
 
 
-def test_a_candidate_below_the_models_opset_fails_the_gate_by_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.unit.rules.making import make_model
-
-    monkeypatch.setattr("tests.unit.commands.made_up.make_model", lambda: make_model(opsets={"": 26}, ir_version=13))
-    outcome = gate(MadeUpBench(), old=NEW, new=Runtime(distribution="onnxruntime", version="1.24.1"))
+def test_a_candidate_below_the_models_opset_fails_the_gate_by_its_plan() -> None:
+    bench = MadeUpBench(model=make_model(opsets={"": 26}, ir_version=13))
+    outcome = gate(bench, old=NEW, new=Runtime(distribution="onnxruntime", version="1.24.1"))
     assert {finding.check for finding in outcome.answer.failures} == {"failed"}
     assert "opset 26" in outcome.answer.failures[0].text
 

@@ -51,16 +51,14 @@ def test_a_missing_module_names_what_to_install() -> None:
 def test_an_installed_client_says_where_its_own_release_comes_from(
     noted: dict[str, object] | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Installed:
-        def read_text(self, name: str) -> str | None:
-            assert name == "direct_url.json"
-            return None if noted is None else json.dumps(noted)
+    about = tmp_path / "onnxfarm-0.1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: onnxfarm\nVersion: 0.1.0\n")
+    if noted is not None:
+        (about / "direct_url.json").write_text(json.dumps(noted))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert words in problems.install_command("node", code=tmp_path)
 
-    monkeypatch.setattr(problems, "__file__", str(tmp_path / "onnxfarm" / "problems.py"))
-    monkeypatch.setattr(problems, "distribution", lambda name: Installed())
-    assert words in problems.install_command("node")
 
-
-def test_a_client_that_is_no_distribution_points_at_the_farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(problems, "__file__", str(tmp_path / "onnxfarm" / "problems.py"))
-    assert "Add a node" in problems.install_command("node")
+def test_a_client_that_is_no_distribution_points_at_the_farm(tmp_path: Path) -> None:
+    assert "Add a node" in problems.install_command("node", code=tmp_path)

@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.matrices import matrix as matrices
-from farm.rules.runtimes.listings import Listing
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME
 from onnxfarm.here import sweep, sweep_page
@@ -20,11 +19,7 @@ from onnxfarm.problems import Infrastructure
 from tests.conftest import MODELS
 from tests.unit.commands.made_up import MadeUpBench
 
-
-@pytest.fixture(autouse=True)
-def _no_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package index offers nothing beyond what is known here."""
-    monkeypatch.setattr("onnxfarm.here.published.asked_of", lambda distribution: Listing())
+pytestmark = pytest.mark.usefixtures("package_index")
 
 
 def steps(spec: CellSpec) -> float:

@@ -3,10 +3,12 @@
 import json
 import random
 import time
+from pathlib import Path
 
 import pytest
 
 from farm.rules.comparing import verdicts
+from onnxfarm.documents import LARGEST_FILE_BYTES
 from tests.unit import yard
 from tests.unit.commands.conftest import Call, Write, refused
 
@@ -140,9 +142,11 @@ def test_a_file_that_is_not_there_is_refused(call: Call, tmp_path: object) -> No
     assert "cannot be read" in refused(call("verdict", tmp_path))
 
 
-def test_a_file_of_raw_timings_is_too_large(call: Call, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxfarm.documents.LARGEST_FILE_BYTES", 10)
-    assert "is larger than" in refused(call("verdict", write("large.json", {"pairs": SLOWER})))
+def test_a_file_of_raw_timings_is_too_large(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "large.json"
+    with path.open("wb") as file:
+        file.truncate(LARGEST_FILE_BYTES + 1)
+    assert "is larger than" in refused(call("verdict", path))
 
 
 @pytest.mark.parametrize("margin", ["-0.1", "1", "nan", "inf"])

@@ -25,12 +25,9 @@ class Farm:
         return {"id": run_id, "state": "running", "progress": progress}
 
 
-def test_a_watch_that_is_waited_for_says_how_far_its_run_is(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(watch, "POLL_S", 0.0)
+def test_a_watch_that_is_waited_for_says_how_far_its_run_is(capsys: pytest.CaptureFixture[str]) -> None:
     farm = Farm()
-    watch._followed(farm, 1, {1}, minutes=None)
+    watch._followed(farm, 1, {1}, minutes=None, poll_s=0.0)
     assert farm.asked == ["3", "4"]
     assert capsys.readouterr().err.splitlines() == [
         "Round 1: waiting",

@@ -6,26 +6,24 @@ import pytest
 
 from dashboard import documents
 from dashboard.templatetags import pages
-from farm.fleet import own_wheel
 
 PROJECT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
-def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def code(tmp_path: Path) -> Path:
     """A folder that the farm runs from, with a folder `docs` in it."""
     (tmp_path / "docs").mkdir()
-    monkeypatch.setattr(own_wheel, "ROOT", tmp_path)
     return tmp_path
 
 
 def test_a_checkout_shows_its_own_documents(code: Path) -> None:
     (code / "pyproject.toml").write_text("[project]\n")
-    assert documents.root() == code / "docs"
+    assert documents.root(code) == code / "docs"
 
 
 def test_a_folder_docs_of_another_package_beside_an_installed_farm_is_not_shown(code: Path) -> None:
-    assert documents.root() == documents.INSTALLED
+    assert documents.root(code) == documents.INSTALLED
 
 
 def test_a_page_of_a_farm_without_documents_says_the_bare_word(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,12 +71,9 @@ def test_scores_that_are_no_scores_are_refused(places: tuple[int, ...], text: st
         forced.unpacked(ForcedScores(places=places, scores=text))
 
 
-def test_scores_are_read_the_same_on_a_machine_that_writes_them_the_other_way_round(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_scores_are_read_the_same_on_a_machine_that_writes_them_the_other_way_round() -> None:
     own = forced.unpacked(scores([1.0, 2.0]))
-    monkeypatch.setattr(forced, "byteorder", "big")
-    turned = forced.unpacked(scores([1.0, 2.0]))
+    turned = forced.unpacked(scores([1.0, 2.0]), machine="big")
     for one in turned:
         one.byteswap()
     assert turned == own

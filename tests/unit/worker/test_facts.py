@@ -1,7 +1,6 @@
 """Facts of the machine and the advice that follows from them."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -62,24 +61,16 @@ def test_governor_and_turbo_are_read_where_they_are_and_unknown_elsewhere(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("text", "user", "level"),
-    [
-        ("4\n", 1000, 4),
-        ("3\n", 1000, 3),
-        ("2\n", 1000, None),
-        ("-1\n", 1000, None),
-        ("4\n", 0, None),
-        ("x", 1000, None),
-    ],
+    ("text", "is_root", "level"),
+    [("4", False, 4), ("3", False, 3), ("2", False, None), ("-1", False, None), ("4", True, None), ("x", False, None)],
 )
 def test_a_kernel_that_closes_its_counters_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, user: int, level: int | None
+    tmp_path: Path, text: str, is_root: bool, level: int | None
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: user)
     setting = tmp_path / "perf_event_paranoid"
-    assert processor.counters_closed_at(setting) is None
-    setting.write_text(text)
-    assert processor.counters_closed_at(setting) == level
+    assert processor.counters_closed_at(setting, is_root=is_root) is None
+    setting.write_text(f"{text}\n")
+    assert processor.counters_closed_at(setting, is_root=is_root) == level
 
 
 def test_emulation_shows_in_the_threads_own_link(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from worker.runner import faults, windows
 from worker.runner.order import Order, PhaseTimer
-from worker.runner.scenarios import arrivals, load
+from worker.runner.scenarios import load
 from worker.runner.scenarios.arrivals import LEAD_NS, RealClock, Served, serve, unit_gaps
 from worker.runner.scenarios.protocol import Room
 
@@ -119,13 +119,12 @@ def test_a_rate_tells_its_curve_and_who_kept_the_bound() -> None:
     assert told["metrics"]["cpu_ms"] == 0.001
 
 
-def loop_over(monkeypatch: pytest.MonkeyPatch, *, service_s: float, **asked: Any) -> load.OpenLoop:
+def loop_over(*, service_s: float, clock: FakeClock | None = None, **asked: Any) -> load.OpenLoop:
     """A load whose only stream takes so long, under a clock of our own."""
-    own = FakeClock()
-    monkeypatch.setattr(arrivals, "RealClock", lambda is_shared: own)
+    own = clock or FakeClock()
     scenario = {"rate": None, "bound_ms": None, "rates": [], "streams": 1, "sessions": "shared", "seed": 1, "made": {}}
     order = Order(kind="sample", model="", inputs="", provider="", scenario={"kind": "load", **scenario, **asked})
-    found = load.OpenLoop(Room(order, PhaseTimer(launched_ns=None, entered_ns=0)))
+    found = load.OpenLoop(Room(order, PhaseTimer(launched_ns=None, entered_ns=0)), clock=own)
 
     def work() -> None:
         own.ns += round(service_s * 1e9)
@@ -135,28 +134,26 @@ def loop_over(monkeypatch: pytest.MonkeyPatch, *, service_s: float, **asked: Any
     return found
 
 
-def test_the_search_finds_the_rate_by_halving(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = loop_over(monkeypatch, service_s=0.001, bound_ms=5.0)
+def test_the_search_finds_the_rate_by_halving() -> None:
+    found = loop_over(service_s=0.001, bound_ms=5.0)
     found._search()
     most = load.highest(found._steps, 5.0)
     assert most is not None
     assert 600 < most < 900
-    checked = loop_over(monkeypatch, service_s=0.001, rate=most)
+    checked = loop_over(service_s=0.001, rate=most)
     assert checked._at(most).p99_ms == pytest.approx(5.0, rel=0.25)
     assert len(found._steps) == load.HALVINGS
 
 
-def test_a_bound_that_no_rate_keeps_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = loop_over(monkeypatch, service_s=0.008, bound_ms=4.0)
+def test_a_bound_that_no_rate_keeps_is_refused_in_one_sentence() -> None:
+    found = loop_over(service_s=0.008, bound_ms=4.0)
     with pytest.raises(faults.Refusal) as refused:
         found._search()
     assert refused.value.text.startswith("no rate was found whose p99 keeps the bound of 4 ms: at 15.62 per s")
 
 
-def test_a_search_that_would_take_minutes_in_each_launch_is_refused_in_one_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    found = loop_over(monkeypatch, service_s=0.02, bound_ms=500.0)
+def test_a_search_that_would_take_minutes_in_each_launch_is_refused_in_one_sentence() -> None:
+    found = loop_over(service_s=0.02, bound_ms=500.0)
     with pytest.raises(faults.Refusal) as refused:
         found._search()
     assert refused.value.text == (
@@ -166,8 +163,7 @@ def test_a_search_that_would_take_minutes_in_each_launch_is_refused_in_one_sente
     assert not found._steps
 
 
-def test_a_late_generator_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = loop_over(monkeypatch, service_s=0.001, rate=100.0)
-    monkeypatch.setattr(arrivals, "RealClock", lambda is_shared: FakeClock(oversleeps_ns=500_000))
+def test_a_late_generator_is_refused_in_one_sentence() -> None:
+    found = loop_over(service_s=0.001, rate=100.0, clock=FakeClock(oversleeps_ns=500_000))
     with pytest.raises(faults.Refusal, match=r"^generator late: at 100 per s .* 0\.50 ms after their arrivals"):
         found._at(100.0)

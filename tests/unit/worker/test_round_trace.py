@@ -60,15 +60,12 @@ def test_a_feed_says_how_many_inferences_it_began_until_it_settled(session: Sess
 
 
 @pytest.mark.parametrize("begun", [3, 5])
-def test_runs_after_others_turns_are_known_by_their_places_however_many_runs_came_before(
-    begun: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # every inference takes a turn of its own
-    monkeypatch.setattr(round_trace, "TURN_NS", 1)
+def test_runs_after_others_turns_are_known_by_their_places_however_many_runs_came_before(begun: int) -> None:
     order = Order(kind="sample", model="", inputs="", provider="CPUExecutionProvider", trace_runs=5, trace_s=60.0)
     said: list[str] = ["run"] * begun
     feed = SimpleNamespace(run=lambda: said.append("run"))
     turns = SimpleNamespace(wait=lambda: said.append("wait"))
-    cold = round_trace._run(cast(Feed, feed), order, begun=begun, turns=cast(Turns, turns))
+    # every inference takes a turn of its own
+    cold = round_trace._run(cast(Feed, feed), order, begun=begun, turns=cast(Turns, turns), turn_ns=1)
     after_waits = {said[:place].count("run") for place, word in enumerate(said) if word == "wait"}
     assert cold == after_waits == {begun + 1, begun + 3, begun + 5, begun + 7}

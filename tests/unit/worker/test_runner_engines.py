@@ -17,9 +17,9 @@ def kept(folder: Path, name: str, **outputs: Any) -> str:
     return path
 
 
-def compared(*pairs: dict[str, Any]) -> dict[str, Any]:
+def compared(*pairs: dict[str, Any], **limits: int) -> dict[str, Any]:
     order = Order(kind="engines", model="", inputs="", provider="CPUExecutionProvider", pairs=pairs)
-    return engines.run_engines(order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
+    return engines.run_engines(order, timer=PhaseTimer(launched_ns=None, entered_ns=0), **limits)
 
 
 def pair(one: int, other: int, one_path: str, other_path: str, *, atol: float = 1e-5) -> dict[str, Any]:
@@ -43,12 +43,9 @@ def test_an_output_that_only_one_side_has_or_that_is_no_tensor_is_not_compared(t
     assert [(one["name"], "reference_shape" in one) for one in found["outputs"]] == [("z", False)]
 
 
-def test_what_is_too_much_to_compare_is_counted_and_the_smaller_pairs_are_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engines, "MAX_ELEMENTS", 10)
+def test_what_is_too_much_to_compare_is_counted_and_the_smaller_pairs_are_compared(tmp_path: Path) -> None:
     small, large = kept(tmp_path, "small", y=np.zeros(4)), kept(tmp_path, "large", y=np.zeros(100))
-    found = compared(pair(0, 1, large, large), pair(2, 3, small, small))
+    found = compared(pair(0, 1, large, large), pair(2, 3, small, small), max_elements=10)
     assert ([one["one"] for one in found["pairs"]], found["left_out"]) == ([2], 1)
 
 

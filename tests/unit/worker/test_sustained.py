@@ -2,9 +2,6 @@
 
 from array import array
 
-import pytest
-
-from worker.runner.scenarios import sustained
 from worker.runner.scenarios.sustained import Point, record, summed_up
 
 
@@ -50,9 +47,8 @@ def test_an_inference_longer_than_a_point_leaves_points_out() -> None:
     assert points[-1].ended_ns == 2_100_001_000
 
 
-def test_long_points_keep_a_bounded_number_of_durations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sustained, "MAX_KEPT", 100)
-    point = Point()
+def test_long_points_keep_a_bounded_number_of_durations() -> None:
+    point = Point(max_kept=100)
     for start in range(0, 1_000, 70):
         point.take(array("Q", range(start, min(1_000, start + 70))))
     assert point.runs == 1_000

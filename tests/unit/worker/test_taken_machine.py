@@ -22,7 +22,6 @@ def test_a_machine_that_is_taken_is_logged_when_it_begins_and_when_it_ends(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
-    monkeypatch.setattr(measure_task, "LOCK_PATIENCE_S", 0.05)
     told: list[str] = []
     measurer = measure_task.Measurer(
         gateway=Nobody(),
@@ -31,6 +30,7 @@ def test_a_machine_that_is_taken_is_logged_when_it_begins_and_when_it_ends(
         stop=threading.Event(),
         on_refused=told.append,
         on_wait=told.append,
+        lock_patience_s=0.05,
     )
     with caplog.at_level(logging.INFO, logger="worker.agent.measure_task"):
         with host_lock.measuring(patience_s=1.0):

@@ -23,17 +23,15 @@ def runtime(tmp_path: Path) -> Installed:
     return Installed(runtime=Runtime(distribution="onnxruntime-genai", version="0.13.2"), folder=binary.parent)
 
 
-def test_a_tokenizer_that_takes_too_much_memory_is_ended_in_a_sentence(
-    tmp_path: Path, runtime: Installed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tokens, "BASE_BYTES", 256 << 20)
+def test_a_tokenizer_that_takes_too_much_memory_is_ended_in_a_sentence(tmp_path: Path, runtime: Installed) -> None:
     stage, model, work = (tmp_path / name for name in ("stage", "model", "work"))
     for folder in (stage, model, work):
         folder.mkdir()
     (stage / "__main__.py").write_text(GREEDY)
     (model / "model.onnx").write_bytes(bytes(8 << 20))
+    place = {"runtime": runtime, "stage": stage, "work": work, "base_bytes": 256 << 20}
     with pytest.raises(tokens.TokensFailedError) as refused:
-        tokens.written({"prompt": "the"}, model=model / "model.onnx", runtime=runtime, stage=stage, work=work)
+        tokens.written({"prompt": "the"}, model=model / "model.onnx", **place)
     reason = refused.value.reason
     assert reason.code is ReasonCode.OUT_OF_MEMORY
     assert reason.text.startswith("The tokenizer ran out of memory after ")

@@ -3,8 +3,6 @@
 import time
 from collections.abc import Callable, Iterable
 
-import pytest
-
 from worker.runner import windows
 from worker.runner.order import BudgetOrder
 
@@ -36,8 +34,10 @@ def warm(machine: Machine, **budget: float) -> windows.Warmup:
     return windows.warm_up(machine.call, BudgetOrder(**budget), clock=machine.clock)
 
 
-def measure(machine: Machine, **budget: float) -> windows.Timings:
-    return windows.measure(machine.call, BudgetOrder(**budget), clock=machine.clock)
+def measure(
+    machine: Machine, *, cpu_clock: Callable[[], int] = time.thread_time_ns, **budget: float
+) -> windows.Timings:
+    return windows.measure(machine.call, BudgetOrder(**budget), clock=machine.clock, cpu_clock=cpu_clock)
 
 
 def test_warming_up_a_steady_model_takes_the_least_time() -> None:
@@ -152,18 +152,15 @@ def test_an_inference_longer_than_a_turn_is_a_turn_of_its_own() -> None:
     assert machine.calls == 11
 
 
-def test_processor_time_of_an_inference_is_the_median_of_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processor_time_of_an_inference_is_the_median_of_its_parts() -> None:
     machine = Machine(steady(2))
     # 1 ms of processor time a call; while others have the core the clock of the wall runs on and this one does not
-    monkeypatch.setattr(time, "thread_time_ns", lambda: machine.calls * MS)
-    taken = measure(machine, window_s=0.3)
+    taken = measure(machine, window_s=0.3, cpu_clock=lambda: machine.calls * MS)
     assert taken.cpu_p50_ns == MS
     assert len(taken.cpu_per_call_ns) == 15
     preempted = Machine([2.0] * 40 + [80.0] + [2.0] * 400)
-    monkeypatch.setattr(time, "thread_time_ns", lambda: preempted.calls * MS)
-    assert measure(preempted, window_s=0.3).cpu_p50_ns == MS
+    assert measure(preempted, window_s=0.3, cpu_clock=lambda: preempted.calls * MS).cpu_p50_ns == MS
 
 
-def test_a_clock_of_processor_time_that_stands_still_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "thread_time_ns", lambda: 5)
-    assert measure(Machine(steady(2)), window_s=0.1).cpu_p50_ns is None
+def test_a_clock_of_processor_time_that_stands_still_gives_none() -> None:
+    assert measure(Machine(steady(2)), window_s=0.1, cpu_clock=lambda: 5).cpu_p50_ns is None

@@ -149,13 +149,10 @@ def test_an_answer_of_another_form_is_a_reason_in_words(
     assert "answered something else" in caught.value.reason.text
 
 
-def test_arrays_that_unpack_to_gigabytes_do_not_get_into_the_agents_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(divergence, "_MOST_BYTES", 1 << 20)
+def test_arrays_that_unpack_to_gigabytes_do_not_get_into_the_agents_memory(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "reference.npz", x=np.zeros(16 << 20, np.uint8))
     with pytest.raises(confined.WorkshopError, match="holds 16,777,344 bytes of arrays; at most 1,048,576"):
-        divergence._values(tmp_path / "reference.npz")
+        divergence._values(tmp_path / "reference.npz", limit_bytes=1 << 20)
 
 
 def test_arrays_that_claim_more_elements_than_there_is_memory_are_a_reason_in_words(tmp_path: Path) -> None:
@@ -168,13 +165,11 @@ def test_arrays_that_claim_more_elements_than_there_is_memory_are_a_reason_in_wo
         divergence._values(tmp_path / "reference.npz")
 
 
-def test_a_list_of_a_million_empty_arrays_does_not_get_into_the_agents_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(arrays, "MOST_LISTED_BYTES", 1 << 16)
+def test_a_list_as_long_as_of_a_million_empty_arrays_does_not_get_into_the_agents_memory(tmp_path: Path) -> None:
     arrays.write_npz(tmp_path / "few.npz", {f"x{number}": np.zeros(1, np.uint8) for number in range(200)})
     assert len(divergence._values(tmp_path / "few.npz")) == 200
-    arrays.write_npz(tmp_path / "many.npz", {f"x{number}": np.zeros(0, np.uint8) for number in range(2000)})
+    long_names = [f"{number:060000}" for number in range(arrays.MOST_LISTED_BYTES // 60_000 + 1)]
+    arrays.write_npz(tmp_path / "many.npz", {name: np.zeros(0, np.uint8) for name in long_names})
     with pytest.raises(confined.WorkshopError, match="lists more arrays than"):
         divergence._values(tmp_path / "many.npz")
 

@@ -43,6 +43,7 @@ class Readings:
 
     at_ns: list[int] = field(default_factory=list)
     joules: list[float] = field(default_factory=list)
+    clock: Callable[[], int] = time.monotonic_ns
 
     def take(self, meter: Meter) -> None:
         """Reads the meter once. A counter that went away leaves the moments from then on without energy."""
@@ -51,7 +52,7 @@ class Readings:
         except (OSError, ValueError):
             return
         self.joules.append(joules)
-        self.at_ns.append(time.monotonic_ns())
+        self.at_ns.append(self.clock())
 
     def between(self, began_ns: int, ended_ns: int) -> float | None:
         """Joules spent between two moments, linear between readings; None outside of them."""
@@ -70,9 +71,11 @@ class Readings:
 
 
 @contextmanager
-def reading(meter: Meter | None, *, period_s: float = PERIOD_S) -> Iterator[Readings]:
+def reading(
+    meter: Meter | None, *, period_s: float = PERIOD_S, clock: Callable[[], int] = time.monotonic_ns
+) -> Iterator[Readings]:
     """Reads the meter beside the body, and once before and after it. Without a meter there are no readings."""
-    found = Readings()
+    found = Readings(clock=clock)
     if meter is None:
         yield found
         return

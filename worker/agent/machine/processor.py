@@ -66,11 +66,14 @@ def governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
     return ", ".join(sorted(name for name in found if name)) or None
 
 
-def counters_closed_at(setting: Path = Path("/proc/sys/kernel/perf_event_paranoid")) -> int | None:
+def counters_closed_at(
+    setting: Path = Path("/proc/sys/kernel/perf_event_paranoid"), *, is_root: bool | None = None
+) -> int | None:
     """The kernel's setting, where it lets this user open no counter of a thread's instructions; None where it does."""
+    is_root = os.geteuid() == 0 if is_root is None else is_root
     level = _read(setting)
     is_closed = level is not None and level.isdecimal() and int(level) > MOST_OPEN_TO_ALL
-    return int(level) if level and is_closed and os.geteuid() != 0 else None
+    return int(level) if level and is_closed and not is_root else None
 
 
 def turbo(root: Path = Path("/sys/devices/system/cpu")) -> bool | None:

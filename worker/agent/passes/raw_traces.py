@@ -9,7 +9,9 @@ PIECE_BYTES = 1 << 20
 GZIP = 16 + zlib.MAX_WBITS
 
 
-def packed_trace(raw: Path) -> bytes | None:
+def packed_trace(
+    raw: Path, *, max_bytes: int = MAX_TRACE_BYTES, max_unpacked_bytes: int = MAX_TRACE_UNPACKED_BYTES
+) -> bytes | None:
     """The file as gzip; None once it is longer than the farm takes, packed or not."""
     packer = zlib.compressobj(6, zlib.DEFLATED, GZIP)
     packed, read = bytearray(), 0
@@ -17,7 +19,7 @@ def packed_trace(raw: Path) -> bytes | None:
         while piece := file.read(PIECE_BYTES):
             read += len(piece)
             packed += packer.compress(piece)
-            if read > MAX_TRACE_UNPACKED_BYTES or len(packed) > MAX_TRACE_BYTES:
+            if read > max_unpacked_bytes or len(packed) > max_bytes:
                 return None
     packed += packer.flush()
-    return bytes(packed) if len(packed) <= MAX_TRACE_BYTES else None
+    return bytes(packed) if len(packed) <= max_bytes else None

@@ -25,7 +25,9 @@ class TokensFailedError(ReasonedError):
     """The tokenizer could not be asked, or refused."""
 
 
-def written(texts: Mapping[str, str], *, model: Path, runtime: Installed, stage: Path, work: Path) -> Path:
+def written(
+    texts: Mapping[str, str], *, model: Path, runtime: Installed, stage: Path, work: Path, base_bytes: int = BASE_BYTES
+) -> Path:
     """The file of token ids, an array for each text under its name (`.npz`, of a child: not looked at yet).
 
     `stage` is the staged runner, `work` an empty folder. Raises TokensFailedError.
@@ -46,7 +48,7 @@ def written(texts: Mapping[str, str], *, model: Path, runtime: Installed, stage:
         policy=Policy(
             read_only=(*interpreters.paths(runtime.python), stage, model.parent),
             read_write=(work,),
-            memory_bytes=BASE_BYTES + TIMES_MODEL * _bytes_in(model.parent),
+            memory_bytes=base_bytes + TIMES_MODEL * _bytes_in(model.parent),
         ),
         timeout_s=TIMEOUT_S,
         stdin=json.dumps(order).encode(),

@@ -67,8 +67,9 @@ class Step:
 class OpenLoop:
     """Every set once alone, then a rate or several; `rates` of the answer are for the launches that follow."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: Room, *, clock: arrivals.Clock | None = None) -> None:
         told = room.order.scenario
+        self._clock = clock
         self._room = room
         self._rate: float | None = told["rate"]
         self._bound_ms: float | None = told["bound_ms"]
@@ -147,7 +148,7 @@ class OpenLoop:
     def _at(self, rate: float) -> Step:
         """What a rate comes to, tried again while the generator is late. Raises Refusal when it always is."""
         gaps_s = arrivals.unit_gaps(ARRIVALS, self._told["seed"]) / rate
-        clock = arrivals.RealClock(is_shared=len(self._streams) > 1)
+        clock = self._clock or arrivals.RealClock(is_shared=len(self._streams) > 1)
         for _ in range(TRIES):
             cpu_began = time.process_time_ns()
             served = arrivals.serve(self._streams, gaps_s, clock=clock)

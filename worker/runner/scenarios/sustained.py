@@ -54,7 +54,8 @@ class Sustained:
 class Point:
     """One stretch of the curve on one thread: how many inferences, and every k-th of their durations in ns."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_kept: int = MAX_KEPT) -> None:
+        self._max_kept = max_kept
         self.kept: array[int] = array("Q")
         self.runs = 0
         self.began_ns = 0
@@ -66,7 +67,7 @@ class Point:
         # the next one to keep, so that thinning goes on where the last stretch ended
         self.kept.extend(durations[-self.runs % self._step :: self._step])
         self.runs += len(durations)
-        while len(self.kept) > MAX_KEPT:
+        while len(self.kept) > self._max_kept:
             self.kept = self.kept[::2]
             self._step *= 2
 
