@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import astuple
 from typing import TYPE_CHECKING, TypeVar
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.utils.cache import patch_cache_control
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-# seconds between two questions of a page that shows a run being measured; a round of it takes longer
-PERIOD_S = 5
 # so often a page is made of a run that changes meanwhile
 TRIES = 3
 # stands where the forms of a page carry a token, which is the reader's own
@@ -38,7 +37,7 @@ def standstill_at(seen: Revision) -> Standstill:
 
 
 def _period() -> int:
-    return int(time.time() / PERIOD_S)
+    return int(time.time() / settings.LIVE_PERIOD_S)
 
 
 def settled(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) -> Made:

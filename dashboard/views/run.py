@@ -18,7 +18,7 @@ from dashboard.reading import cells, comparisons, copies, facts
 from dashboard.reading.heatmap import HeatMap
 from dashboard.views import charts
 from dashboard.views.access import page, person
-from dashboard.views.live_part import PERIOD_S, live_part, settled, standstill_at, with_token
+from dashboard.views.live_part import live_part, settled, standstill_at, with_token
 from dashboard.views.orders import ordered
 from dashboard.views.run_pieces import MOST_CELLS, Whole, around, head_of, map_of, whole
 from dashboard.views.run_sections import ALWAYS, TABLES, Section, held, newer
@@ -119,7 +119,7 @@ def _head(row: "Run", whole_run: Whole, still: live.Standstill | None, *, may_wr
         "live": now,
         "origin": _origin(row),
         "is_open": is_open,
-        "period": PERIOD_S,
+        "period": settings.LIVE_PERIOD_S,
         "headline": whole_run.headline,
         "because": whole_run.because,
         "progress": _progress(row, still) if is_open else None,

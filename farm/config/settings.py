@@ -192,6 +192,9 @@ CELERY_BEAT_SCHEDULE = {
     "look for releases": {"task": "alerts.look_for_releases", "schedule": every(20.0), "options": _ticking},
 }
 
+# seconds between two questions of a page that shows a run being measured; a round of it takes longer
+LIVE_PERIOD_S = 5
+
 # Telling people. Webhooks go to public addresses only, and to the networks named here.
 INDEX_POLL_S = ENVIRONMENT.index_poll_s
 WEBHOOK_NETWORKS = [part.strip() for part in ENVIRONMENT.webhook_networks.split(",") if part.strip()]

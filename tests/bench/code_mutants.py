@@ -56,7 +56,7 @@ ROOMS = {
     "refusals": Room(
         ("farm/rules/planning/*refusals.py", "farm/rules/planning/*_problems.py"),
         _rules(
-            "planning scenarios planning_fleet genai points compiled memory_limits simulated opset_axis plug_ins "
+            "planning fed scenarios planning_fleet genai points compiled memory_limits simulated opset_axis plug_ins "
             "distributions prompts sustained recipes cell_matrices"
         ),
     ),

@@ -21,5 +21,5 @@ def test_a_farm_allows_no_package_unless_it_is_told(settings: Any) -> None:
 
 
 def test_an_allowance_that_is_no_name_stops_the_farm_from_starting() -> None:
-    with pytest.raises(RuntimeProblem, match="not the name of a package"):
+    with pytest.raises(RuntimeProblem):
         read_names("https://evil.example/a.whl")

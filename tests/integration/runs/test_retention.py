@@ -228,7 +228,7 @@ def test_an_empty_or_odd_store_is_left_alone(team: Team, tmp_path: Path) -> None
 
 def test_only_admins_of_the_team_set_its_rule(team: Team, member: User, stranger: User) -> None:
     for somebody in (member, stranger):
-        with pytest.raises(NotAllowed, match="Only an admin of team"):
+        with pytest.raises(NotAllowed):
             set_retention(team=team, by=somebody, timings_days=1, traces_days=None, models_days=None)
 
 

@@ -86,7 +86,6 @@ def test_a_release_that_cannot_load_the_model_is_skipped_and_stays_a_suspect() -
     answer = search(bench, good="1.29.0", bad="1.31.1")
     assert answer["skipped"] == ["1.30.0"]
     assert answer["suspects"] == ["1.30.0", "1.31.0"]
-    assert "could not be judged" in answer["sentence"]
     assert next(step for step in answer["steps"] if step["version"] == "1.30.0")["text"].startswith("This runtime")
 
 

@@ -39,7 +39,7 @@ def test_an_allowed_package_stays_allowed_through_the_settings_of_the_command_li
     assert with_settings(declared, sustained=2.0).allowed == {"my-ort"}
     with pytest.raises(Usage, match="--allow-package"):
         matrix_of(None, {"runtime": "my-ort==0.3"})
-    with pytest.raises(Usage, match="not the name of a package"):
+    with pytest.raises(Usage, match="not the name"):
         matrix_of(None, {"runtime": "1.31.1"}, packages=["https://evil.example/a.whl"])
 
 

@@ -53,9 +53,18 @@ def test_a_row_that_would_keep_fewer_than_ten_pairs_keeps_all() -> None:
     assert flips.pairs_that_count(values).all()
 
 
-@pytest.mark.parametrize(("pairs", "level"), [(10, 0.95), (16, 0.975), (24, 0.95)])
-def test_the_interval_ends_where_the_test_begins_to_reject(pairs: int, level: float) -> None:
-    values = row(pairs, change=0.03, seed=3)
+# of a clock in coarse steps: the chance goes in steps too
+COARSE = np.array([0.01] * 2 + [0.02] * 6 + [0.03] * 5)
+
+
+@pytest.mark.parametrize(
+    ("values", "level"),
+    [
+        *((row(pairs, change=0.03, seed=3), level) for pairs, level in ((10, 0.95), (16, 0.975), (24, 0.95))),
+        (COARSE, 0.95),
+    ],
+)
+def test_the_interval_ends_where_the_test_begins_to_reject(values: np.ndarray, level: float) -> None:
     low, high = flips.interval(values, level)
     reach = high - low
     for inside, outside in ((low + 0.01 * reach, low - 0.01 * reach), (high - 0.01 * reach, high + 0.01 * reach)):

@@ -1,4 +1,4 @@
-"""The table of metrics, and a new one from the launch that counts it to the document, the CSV and the cell's page."""
+"""The table of metrics, and one from the launch that counts it to the document, the CSV and the cell's page."""
 
 import csv
 import io
@@ -17,32 +17,18 @@ from farm.rules.cells import metrics
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
 from farm.rules.changes.watch_rounds import Rule
-from farm.rules.judging import summaries
 from farm.rules.judging.evidence import Evidence
 from farm.rules.presenting import spreadsheets
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_round, make_sample
 
 FAULTS = Metric("minor_faults", "minor page faults", "faults", "less", summary=median, noise="launches", reads="count")
-LIBRARIES = Metric("libraries", "libraries loaded", reads="count")
-
-
-@pytest.fixture
-def longer(monkeypatch):
-    """The table with two more entries: one of launches, one of the check pass."""
-    table = (*METRICS, FAULTS, LIBRARIES)
-    monkeypatch.setattr(metrics, "METRICS", table)
-    monkeypatch.setattr(metrics, "BY_NAME", {metric.name: metric for metric in table})
-    monkeypatch.setattr(summaries, "OF_LAUNCHES", (*metrics.OF_LAUNCHES, FAULTS))
-    monkeypatch.setattr(reading, "METRICS", table)
-    monkeypatch.setattr(spreadsheets, "METRICS", (*spreadsheets.METRICS, FAULTS, LIBRARIES))
-    monkeypatch.setattr(spreadsheets, "HEADS", (*spreadsheets.HEADS, FAULTS.name, LIBRARIES.name))
 
 
 def measured(*, counts=(900, 1000, 1100, 1000), **check):
-    """A document of one cell whose launches counted so many faults."""
+    """A document of one cell whose launches counted so many instructions."""
     block = make_block(runtime="1.31.1")
-    launches = [make_sample(1.0, metrics={} if count is None else {"minor_faults": count}) for count in counts]
+    launches = [make_sample(1.0, metrics={} if count is None else {"instructions": count}) for count in counts]
     rounds = [make_round(number, {0: sample}) for number, sample in enumerate(launches)]
     reports = [make_facts(), make_check(0, **check), *rounds, EndReport()]
     record = BlockRecord(block=block, reports=reports, node="bench-1", is_over=True)
@@ -53,29 +39,28 @@ def page(cell):
     return {row[0].text: tuple(entry.text for entry in row[1:]) for row in reading.metrics(cell).rows}
 
 
-def test_a_new_metric_of_launches_reaches_the_document_the_csv_and_the_page(longer):
+def test_a_metric_of_launches_reaches_the_document_the_csv_and_the_page():
     document = measured()
-    figure = document.cells[0].figures["minor_faults"]
-    assert (figure.value, figure.unit, figure.better) == (1000, "faults", "less")
+    figure = document.cells[0].figures["instructions"]
+    assert (figure.value, figure.better) == (1000, "less")
     assert figure.samples == [900, 1000, 1100, 1000]
     assert figure.low < 1000 < figure.high
     assert Document.model_validate_json(document.to_json()) == document
     (line,) = csv.DictReader(io.StringIO(spreadsheets.csv_of(document)))
-    assert (float(line["minor_faults"]), line["libraries"]) == (1000.0, "")
-    assert page(document.cells[0])["minor page faults"] == ("1000", "faults", "")
-    assert "libraries loaded" not in page(document.cells[0])
+    assert (float(line["instructions"]), line["memory_per_session_bytes"]) == (1000.0, "")
+    assert page(document.cells[0])[metrics.INSTRUCTIONS.title][0] == "1000"
 
 
-def test_a_new_metric_of_the_check_pass_is_told_once(longer):
-    document = measured(counts=(None,) * 4, metrics={"libraries": 7.0})
-    told = document.cells[0].metric("libraries")
+def test_a_metric_of_the_check_pass_is_told_once():
+    document = measured(counts=(None,) * 4, metrics={"memory_per_session_bytes": 7.0 * 2**20})
+    told = document.cells[0].metric("memory_per_session_bytes")
     assert told is not None
-    assert (told.value, told.n, told.samples) == (7.0, 1, [])
-    assert page(document.cells[0])["libraries loaded"] == ("7", "", "")
+    assert (told.value, told.n, told.samples) == (7.0 * 2**20, 1, [])
+    assert page(document.cells[0])[metrics.BY_NAME[told.name].title][0] == "7 MiB"
 
 
-def test_a_launch_that_did_not_count_it_is_left_out_of_the_summary(longer):
-    figure = measured(counts=(None, 10, None, 30)).cells[0].figures["minor_faults"]
+def test_a_launch_that_did_not_count_it_is_left_out_of_the_summary():
+    figure = measured(counts=(None, 10, None, 30)).cells[0].figures["instructions"]
     assert (figure.value, figure.samples) == (20, [10, 30])
 
 
@@ -93,7 +78,7 @@ def test_a_new_latency_is_written_with_the_digits_of_its_interval():
 def test_what_no_entry_names_is_not_taken_from_a_node():
     cell = measured().cells[0]
     assert {one.name for one in cell.metrics} <= set(metrics.BY_NAME)
-    assert "minor_faults" not in cell.model_dump_json()
+    assert "minor_faults" not in measured(metrics={"minor_faults": 1.0}).cells[0].model_dump_json()
 
 
 @pytest.mark.parametrize(

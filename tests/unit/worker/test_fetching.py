@@ -1,6 +1,7 @@
 """A node fetches a block's files from a gateway that may be busy, or be started anew."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -20,7 +21,7 @@ DIGEST = "a" * 64
 TOO_MANY = {"detail": "This node asks too often.", "code": "too_many", "hint": "Wait, then send the same again."}
 
 
-def equipped(home: Path, *, busy_s: float) -> NodeEquipment:
+def equipped(home: Path, *, busy_s: float, sleep: Callable[[float], None] = time.sleep) -> NodeEquipment:
     """At a farm that asks for patience for so long since the first question."""
     asked_at: list[float] = []
 
@@ -31,7 +32,8 @@ def equipped(home: Path, *, busy_s: float) -> NodeEquipment:
         return httpx2.Response(200, content=b"onnx")
 
     client = httpx2.Client(transport=httpx2.MockTransport(answer))
-    made = NodeEquipment(NodeHome(home), Gateway(FARM, secret="ofn_1", client=client), search=first_divergence)
+    gateway = Gateway(FARM, secret="ofn_1", client=client)
+    made = NodeEquipment(NodeHome(home), gateway, search=first_divergence, sleep=sleep)
     made._lease = cast(Lease, SimpleNamespace(token="ofa_1"))
     return made
 
@@ -41,10 +43,9 @@ def test_a_node_that_was_told_to_wait_waits_instead_of_giving_up_its_block(tmp_p
     assert (tmp_path / "model.onnx").read_bytes() == b"onnx"
 
 
-def test_a_farm_that_stays_away_is_a_reason_with_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_farm_that_stays_away_is_a_reason_with_its_words(tmp_path: Path) -> None:
     paused: list[float] = []
-    monkeypatch.setattr("worker.agent.equipment.time.sleep", paused.append)
     with pytest.raises(FetchError, match="asks too often"):
-        equipped(tmp_path, busy_s=60)._fetch(DIGEST, tmp_path / "model.onnx")
+        equipped(tmp_path, busy_s=60, sleep=paused.append)._fetch(DIGEST, tmp_path / "model.onnx")
     assert paused == sorted(paused)
     assert len(paused) == 4

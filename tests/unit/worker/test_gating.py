@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from farm.contract.blocks import ArmOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime, SessionSettings
 from worker.agent.kit.runtimes import Installed
@@ -30,13 +28,8 @@ def arm(**cell: Any) -> PreparedArm:
     )
 
 
-def test_one_thread_of_the_cpu_provider_is_gated_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "_is_emulated", lambda: False)
-    assert samples.is_gated(arm())
-    assert not samples.is_gated(arm(session=SessionSettings(threads=2)))
-    assert not samples.is_gated(arm(provider="WebGpuExecutionProvider"))
-
-
-def test_an_emulated_processor_is_not_gated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "_is_emulated", lambda: True)
-    assert not samples.is_gated(arm())
+def test_one_thread_of_the_cpu_provider_is_gated_and_nothing_else() -> None:
+    assert samples.is_gated(arm(), is_emulated=False)
+    assert not samples.is_gated(arm(session=SessionSettings(threads=2)), is_emulated=False)
+    assert not samples.is_gated(arm(provider="WebGpuExecutionProvider"), is_emulated=False)
+    assert not samples.is_gated(arm(), is_emulated=True)

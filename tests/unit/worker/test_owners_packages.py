@@ -1,5 +1,6 @@
 """What a node's owner allows by name: by option, by variable, and never by anybody else."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,10 @@ def home(tmp_path: Path) -> NodeHome:
 def test_a_node_does_not_start_with_an_allowance_that_is_no_name(
     word: str, home: NodeHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ValueError, match="not the name of a package"):
+    with pytest.raises(ValueError, match=re.escape(word)):
         main.start(home.folder, search=first_divergence, allowed=[word])
     monkeypatch.setenv("ONNXFARM_NODE_ALLOWED_PACKAGES", f"my-ort,{word}")
-    with pytest.raises(ValueError, match="not the name of a package"):
+    with pytest.raises(ValueError, match=re.escape(word)):
         main.start(home.folder, search=first_divergence)
 
 

@@ -137,14 +137,14 @@ def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> boo
     return sum(peaks[arm.arm] for arm in arms) <= MEMORY_SHARE * psutil.virtual_memory().available
 
 
-def is_gated(arm: PreparedArm) -> bool:
+def is_gated(arm: PreparedArm, *, is_emulated: bool | None = None) -> bool:
     """Contention is judged on one-thread workloads of the CPU provider: elsewhere other threads do the work.
 
     Nor is it on an emulated processor, whose latencies are compared with nothing and cost twenty times as much.
     """
     cell = arm.order.cell
     return (
-        not _is_emulated()
+        not (_is_emulated() if is_emulated is None else is_emulated)
         and cell.provider == CPU
         and cell.session.threads == 1
         and cell.session.execution_mode == "sequential"
