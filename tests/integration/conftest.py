@@ -1,6 +1,7 @@
 """What integration tests have in common: looks at models that do not begin with an import of onnx each."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -8,6 +9,8 @@ import pytest
 
 from farm.sandbox.endings import Ending
 from farm.workshop import confined
+from tests.bench.blocks import shortened_windows
+from tests.integration.worker.making import share_runtimes
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -23,4 +26,19 @@ def _forked_looks() -> Iterator[None]:
         return alone(function, payload, is_one_of_many=True, **how)
 
     with mock.patch.object(confined, "call", one_of_many):
+        yield
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home whose runtimes are shared with the other tests."""
+    folder = tmp_path_factory.mktemp("home")
+    share_runtimes(folder)
+    return folder
+
+
+@pytest.fixture
+def shortened() -> Iterator[None]:
+    """What is asserted does not depend on how long a sample measures."""
+    with shortened_windows():
         yield

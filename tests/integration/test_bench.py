@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +19,11 @@ from farm.rules.reporting.records import BlockRecord
 from onnxfarm.here.bench import Run
 from onnxfarm.here.progress import Follower
 from onnxfarm.main import app
-from tests.bench.blocks import shortened_windows
-from tests.integration.worker.making import MODELS, share_runtimes
+from tests.integration.worker.making import MODELS
+
+pytestmark = pytest.mark.usefixtures("shortened")
 
 ENCODER = MODELS / "encoder_dyn.onnx"
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home whose runtimes are shared with the other tests."""
-    folder = tmp_path_factory.mktemp("home")
-    share_runtimes(folder)
-    return folder
 
 
 def bench(home: Path, *words: object) -> Result:
@@ -45,13 +37,6 @@ def sentence(result: Result) -> str:
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("onnxfarm: ")
     return lines[0]
-
-
-@pytest.fixture(autouse=True)
-def _short() -> Iterator[None]:
-    """What is asserted does not depend on how long a sample measures."""
-    with shortened_windows():
-        yield
 
 
 def document(path: Path) -> dict[str, Any]:

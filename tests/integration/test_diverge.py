@@ -15,18 +15,10 @@ from farm.contract.document import Document
 from farm.rules.presenting import parities
 from onnxfarm.main import app
 from tests.bench.blocks import shortened_windows
-from tests.integration.worker.making import MODELS, share_runtimes
+from tests.integration.worker.making import MODELS
 
 QDQ, QDQ_INPUTS = MODELS / "qdq_bias.onnx", MODELS / "qdq_bias.inputs.npz"
 RELU = MODELS / "relu_op13_ir7.onnx"
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home whose runtimes are shared with the other tests."""
-    folder = tmp_path_factory.mktemp("home")
-    share_runtimes(folder)
-    return folder
 
 
 def diverge(home: Path, *words: object) -> Result:

@@ -12,14 +12,6 @@ from farm.contract.document import Document
 from farm.workshop import arrays
 from farm.workshop.samples import builders, digits
 from onnxfarm.main import app
-from tests.integration.worker.making import share_runtimes
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("home")
-    share_runtimes(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,25 +11,11 @@ from farm.contract.document import Document
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.runtimes.listings import Listing
 from onnxfarm.main import app
-from tests.bench.blocks import shortened_windows
-from tests.integration.worker.making import MODELS, share_runtimes
+from tests.integration.worker.making import MODELS
+
+pytestmark = pytest.mark.usefixtures("shortened")
 
 RELU = MODELS / "relu_op13_ir7.onnx"
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home whose runtimes are shared with the other tests."""
-    folder = tmp_path_factory.mktemp("home")
-    share_runtimes(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def _short() -> Iterator[None]:
-    """What is asserted does not depend on how long a sample measures."""
-    with shortened_windows():
-        yield
 
 
 def gate(home: Path, *words: object) -> Result:

@@ -1,6 +1,9 @@
 """A team with one node, one inspected version and a watch; channels go nowhere unless a test has a receiver."""
 
+from collections.abc import Callable
+
 import pytest
+from django.test import Client
 
 from farm.accounts.models import Team, User
 from farm.alerts.models import Watch
@@ -30,3 +33,9 @@ def version(team: Team, owner: User) -> Version:
 def watch(version: Version, member: User, node: Node) -> Watch:
     offer("1.29.0")
     return make_watch(version, member)
+
+
+@pytest.fixture
+def client(api_of: Callable[..., Client], member: User) -> Client:
+    """What the member's token may."""
+    return api_of(member)

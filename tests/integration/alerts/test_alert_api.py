@@ -23,11 +23,6 @@ LATER = "2099-12-24T08:00:00Z"
 
 
 @pytest.fixture
-def client(api_of: ApiOf, member: User) -> Client:
-    return api_of(member)
-
-
-@pytest.fixture
 def alert(watch: Watch, node: Node, version: Version) -> Alert:
     """An alert of a release that is slower, with what was looked into."""
     offer("1.29.0", "1.30.0")

@@ -25,11 +25,6 @@ MODEL_BYTES = b"the model"
 
 
 @pytest.fixture
-def client(api_of: ApiOf, member: User) -> Client:
-    return api_of(member)
-
-
-@pytest.fixture
 def alert(watch: Watch, node: Node, version: Version) -> Alert:
     """An alert of a slower release whose model is stored."""
     blob = version.artifact.files.get().blob

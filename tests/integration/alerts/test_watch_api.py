@@ -23,11 +23,6 @@ def order(**changes: Any) -> dict[str, Any]:
     return {**known, **changes}
 
 
-@pytest.fixture
-def client(api_of: ApiOf, member: User) -> Client:
-    return api_of(member)
-
-
 def test_a_watch_is_made_read_changed_and_removed(client: Client, version: Version) -> None:
     made = client.post(WATCHES, order(models=[version.model.name], schedule="0 3 * * 1"), content_type=JSON)
     assert made.status_code == 201, made.content

@@ -2,9 +2,11 @@ import pytest
 from django.test import Client
 
 from farm.accounts.models import Team, User
+from farm.alerts.models import Watch
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run
+from tests.integration.alerts.driving import make_watch, offer
 from tests.integration.dashboard import rows
 
 
@@ -34,3 +36,9 @@ def node(team: Team, owner: User) -> Node:
 def run(version: Version, node: Node, owner: User) -> Run:
     """A finished run in which 1.31.1 is a quarter slower."""
     return rows.finished_run(version, node, owner)
+
+
+@pytest.fixture
+def watch(version: Version, owner: User, node: Node) -> Watch:
+    offer("1.29.0", "1.30.0", "1.31.1")
+    return make_watch(version, owner)

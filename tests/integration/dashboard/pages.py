@@ -3,6 +3,10 @@
 import html
 import re
 
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
 from tests.responses import Response
 
 TAGS = re.compile(r"<(script|style)[^>]*>.*?</\1>|<[^>]+>", re.DOTALL)
@@ -46,3 +50,9 @@ def table_rows(response: Response, name: str) -> list[list[str]]:
 
 def _bare(cell: str) -> str:
     return " ".join(html.unescape(TAGS.sub(" ", cell)).split())
+
+
+def count_queries(client: Client, address: str) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(address).status_code == 200
+    return len(captured)

@@ -16,18 +16,11 @@ from farm.alerts.states import AlertState, InvestigationState
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run
-from tests.integration.alerts.driving import make_watch, offer
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
-from tests.integration.dashboard.pages import assert_is_page, table_rows, words_of
+from tests.integration.dashboard.pages import assert_is_page, count_queries, table_rows, words_of
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def watch(version: Version, owner: User, node: Node) -> Watch:
-    offer("1.29.0", "1.30.0", "1.31.1")
-    return make_watch(version, owner)
 
 
 @pytest.fixture
@@ -176,12 +169,6 @@ def test_the_list_takes_as_many_queries_for_many_alerts_as_for_few(
     for minor in range(2, 30):
         watching.bare_alert(watch, version, bad=f"1.{minor}.0")
     assert count_queries(signed_in, "/alerts/") == few <= 9
-
-
-def count_queries(client: Client, address: str) -> int:
-    with CaptureQueriesContext(connection) as captured:
-        assert client.get(address).status_code == 200
-    return len(captured)
 
 
 def test_acknowledging_names_who_looks_at_it(signed_in: Client, alert: Alert, member: User) -> None:

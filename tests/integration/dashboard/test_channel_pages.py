@@ -3,9 +3,7 @@
 import re
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from farm.accounts.models import Team, User
 from farm.alerts.models import Channel, Delivery
@@ -13,7 +11,7 @@ from farm.alerts.services.channels import create_channel
 from farm.alerts.services.channels import test_channel as try_channel
 from farm.alerts.states import DeliveryState
 from tests.integration.dashboard.conftest import client_of
-from tests.integration.dashboard.pages import assert_is_page
+from tests.integration.dashboard.pages import assert_is_page, count_queries
 
 pytestmark = pytest.mark.django_db
 HOOK = "https://example.org/hook?key=hidden"
@@ -123,9 +121,3 @@ def test_the_settings_take_as_many_queries_for_many_channels_as_for_few(
     for number in range(2, 9):
         add(number)
     assert count_queries(signed_in, "/settings/") == few <= 13
-
-
-def count_queries(client: Client, address: str) -> int:
-    with CaptureQueriesContext(connection) as captured:
-        assert client.get(address).status_code == 200
-    return len(captured)

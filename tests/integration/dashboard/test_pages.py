@@ -3,9 +3,7 @@
 import re
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
@@ -14,7 +12,7 @@ from farm.registry.states import VersionState
 from farm.runs.models import Run
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
-from tests.integration.dashboard.pages import assert_is_page, words_of
+from tests.integration.dashboard.pages import assert_is_page, count_queries, words_of
 
 pytestmark = pytest.mark.django_db
 LISTS = (
@@ -60,12 +58,6 @@ def test_lists_cost_as_many_queries_for_many_rows_as_for_few(
         rows.begin_run(rows.make_version(team, owner, name=f"m{number}"), owner)
         rows.make_node(team, owner, name=f"n{number}")
     assert count_queries(signed_in, address) == few <= 13
-
-
-def count_queries(client: Client, address: str) -> int:
-    with CaptureQueriesContext(connection) as captured:
-        assert client.get(address).status_code == 200
-    return len(captured)
 
 
 def test_a_stranger_finds_nothing_of_another_team(run: Run, node: Node, version: Version, stranger: User) -> None:

@@ -12,18 +12,12 @@ from farm.accounts.models import User
 from farm.alerts.models import Point, Watch, WatchRound
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from tests.integration.alerts.driving import labelled, make_watch, offer
+from tests.integration.alerts.driving import labelled, make_watch
 from tests.integration.dashboard import watching
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def watch(version: Version, owner: User, node: Node) -> Watch:
-    offer("1.29.0", "1.30.0", "1.31.1")
-    return make_watch(version, owner)
 
 
 def test_without_a_watch_or_a_value_the_next_step_is_said(signed_in: Client, version: Version, owner: User) -> None:

@@ -5,9 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from dashboard.views.watches import MODELS_OFFERED
@@ -17,18 +15,12 @@ from farm.alerts.services.channels import create_channel
 from farm.alerts.states import RoundOutcome, RoundState
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from tests.integration.alerts.driving import make_watch, offer
+from tests.integration.alerts.driving import make_watch
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
-from tests.integration.dashboard.pages import assert_is_page, words_of
+from tests.integration.dashboard.pages import assert_is_page, count_queries, words_of
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def watch(version: Version, owner: User, node: Node) -> Watch:
-    offer("1.29.0", "1.30.0", "1.31.1")
-    return make_watch(version, owner)
 
 
 def form(version: Version | None = None, **changes: Any) -> dict[str, Any]:
@@ -161,12 +153,6 @@ def test_lists_cost_as_many_queries_for_many_watches_as_for_few(
         add(number)
     assert count_queries(signed_in, "/watches/") == few <= 13
     assert count_queries(signed_in, f"/watches/{Watch.objects.first().pk}/") <= 19
-
-
-def count_queries(client: Client, address: str) -> int:
-    with CaptureQueriesContext(connection) as captured:
-        assert client.get(address).status_code == 200
-    return len(captured)
 
 
 # the form

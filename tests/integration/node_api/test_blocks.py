@@ -37,15 +37,6 @@ CHROME = b'[{"cat": "Node", "name": "MatMul_kernel_time", "dur": 12}]'
 
 
 @pytest.fixture
-def machine(team: Team, owner: User) -> NodeClient:
-    machine = NodeClient()
-    machine.enrol(fleet.invite(team=team, by=owner, auto_approve=True)[1])
-    machine.ask_for_secret()
-    machine.hello()
-    return machine
-
-
-@pytest.fixture
 def run(machine: NodeClient, team: Team, member: User) -> Run:
     return make_run(make_version(team), member)
 

@@ -6,7 +6,6 @@ from django.test.utils import CaptureQueriesContext
 
 from farm.accounts.models import Team, User
 from farm.contract.reports import EndReport, Report
-from farm.fleet import services as fleet
 from farm.runs.models import Block, Comparison, Run
 from farm.runs.states import BlockState, RunState
 from tests.integration.node_api.calls import NodeClient
@@ -18,15 +17,6 @@ PAIR = {"runtime": ["1.29.0", "1.31.1"], "batch": [1]}
 WIDE = {"runtime": ["1.29.0", "1.30.0", "1.31.1"], "batch": [1, 2, 4]}
 # a message: the most questions it may take
 MOST = {"claim": 10, "heartbeat": 3, "facts": 6, "check": 6, "round": 7, "the last round": 9, "end": 28}
-
-
-@pytest.fixture
-def machine(team: Team, owner: User) -> NodeClient:
-    machine = NodeClient()
-    machine.enrol(fleet.invite(team=team, by=owner, auto_approve=True)[1])
-    machine.ask_for_secret()
-    machine.hello()
-    return machine
 
 
 class Counted:

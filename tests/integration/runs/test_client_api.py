@@ -17,20 +17,12 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import services
 from farm.runs.models import Run, Trace
-from tests.integration.runs.making import PAIR, claim, first_block, measure, post
+from tests.integration.runs.making import PAIR, claim, first_block, post
 
 pytestmark = pytest.mark.django_db
 ApiOf = Callable[..., Client]
 READ = ("/api/v1/runs/{id}", "/api/v1/runs/{id}/results", "/api/v1/runs/{id}/results.csv", "/api/v1/runs/{id}/events")
 WRITE = ("/api/v1/runs/{id}/cancel", "/api/v1/runs/{id}/more")
-
-
-@pytest.fixture
-def done(run: Run, node: Node) -> Run:
-    """A finished run."""
-    measure(node, first_block(run), [1.0, 1.2, 1.0])
-    run.refresh_from_db()
-    return run
 
 
 def order(measured: Version, **changes: Any) -> dict[str, Any]:

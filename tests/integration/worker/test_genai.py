@@ -1,36 +1,18 @@
 """onnxruntime-genai on a node: the tokens of the graph alone, its own settings laid over, and what it refuses."""
 
 import json
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reports import EnginesReport, RoundReport, Sample
 from farm.rules.runtimes.genai import CONFIG
 from farm.workshop.samples import decoder, genai
 from tests.bench.blocks import shortened_windows, without_gate
-from tests.integration.worker.making import Workbench, checks, of_kind
+from tests.integration.worker.making import checks, of_kind
 
 GENAI = "onnxruntime-genai==0.13.2+onnxruntime.1.29.0"
 NEWER = "onnxruntime-genai==0.14.0+onnxruntime.1.29.0"
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Workbench:
-    return Workbench(tmp_path)
-
-
-@pytest.fixture
-def inputs(tmp_path: Path) -> Path:
-    """A prompt of four tokens with nothing before it, for the check pass."""
-    empty = np.zeros((1, decoder.KEPT_HEADS, 0, decoder.WIDTH), dtype=np.float32)
-    caches = {f"past_key_values.{layer}.{part}": empty for layer in (0, 1) for part in ("key", "value")}
-    whole = {"input_ids": np.arange(4), "attention_mask": np.ones(4, dtype=np.int64), "position_ids": np.arange(4)}
-    path = tmp_path / "prompt.inputs.npz"
-    np.savez(path, **{name: values[None] for name, values in whole.items()}, **caches)
-    return path
 
 
 def work(scenario: str) -> dict[str, object]:

@@ -2,31 +2,12 @@
 
 from pathlib import Path
 
-import numpy as np
-import pytest
-
 from farm.contract.reports import RoundReport, Sample
-from farm.workshop.samples import builders, decoder
+from farm.workshop.samples import builders
 from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import Workbench, checks, of_kind
 
 GENERATE = {"batch": 1, "scenario": "generate:prompt=32:new=128"}
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Workbench:
-    return Workbench(tmp_path)
-
-
-@pytest.fixture
-def inputs(tmp_path: Path) -> Path:
-    """A prompt of four tokens with nothing before it, for the check pass."""
-    empty = np.zeros((1, decoder.KEPT_HEADS, 0, decoder.WIDTH), dtype=np.float32)
-    caches = {f"past_key_values.{layer}.{part}": empty for layer in (0, 1) for part in ("key", "value")}
-    whole = {"input_ids": np.arange(4), "attention_mask": np.ones(4, dtype=np.int64), "position_ids": np.arange(4)}
-    path = tmp_path / "prompt.inputs.npz"
-    np.savez(path, **{name: values[None] for name, values in whole.items()}, **caches)
-    return path
 
 
 def test_128_tokens_are_the_same_in_two_releases_and_by_group_query_attention(

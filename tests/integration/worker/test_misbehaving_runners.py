@@ -1,9 +1,6 @@
 """A runner that crashes, hangs, floods, is killed or answers garbage ends its cell with a reason and harms no other."""
 
-import shutil
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,26 +8,16 @@ import pytest
 from farm.contract.blocks import ArmOrder
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.contract.reports import Reply, Report, RoundReport
-from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import MODELS, Workbench, checks, end, of_kind, traces
-from worker.agent.kit.stages import stage_runner
+
+pytestmark = pytest.mark.usefixtures("short_windows")
 
 MODEL = MODELS / "relu_op21_ir10.onnx"
 
 
-@pytest.fixture(autouse=True)
-def _short() -> Iterator[None]:
-    """How a runner ends does not depend on how long a sample measures, nor on what else the machine does."""
-    with shortened_windows(), without_gate():
-        yield
-
-
 @pytest.fixture
-def bench(tmp_path: Path) -> Workbench:
-    stage = tmp_path / "misbehaving"
-    shutil.copytree(stage_runner(tmp_path / "stage"), stage)
-    shutil.copyfile(Path(__file__).with_name("misbehaving.py"), stage / "__main__.py")
-    return Workbench(tmp_path, stage=stage)
+def bench(misbehaving_bench: Workbench) -> Workbench:
+    return misbehaving_bench
 
 
 def misbehaving(bench: Workbench, number: int, how: str) -> ArmOrder:

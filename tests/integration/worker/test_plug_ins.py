@@ -21,11 +21,6 @@ ADAPTERS = sorted(Path("/usr/share/vulkan/icd.d").glob("lvp_icd*.json"))
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Workbench:
-    return Workbench(tmp_path)
-
-
 def test_a_plug_ins_runtime_measures_on_the_cpu_too_and_says_what_is_beside_it(bench: Workbench) -> None:
     arm = bench.arm(0, MODELS / "if_loop.onnx", runtime=WEBGPU)
     found = checks(bench.execute_until([arm], CheckReport))[0]

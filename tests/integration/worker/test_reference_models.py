@@ -23,11 +23,6 @@ LOADS = {
 SHARED = ("1.20.1", "1.31.1")
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Workbench:
-    return Workbench(tmp_path)
-
-
 def data_of(entry: dict[str, Any]) -> list[Path]:
     return [path for path in MODELS.glob(f"{entry['file']}.*") if path.suffix == ".data"]
 

@@ -12,26 +12,15 @@ from farm.contract.blocks import BlockOrder
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport
 from farm.contract.sustained import CurveReport
-from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import MODELS, Workbench, checks, of_kind
 from worker.agent.machine import energy
 from worker.agent.passes import sustained
 from worker.agent.passes.arms import prepare_arms
 from worker.agent.passes.launches import Launcher
 
+pytestmark = pytest.mark.usefixtures("short_windows")
+
 MODEL = MODELS / "relu_op17_ir8.onnx"
-
-
-@pytest.fixture(autouse=True)
-def _short() -> Iterator[None]:
-    """What is asserted is of the time after the rounds."""
-    with shortened_windows(), without_gate():
-        yield
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Workbench:
-    return Workbench(tmp_path)
 
 
 def test_each_cell_works_on_once_and_its_points_are_reported_last(bench: Workbench) -> None:

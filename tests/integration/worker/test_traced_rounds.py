@@ -1,30 +1,17 @@
 """Rounds whose launches trace a few inferences after their windows, with real runners in the sandbox."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from farm.contract.reports import ArmSample, Report, RoundReport, Sample, TraceReport
 from farm.rules.tracing.round_times import own_nodes
-from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import MODELS, Workbench, end, of_kind
 from worker.agent.passes import samples as sampling
 
+pytestmark = pytest.mark.usefixtures("short_windows")
+
 MODEL = MODELS / "relu_op21_ir10.onnx"
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Workbench:
-    return Workbench(tmp_path)
-
-
-@pytest.fixture(autouse=True)
-def _short() -> Iterator[None]:
-    """What is asserted does not depend on how long a sample measures, nor on what else the machine does."""
-    with shortened_windows(), without_gate():
-        yield
 
 
 def taken(reports: list[Report]) -> list[Sample]:

@@ -1,18 +1,13 @@
 """Rounds whose arms take turns, with real runners in the sandbox."""
 
 import os
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import ArmSample, Report, RoundReport
-from tests.bench.blocks import shortened_windows, without_gate
 from tests.integration.worker.making import MODELS, Workbench, end, of_kind
-from worker.agent.kit.stages import stage_runner
 from worker.agent.passes import samples as sampling
 
 MODEL = MODELS / "relu_op21_ir10.onnx"
@@ -20,18 +15,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system h
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Workbench:
-    stage = tmp_path / "misbehaving"
-    shutil.copytree(stage_runner(tmp_path / "stage"), stage)
-    shutil.copyfile(Path(__file__).with_name("misbehaving.py"), stage / "__main__.py")
-    return Workbench(tmp_path, stage=stage)
-
-
-@pytest.fixture
-def short() -> Iterator[None]:
-    """What is asserted does not depend on how long a sample measures, nor on what else the machine does."""
-    with shortened_windows(), without_gate():
-        yield
+def bench(misbehaving_bench: Workbench) -> Workbench:
+    return misbehaving_bench
 
 
 def misbehaving(bench: Workbench, how: str) -> ArmOrder:
@@ -58,7 +43,7 @@ def test_arms_of_a_round_measure_in_parts_and_count_only_their_own_time(bench: W
         assert one.sample.throughput <= 1000 / one.sample.min_ms
 
 
-@pytest.mark.usefixtures("short")
+@pytest.mark.usefixtures("short_windows")
 @pytest.mark.parametrize(
     ("how", "code"),
     [("turn:crash", ReasonCode.CRASHED), ("turn:hang", ReasonCode.TIMEOUT), ("turn:endless", ReasonCode.TIMEOUT)],
@@ -78,7 +63,7 @@ def test_one_that_misbehaves_in_its_turn_ends_its_own_sample_alone(
     assert end(reports).reason is None
 
 
-@pytest.mark.usefixtures("short")
+@pytest.mark.usefixtures("short_windows")
 def test_arms_without_room_for_all_measure_alone(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "MEMORY_SHARE", 1e-6)
     for one in samples(bench.execute([bench.arm(number, MODEL) for number in range(2)])).values():
@@ -87,13 +72,13 @@ def test_arms_without_room_for_all_measure_alone(bench: Workbench, monkeypatch: 
         assert "others" not in one.sample.phases_ms
 
 
-@pytest.mark.usefixtures("short")
+@pytest.mark.usefixtures("short_windows")
 def test_sessions_side_by_side_measure_alone(bench: Workbench) -> None:
     arms = [bench.arm(number, MODEL, workload={"batch": 1, "concurrency": 2}) for number in range(2)]
     assert {one.sample.turns for one in samples(bench.execute(arms)).values() if one.sample} == {0}
 
 
-@pytest.mark.usefixtures("short")
+@pytest.mark.usefixtures("short_windows")
 def test_a_cancelled_round_ends_every_process_that_waits(bench: Workbench) -> None:
     looks = iter(range(10_000))
     arms = [bench.arm(0, MODEL), misbehaving(bench, "turn:hang"), bench.arm(2, MODEL)]
