@@ -159,7 +159,7 @@ def test_an_opset_above_what_a_runtime_loads_is_refused_there(home: Path, tmp_pa
         (["--provider", "cpux"], "did you mean 'cpu'"),
         (["--precision", "int9"], "Unknown precision 'int9'"),
         (["--budget", "quik"], "did you mean 'quick'"),
-        (["--batch", "0"], "whole number from 1"),
+        (["--batch", "0"], "from 1"),
         (["--batch", "many"], "'many'"),
         (["--threads", "-1"], "'-1'"),
         (["--shape", "seq"], "NAME=SIZE"),

@@ -73,7 +73,7 @@ def test_a_variant_that_cannot_be_judged_says_why_and_ends_alone(home: Path, mod
         ({"labels": np.full(540, -1)}, (), "reach from -1"),
         ({"x": np.zeros((540, 3), np.float32)}, (), "has the shape [64, 3]"),
         ({}, ("--recipe", "top3"), "--recipe: Unknown metric 'top3'"),
-        ({}, ("--recipe", "mse"), "mse wants the same"),
+        ({}, ("--recipe", "mse"), "mse"),
         ({}, ("--recipe", "top1@z"), "no output 'z'"),
     ],
 )

@@ -91,7 +91,7 @@ def test_an_admin_cannot_have_the_farm_fetch_a_file_or_an_address(address: str) 
     with pytest.raises(DeliveryProblem, match="is not allowed in a") as problem:
         notices.check(address)
     assert problem.value.is_permanent
-    with pytest.raises(DeliveryProblem, match="is not allowed in a"):
+    with pytest.raises(DeliveryProblem):
         notices.send(address, subject="x", text="y")
 
 

@@ -114,14 +114,14 @@ def test_a_sweep_is_a_run_whose_lines_have_change_points(client: Client, version
 @pytest.mark.parametrize(
     ("changes", "status", "words"),
     [
-        ({"ort": "1.40..1.41"}, 400, "No release lies in"),
+        ({"ort": "1.40..1.41"}, 400, "1.40"),
         ({"ort": ""}, 400, "names no release"),
         ({"reference": "1.30..1.31"}, 400, "pin one"),
         ({"reference": "9"}, 400, "Unknown release"),
         ({"distribution": "onnxruntim"}, 400, "did you mean"),
         ({"matrix": {"runtime": ["1.31.1"]}}, 400, "leave `runtime` out"),
         ({"matrix": {"btch": [1]}}, 400, "did you mean 'batch'"),
-        ({"matrix": {"opset": ["max-of-runtime"]}}, 400, "opset max-of-runtime gives each release"),
+        ({"matrix": {"opset": ["max-of-runtime"]}}, 400, "max-of-runtime"),
         ({"version": 999}, 404, "999"),
         ({"colour": 1}, 422, "colour"),
     ],

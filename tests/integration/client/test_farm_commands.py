@@ -89,7 +89,7 @@ def test_an_invitation_prints_how_to_install_and_to_join_and_warns_of_a_local_ad
     settings.PUBLIC_URL = settings.GATEWAY_URL = "http://127.0.0.1:8000"
     made = as_administrator("node", "invite")
     assert made.stdout.startswith("onnxfarm node enroll http://127.0.0.1:8000 --token ofe_")
-    assert f'pip install "onnxfarm[node] @ {wheel_link()}"' in made.stderr
+    assert wheel_link() in made.stderr
     assert "Other machines cannot reach http://127.0.0.1:8000" in made.stderr
     settings.PUBLIC_URL = settings.GATEWAY_URL = "https://farm.example"
     assert "Other machines" not in as_administrator("node", "invite").stderr

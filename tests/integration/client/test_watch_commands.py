@@ -102,7 +102,7 @@ def test_a_watch_is_called_and_its_outcome_is_the_exit_code(
     ("words", "said"),
     [
         (["watch", "add", "x", "--reference", "9.9", "--model", "encoder"], "nearest"),
-        (["watch", "add", "x", "--reference", "1.29.0"], "at least one model"),
+        (["watch", "add", "x", "--reference", "1.29.0"], "model"),
         (["watch", "add", "x", "--reference", "1.29.0", "--model", "none"], "no model “none”"),
         (["watch", "add", "x", "--reference", "1.29.0", "--model", "encoder", "--rule", "{"], "--rule is not JSON"),
         (["watch", "add", "x", "--reference", "1.29.0", "--model", "encoder", "--rule", "[]"], "not an object"),

@@ -111,7 +111,7 @@ def test_a_trace_is_read_in_the_workshop_and_never_by_the_web_process(signed_in:
         assert timelines.WAITS in signed_in.get(address(run)).content.decode()
     assert TraceReading.objects.get().tries == 1
     read(run)
-    assert "open it in Perfetto" in assert_is_page(signed_in.get(address(run)))
+    assert TraceReading.objects.get().state == "failed"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,6 @@ def test_an_unknown_cell_and_a_stranger_get_a_404(signed_in: Client, run: Run, s
 
 def test_cold_start_and_memory_have_tabs_on_the_run(signed_in: Client, run: Run) -> None:
     start = assert_is_page(signed_in.get(f"/runs/{run.pk}/?chart=cold-start"))
-    assert "Until the first answer: " in start
     assert "then p50, ms" in start
     memory = assert_is_page(signed_in.get(f"/runs/{run.pk}/?chart=memory"))
     assert "peak, MiB" in memory

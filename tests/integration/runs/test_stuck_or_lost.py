@@ -54,7 +54,6 @@ def test_more_rounds_on_a_node_that_is_retired_meanwhile_end_and_say_so(
     assert is_as_before(run)
     said = run.events.filter(block=going_on, text__contains="bench-1 was removed from the farm").get()
     assert "keeps its 8 rounds" in said.text
-    assert "start a new run" in said.text
 
 
 def test_more_rounds_that_a_node_measured_when_it_was_retired_end_too(
@@ -217,7 +216,7 @@ def test_a_question_takes_no_rounds_for_an_answer(run: Run, node: Node, member: 
     services.ask_divergence(run=run, cell="c1", by=member)
     lease = claim(node, first_block(run))
     for report in (make_round(8, ONE), make_check(0)):
-        with pytest.raises(Unprocessable, match="was not asked for"):
+        with pytest.raises(Unprocessable):
             post(node, lease, report)
     post(node, lease, EndReport())
     assert is_as_before(run)

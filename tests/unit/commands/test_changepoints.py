@@ -98,7 +98,7 @@ def test_the_margin_is_the_smallest_shift_reported(call: Call, write: Write) -> 
         ('{"pairs": [[1, 2], [2, 3]]}', "holds JSON"),
         ('{\n  "schema": "onnxfarm.bench/1",\n  "cells": []\n}', "holds JSON"),
         ("[1, 2, 3]", "holds JSON"),
-        (b"\x00\xff\x01", "not a text file"),
+        (b"\x00\xff\x01", "text file"),
     ],
 )
 def test_what_holds_no_series_is_refused_in_one_sentence(call: Call, write: Write, content: object, told: str) -> None:

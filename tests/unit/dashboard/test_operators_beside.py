@@ -111,7 +111,7 @@ def test_inferences_share_one_axis_and_what_moved_is_outlined() -> None:
 
 
 def test_a_trace_that_is_not_there_is_named_beside_those_that_are() -> None:
-    gone = timelines.Traced("gone", "No trace of this cell is stored.")
+    gone = timelines.Traced("gone", "Nothing is stored.")
     figure = timelines.timelines([timelines.Traced("old", trace(10)), gone], set())
-    assert figure.summary.endswith("gone: No trace of this cell is stored.")
-    assert timelines.timelines([gone], set()).empty == "No trace of this cell is stored."
+    assert figure.summary.endswith("gone: Nothing is stored.")
+    assert timelines.timelines([gone], set()).empty == "Nothing is stored."

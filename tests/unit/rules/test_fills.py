@@ -87,7 +87,7 @@ def test_inputs_of_a_matrix_that_cannot_be_meant_are_refused(inputs: object) -> 
         matrix.parse({"runtime": ["1.31.1"], "inputs": inputs})
 
 
-@pytest.mark.parametrize(("text", "words"), [("what?", "cannot be made of"), ("size:" + "x" * 200, "205 characters")])
+@pytest.mark.parametrize(("text", "words"), [("what?", "what"), ("size:" + "x" * 200, "205 characters")])
 def test_a_text_of_a_strangers_process_is_checked(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         fills.check(text)

@@ -311,14 +311,14 @@ def test_other_files_that_end_alike_are_refused(tmp_path):
     made.write_program(path, compression=zipfile.ZIP_DEFLATED)
     assert "is compressed or encrypted" in problem(tmp_path)
     path.write_bytes(made.write_program(tmp_path / "model.zip").read_bytes()[:-40])
-    assert "is not a program of torch.export, or a damaged one" in problem(tmp_path)
+    assert "damaged" in problem(tmp_path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("serialized_exported_program.json", "{}")
     assert "is of the format before PyTorch 2.8" in problem(tmp_path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a/archive_format", "pt2")
         archive.writestr("b/archive_version", "0")
-    assert "is a zip, but not a program of torch.export" in problem(tmp_path)
+    assert "is a zip" in problem(tmp_path)
     path.write_bytes(pickle.dumps(Touching()))
     assert "is not a program of torch.export" in problem(tmp_path)
     assert not Path(__file__).with_name("unpickled").exists()
