@@ -222,7 +222,7 @@ def test_the_other_orders_change_it_and_stand_in_its_log(signed_in: Client, aler
 
 
 @pytest.mark.parametrize(
-    ("what", "given"),
+    ("what", "given", "field"),
     [
         ("acknowledge", {"assignee": "nobody", "note": "a note"}, "acknowledge_assignee"),
         ("acknowledge", {"note": "x" * 4001}, "acknowledge_note"),

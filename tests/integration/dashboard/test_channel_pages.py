@@ -33,7 +33,7 @@ def test_a_channel_is_added_and_its_secrets_stay_hidden(signed_in: Client) -> No
 
 
 @pytest.mark.parametrize(
-    ("changes"),
+    ("changes", "field"),
     [
         ({"name": " "}, "name"),
         ({"kind": "pigeon"}, "kind"),

@@ -174,7 +174,7 @@ def test_the_form_makes_a_watch(signed_in: Client, version: Version, team: Team,
 
 
 @pytest.mark.parametrize(
-    ("changes"),
+    ("changes", "field"),
     [
         ({"name": ""}, "name"),
         ({"name": "x" * 101}, "name"),

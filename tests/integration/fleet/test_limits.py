@@ -100,7 +100,7 @@ def test_the_page_shows_and_keeps_the_limits(node: Node, owner: User) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field"),
+    ("field", "value"),
     [
         ("hours", "8 to 6"),
         ("hours", "25:00-26:00"),
