@@ -53,7 +53,7 @@ def test_a_bad_channel_keeps_what_was_typed_and_marks_its_field(
     response = signed_in.post("/settings/channels/", given | changes)
     assert 400 <= response.status_code < 500
     text = response.content.decode()
-    assert f'id="channel-{field}-error"' in text
+    assert f'{field}-error">' in text
     assert f'value="{(given | changes)["target"]}"' in text
     assert not Channel.objects.exists()
 
