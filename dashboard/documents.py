@@ -66,9 +66,9 @@ def root(code: Path = ROOT) -> Path:
 
 
 @lru_cache(maxsize=1)
-def names() -> tuple[str, ...]:
+def names(code: Path = ROOT) -> tuple[str, ...]:
     """Every document's name, in order. They are read once: a farm's documents change with the farm."""
-    folder = root()
+    folder = root(code)
     return tuple(sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.md")))
 
 
@@ -97,11 +97,11 @@ def _attachments() -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
-def terms() -> dict[str, Term]:
+def terms(code: Path = ROOT) -> dict[str, Term]:
     """Each word that words.md explains, and its explanation as plain text; none where there are no documents."""
-    if WORDS not in names():
+    if WORDS not in names(code):
         return {}
-    tokens = _parser().parse((root() / f"{WORDS}.md").read_text(encoding="utf-8"))
+    tokens = _parser().parse((root(code) / f"{WORDS}.md").read_text(encoding="utf-8"))
     # the table after it says what is no longer written
     tokens = tokens[: next(index for index, token in enumerate(tokens) if token.type == "table_close")]
     cells = [_plain(tokens[index + 1]) for index, token in enumerate(tokens) if token.type == "td_open"]

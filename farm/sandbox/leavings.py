@@ -25,14 +25,14 @@ class LeftError(SandboxError):
     """What was left is not what was asked for; the message names it."""
 
 
-def check(folder: Path) -> None:
+def check(folder: Path, *, max_entries: int = MOST_ENTRIES) -> None:
     """Raises LeftError when anything below is neither a plain file nor a folder, or when there is too much of it."""
     count = 0
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             count += 1
-            if count > MOST_ENTRIES:
-                raise LeftError(f"It left more than {MOST_ENTRIES:,} files.")
+            if count > max_entries:
+                raise LeftError(f"It left more than {max_entries:,} files.")
             path = Path(place, name)
             if not is_plain(path) and not stat.S_ISDIR(path.lstat().st_mode):
                 raise LeftError(f"It left {_shown(name)}, which is {_kind(path)} and not a regular file.")

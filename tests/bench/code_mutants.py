@@ -76,7 +76,7 @@ ROOMS = {
         (
             *("tests/unit/test_door.py", "tests/integration/runs/test_filling_the_store.py"),
             *("tests/integration/registry/test_resumable.py", "tests/integration/registry/test_uploads.py"),
-            *("tests/integration/node_api/test_doors.py", "tests/integration/node_api/test_gateway.py"),
+            "tests/integration/node_api/test_doors.py",
         ),
     ),
     "permissions": Room(
@@ -92,7 +92,9 @@ ROOMS = {
         (
             *("tests/integration/accounts/test_accounts.py", "tests/integration/accounts/test_people.py"),
             *("tests/integration/runs/test_leases.py", "tests/integration/fleet/test_lending.py"),
-            *("tests/integration/dashboard/test_shares.py", "tests/integration/access/test_access.py"),
+            *("tests/integration/dashboard/test_shares.py", "tests/integration/api/test_frame.py"),
+            *("tests/integration/accounts/test_openid.py", "tests/integration/api/test_scopes.py"),
+            "tests/integration/access/test_access.py",
         ),
     ),
 }
@@ -182,6 +184,8 @@ def caught(mutant: Mutant, tests: tuple[str, ...], *, copy: Path) -> dict[str, o
     sound = path.read_text(encoding="utf-8")
     path.write_text(mutant.text, encoding="utf-8")
     options = ("-q", "-x", "--no-migrations", "-p", "no:cacheprovider")
+    # files that name the function first
+    tests = tuple(sorted(tests, key=lambda file: mutant.function not in (copy / file).read_text(encoding="utf-8")))
     command = [sys.executable, "-m", "pytest", *options, *tests]
     before, began = os.times(), time.monotonic()
     try:

@@ -4,6 +4,7 @@ import io
 import json
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -97,11 +98,14 @@ def test_a_backup_that_fails_leaves_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def cut(path: Path, *, length: int) -> None:
+    path.write_bytes(path.read_bytes()[:length])
+
+
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (lambda path: path.write_bytes(path.read_bytes()[:2500]), "was cut off: its end is missing"),
-        (lambda path: path.write_bytes(path.read_bytes()[: 512 * 4]), "was cut off: its end is missing"),
+        *((partial(cut, length=length), "was cut off: its end is missing") for length in (2500, 512 * 4)),
         (
             lambda path: flipped(path, path.read_bytes().index(CONTENT)),
             "is damaged: store/3/.* is not what its end says",

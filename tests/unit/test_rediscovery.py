@@ -2,6 +2,7 @@
 
 import subprocess
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from zlib import crc32
 
@@ -175,10 +176,10 @@ def test_what_the_machine_cannot_measure_now_is_tried_again_and_then_is_no_row(
 
     ruling = ruled({"1.20.0": [100.0] * 8, "1.21.0": [130.0] * 8}, before="1.20.0", after="1.21.0")
     monkeypatch.setattr(finding, "_called", called)
-    monkeypatch.setattr(finding, "_ruling", lambda claim, model, inputs: (ruling, 1.0))
+    find = partial(finding.row_of, judge=lambda claim, model, inputs: (ruling, 1.0))
     monkeypatch.setattr(finding, "PAUSE_S", 0.0)
     path = tmp_path / "rows.jsonl"
-    assert command.main(["--only", CLAIMS[0].name, "--resume", str(path)]) == 0
+    assert command.main(["--only", CLAIMS[0].name, "--resume", str(path)], find=find) == 0
     assert len(asked) == finding.TRIES
     assert Ledger(path).rows() == {}
     assert "not run: onnxfarm: Another program measures" in capsys.readouterr().err

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,18 +27,19 @@ INFRASTRUCTURE, TRIES, PAUSE_S = 3, 20, 30.0
 # the second one where the first does not decide
 BUDGETS = ("quick", "standard")
 Said = Mapping[str, Any]
+Judge = Callable[[Claim, Path, Path], tuple[Ruling, float]]
 
 
 class CannotMeasureError(Exception):
     """This machine cannot measure now; the message is what the product said."""
 
 
-def row_of(claim: Claim, folder: Path, *, budgets: tuple[str, ...] = BUDGETS) -> Row:
+def row_of(claim: Claim, folder: Path, *, budgets: tuple[str, ...] = BUDGETS, judge: Judge | None = None) -> Row:
     """Judge and product on the same model. Raises CannotMeasureError, which is no row."""
     row = Row(claim.name, claim.kind, str(figure.machine()["cpu"]))
     model, inputs = written(claim.name, claim.maker, folder)
     try:
-        ruling, row.core_share = _ruling(claim, model, inputs)
+        ruling, row.core_share = (judge or _ruling)(claim, model, inputs)
     except host_lock.BusyError as problem:
         raise CannotMeasureError(str(problem)) from problem
     except (JudgeProblem, ReasonedError, subprocess.TimeoutExpired) as problem:

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from farm.accounts import memberships, selectors, services
-from farm.accounts.models import AuditEvent, Team, User
+from farm.accounts.models import AuditEvent, Membership, Team, User
 from farm.accounts.states import Role
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
 
@@ -79,8 +79,9 @@ def test_only_those_who_manage_a_team_invite_into_it(team: Team, member: User, s
         memberships.invite(team=team, name="ada", by=stranger)
 
 
-def test_a_full_team_takes_nobody(team: Team, owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memberships, "MAX_MEMBERS", 1)
+def test_a_full_team_takes_nobody(team: Team, owner: User) -> None:
+    people = User.objects.bulk_create(User(username=f"m{number}") for number in range(memberships.MAX_MEMBERS - 1))
+    Membership.objects.bulk_create(Membership(team=team, user=person, role=Role.MEMBER) for person in people)
     with pytest.raises(Conflict, match="as many as it may"):
         memberships.invite(team=team, name="ada", by=owner)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from farm.accounts.models import User
@@ -39,6 +40,11 @@ def test_a_signed_in_browser_reads_freely_and_writes_with_a_csrf_token(member: U
     assert browser.get("/api/v1/me").json()["username"] == "member"
     refused = browser.post("/api/v1/tokens", b"{}", content_type="application/json")
     assert (refused.status_code, refused.json()["code"]) == (403, "csrf")
+    secret = "a" * 32
+    browser.cookies[settings.CSRF_COOKIE_NAME] = secret
+    asked = {"name": "ci", "scopes": ["read"]}
+    made = browser.post("/api/v1/tokens", asked, content_type="application/json", headers={"x-csrftoken": secret})
+    assert made.status_code == 201
 
 
 def test_a_read_token_may_not_write(api_of: ApiOf, member: User) -> None:

@@ -26,13 +26,10 @@ def test_a_folder_docs_of_another_package_beside_an_installed_farm_is_not_shown(
     assert documents.root(code) == documents.INSTALLED
 
 
-def test_a_page_of_a_farm_without_documents_says_the_bare_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "names", tuple)
-    documents.terms.cache_clear()
-    try:
-        assert pages.term("A/A pair") == "A/A pair"
-    finally:
-        documents.terms.cache_clear()
+def test_a_farm_without_documents_explains_no_word_and_a_page_says_the_bare_one(code: Path) -> None:
+    (code / "pyproject.toml").write_text("[project]\n")
+    assert documents.terms(code) == {}
+    assert pages.term("a word of nobody") == "a word of nobody"
 
 
 def test_the_image_of_the_server_carries_the_documents_that_its_pages_show() -> None:
