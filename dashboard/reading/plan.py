@@ -22,6 +22,12 @@ def summary(plan: Plan) -> str:
     return f"{' '.join(parts)}, about {numbers.duration(60 * plan.minutes)} on one node{refused}{excluded}."
 
 
+def waiting(points: int, *, is_begun: bool) -> str:
+    """What the page says while a large plan is made."""
+    size = numbers.counted(points, "point")
+    return f"Planning {size}; the plan appears here in a moment." if is_begun else f"{size} wait to be planned."
+
+
 def warnings(plan: Plan) -> list[str]:
     """What the plan had to assume."""
     if not any(block.is_noise_assumed for block in plan.blocks):

@@ -15,13 +15,14 @@ from dashboard.views.access import page, person
 from dashboard.views.lists import first
 from dashboard.views.run import matrix_text
 from farm.alerts.selectors.releases import for_planning
-from farm.base.refusals import Missing, Refusal
+from farm.base.refusals import Missing, Refusal, TooMany
 from farm.contract.numbers import is_row_number
 from farm.fleet.selectors import nodes_visible_to
 from farm.registry import selectors as registry
-from farm.registry.states import VersionState
+from farm.registry.states import MakingState, VersionState
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.planning.plans import Plan
 from farm.runs import selectors, services
 from farm.runs.selectors.pages import measured_as
 
@@ -111,9 +112,20 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, obj
     """The plan in tables, or the one sentence that says why there is none. `wish`: a change to be seen, or nothing."""
     try:
         version = _version(request)
-        planned = services.plan_run(version=version, matrix=matrix, wish=wish.strip()[:20] or None, **for_planning())
+        planned = services.plan_for(
+            version=version,
+            matrix=matrix,
+            asked_by=person(request),
+            wish=wish.strip()[:20] or None,
+            replaces_waiting=True,
+            **for_planning(),
+        )
+    except TooMany as refusal:
+        return {"waits": str(refusal)}
     except Refusal as refusal:
         return {"error": str(refusal)}
+    if not isinstance(planned, Plan):
+        return {"waits": reading.waiting(planned.points, is_begun=planned.state == MakingState.MAKING)}
     nodes = {str(node.pk): node.name for node in nodes_visible_to(person(request))}
     return {
         "plan": planned,

@@ -24,6 +24,7 @@ NAMES: Mapping[str, str] = {
     "model_id": "the model's number",
     "name": "the file's name in its bundle",
     "node_id": "the node's number",
+    "plan_id": "the number of the plan that was asked for",
     "run_id": "the run's number",
     "share_id": "the link's number",
     "team_id": "the team's number",

@@ -2,15 +2,16 @@
 
 from typing import Annotated
 
-from django.http import HttpRequest
-from ninja import Router, Schema
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema, Status
 from pydantic import Field
 
 from farm.alerts.selectors.releases import for_planning
 from farm.api.auth import person
+from farm.registry.models import PlanOrder
 from farm.registry.selectors import version
 from farm.rules.planning.plans import PlannedBlock, RefusedPoint
-from farm.runs.services import must_be_meant, plan_run
+from farm.runs.services import made_plan, must_be_meant, plan_for
 
 router = Router(tags=["runs"])
 MAX_SEED = 2**31 - 1
@@ -26,7 +27,7 @@ class RunOrder(Schema):
     seed: int = Field(default=0, ge=0, le=MAX_SEED, description="decides the order of arms and what inputs are made of")
 
 
-class PlanOrder(RunOrder):
+class PlanOrderIn(RunOrder):
     """`wish`: a change to be seen, `3%` or 0.03, in place of the matrix's own `wish`."""
 
     wish: Annotated[float | str, Field(union_mode="left_to_right")] | None = Field(
@@ -51,11 +52,48 @@ class PlanOut(Schema):
     problem: str | None = Field(description="why nothing would be measured; null: something would")
 
 
-@router.post("/plan", response=PlanOut)
-def plan(request: HttpRequest, payload: PlanOrder) -> PlanOut:
-    """Cells, blocks, minutes, comparisons with the smallest change they will see, and refused points with reasons."""
+class OpenPlanOut(Schema):
+    """A plan of many points that is not made yet."""
+
+    id: int = Field(description="its number on the farm")
+    state: str = Field(description="pending: it waits for a worker; making")
+    points: int = Field(description="how many points the matrix has")
+    url: str = Field(description="the address to ask again, which answers 200 with the plan once it is made")
+
+    @staticmethod
+    def resolve_url(order: PlanOrder) -> str:
+        return f"/api/v1/plans/{order.pk}"
+
+
+@router.post("/plan", response={200: PlanOut, 202: OpenPlanOut})
+def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[PlanOrder]:
+    """Cells, blocks, minutes, comparisons with the smallest change they will see, and refused points with reasons.
+
+    A plan of more than 500 points is made by a worker: the answer is then 202 with the address to ask. A person has one
+    plan at a time (429), and somebody who may not start runs at most 200 points (403).
+    """
     user = person(request)
-    model = version(user, payload.version)
-    found = plan_run(version=model, matrix=payload.matrix, seed=payload.seed, wish=payload.wish, **for_planning())
+    found = plan_for(
+        version=version(user, payload.version),
+        matrix=payload.matrix,
+        asked_by=user,
+        seed=payload.seed,
+        wish=payload.wish,
+        **for_planning(),
+    )
+    if isinstance(found, PlanOrder):
+        return Status(202, found)
     must_be_meant(found)
-    return PlanOut(**{name: getattr(found, name) for name in PlanOut.model_fields})
+    return _written(found.model_dump_json())
+
+
+@router.get("/plans/{int:plan_id}", response={200: PlanOut, 202: OpenPlanOut})
+def large_plan(request: HttpRequest, plan_id: int) -> HttpResponse | Status[PlanOrder]:
+    """A plan of many points that was asked for in the last hour: 200 once it is made, 202 while it is not."""
+    order = made_plan(person(request), plan_id)
+    return Status(202, order) if order.is_open else _written(order.plan_json)
+
+
+def _written(plan: str | bytes) -> HttpResponse:
+    """A plan that is JSON already: reading thousands of cells again only to write them costs more than planning."""
+    return HttpResponse(plan, content_type="application/json; charset=utf-8")

@@ -8,6 +8,7 @@ from celery import shared_task
 from farm.accounts.visits import clear_ended
 from farm.base.ticks import tick as ticking
 from farm.fleet.services import end_lapsed_lendings, mark_offline, put_aside_unvouched
+from farm.registry.services.messages import MAKE_PLAN
 from farm.runs import services
 from farm.runs.services import add_leads, clear_unnamed, conclude_runs, release_ready_blocks, ring_again, sweep
 from farm.runs.services.timelines import READ_TRACE
@@ -45,6 +46,11 @@ def retain() -> None:
     clear_ended()
     if removed := services.retain():
         log.info("retention removed %d runs' timings, traces, compiled models and models", removed)
+
+
+@shared_task(name=MAKE_PLAN)  # type: ignore[untyped-decorator]
+def make_plan(order_id: int) -> None:
+    services.make_plan(order_id)
 
 
 @shared_task(name=READ_TRACE)  # type: ignore[untyped-decorator]

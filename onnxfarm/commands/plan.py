@@ -27,7 +27,7 @@ from onnxfarm.outputs import say, table_of, write_plain
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.rows import Block, Plan, Point
+from onnxfarm.remote.rows import Block, OpenPlan, Plan, Point
 from onnxfarm.remote.uploads import Bundle, uploaded
 
 
@@ -63,13 +63,22 @@ def plan(  # noqa: PLR0913  every option of the command
         scenario=scenario,
         memory_limit_mb=memory_limit_mb,
     )
+    aside = Console(stderr=True)
     with Client(find_account(server)) as client:
-        version = uploaded(client, bundle, console=Console(stderr=True))
-        answer = client.plan(version["id"], declared, wish=wish)
+        version = uploaded(client, bundle, console=aside)
+        with aside.status("Planning …") as status:
+            answer = client.plan(
+                version["id"], declared, wish=wish, progress=lambda order: status.update(_waiting(order))
+            )
     if as_json:
         write_plain(answer)
     else:
         show_plan(answer, console=Console())
+
+
+def _waiting(order: OpenPlan) -> str:
+    doing = "wait to be planned" if order["state"] == "pending" else "are being planned"
+    return f"{counted(order['points'], 'point')} {doing} …"
 
 
 def show_plan(answer: Plan, *, console: Console) -> None:

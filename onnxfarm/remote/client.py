@@ -22,7 +22,7 @@ import httpx2
 
 from farm.contract.texts import without_controls
 from onnxfarm.calibration_files import names_and_files
-from onnxfarm.problems import Infrastructure, Usage
+from onnxfarm.problems import Infrastructure, TimedOut, Usage
 from onnxfarm.remote import rows
 from onnxfarm.remote.account import Account
 from onnxfarm.remote.answers import AWAY, accepted, waits
@@ -31,6 +31,9 @@ from onnxfarm.remote.resumable import PIECE_BYTES, Sender, is_large
 API = "/api/v1"
 # an upload's answer comes after the farm has forced it to its disk
 TIMEOUT = httpx2.Timeout(connect=10.0, read=120.0, write=120.0, pool=10.0)
+
+ACCEPTED = 202
+PLAN_POLL_S, PLAN_LIMIT_S = 1.0, 600.0
 
 # a document as the farm wrote it, checked where it is read
 Json = dict[str, Any]
@@ -125,10 +128,33 @@ class Client:
 
         return _row(rows.Version, self._send(send, is_repeatable=True))
 
-    def plan(self, version_id: int, matrix: Mapping[str, object] | None, *, wish: str | None = None) -> rows.Plan:
-        """What a matrix would measure: cells, blocks, minutes, refused points, comparisons; what a wish costs."""
+    def plan(
+        self,
+        version_id: int,
+        matrix: Mapping[str, object] | None,
+        *,
+        wish: str | None = None,
+        progress: Callable[[rows.OpenPlan], None] | None = None,
+    ) -> rows.Plan:
+        """What a matrix would measure: cells, blocks, minutes, refused points, comparisons; what a wish costs.
+
+        A large matrix is planned while this waits: `progress` is given the order each time that it is not made yet.
+        """
         order = _order(version_id, matrix) | ({} if wish is None else {"wish": wish})
-        return self._json(rows.Plan, "POST", "/plan", json=order, is_repeatable=True)
+        answer = self._request("POST", "/plan", json=order, is_repeatable=True)
+        waits_until = time.monotonic() + PLAN_LIMIT_S
+        while answer.status_code == ACCEPTED:
+            waiting = _row(rows.OpenPlan, answer)
+            if time.monotonic() > waits_until:
+                raise TimedOut(
+                    f"{waiting['points']:,} points were not planned within {PLAN_LIMIT_S:.0f} s; is the farm's "
+                    "`prepare` worker running?"
+                )
+            if progress is not None:
+                progress(waiting)
+            self._sleep(PLAN_POLL_S)
+            answer = self._request("GET", f"/plans/{waiting['id']}")
+        return _row(rows.Plan, answer)
 
     def start(self, version_id: int, matrix: Mapping[str, object] | None, *, seed: int | None = None) -> rows.Run:
         """Start a run. Not repeated once the request was sent: the farm may have taken it."""

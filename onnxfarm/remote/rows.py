@@ -126,6 +126,14 @@ class Plan(TypedDict, total=False):
     problem: str | None
 
 
+class OpenPlan(TypedDict):
+    """A plan of many points that is not made yet."""
+
+    id: int
+    state: str
+    points: int
+
+
 class SelfTest(TypedDict):
     sentence: str
 

@@ -9,11 +9,20 @@ from typing import Final, TypeVar
 from django.db import DatabaseError, connections
 from django.utils import timezone
 
-from farm.registry.models import EvaluationData, Outline, Preparation, Variant, VariantReport, Version, WebRuntime
+from farm.registry.models import (
+    EvaluationData,
+    Outline,
+    PlanOrder,
+    Preparation,
+    Variant,
+    VariantReport,
+    Version,
+    WebRuntime,
+)
 
 log = logging.getLogger(__name__)
 SIGN_OF_LIFE_S: Final = 10.0
-Row = TypeVar("Row", Version, Variant, Preparation, EvaluationData, VariantReport, Outline, WebRuntime)
+Row = TypeVar("Row", Version, Variant, Preparation, EvaluationData, VariantReport, Outline, PlanOrder, WebRuntime)
 
 
 @contextlib.contextmanager

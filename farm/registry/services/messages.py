@@ -16,6 +16,8 @@ CHECK_EVALUATION = "registry.check_evaluation"
 REPORT_VARIANT = "registry.report_variant"
 OUTLINE = "registry.make_outline"
 WEB_RUNTIME = "registry.fetch_web_runtime"
+# of a room above, which knows what planning takes
+MAKE_PLAN = "runs.make_plan"
 
 
 def hint(task: str, row_id: int) -> None:

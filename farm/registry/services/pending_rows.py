@@ -6,13 +6,13 @@ from typing import TypeVar
 
 from farm.base.refusals import Refusal
 from farm.contract.reasons import ReasonCode, ReasonedError
-from farm.registry.models import EvaluationData, Outline, Preparation, Variant, VariantReport, WebRuntime
+from farm.registry.models import EvaluationData, Outline, PlanOrder, Preparation, Variant, VariantReport, WebRuntime
 from farm.registry.services.heartbeats import at_work
 from farm.registry.services.products import claim, fail, finish
 
 log = logging.getLogger(__name__)
 BROKEN = "Internal error while preparing this; see the farm's log, then try again."
-Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline, WebRuntime)
+Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline, PlanOrder, WebRuntime)
 
 
 def carry_out(row: Row | None, make: Callable[[Row], None]) -> None:

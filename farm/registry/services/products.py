@@ -10,11 +10,20 @@ from farm.accounts.models import Team
 from farm.contract.base import digest_of
 from farm.contract.cells import Recipe, Workload
 from farm.contract.reasons import ReasonCode
-from farm.registry.models import Artifact, EvaluationData, Outline, Preparation, Variant, VariantReport, WebRuntime
+from farm.registry.models import (
+    Artifact,
+    EvaluationData,
+    Outline,
+    PlanOrder,
+    Preparation,
+    Variant,
+    VariantReport,
+    WebRuntime,
+)
 from farm.registry.services.messages import MAKE_VARIANT, OUTLINE, PREPARE, REPORT_VARIANT, WEB_RUNTIME, hint
 from farm.registry.states import MakingState
 
-Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline, WebRuntime)
+Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline, PlanOrder, WebRuntime)
 # failures that say nothing about the model: worth another try when somebody asks again
 PASSING: Final = (ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
 # whoever asks again for a runtime that could not be fetched has it tried again so much later

@@ -14,11 +14,21 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from farm.contract.reasons import ReasonCode
-from farm.registry.models import EvaluationData, Outline, Preparation, Variant, VariantReport, Version, WebRuntime
+from farm.registry.models import (
+    EvaluationData,
+    Outline,
+    PlanOrder,
+    Preparation,
+    Variant,
+    VariantReport,
+    Version,
+    WebRuntime,
+)
 from farm.registry.services.heartbeats import SIGN_OF_LIFE_S
 from farm.registry.services.messages import (
     CHECK_EVALUATION,
     INSPECT,
+    MAKE_PLAN,
     MAKE_VARIANT,
     OUTLINE,
     PREPARE,
@@ -45,6 +55,7 @@ TASKS: Final[dict[Any, str]] = {
     VariantReport: REPORT_VARIANT,
     Outline: OUTLINE,
     WebRuntime: WEB_RUNTIME,
+    PlanOrder: MAKE_PLAN,
 }
 LOST: Final = (
     f"The worker stopped {MOST_TRIES} times while processing this model; check the farm's log, then try again."

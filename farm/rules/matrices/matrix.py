@@ -31,7 +31,7 @@ from farm.rules.matrices.product import Product, Selector
 from farm.rules.matrices.settings import SCHEMAS, read_tolerances, read_wish, with_scenario
 from farm.rules.runtimes.nearest import choice_sentence
 
-__all__ = ["MAX_CELLS", "Matrix", "default", "from_options", "json_schema", "parse"]
+__all__ = ["MAX_CELLS", "Matrix", "count_points", "default", "from_options", "json_schema", "parse"]
 
 MAX_CELLS = 5_000
 MAX_PARALLEL = 1_000
@@ -334,11 +334,16 @@ def _check_streams(matrix: Matrix) -> None:
         raise MatrixProblem("batch says the sequences of the scenario generate too: leave one of the two out.")
 
 
+def count_points(matrix: Matrix) -> int:
+    """How many points a matrix has at most: those of the product that are not excluded, and one an `include` entry."""
+    points = prod(len(values) for values in matrix.axes.values())
+    if matrix.exclude and points <= _MAX_PRODUCT:
+        points = int(Product(matrix.axes).without(matrix.exclude).sum())
+    return points + len(matrix.include)
+
+
 def _check_size(matrix: Matrix) -> None:
-    cells = prod(len(values) for values in matrix.axes.values())
-    if matrix.exclude and cells <= _MAX_PRODUCT:
-        cells = int(Product(matrix.axes).without(matrix.exclude).sum())
-    cells += len(matrix.include)
+    cells = count_points(matrix)
     if cells > MAX_CELLS:
         raise MatrixProblem(
             f"The matrix has {cells:,} cells, at most {MAX_CELLS:,} are allowed: drop values or add `exclude` entries."

@@ -55,6 +55,7 @@ def plan(
     planned = _blocks(runnable, matrix, request, with_null_pair=with_null_pair)
     refused = tuple(_refused(cell, cell.reason) for cell in resolved if cell.reason is not None)
     return Plan(
+        cells=len(runnable),
         budget=matrix.budget,
         fail_fast=matrix.fail_fast,
         max_parallel=matrix.max_parallel,

@@ -273,9 +273,10 @@ class RefusedPoint(Message):
 class Plan(Message):
     """The whole answer. `problem`: one sentence when the matrix itself cannot be meant; nothing should be started then.
 
-    `minutes`: all blocks one after another, on one node.
+    `cells`: different points that will be measured; `minutes`: all blocks one after another, on one node.
     """
 
+    cells: int = 0
     budget: Budget
     fail_fast: bool = False
     max_parallel: int | None = None
@@ -284,8 +285,3 @@ class Plan(Message):
     excluded: int = 0
     minutes: float = 0.0
     problem: str | None = None
-
-    @property
-    def cells(self) -> int:
-        """How many different points will be measured."""
-        return len({arm.cell for block in self.blocks for arm in block.arms})

@@ -5,6 +5,7 @@ from farm.runs.services.conclusion import add_leads, conclude_runs
 from farm.runs.services.continuation import cancel_run, more_rounds
 from farm.runs.services.divergences import accept_part, ask_divergence
 from farm.runs.services.leases import claim_block, heartbeat, held_attempt, held_by_token
+from farm.runs.services.plan_orders import made_plan, make_plan, plan_for
 from farm.runs.services.readiness import release_ready_blocks
 from farm.runs.services.recovery import sweep
 from farm.runs.services.reports import accept_report
@@ -28,8 +29,11 @@ __all__ = [
     "heartbeat",
     "held_attempt",
     "held_by_token",
+    "made_plan",
+    "make_plan",
     "more_rounds",
     "must_be_meant",
+    "plan_for",
     "plan_run",
     "read_matrix",
     "read_trace",

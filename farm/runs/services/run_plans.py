@@ -42,24 +42,24 @@ def plan_run(
     seed: int = 0,
     releases: Iterable[str] = (),
     yanked: Mapping[str, str] = NONE_YANKED,
-    wish: str | float | None = None,
 ) -> Plan:
     """What the matrix comes to for this version on today's fleet; nothing is written.
 
     `releases`: runtimes known to exist beyond the farm's table and its nodes, as `distribution==version`; `yanked`:
-    those that the package index took back, with the reason. `wish`: a change to be seen, in place of the matrix's own.
+    those that the package index took back, with the reason.
 
-    Raises Invalid for a matrix or wish that cannot be read and Conflict for a version that is not ready.
+    Raises Invalid for a matrix that cannot be read and Conflict for a version that is not ready.
     """
     must_be_ready(version)
     fleet = with_null_history(offers(team=version.model.team, uploader=version.uploaded_by))
     known = latencies(version)
     facts = model_facts(version).model_copy(update=known._asdict() if known is not None else {})
-    declared = _wishing(read_matrix(matrix), wish)
+    declared = read_matrix(matrix)
     return planner.plan(declared, facts, fleet, seed=seed, releases=releases, yanked=yanked, with_null_pair=True)
 
 
-def _wishing(matrix: Matrix, wish: str | float | None) -> Matrix:
+def with_wish(matrix: Matrix, wish: str | float | None) -> Matrix:
+    """The matrix with a change to be seen in place of its own, where there is one. Raises Invalid for none."""
     if wish is None:
         return matrix
     try:

@@ -65,6 +65,7 @@ POST   api/v1/uploads/complete                                   404   404   404
 GET    api/v1/matrix-schema                                      ok    ok    ok    ok    ok    ok    ok
 GET    api/v1/matrix-default                                     ok    ok    ok    ok    ok    ok    ok
 POST   api/v1/plan                                               ok    ok    ok    404   401   401   401
+GET    api/v1/plans/<int:plan_id>                                ok    404   404   404   401   401   401
 POST   api/v1/runs                                               ok    ok    no    404   401   401   401
 GET    api/v1/runs                                               ok    ok    ok    ok    401   401   401
 GET    api/v1/runs/<int:run_id>                                  ok    ok    ok    404   401   401   401

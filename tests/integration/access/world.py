@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
@@ -26,7 +27,7 @@ from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import Lending, Node, NodeSecret
 from farm.fleet.own_wheel import own_wheel
 from farm.registry import storage
-from farm.registry.models import Blob, Version
+from farm.registry.models import Blob, PlanOrder, Version
 from farm.registry.services import begin_upload
 from farm.runs.models import Divergence, Run
 from farm.runs.services import claim_block
@@ -74,6 +75,7 @@ class World:
             "token_id": issue_token(owner)[0].pk,
             "model_id": measured.model_id,
             "version_id": self.unused.pk,
+            "plan_id": self._large_plan(owner),
             "run_id": self.run.pk,
             "cell": "c1",
             "cell_id": "c1",
@@ -115,6 +117,10 @@ class World:
             "badge_key": badge_key(measured.model_id),
             **self._shared(owner),
         }
+
+    def _large_plan(self, owner: User) -> int:
+        order = {"asked_by": owner, "version": self.unused, "order_json": {}, "points": 600}
+        return int(PlanOrder.objects.create(**order, state="ready", body=zlib.compress(b"{}")).pk)
 
     def _lending(self, team: Team) -> int:
         """The node, offered to the stranger's team by somebody who is in both."""

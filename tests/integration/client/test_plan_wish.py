@@ -1,17 +1,20 @@
-"""`onnxfarm plan --wish`: from the command line to the farm and back."""
+"""`onnxfarm plan`: from the command line to the farm and back."""
 
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from farm.accounts.models import Team, User
+from farm.runs.services import make_plan
 from onnxfarm.commands.plan import show_plan
 from onnxfarm.problems import Usage
 from onnxfarm.remote.client import Client
+from onnxfarm.remote.rows import OpenPlan
 from tests.integration.dashboard import rows
 
-TWO = {"budget": "standard", "matrix": {"runtime": ["1.29.0", "1.31.1"], "threads": [1]}}
+TWO: dict[str, Any] = {"budget": "standard", "matrix": {"runtime": ["1.29.0", "1.31.1"], "threads": [1]}}
 
 
 @pytest.fixture
@@ -41,3 +44,16 @@ def test_a_wish_is_answered_with_rounds_and_minutes_or_that_none_will_do(farm: C
 def test_a_wish_that_is_none_is_a_usage_error(farm: Client, version: int, wish: str) -> None:
     with pytest.raises(Usage, match=r"^wish is .*: write the change to be seen, such as 3% or 0\.03"):
         farm.plan(version, TWO, wish=wish)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_large_plan_is_waited_for(farm: Client, version: int) -> None:
+    states = []
+
+    def work(order: OpenPlan) -> None:
+        states.append(order["state"])
+        make_plan(order["id"])
+
+    many = {"budget": "quick", "matrix": {**TWO["matrix"], "batch": list(range(1, 252))}}
+    assert farm.plan(version, many, progress=work)["cells"] == 502
+    assert states == ["pending"]

@@ -39,7 +39,7 @@ LISTS = {
     "/compare/": 9,
     "/settings/": 13,
     "/watches/new/": 12,
-    "/runs/new/": 21,
+    "/runs/new/": 24,
 }
 
 

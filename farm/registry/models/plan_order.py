@@ -1,0 +1,49 @@
+"""A plan that somebody asked for: a person has one at a time, and the database says so."""
+
+import zlib
+
+from django.conf import settings
+from django.db import models
+
+from farm.registry.models.model import Version
+from farm.registry.models.products import Making
+from farm.registry.states import MakingState
+
+OPEN = (MakingState.PENDING, MakingState.MAKING)
+
+
+class PlanOrder(Making):
+    """What is to be planned for whom. A small one is made by whoever asked and goes again, a large one by `prepare`.
+
+    `order_json`: the matrix as plain values, the seed, and what is known of releases; `points`: how many the matrix
+    has. `body`: the plan as compressed JSON, once it is ready.
+    """
+
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    version = models.ForeignKey(Version, models.CASCADE, related_name="+")
+    order_json = models.JSONField()
+    order_sha256 = models.CharField(max_length=64)
+    points = models.PositiveIntegerField()
+    body = models.BinaryField(default=bytes)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["asked_by"], condition=models.Q(state__in=OPEN), name="one_open_plan_per_person"
+            )
+        ]
+        indexes = [models.Index(fields=["state", "asked_at"], name="plan_order_state_and_asked")]
+
+    def __str__(self) -> str:
+        return f"plan of {self.version}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be made."""
+        return self.state in OPEN
+
+    @property
+    def plan_json(self) -> bytes:
+        """The plan, as JSON."""
+        return zlib.decompress(self.body)
