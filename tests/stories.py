@@ -271,9 +271,12 @@ STORIES = (
     Story(
         "upgrade",
         "from v0.1.0 to here without a stop: 200 blocks once, no page fails (needs haproxy and PostgreSQL)",
-        13,
+        15,
         ("farm/accounts", "farm/alerts", "farm/fleet", "farm/registry", "farm/runs", "farm/config", "farm/contract"),
-        ("tests.chaos.upgrade", *_tests("tests/integration/test_release_before.py")),
+        (
+            "tests.chaos.upgrade",
+            *_tests("tests/integration/test_release_before.py", "tests/acceptance/test_node_before.py"),
+        ),
     ),
     Story(
         "containers",
