@@ -14,6 +14,7 @@ from farm.api import bridge
 from farm.base.bodies import PACE
 from farm.config.environment import Environment
 from farm.config.processes import NAMES
+from farm.config.server import KEEP_ALIVE_S
 from tests.acceptance.containers.screen import typed
 from tests.acceptance.containers.stack import COMPOSE as COMPOSE_COMMAND
 
@@ -217,5 +218,9 @@ def test_the_ingress_hands_over_whole_requests_of_people(address: str) -> None:
 def test_the_ingress_has_the_deadlines_of_the_proxy_of_compose() -> None:
     documents = yaml.safe_load_all((DEPLOY / "kubernetes" / "ingress.yaml").read_text())
     [limits] = [document["data"] for document in documents if document["kind"] == "ConfigMap"]
-    assert f"read_header {limits['client-header-timeout']}s" in (DEPLOY / "Caddyfile").read_text()
+    caddy = (DEPLOY / "Caddyfile").read_text()
+    assert f"read_header {limits['client-header-timeout']}s" in caddy
     assert float(limits["client-body-timeout"]) == PACE.idle_s
+    kept = re.findall(r"keepalive (\d+)s", caddy)
+    assert kept == [limits["upstream-keepalive-timeout"]]
+    assert int(kept[0]) < KEEP_ALIVE_S

@@ -2,6 +2,7 @@
 
 import json
 import re
+import secrets
 import shutil
 from typing import Any, Final
 
@@ -13,7 +14,10 @@ TRYING: Final = ROOT / "deploy" / "containers" / "trying"
 MADE: Final = TRYING / "made"
 ENV: Final = ROOT / "deploy" / ".env"
 PROJECT: Final = "onnxfarm-try"
-ADDRESS: Final = "https://farm.test"
+# a name that nobody outside can have, so that Caddy is its CA
+HOST: Final = "farm.local"
+ADDRESS: Final = f"https://{HOST}"
+CA: Final = "/data/caddy/pki/authorities/local/root.crt"
 COMPOSE: Final = ("docker", "compose", "-f", "deploy/compose.yaml")
 OUTER: Final = f"{PROJECT}_outer"
 # started in this order, each when the one before is ready
@@ -61,6 +65,8 @@ class Stack(Progress):
         self.compose("run", "--rm", "--no-deps", "--entrypoint", "python", "migrate", "-c", BUCKET)
         self.compose("up", "--no-build", "migrate")
         self.compose("up", "-d", "--no-build", "--no-recreate", *PROCESSES)
+        self.until("Caddy's own CA", lambda: "END CERTIFICATE" in self.inside("proxy", "cat", CA))
+        (MADE / "ca.pem").write_text(self.inside("proxy", "cat", CA) + "\n")
         self.until("the farm", lambda: "401" in self.asked("/api/v1/models"))
         service, *words = typed(*COMPOSE, "exec")[len(COMPOSE) + 1 :]
         self.link = self.inside(service, *words).splitlines()[-1]
@@ -124,19 +130,11 @@ class Stack(Progress):
         return [*place, *wheels, "-e", "SSL_CERT_FILE=/ca.pem"]
 
     def _make_settings(self) -> None:
-        secret = self.images.run(["openssl", "rand", "-hex", "32"])
-        told = {"ONNXFARM_HOST": "farm.test", "POSTGRES_PASSWORD": secret[:32], "ONNXFARM_SECRET_KEY": secret}
+        secret = secrets.token_hex(32)
+        told = {"ONNXFARM_HOST": HOST, "POSTGRES_PASSWORD": secret[:32], "ONNXFARM_SECRET_KEY": secret}
         told |= {"ONNXFARM_BUCKET": "onnxfarm", "ONNXFARM_BUCKET_URL": "http://bucket:9000"}
         told |= {"AWS_ACCESS_KEY_ID": "try", "AWS_SECRET_ACCESS_KEY": "try", "AWS_DEFAULT_REGION": "us-east-1"}
         self.images.run(typed("cp"))
         filled = re.sub(r"(?m)^(ONNXFARM_HOST|POSTGRES_PASSWORD|ONNXFARM_SECRET_KEY)=.*\n", "", ENV.read_text())
         ENV.write_text(filled + "".join(f"{name}={value}\n" for name, value in told.items()))
         MADE.mkdir(parents=True, exist_ok=True)
-        new = ["openssl", "req", "-newkey", "rsa:2048", "-nodes"]
-        own = ["-x509", "-days", "2", "-subj", "/CN=onnxfarm try", "-addext", "basicConstraints=critical,CA:true"]
-        self.images.run([*new, *own, "-keyout", f"{MADE}/ca.key", "-out", f"{MADE}/ca.pem"])
-        self.images.run([*new, "-subj", "/CN=farm.test", "-keyout", f"{MADE}/key", "-out", f"{MADE}/csr"])
-        (MADE / "names").write_text("subjectAltName=DNS:farm.test\n")
-        sign = ["-CA", f"{MADE}/ca.pem", "-CAkey", f"{MADE}/ca.key", "-CAcreateserial", "-extfile", f"{MADE}/names"]
-        self.images.run(["openssl", "x509", "-req", "-in", f"{MADE}/csr", *sign, "-days", "2", "-out", f"{MADE}/crt"])
-        (MADE / "farm.pem").write_text((MADE / "crt").read_text() + (MADE / "key").read_text())
