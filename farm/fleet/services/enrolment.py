@@ -49,9 +49,11 @@ def invite(
         raise NotAllowed(
             f"Your role in team “{team.name}” does not let you invite a node this way; ask an admin of it."
         )
-    _check_open_codes(by, most=MOST_CODES_OF_ADMIN if can_manage(by, team=team) else MOST_CODES)
     code = new_secret(CODE_PREFIX)
     with transaction.atomic():
+        # one at a time of a person: each counts those before it
+        User.objects.select_for_update(no_key=True).get(pk=by.pk)
+        _check_open_codes(by, most=MOST_CODES_OF_ADMIN if can_manage(by, team=team) else MOST_CODES)
         row = EnrolmentCode.objects.create(
             team=team,
             created_by=by,
@@ -104,9 +106,10 @@ def grant_secret(request: SecretRequest, *, now: datetime | None = None) -> Secr
         raise NotAllowed(
             f"{node.name} waits for approval; compare the fingerprint {node.fingerprint} on its page.", code="pending"
         )
-    _check_secrets(node, now=now)
     secret = new_secret(SECRET_PREFIX)
     with transaction.atomic():
+        Node.objects.select_for_update(no_key=True).get(pk=node.pk)
+        _check_secrets(node, now=now)
         node.secrets.filter(expires_at__lt=now - KEPT).delete()
         node.secrets.filter(expires_at__gt=now + OVERLAP).update(expires_at=now + OVERLAP)
         NodeSecret.objects.create(
