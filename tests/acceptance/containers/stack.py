@@ -25,6 +25,8 @@ FIRST: Final = ("database", "broker", "bucket", "proxy")
 PROCESSES: Final = ("web", "gateway", "prepare", "ticks")
 # of which deploy/containers/trying/compose.yaml has two each
 DOUBLED: Final = ("web", "gateway", "prepare")
+# what answers people and nodes, whose last words say why it did not
+SERVED: Final = ("proxy", "web", "gateway")
 BUCKET: Final = """
 import boto3, os
 boto3.client("s3", endpoint_url=os.environ["ONNXFARM_BUCKET_URL"]).create_bucket(Bucket=os.environ["ONNXFARM_BUCKET"])
@@ -47,7 +49,10 @@ class Stack(Progress):
         self._make_settings()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            for name in SERVED:
+                print(name, self.podman("logs", "--tail", "20", f"{PROJECT}_{name}_1", may_fail=True), flush=True)
         # `down` knows nothing of a second container of a process, and removes no volume or network that one still has
         for name in self.containers("--all"):
             self.podman("rm", "--force", "--volumes", name, may_fail=True)
