@@ -52,7 +52,8 @@ class Stack(Progress):
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             for name in SERVED:
-                print(name, self.podman("logs", "--tail", "20", f"{PROJECT}_{name}_1", may_fail=True), flush=True)
+                logs = ["sh", "-c", f"podman logs --tail 20 {PROJECT}_{name}_1 2>&1"]
+                print(name, self.images.run(logs, may_fail=True), flush=True)
         # `down` knows nothing of a second container of a process, and removes no volume or network that one still has
         for name in self.containers("--all"):
             self.podman("rm", "--force", "--volumes", name, may_fail=True)
