@@ -10,6 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
 
+from farm.accounts import memberships
 from farm.accounts import services as accounts
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.states import Role
@@ -81,7 +82,7 @@ def test_a_team_keeps_an_admin_when_two_take_the_role_from_each_other(team: Team
 
     def demote(number: int) -> None:
         by, user = pairs[number]
-        accounts.set_role(team=team, user=user, role=Role.VIEWER, by=by)
+        memberships.set_role(team=team, user=user, role=Role.VIEWER, by=by)
 
     at_once(demote, times=2)
     assert Membership.objects.filter(team=team, role=Role.ADMIN).exists()
