@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 Send = Callable[[Mapping[str, object]], Awaitable[None]]
 
 THREADS = 8
-# for uploads, whose files are hashed and unpacked there: as long as that takes, it keeps no page waiting
-UPLOAD_THREADS = 3
+# for orders that take long, whose files are hashed and unpacked, or whose thousands of cells are planned and written:
+# as long as that takes, it keeps no page waiting
+SLOW_THREADS = 3
 # for whoever comes back from the identity provider, who is asked then: with made-up codes too
 SIGN_IN_THREADS = 2
 COMES_BACK = "/sign-in/openid/back/"
@@ -49,6 +50,7 @@ UPLOADS = re.compile(
     r"/api/v1/uploads(/files/[^/]+)?|/api/v1/versions/\d+/evaluation|/models/upload/|/models/versions/\d+/evaluation/"
 )
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+SLOW = re.compile(rf"{UPLOADS.pattern}|/api/v1/uploads/complete|/api/v1/runs|/runs/new/")
 # of an answer at once
 PIECE_BYTES = 256 * 1024
 
@@ -59,12 +61,12 @@ class Bridge:
     def __init__(self, application: "WsgiApplication") -> None:
         self._application = application
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="page")
-        self._upload_threads = ThreadPoolExecutor(UPLOAD_THREADS, thread_name_prefix="upload")
+        self._slow_threads = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="slow")
         self._sign_in_threads = ThreadPoolExecutor(SIGN_IN_THREADS, thread_name_prefix="sign-in")
         # bytes so far of the uploads that are under way, by person
         self._uploading: dict[int, dict[object, int]] = {}
-        # one upload of a person is hashed and unpacked at a time, so that nobody takes all threads for it
-        self._upload_turns: dict[int, asyncio.Lock] = {}
+        # one slow order of a person at a time, so that nobody takes all threads for theirs
+        self._turns: dict[int, asyncio.Lock] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -98,8 +100,7 @@ class Bridge:
         await self._in_thread(check_length, max(0, (length or 0) - AROUND_FILES_BYTES))
         # a piece of a resumable upload: docs/uploads.md
         keeps_part = scope["method"] == "PATCH" and not header_of(scope, b"upload-checksum")
-        body = await self._spool_upload(receive, person=sender.pk, keeps_part=keeps_part)
-        return body._replace(person=sender.pk)
+        return await self._spool_upload(receive, person=sender.pk, keeps_part=keeps_part)
 
     async def _spool_upload(self, receive: Receive, *, person: int, keeps_part: bool) -> Body:
         """An upload. All that a person has under way at this process may be as long as one upload, and no longer."""
@@ -133,9 +134,11 @@ class Bridge:
 
     async def _answer(self, scope: Scope, body: Body, receive: Receive, send: Send) -> None:
         answer = Answer(self._application, _environ(scope, body))
-        if body.size and UPLOADS.fullmatch(scope["path"]):
-            async with self._upload_turns.setdefault(body.person, asyncio.Lock()):
-                piece = await asyncio.get_running_loop().run_in_executor(self._upload_threads, answer.begin)
+        if scope["method"] not in ("GET", "HEAD") and SLOW.fullmatch(scope["path"]):
+            request = WSGIRequest(_environ(scope, Body(cast(IO[bytes], sys.stdin), 0)))
+            sender = await self._in_thread(sender_of, request)
+            async with self._turns.setdefault(sender.pk if sender else 0, asyncio.Lock()):
+                piece = await asyncio.get_running_loop().run_in_executor(self._slow_threads, answer.begin)
         elif scope["path"] == COMES_BACK:
             piece = await asyncio.get_running_loop().run_in_executor(self._sign_in_threads, answer.begin)
         else:

@@ -57,11 +57,10 @@ class HungUp(Exception):
 
 
 class Body(NamedTuple):
-    """A whole body, to be read from its beginning; `person`: whose upload it is, by number."""
+    """A whole body, to be read from its beginning."""
 
     file: IO[bytes]
     size: int
-    person: int = 0
 
 
 def declared_length(scope: Scope) -> int | None:

@@ -46,7 +46,10 @@ async def answer_of(bridge: Bridge, path: str, *, body: bytes = b"") -> int:
     return int(sent[0]["status"])
 
 
-@pytest.mark.parametrize("path", ["/models/upload/", COMES_BACK])
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "path", ["/models/upload/", "/api/v1/uploads/complete", "/api/v1/runs", "/runs/new/", COMES_BACK]
+)
 def test_what_takes_long_keeps_no_page_waiting(path: str) -> None:
     async def visit() -> int:
         application = Unpacking()
