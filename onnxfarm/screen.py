@@ -13,14 +13,15 @@ from farm.rules.cells import recipes, scenarios
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
-from farm.rules.comparing.quantities import Change, change_of
+from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import busy_machine, metric_changes, prefills
 from farm.rules.presenting.accuracy_words import is_worse
-from farm.rules.presenting.called_operators import called_operators, operator_size
+from farm.rules.presenting.called_operators import called_operators, operator_size, operator_times
 from farm.rules.presenting.headlines import axis_rank, opening_comparison
+from farm.rules.presenting.lines import BUSY, Line, is_by_processor, line_of
 from farm.rules.presenting.stability import at_risk
 from farm.rules.wording import numbers, titles
-from farm.rules.wording.numbers import change_beside, latency, memory, plain, share
+from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
 from farm.rules.wording.vocabulary import is_change, rank, sign_of, signed
 
 # of the largest change, so many operators are named
@@ -67,7 +68,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         _show_differences(document.cells, console=console)
         if document.comparisons:
             console.print()
-            console.print(_comparisons(document, varying))
+            console.print(_comparisons(document, varying, is_wide=console.width >= NARROW))
     _show_operators(document, console=console)
     _show_called_operators(document, console=console)
     if address:
@@ -136,7 +137,7 @@ def _figures(cell: Cell) -> list[str]:
     peak = cell.peak_memory_bytes
     return [
         "" if cell.p50_ms is None else latency(cell.p50_ms, cell.p50_ci_ms),
-        "" if cell.throughput is None else plain(cell.throughput),
+        "" if cell.throughput is None else numbers.rate(cell.throughput, cell.p50_ci_ms, time=cell.p50_ms),
         "" if cell.session_ms is None else f"{plain(cell.session_ms)} ms",
         "" if peak is None else memory(peak),
     ]
@@ -246,7 +247,7 @@ def _node_of(pair: EngineParity) -> str:
     return f" Find the node: {pair.command}" if pair.command else ""
 
 
-def _comparisons(document: Document, varying: Sequence[Axis]) -> Table:
+def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Table:
     cells = {cell.id: cell for cell in document.cells}
     ordered = _ordered(document.comparisons, cells)
     beside = {
@@ -255,17 +256,30 @@ def _comparisons(document: Document, varying: Sequence[Axis]) -> Table:
     }
     told = {head: of for head, of in beside.items() if of is not None}
     table = _table("compared", "decoding" if "prefill" in told else "verdict")
-    for head in ("change", "interval", "rounds", "detectable"):
-        table.add_column(head, justify="right", no_wrap=True)
+    lines = [line_of(comparison, cells) for comparison in ordered[:MOST_COMPARISONS]]
+    values = [_values_head(lines)] if is_wide and any(line.values for line in lines) else []
+    # on a narrow terminal an interval folds, so that what is compared has its place
+    for head in ("interval", *values, "rounds", "detectable"):
+        table.add_column(head, justify="right", no_wrap=is_wide or head != "interval")
     for head in told:
         table.add_column(head, no_wrap=True)
-    for comparison in ordered[:MOST_COMPARISONS]:
-        figures = _comparison_figures(comparison, change_of(comparison, cells))
-        table.add_row(_sides(comparison, cells, varying), *figures, *(_metric(of(comparison)) for of in told.values()))
+    for comparison, line in zip(ordered, lines, strict=False):
+        least = comparison.smallest_detectable
+        table.add_row(
+            _sides(comparison, cells, varying),
+            _coloured(line.told, line.change.word),
+            line.change.interval if line.change.figures else "",
+            *([line.values] if values else []),
+            str(comparison.rounds),
+            "" if least is None else percent(float(f"{least:.2g}")),
+            *(_metric(of(comparison)) for of in told.values()),
+        )
     notes = []
-    by_processor = sum(one.verdict_from == "processor" for one in ordered)
+    by_processor = sum(map(is_by_processor, ordered))
     if by_processor:
-        notes.append(f"{by_processor} of {len(ordered)} by processor time: other programs kept the machine busy")
+        notes.append(f"{BUSY} ({by_processor} of {counted(len(ordered), 'comparison')})")
+    if values and any(line.why for line in lines):
+        notes.append("medians that are apart otherwise than their pairs are left out")
     if len(ordered) > MOST_COMPARISONS:
         notes.append(f"{len(ordered) - MOST_COMPARISONS} more: onnxfarm results --json")
     table.caption = "; ".join(notes) or None
@@ -282,24 +296,15 @@ def _ordered(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> li
     )
 
 
-def _comparison_figures(comparison: Comparison, told: Change) -> list[str | Text]:
-    size, interval = change_beside(told.word, *told.figures) if told.figures is not None else ("", "")
-    least = comparison.smallest_detectable
-    return [
-        _coloured(f"{signed(told.word)}{told.unit}", told.word),
-        size,
-        interval,
-        str(comparison.rounds),
-        "" if least is None else f"{100 * least:.2g} %",
-    ]
+def _values_head(lines: Sequence[Line]) -> str:
+    """What the values beside the changes are of, where it is one quantity."""
+    known = {line.quantity for line in lines}
+    return known.pop() if len(known) == 1 else "medians"
 
 
 def _metric(change: MetricChange | None) -> Text:
-    """`= equal`, or the verdict with the change: `▲ bigger ×2.6`."""
-    if change is None:
-        return Text("")
-    size = "" if change.verdict == "equal" else f" {change_beside(change.verdict, *metric_changes.figures(change))[0]}"
-    return _coloured(f"{signed(change.verdict)}{size}", change.verdict)
+    """`= equal`, or the verdict with the change: `▲ 2.6× bigger`."""
+    return Text("") if change is None else _coloured(metric_changes.told(change), change.verdict)
 
 
 def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[Axis]) -> str:
@@ -332,7 +337,7 @@ def _show_operators(document: Document, *, console: Console) -> None:
     console.print(Text(f"\nWhat explains the change {where}, per inference{busy}:"), soft_wrap=True)
     for one in named:
         part = "" if one.share is None else f", {share(one.share)} of the change"
-        times = f"{plain(one.baseline_us)} → {plain(one.candidate_us)} µs"
+        times = operator_times(one) or operator_size(one)
         console.print(Text(f"  {one.op_type} {one.node}: {times}{part}"), soft_wrap=True)
     left = [cells[side].unaccounted_us for side in (largest.baseline, largest.candidate) if side in cells]
     if len(left) == 2 and left[0] is not None and left[1] is not None:
@@ -357,9 +362,9 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
 
 def _called_line(one: OperatorChange, *, where: str) -> Text:
     verdict = one.verdict or ""
-    times = f"{plain(one.baseline_us)} → {plain(one.candidate_us)} µs"
-    line = Text("  ") + _coloured(signed(verdict), verdict)
-    return line + Text(f"  {one.op_type} {one.node}: {operator_size(one)}, {times}, {one.rounds} rounds, {where}")
+    line = Text("  ") + _coloured(f"{sign_of(verdict).mark} {operator_size(one)}", verdict)
+    told = ", ".join(filter(None, (operator_times(one), f"{one.rounds} rounds", where)))
+    return line + Text(f"  {one.op_type} {one.node}: {told}")
 
 
 def _table(*heads: str) -> Table:

@@ -40,7 +40,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Line:
-    """One series on one node. `name` is what tells it apart from the others of its watch."""
+    """One series on one node. `name` is what tells it apart from the others of its watch; `words`: of more and less."""
 
     series: str
     node: str
@@ -49,6 +49,15 @@ class Line:
     spots: Sequence[Spot]
     shifts: Sequence[Shift] = field(default_factory=tuple)
     marks: Sequence[Mark] = field(default_factory=tuple)
+    words: numbers.Words = numbers.TIMES
+
+    def change(self, spot: Spot) -> str:
+        """How far a value is from the pinned release: `19 % slower`."""
+        return numbers.change(spot.ratio, spot.low, spot.high, words=self.words)
+
+    def interval(self, spot: Spot) -> str:
+        """Between which changes it lies."""
+        return numbers.change_interval(spot.low, spot.high, ratio=spot.ratio, words=self.words)
 
     @property
     def key(self) -> str:
@@ -89,4 +98,4 @@ def key_of(series: str, node: str) -> str:
 
 def shift_words(line: Line, shift: Shift) -> str:
     """A level shift by its size and the release it came with."""
-    return f"{numbers.change(shift.ratio, 0.98, 1.02)} with {line.spots[shift.place].version}"
+    return f"{numbers.change(shift.ratio, 0.98, 1.02, words=line.words)} with {line.spots[shift.place].version}"

@@ -9,12 +9,12 @@ from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.quantities import Change
+from farm.rules.presenting.lines import Line
 from farm.rules.presenting.tables import Column, Entry, Number, Table, verdict_entry
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import rank
 
 NAME = "comparisons"
-_UNITS = {"items": "items/s", "rate": "requests/s"}
 _QUANTITIES = {"items": "items per second", "rate": "the highest rate"}
 MOST = 40
 
@@ -23,20 +23,25 @@ MOST = 40
 class Named:
     """A comparison with its name on this page: where both cells are, and the step from one to the other.
 
-    `told`: what it comes to where that is not latency.
+    `line`: what it comes to, where both cells are known.
     """
 
     comparison: Comparison
     where: str
     step: str = ""
     href: str = ""
-    told: Change | None = None
+    line: Line | None = None
 
     @property
     def change(self) -> Change:
         """Its word, ratio and interval, of latency or of items per second."""
         one = self.comparison
-        return self.told or Change("latency", one.verdict, one.ratio, one.ci_low, one.ci_high)
+        return self.line.change if self.line else Change("latency", one.verdict, one.ratio, one.ci_low, one.ci_high)
+
+    @property
+    def caveat(self) -> str:
+        """What a verdict must not be read without."""
+        return "wrong outputs" if self.line is not None and self.line.is_wrong else ""
 
     @property
     def name(self) -> str:
@@ -46,16 +51,15 @@ class Named:
 
 def _change(one: Named) -> Entry:
     change = one.change
-    unit = _UNITS.get(change.quantity, "")
-    return Entry(numbers.change(change.ratio, change.low, change.high), change.ratio, soft=unit)
+    return Entry(change.text or numbers.NOT_MEASURED, change.ratio)
 
 
 def _interval(one: Named) -> Entry:
     change = one.change
-    return Entry(numbers.change_interval(change.low, change.high, ratio=change.ratio), change.low)
+    return Entry(change.interval, change.low)
 
 
-VERDICT: Column[Named] = Column("Verdict", lambda one: verdict_entry(one.change.word))
+VERDICT: Column[Named] = Column("Verdict", lambda one: verdict_entry(one.change.word, soft=one.caveat))
 CHANGE: Column[Named] = Number("change", _change)
 INTERVAL: Column[Named] = Number("95 % interval", _interval)
 MARGIN: Column[Named] = Number(
@@ -141,8 +145,8 @@ def _points(verdict: str, drawn: Sequence[Named]) -> Json:
 
 
 def _in_words(change: Change) -> str:
-    interval = numbers.change_interval(change.low, change.high, ratio=change.ratio)
-    return f"{change.word}{change.unit}, {numbers.change(change.ratio, change.low, change.high)} ({interval})"
+    told = change.text if change.is_decided else f"{change.word}, {change.text}"
+    return f"{told} ({change.interval})"
 
 
 def _shapes(drawn: Sequence[Named]) -> list[Json]:

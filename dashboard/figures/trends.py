@@ -62,9 +62,9 @@ def finding(lines: Sequence[Line], *, reference: str) -> str:
     told = f"; {numbers.counted(shifts, 'level shift')}" if shifts else ""
     if len(lines) == 1:
         last = lines[0].spots[-1]
-        return f"{last.version} is at {numbers.change(last.ratio, last.low, last.high)} against {reference}{told}"
-    lasts = sorted((line.spots[-1] for line in lines), key=lambda spot: spot.ratio)
-    ends = " to ".join(numbers.change(spot.ratio, spot.low, spot.high) for spot in (lasts[0], lasts[-1]))
+        return f"{last.version} against {reference}: {lines[0].change(last)}{told}"
+    lasts = sorted(lines, key=lambda line: line.spots[-1].ratio)
+    ends = " to ".join(line.change(line.spots[-1]) for line in (lasts[0], lasts[-1]))
     return f"{numbers.counted(len(lines), 'series', 'series')} against {reference}, the last values from {ends}{told}"
 
 
@@ -148,7 +148,7 @@ def _line(line: Line, places: Sequence[int], across: Across, *, colour: str) -> 
         "connectgaps": False,
         "line": {"color": colour, "width": 1.5, "shape": "linear" if across.releases else "hv"},
         "marker": {"color": colour, "size": 6},
-        "text": ["" if spot is None else f"{spot.version}, {_words(spot)}" for spot in spots],
+        "text": ["" if spot is None else f"{spot.version}, {_words(line, spot)}" for spot in spots],
         "customdata": _links(line, [place for _, place, _ in points]),
         "hovertemplate": "%{fullData.name}<br>%{text}<extra></extra>",
     }
@@ -172,13 +172,10 @@ def _run(run_id: int | None) -> str:
     return f"/runs/{run_id}/" if run_id else ""
 
 
-def _words(spot: Spot) -> str:
+def _words(line: Line, spot: Spot) -> str:
     if spot.round == 0:
         return "the pinned release itself"
-    change = numbers.change(spot.ratio, spot.low, spot.high)
-    if spot.low is None:
-        return change
-    return f"{change} ({numbers.change_interval(spot.low, spot.high, ratio=spot.ratio)})"
+    return line.change(spot) if spot.low is None else f"{line.change(spot)} ({line.interval(spot)})"
 
 
 def _shifts(line: Line, across: Across, *, colour: str) -> Json:

@@ -1,6 +1,6 @@
 """What the page of one alert shows: the evidence, since when, what undoes it, each with the numbers behind it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Required, TypedDict
 
@@ -10,10 +10,10 @@ from dashboard.figures.operators import Side, of_runtimes
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, verdict
 from farm.alerts.services.work_arounds import trials_of
-from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.switches import Candidate, Trial
-from farm.rules.findings.kinds import rank, title_of
+from farm.rules.findings.kinds import KINDS, rank, title_of
+from farm.rules.presenting.lines import Line, is_by_processor, line_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import goes_back
@@ -176,18 +176,20 @@ def address_of(symptom: "Symptom") -> str:
     return reverse("dashboard:cell", args=[symptom.run_id, symptom.cell]) if symptom.run_id else ""
 
 
-def evidence(alert: "Alert", cells: Mapping[tuple[int, str], Cell]) -> Table:
-    """Every change of every series, with its figures and a link to the cell. `cells`: those that it rests on, by run
-    and name, where they are still there."""
+def evidence(alert: "Alert") -> Table:
+    """Every change of every series, each with figures of one quantity, and a link to its cell."""
     # what is no ratio (outputs, placement, endings) has none to be measured
-    symptoms = [(one, comparison_of(one) if one.kind == "slower" else None) for one in alert.symptoms.all()]
-    columns: tuple[Column[tuple[Symptom, Comparison | None]], ...] = (
+    symptoms = [(one, _line(one)) for one in alert.symptoms.all()]
+    columns: tuple[Column[tuple[Symptom, Line | None]], ...] = (
         Column("Change", lambda each: Entry(sign=title_of(each[0].kind), value=each[0].kind)),
         Column("Series", lambda each: Entry(_short_label(alert, each[0]), href=address_of(each[0]))),
-        Number(f"{alert.good}, ms", lambda each: _p50(*each, cells, is_new=False), "p50 of the good release"),
-        Number(f"{alert.bad}, ms", lambda each: _p50(*each, cells, is_new=True), "p50 of the bad release"),
-        Number("change", lambda each: _size(*each)),
-        Number("95 % interval", lambda each: _size_interval(*each)),
+        Number("change", _size, "the paired estimate, over the rounds of one block"),
+        Number(
+            "95 % interval", lambda each: Entry(each[1].change.interval, each[1].change.low) if each[1] else Entry()
+        ),
+        Column("Of", lambda each: Entry(each[1].quantity, title=each[1].details) if each[1] else Entry()),
+        Number(alert.good, lambda each: _side(each[1], 0), "median of the same launches, with the good release"),
+        Number(alert.bad, lambda each: _side(each[1], 1), "the same, with the bad release"),
         Number("rounds", lambda each: counted(each[1].rounds) if each[1] else Entry()),
         Column(
             "Now", lambda each: Entry(f"resolved in {each[0].resolved_in}" if each[0].resolved_in else "still present")
@@ -198,32 +200,32 @@ def evidence(alert: "Alert", cells: Mapping[tuple[int, str], Cell]) -> Table:
     return Table.of("evidence", "What changed, by series", columns, symptoms)
 
 
-def cells_behind(alert: "Alert") -> set[tuple[int, str]]:
-    """The cells that its changes of latency rest on, by run and name."""
-    of_latency = [one for one in alert.symptoms.all() if one.kind == "slower"]
-    return {(one.run_id, name) for one in of_latency if one.run_id for name in (one.baseline, one.cell)}
+def is_by_processor_time(symptom: "Symptom") -> bool:
+    """Whether its verdict rests on processor time, because the machine was busy."""
+    comparison = comparison_of(symptom) if symptom.kind == "slower" else None
+    return comparison is not None and is_by_processor(comparison)
 
 
-def _p50(
-    symptom: "Symptom", comparison: Comparison | None, cells: Mapping[tuple[int, str], Cell], *, is_new: bool
-) -> Entry:
-    name = symptom.cell if is_new else symptom.baseline
-    cell = cells.get((symptom.run_id or 0, name)) if comparison is not None else None
-    if cell is None or cell.p50_ms is None:
-        return Entry()
-    spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
-    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, title=spread)
+def _line(symptom: "Symptom") -> Line | None:
+    """The comparison of latency that a symptom rests on, as a line."""
+    comparison = comparison_of(symptom) if symptom.kind == "slower" else None
+    return None if comparison is None else line_of(comparison, {})
 
 
-def _size(symptom: "Symptom", comparison: Comparison | None) -> Entry:
-    low, high = (comparison.ci_low, comparison.ci_high) if comparison else (None, None)
-    return Entry(numbers.change(symptom.size, low, high) if symptom.size else "", symptom.size)
+def _side(line: Line | None, place: int) -> Entry:
+    """A value of the line; empty where they are left out, and then its details say why."""
+    return (
+        Entry(f"{line.sides[place]} {line.unit}")
+        if line is not None and line.sides
+        else Entry(title=line.why if line else "")
+    )
 
 
-def _size_interval(symptom: "Symptom", comparison: Comparison | None) -> Entry:
-    if comparison is None:
-        return Entry()
-    return Entry(numbers.change_interval(comparison.ci_low, comparison.ci_high, ratio=symptom.size), comparison.ci_low)
+def _size(each: tuple["Symptom", Line | None]) -> Entry:
+    symptom, line = each
+    if line is not None:
+        return Entry(line.change.text, line.change.ratio)
+    return Entry(numbers.change(symptom.size, words=KINDS[symptom.kind].words) if symptom.size else "", symptom.size)
 
 
 def question(alert: "Alert", kind: str) -> Question | None:

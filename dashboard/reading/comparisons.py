@@ -9,14 +9,18 @@ from dashboard.figures.figure import Address
 from dashboard.figures.ratios import Named
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.headlines import axis_rank, opening_comparison
+from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.wording import numbers
 
 # how the noise floor is known, where it is not the node's own history
 NOISE_FROM = {"block": "of this block", "assumed": "assumed"}
+
+
+def _medians(line: Line | None) -> Entry:
+    return Entry() if line is None else Entry(line.values, title=line.details)
 
 
 def _noise(one: Named) -> Entry:
@@ -29,7 +33,7 @@ def _memory(comparison: Comparison) -> Entry:
     change = metric_changes.standing_for(comparison)
     if change is None:
         return Entry(numbers.NOT_MEASURED)
-    size = "" if change.verdict == "equal" else f"{metric_changes.title(change)} {numbers.change(change.ratio)}"
+    size = "" if change.verdict == "equal" else f"{metric_changes.title(change)} {metric_changes.size(change)}"
     return verdict_entry(change.verdict, soft=size)
 
 
@@ -42,10 +46,7 @@ def _others(comparison: Comparison) -> Entry:
     if not changed:
         undecided = [metric_changes.title(one) for one in told if one.verdict == "undecided"]
         return verdict_entry("undecided", soft=numbers.listed(undecided)) if undecided else verdict_entry("equal")
-    said = [
-        f"{metric_changes.title(one)} {numbers.change(one.ratio)}" if one.ratio else metric_changes.title(one)
-        for one in changed
-    ]
+    said = [f"{metric_changes.title(one)} {metric_changes.size(one)}".rstrip() for one in changed]
     alike = [text for text, one in zip(said, changed, strict=True) if one.verdict == changed[0].verdict]
     more = f"; {len(said) - len(alike)} more" if len(said) > len(alike) else ""
     return verdict_entry(changed[0].verdict, soft=f"{', '.join(alike)}{more}")
@@ -57,6 +58,7 @@ COLUMNS: tuple[Column[Named], ...] = (
     ratios.VERDICT,
     replace(ratios.CHANGE, note="of p50 latency, candidate against baseline; of items per second between batches"),
     ratios.INTERVAL,
+    Number("medians", lambda one: _medians(one.line), "of the same launches; none where they give another change"),
     Number("rounds", lambda one: counted(one.comparison.rounds)),
     Number("noise floor", _noise, "how much identical launches differ: standard deviation over rounds"),
     replace(ratios.MARGIN, note="changes within it are called equal: from the node's A/A pairs, at least 2 %"),
@@ -126,8 +128,8 @@ def named(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address:
     for comparison in comparisons:
         if comparison.baseline in cells and comparison.candidate in cells:
             where, step = names(comparison, cells, shared)
-            told = change_of(comparison, cells)
-            named_comparisons.append(Named(comparison, where, step, address(comparison.candidate), told))
+            line = line_of(comparison, cells)
+            named_comparisons.append(Named(comparison, where, step, address(comparison.candidate), line))
     return named_comparisons
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from math import log
 
 from dashboard import axes
@@ -12,12 +12,15 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.metrics import BY_NAME as MEASURED
 from farm.rules.comparing.quantities import Change, change_of
+from farm.rules.findings.kinds import KINDS
 from farm.rules.presenting import prefills
+from farm.rules.presenting.lines import PROCESSOR, is_by_processor, line_of
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign, sign_of
 
 # along these more work is done, so that more time is no slowdown
 WORKLOAD_AXES = ("batch", "shapes", "concurrency", "scenario")
+WRONG = KINDS["parity"].title
 OPEN_STATES = ("preparing", "queued", "measuring")
 # from these changes on a slower or faster cell has the next deeper colour
 STEPS = (0.05, 0.15)
@@ -149,6 +152,24 @@ class Grid:
     ends: tuple[float, float] | None
     address: Address
 
+    @property
+    def is_of_items(self) -> bool:
+        """Whether its columns are batches, which are compared by items per second."""
+        return self.column_axis.name == "batch"
+
+    @cached_property
+    def judged_by_processor(self) -> frozenset[str]:
+        """The cells of which a comparison along the columns rests on processor time."""
+        judged = [one for some in self.compared.values() for one in some if is_by_processor(one)]
+        along = [one for one in judged if one.axis == self.column_axis.name]
+        return frozenset(side for one in along for side in (one.baseline, one.candidate))
+
+    def figure(self, cell: Cell) -> float | None:
+        """The figure that stands in a cell's field beside a verdict."""
+        if self.is_of_items:
+            return cell.throughput
+        return cell.cpu_p50_ms or cell.p50_ms if cell.id in self.judged_by_processor else cell.p50_ms
+
 
 def heat_map(
     cells: Iterable[Cell],
@@ -268,9 +289,34 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     if cell.p50_ms is None:
         return Place(href, sign=sign_of(state), tone="off", title=cell.reason.text if cell.reason else "")
     if grid.metric.name != "verdict":
-        return Place(href, grid.metric.write(cell), tone=_ramp(grid.metric.read(cell), grid.ends), title=_title(cell))
-    sign, tone, title = _judged(cell, group, grid, first_head)
-    return Place(href, grid.metric.write(cell), sign, tone, title)
+        sign = WRONG if cell.parity.verdict == "fail" else None
+        tone = _ramp(grid.metric.read(cell), grid.ends)
+        return Place(href, grid.metric.write(cell), sign, tone, _title(cell))
+    comparison = None if grid.column_axis.label(cell) == first_head else _against(group, grid, first_head)
+    sign, tone, title = _judged(cell, comparison, grid, is_first=grid.column_axis.label(cell) == first_head)
+    value, why = _value(cell, comparison, grid)
+    if cell.parity.verdict == "fail":
+        # never praised, and marked wherever it stands
+        sign, tone, why = WRONG, "", "; ".join(filter(None, (sign.word, why)))
+    return Place(href, value, sign, tone, "; ".join(filter(None, (title, why))))
+
+
+def _value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tuple[str, str]:
+    """A cell's figure of the quantity that its row is judged by; none where, divided by the first column's, it would
+    give another change, and then why."""
+    change = None if comparison is None else change_of(comparison, grid.cells)
+    own = grid.figure(cell)
+    if comparison is not None and change is not None and change.figures is not None:
+        base = grid.figure(grid.cells[comparison.baseline])
+        _, low, high = change.figures
+        is_of_figures = change.quantity == ("items" if grid.is_of_items else "latency")
+        if is_of_figures and base and own and numbers.pair(base, own, low=low, high=high) is None:
+            return "", "its own median, over all its launches, is apart otherwise than the pairs, so it is left out"
+    if grid.is_of_items and own is not None:
+        return f"{numbers.rate(own, cell.p50_ci_ms, time=cell.p50_ms)} items/s", ""
+    if own is not None and own != cell.p50_ms:
+        return f"{numbers.plain(own)} ms", PROCESSOR
+    return grid.metric.write(cell), ""
 
 
 def _open_place(cell: Cell, state: str, href: str) -> Place:
@@ -282,11 +328,10 @@ def _open_place(cell: Cell, state: str, href: str) -> Place:
     return Place(href, f"{numbers.milliseconds(cell.p50_ms)} ms", so_far, "running", "no verdict yet")
 
 
-def _judged(cell: Cell, group: Sequence[Cell], grid: Grid, first_head: str) -> tuple[Sign, str, str]:
+def _judged(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_first: bool) -> tuple[Sign, str, str]:
     """The cell against the first column of its row."""
-    if grid.column_axis.label(cell) == first_head:
+    if is_first:
         return Sign("·", "baseline", "quiet"), "", _title(cell)
-    comparison = _against(group, grid, first_head)
     if comparison is None:
         return Sign("·", "not compared", "quiet"), "", _title(cell)
     told = change_of(comparison, grid.cells)
@@ -294,13 +339,9 @@ def _judged(cell: Cell, group: Sequence[Cell], grid: Grid, first_head: str) -> t
     if told.ratio is None:
         return sign, "", comparison.reason or ""
     if grid.column_axis.name in WORKLOAD_AXES and told.quantity == "latency":
-        return Sign("·", f"×{numbers.plain(told.ratio)} the time", "quiet"), "", _title(cell)
-    unit = {"items": " items/s", "rate": " requests/s"}.get(told.quantity, "")
-    words = f"{sign.word}, {numbers.change(told.ratio, told.low, told.high)}{unit}"
-    if told.is_decided:
-        words = f"{numbers.change_size(told.ratio, told.low, told.high)} {sign.word}"
-    interval = numbers.change_interval(told.low, told.high, ratio=told.ratio)
-    title = f"{words}; 95 % interval {interval}, {numbers.counted(comparison.rounds, 'round')}"
+        return Sign("·", f"{numbers.plain(told.ratio)}× the time", "quiet"), "", _title(cell)
+    words = told.text if told.is_decided else f"{sign.word}, {told.text}"
+    title = f"{words}; {line_of(comparison, grid.cells).details}"
     return Sign(sign.mark, words, sign.tone), _step(told), title
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from farm.rules.presenting.leads import Lead
+from farm.rules.presenting.lines import PROCESSOR
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.wording import numbers
 
@@ -29,17 +30,17 @@ def verdict(lead: Lead) -> Entry:
 def change(lead: Lead) -> Entry:
     """By how much; of a run of one cell, its latency."""
     if lead.ratio is not None:
-        soft = {"items": "items/s", "rate": "requests/s"}.get(lead.quantity, "")
-        return Entry(numbers.change(lead.ratio, lead.low, lead.high), lead.ratio, soft=soft)
+        return Entry(lead.change.text, lead.ratio)
     if lead.p50_ms is not None:
-        return Entry(f"{numbers.milliseconds(lead.p50_ms, lead.p50_ci_ms)} ms")
+        soft = PROCESSOR if lead.quantity == "processor" else ""
+        return Entry(f"{numbers.milliseconds(lead.p50_ms, lead.p50_ci_ms)} ms", soft=soft)
     return Entry()
 
 
 def interval(lead: Lead) -> Entry:
     """Between which changes it lies, at which confidence."""
     if lead.ratio is not None and lead.low is not None:
-        return Entry(numbers.change_interval(lead.low, lead.high, ratio=lead.ratio), lead.low)
+        return Entry(lead.change.interval, lead.low)
     if lead.p50_ms is not None:
         return Entry(numbers.plus_minus(lead.p50_ms, lead.p50_ci_ms))
     return Entry()
@@ -49,7 +50,7 @@ def confidence(lead: Lead) -> Entry:
     """How sure it is: the level of the interval, and the rounds behind it."""
     if lead.level is None:
         return Entry()
-    return Entry(f"{100 * lead.level:.3g} %, {numbers.counted(lead.rounds, 'round')}", lead.rounds)
+    return Entry(f"{numbers.percent(lead.level)}, {numbers.counted(lead.rounds, 'round')}", lead.rounds)
 
 
 def what(lead: Lead) -> Entry:

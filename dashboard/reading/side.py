@@ -7,9 +7,10 @@ from dashboard import axes
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.comparing import verdicts
-from farm.rules.comparing.quantities import change_between, items_factor
+from farm.rules.comparing.quantities import Change, Quantity, change_between, items_factor
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.presenting import simulated
+from farm.rules.presenting.lines import PROCESSOR, is_by_processor
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign, sign_of
 
@@ -57,6 +58,20 @@ class Judged:
     metrics: Mapping[str, MetricChange] = field(default_factory=dict)
 
     @property
+    def interval(self) -> str:
+        """Between which changes it lies; empty without figures."""
+        quantity: Quantity = "items" if self.is_items else "rate" if self.is_rate else "latency"
+        return "" if self.low is None else Change(quantity, "undecided", self.ratio, self.low, self.high).interval
+
+    def is_of(self, base: Cell | None, cell: Cell | None) -> bool:
+        """Whether a reader who divides the latencies of both gets a change that the interval holds."""
+        if base is None or cell is None or not base.p50_ms or not cell.p50_ms or self.low is None or self.high is None:
+            return True
+        if self.is_items or self.is_rate:
+            return True
+        return numbers.pair(base.p50_ms, cell.p50_ms, low=self.low, high=self.high) is not None
+
+    @property
     def is_sure(self) -> bool:
         """Whether its interval leaves out that nothing changed."""
         return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
@@ -83,8 +98,13 @@ class Row:
 
 def rows(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Row]:
     """The compared cells, the base first."""
-    figures = [numbers.latency(one.cell.p50_ms, one.cell.p50_ci_ms) for one in chosen]
     against = [None, *judged][: len(chosen)]
+    figures = [
+        numbers.latency(one.cell.p50_ms, one.cell.p50_ci_ms)
+        if each is None or each.is_of(chosen[0].cell, one.cell)
+        else ""
+        for one, each in zip(chosen, against, strict=True)
+    ]
     return [Row(*each) for each in zip(chosen, names(chosen), figures, against, strict=True)]
 
 
@@ -136,13 +156,12 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judg
     if told.figures is None:
         return Judged(sign_of(told.word), "", paired.reason or "", metrics=_metrics(paired))
     is_items = told.quantity == "items"
-    interval = numbers.change_interval(told.low, told.high, ratio=told.ratio)
-    by_processor = paired.verdict_from == "processor"
-    by = "; by processor time, as other programs kept the machine busy" if by_processor else ""
-    how = f"{interval}, {numbers.counted(paired.rounds, 'round')} side by side in one block{by}"
+    by_processor = is_by_processor(paired)
+    by = f", {PROCESSOR}" if by_processor else ""
+    how = f"{told.interval}, {numbers.counted(paired.rounds, 'round')} side by side in one block{by}"
     return Judged(
         sign_of(told.word),
-        numbers.change(*told.figures),
+        told.text,
         how,
         *told.figures,
         is_items,
@@ -170,9 +189,9 @@ def _unpaired(base: Cell, other: Cell) -> Judged:
     figures = judged.ratio, judged.ci_low, judged.ci_high
     if (times := items_factor(base, other)) is not None:
         figures = times / judged.ratio, times / judged.ci_high, times / judged.ci_low
-    interval = numbers.change_interval(figures[1], figures[2], ratio=figures[0])
     is_items = times is not None
-    change = f"{numbers.change(*figures)}{' items/s' if is_items else ''}"
+    told = Change("items" if is_items else "latency", "not comparable", *figures)
+    interval, change = told.interval, told.text
     if base.node != other.node:
         how = f"{interval}; different hardware: {base.node or 'no node'} and {other.node or 'no node'}, no verdict"
         return Judged(Sign("≠", "different hardware", "quiet"), change, how, *figures, is_items)

@@ -16,7 +16,7 @@ from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import sign_of
 
-P50, THROUGHPUT = "p50_ms", "throughput"
+P50, PROCESSOR_TIME, THROUGHPUT = "p50_ms", "cpu_p50_ms", "throughput"
 # what differs between any two cells says nothing: counts and spreads of single launches
 SELDOM = frozenset({"mean_ms", "std_ms", "min_ms", "max_ms", "disturbed_samples"})
 FACTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
@@ -92,25 +92,36 @@ def change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:
     if not metric.better or not old or not new or base.model != other.model or base.shapes != other.shapes:
         return Change()
     is_told = not judged.is_rate and None not in (judged.ratio, judged.low, judged.high)
-    is_judged = metric.name in (P50, THROUGHPUT) and is_told
+    is_judged = metric.name in (PROCESSOR_TIME if judged.by_processor else P50, THROUGHPUT) and is_told
     if base.batch != other.batch:
         is_of_items = is_judged and judged.is_items and metric.name == THROUGHPUT
-        return Change(judged.change.removesuffix(" items/s"), judged.ratio) if is_of_items else Change()
-    if (verdict := judged.metrics.get(metric.name)) is not None and (metric.name != P50 or judged.is_rate):
+        return Change(judged.change, judged.ratio) if is_of_items else Change()
+    if metric.name == P50 and judged.by_processor:
+        return Change()
+    if (verdict := judged.metrics.get(metric.name)) is not None and (
+        metric.name not in (P50, PROCESSOR_TIME) or judged.is_rate
+    ):
         return _verdict(verdict)
     if not is_judged:
-        return Change(numbers.change(new / old), new / old)
+        return Change(numbers.change(new / old, words=_words(metric)), new / old)
     ratio, low, high = judged.ratio or 1.0, judged.low or 1.0, judged.high or 1.0
     if metric.name == THROUGHPUT:
         ratio, low, high = 1 / ratio, 1 / high, 1 / low
-    return Change(numbers.change(ratio, low, high), ratio)
+    # where the values on this line, divided, would give another change, its own stands in the verdict above alone
+    is_alike = numbers.pair(old, new, low=low, high=high) is not None
+    return Change(numbers.change(ratio, low, high, words=_words(metric)), ratio) if is_alike else Change()
+
+
+def _words(metric: Metric) -> numbers.Words:
+    """What more of it is called, and less."""
+    if metric.judging is not None:
+        return metric.judging.words
+    return ("more", "fewer") if metric.name == THROUGHPUT else ("more", "less")
 
 
 def _verdict(change: MetricChange) -> Change:
-    """`▲ slower +12 %`, by the launches of both; of growth the word alone."""
-    sign = sign_of(change.verdict)
-    size = "" if not change.ratio else f" {numbers.change(*metric_changes.figures(change))}"
-    return Change(f"{sign.mark} {sign.word}{size}", change.ratio)
+    """`▲ 12 % slower`, by the launches of both; of growth the word alone."""
+    return Change(metric_changes.told(change), change.ratio)
 
 
 def shown(rows: Sequence[Line], *, every: bool, wanted: str) -> list[Line]:

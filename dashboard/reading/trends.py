@@ -26,7 +26,9 @@ SEARCHED = 200
 Marking = Callable[[str, str, Sequence[Spot]], tuple[Sequence[Shift], Sequence[Mark]]]
 
 
-def lines(watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = ()) -> list[Line]:
+def lines(
+    watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = (), *, words: Words = TIME
+) -> list[Line]:
     """A watch's lines over time: of each round the new release. `points` as farm.alerts.selectors.pages.points."""
     prefix = f"{watch.distribution}=="
     series_spots: dict[tuple[str, str], tuple[str, list[Spot]]] = {}
@@ -35,10 +37,14 @@ def lines(watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"
             spots = series_spots.setdefault((series, node), (label, []))[1]
             spots.append(Spot(at, new, ratio, low, high, round_id, run_id))
     raised = list(alerts)
-    return _lines(series_spots, lambda series, node, spots: (_shifts(spots), _marks(raised, series, node, spots)))
+    return _lines(
+        series_spots, lambda series, node, spots: (_shifts(spots), _marks(raised, series, node, spots)), words
+    )
 
 
-def by_release(watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = ()) -> list[Line]:
+def by_release(
+    watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = (), *, words: Words = TIME
+) -> list[Line]:
     """The same lines over releases: the newest value that each release has; the pinned one is 1 by itself."""
     series_spots: dict[tuple[str, str], tuple[str, dict[str, Spot]]] = {}
     pinned = watch.reference
@@ -51,7 +57,9 @@ def by_release(watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["A
         for key, (label, spots) in series_spots.items()
     }
     raised = list(alerts)
-    return _lines(ordered, lambda series, node, spots: ((), _marks(raised, series, node, spots, by_version=True)))
+    return _lines(
+        ordered, lambda series, node, spots: ((), _marks(raised, series, node, spots, by_version=True)), words
+    )
 
 
 def metrics_of(names: Iterable[str]) -> list[Metric]:
@@ -69,7 +77,7 @@ def releases_of(watch: "Watch", lines: Sequence[Line]) -> list[str]:
     return sorted(measured | between, key=release_order)
 
 
-def _lines(series_spots: dict[tuple[str, str], tuple[str, list[Spot]]], marks: Marking) -> list[Line]:
+def _lines(series_spots: dict[tuple[str, str], tuple[str, list[Spot]]], marks: Marking, words: Words) -> list[Line]:
     labels = [label for label, _ in series_spots.values()]
     nodes = {node for _, node in series_spots}
     made = []
@@ -78,7 +86,7 @@ def _lines(series_spots: dict[tuple[str, str], tuple[str, list[Spot]]], marks: M
         name = _name(label, labels) if len(nodes) == 1 else f"{_name(label, labels)} on {node}"
         # what differs in the node alone is told apart by it
         name = node if len(nodes) > 1 and len(set(labels)) == 1 else name
-        made.append(Line(series, node, label, name, spots, shifts, marked))
+        made.append(Line(series, node, label, name, spots, shifts, marked, words))
     return sorted(made, key=lambda line: (line.label, line.node))
 
 
@@ -163,13 +171,12 @@ def href_of(watch: int, key: str) -> str:
 
 def last_change(line: Line) -> Entry:
     last = line.spots[-1]
-    return Entry(numbers.change(last.ratio, last.low, last.high), last.ratio)
+    return Entry(line.change(last), last.ratio)
 
 
 def last_interval(line: Line) -> str:
     """Between which changes the newest value lies."""
-    last = line.spots[-1]
-    return numbers.change_interval(last.low, last.high, ratio=last.ratio)
+    return line.interval(line.spots[-1])
 
 
 def shifts_words(line: Line, *, most: int) -> str:

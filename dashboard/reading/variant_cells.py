@@ -9,7 +9,6 @@ from dashboard.figures import accuracies
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.wording import numbers, titles
-from farm.rules.wording.numbers import change_beside
 
 if TYPE_CHECKING:
     from farm.runs.selectors.variants import Measured
@@ -44,14 +43,14 @@ def _verdict(one: "Measured") -> Entry:
 
 def _size(one: "Measured") -> Entry:
     change = _change(one)
-    return Entry(numbers.change(change.ratio, change.low, change.high), change.ratio) if change else Entry()
+    return Entry(change.text, change.ratio) if change else Entry()
 
 
 def _interval(one: "Measured") -> Entry:
     change = _change(one)
     if change is None:
         return Entry()
-    return Entry(numbers.change_interval(change.low, change.high, ratio=change.ratio), change.low)
+    return Entry(change.interval, change.low)
 
 
 COLUMNS: tuple[Column["Measured"], ...] = (
@@ -90,11 +89,10 @@ def finding(measured: Sequence["Measured"]) -> str:
 
 
 def _sentence(one: "Measured", change: Change) -> str:
-    figures, rounds = change.figures, numbers.counted(one.against.rounds if one.against else 0, "round")
-    size, interval = change_beside(change.word, *figures) if figures else ("", "")
+    rounds = numbers.counted(one.against.rounds if one.against else 0, "round")
     how = ", ".join([titles.runtime(one.cell.runtime), titles.provider(one.cell.provider), *_workload(one)])
-    sure = f"95 % interval {interval}, {rounds}" if interval else rounds
-    return f"{size} {change.word} than {one.upload} on {one.cell.node} with {how} ({sure}).".strip()
+    sure = f"95 % interval {change.interval}, {rounds}" if change.figures else rounds
+    return f"{change.text or change.word} than {one.upload} on {one.cell.node} with {how} ({sure}).".strip()
 
 
 def _parity(measured: Iterable["Measured"]) -> str:

@@ -19,6 +19,7 @@ Address = Callable[[int, str], str]
 # so many matched cells are judged; each takes as long as a small page
 MOST_MATCHES = 500
 MOST_SEARCHED = 100
+APART = "left out: the change is of the pairs of one block, from which both medians are apart otherwise"
 KINDS = (("", "every cell"), ("both", "measured in all"), ("one", "missing or failed in one"))
 
 
@@ -156,14 +157,12 @@ def table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Tabl
 def _row(runs: Sequence[int], match: Match, address: Address) -> tuple[Entry, ...]:
     entries = [Entry(match.name), _p50(runs[0], match.cells[0], address)]
     for run, cell, judged in zip(runs[1:], match.cells[1:], match.judged, strict=True):
-        entries.append(_p50(run, cell, address))
+        is_alike = judged is None or judged.is_of(match.cells[0], cell)
+        entries.append(_p50(run, cell, address) if is_alike else Entry(title=APART))
         if judged is None:
             entries += [Entry(""), Entry(""), Entry("not measured in both")]
             continue
-        interval = (
-            numbers.change_interval(judged.low, judged.high, ratio=judged.ratio) if judged.low is not None else ""
-        )
-        entries += [Entry(judged.change, judged.ratio), Entry(interval, judged.low)]
+        entries += [Entry(judged.change, judged.ratio), Entry(judged.interval, judged.low)]
         entries.append(Entry(sign=judged.sign, value=judged.sign.word, soft="" if judged.change else judged.how))
     return tuple(entries)
 

@@ -27,7 +27,7 @@ from farm.alerts.selectors.evidence import graph_changes
 from farm.alerts.services.digests import digest_of
 from farm.rules.cells import commands
 from farm.rules.findings.kinds import KINDS, title_of
-from farm.runs.selectors.documents import cells_named
+from farm.rules.presenting.lines import BUSY
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -132,7 +132,8 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
         "kind_names": kinds,
         "bisect_command": bisect_command(row),
         "opening": reading.opening(row),
-        "evidence": reading.evidence(row, cells_named(reading.cells_behind(row))),
+        "evidence": reading.evidence(row),
+        "busy": BUSY if any(map(reading.is_by_processor_time, row.symptoms.all())) else "",
         "figure": _ratios(row),
         "operators": _operators(row),
         "graph_changes": graph_changes(leading) if (leading := reading.leading(row)) is not None else [],

@@ -26,6 +26,7 @@ from farm.alerts.selectors.origins import origin_of
 from farm.contract.document import Document
 from farm.rules.cells.commands import submit_command
 from farm.rules.matrices.matrix_text import write_text
+from farm.rules.presenting.lines import BUSY, is_by_processor
 from farm.rules.wording import numbers
 from farm.runs import selectors, services
 from farm.runs.selectors import live, pages
@@ -241,6 +242,7 @@ def _compared(request: HttpRequest, document: Document, address: Address) -> dic
     along = comparisons.along(document.comparisons, wanted)
     return {
         "comparisons": comparisons.table(along, by_id, address),
+        "busy": BUSY if any(map(is_by_processor, document.comparisons)) else "",
         "compared_axes": comparisons.axes_compared(document.comparisons),
         "along": along[0].axis if along else "",
     }

@@ -71,7 +71,9 @@ def figure_of(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "
 
     def made() -> Lines:
         points = list(_points(watch, metric)) if count else []
-        return reading.lines(watch, points, alerts), reading.by_release(watch, points, alerts)
+        words = reading.words_of(metric)
+        over_time = reading.lines(watch, points, alerts, words=words)
+        return over_time, reading.by_release(watch, points, alerts, words=words)
 
     if count < MANY:
         return _drawn(watch, made(), by=by, chosen=chosen, metric=metric)

@@ -19,7 +19,7 @@ from farm.rules.matrices.subsets import narrowed, with_runtimes
 from farm.rules.planning.plans import Plan
 from farm.rules.presenting.sentences import explanation
 from farm.rules.runtimes.releases import unknown_sentence
-from farm.rules.wording.numbers import counted, signed_change
+from farm.rules.wording.numbers import change, change_interval, counted
 from onnxfarm.gate import positions_of
 from onnxfarm.here import published as index
 from onnxfarm.here import workbench
@@ -280,8 +280,8 @@ class Search:
 
 
 def _size(step: StepTaken) -> str:
-    """`+24 % against the good one (+21 to +26 %)`, where there is a ratio."""
+    """`24 % slower than the good release (21–26 %)`, where there is a ratio."""
     if step["ratio"] is None or step["low"] is None or step["high"] is None:
         return ""
-    size, interval = signed_change(step["ratio"], step["low"], step["high"])
-    return f"{size} against the good release ({interval})"
+    interval = change_interval(step["low"], step["high"], ratio=step["ratio"])
+    return f"{change(step['ratio'], step['low'], step['high'])} against the good release ({interval})"

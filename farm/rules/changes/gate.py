@@ -13,7 +13,7 @@ from farm.rules.changes import watch_rounds
 from farm.rules.findings.kinds import CHECKS, NOISY_CHECKS, Check
 from farm.rules.presenting import metric_changes
 from farm.rules.tracing.placement import cell_changes
-from farm.rules.wording.numbers import change_beside, percent
+from farm.rules.wording.numbers import change, change_interval, percent
 
 # what is checked besides the headline, unless it is said: what runs tell in their sentence, or watches alert on
 USUAL = tuple(metric.name for metric, judging in COMPARED if judging.is_told or judging.alerts_as)
@@ -187,17 +187,18 @@ def _is_done(cell: Cell) -> bool:
 
 
 def _size(pair: Comparison) -> str:
-    """`24 % (95 % interval 21–26 %)`."""
+    """`24 % slower (95 % interval 21–26 %)`."""
     if pair.ratio is None or pair.ci_low is None or pair.ci_high is None:
-        return "measurably"
-    size, interval = change_beside("slower", pair.ratio, pair.ci_low, pair.ci_high)
+        return "measurably slower"
+    size = change(pair.ratio, pair.ci_low, pair.ci_high)
+    interval = change_interval(pair.ci_low, pair.ci_high, ratio=pair.ratio)
     return f"{size} ({percent(pair.ci_level or 0.95)} interval {interval})"
 
 
 def _slower(pair: Comparison, *, where: str, old: Cell) -> tuple[Check, str]:
     """The headline: latency, or the highest rate where a load looks for it."""
     if pair.verdict_from != "rate":
-        return "slower", f"{where} is {_size(pair)} slower than {old.runtime}"
+        return "slower", f"{where} is {_size(pair)} than {old.runtime}"
     told = [f": {metric_changes.words(one)}" for one in pair.metrics if one.name == metric_changes.headline_of(pair)]
     return "lower", f"{where} keeps its bound up to a lower rate than {old.runtime}{''.join(told)}"
 

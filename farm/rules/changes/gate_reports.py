@@ -8,10 +8,10 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.gate import GateAnswer, cell_label, point_label
 from farm.rules.comparing.sides import between, by_sides
+from farm.rules.presenting.lines import line_of
 from farm.rules.presenting.markdown import as_text
 from farm.rules.presenting.sentences import explanation
-from farm.rules.wording.numbers import change_beside, counted, latency
-from farm.rules.wording.vocabulary import signed
+from farm.rules.wording.numbers import counted
 
 NOTHING = "Nothing was compared: no pair of cells ran on both sides."
 # what XML 1.0 cannot hold
@@ -125,15 +125,15 @@ def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
     cells = {cell.id: cell for cell in document.cells}
     rows: list[list[str]] = []
     for pair in _measured(answer, document):
-        old, new = cells[pair.baseline], cells[pair.candidate]
-        size, interval = change_beside(pair.verdict, pair.ratio or 1.0, pair.ci_low or 1.0, pair.ci_high or 1.0)
-        figures = [_shown(old), _shown(new), f"{signed(pair.verdict)} {size}", interval, str(pair.rounds)]
-        rows.append([point_label(new), *figures, explanation(pair) or ""])
+        line = line_of(pair, cells)
+        values = [f"{value} {line.unit}" for value in line.sides or ()] or ["", ""]
+        figures = [*values, line.told, line.change.interval, str(line.rounds)]
+        rows.append([point_label(cells[pair.candidate]), line.quantity, *figures, explanation(pair) or line.why])
     if not rows:
         return []
     sides = {(cells[old].runtime, cells[new].runtime) for old, new in answer.pairs}
     old_name, new_name = next(iter(sides))
-    head = ["cell", old_name, new_name, "verdict", "interval", "rounds", "because"]
+    head = ["cell", "of", old_name, new_name, "verdict", "interval", "rounds", "because"]
     lines = [head, ["---"] * len(head), *rows]
     return [*("| " + " | ".join(map(as_text, line)) + " |" for line in lines), ""]
 
@@ -150,10 +150,6 @@ def _case(check: str, pair: tuple[str, str], answer: GateAnswer, *, label: str) 
     if check == "slower" and unsure:
         return f"{opening}><skipped message={_quoted(unsure[0])}/></testcase>"
     return f"{opening}/>"
-
-
-def _shown(cell: Cell) -> str:
-    return "" if cell.p50_ms is None else latency(cell.p50_ms, cell.p50_ci_ms)
 
 
 def _quoted(text: str) -> str:

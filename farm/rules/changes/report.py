@@ -26,6 +26,7 @@ from farm.rules.cells.values import plain_of
 from farm.rules.changes import watch_rounds
 from farm.rules.comparing.sides import compared
 from farm.rules.presenting import sentences
+from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.reporting.locks import lock
 from farm.rules.runtimes import providers
@@ -143,17 +144,24 @@ def _title(case: Case) -> str:
     sides = f"{case.new.runtime} compared with {case.old.runtime.partition('==')[2]}"
     comparison = case.comparison
     if comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:
-        size, _ = numbers.change_beside("slower", comparison.ratio, comparison.ci_low or 1.0, comparison.ci_high or 1.0)
-        return f"[Performance] {size} slower: {sides}, {as_text(watch_rounds.series_label(case.new))}"
+        size = numbers.change(comparison.ratio, comparison.ci_low, comparison.ci_high)
+        return f"[Performance] {size}: {sides}, {as_text(watch_rounds.series_label(case.new))}"
     return f"[Regression] {sides}: {as_text(watch_rounds.series_label(case.new))}"
 
 
 def _measured(case: Case) -> str:
-    """The ratio as it was measured, with its interval and rounds."""
-    one = case.comparison
-    if one is None or one.ratio is None or one.ci_low is None or one.ci_high is None:
-        return case.sentence.rstrip(".")
-    return f"x{one.ratio:.3f} (95 % interval x{one.ci_low:.3f} to x{one.ci_high:.3f}, {one.rounds} rounds)"
+    """The change as it was measured, with its quantity, interval and rounds."""
+    line = _line(case)
+    return (
+        case.sentence.rstrip(".")
+        if line is None or line.change.figures is None
+        else f"{line.change.text} ({line.details})"
+    )
+
+
+def _line(case: Case) -> Line | None:
+    cells = {cell.id: cell for cell in (case.old, case.new)}
+    return None if case.comparison is None else line_of(case.comparison, cells)
 
 
 def _said(case: Case) -> str:
@@ -161,14 +169,22 @@ def _said(case: Case) -> str:
 
 
 def _table(case: Case) -> list[str]:
-    rows = ["| | p50 | session | peak memory | parity |", "|---|---|---|---|---|"]
-    for cell in (case.old, case.new):
-        p50 = "" if cell.p50_ms is None else numbers.latency(cell.p50_ms, cell.p50_ci_ms)
+    line = _line(case)
+    rows = [
+        f"| | {line.quantity if line else 'p50 latency'} | session | peak memory | parity |",
+        "|---|---|---|---|---|",
+    ]
+    sides = [f"{value} {line.unit}" for value in line.sides] if line and line.sides else ["", ""]
+    if line is None:
+        sides = [
+            "" if cell.p50_ms is None else numbers.latency(cell.p50_ms, cell.p50_ci_ms) for cell in (case.old, case.new)
+        ]
+    for cell, value in zip((case.old, case.new), sides, strict=True):
         session = "" if cell.session_ms is None else numbers.latency(cell.session_ms)
         memory = "" if cell.peak_memory_bytes is None else numbers.memory(cell.peak_memory_bytes)
         ended = cell.parity.verdict.replace("_", " ") if cell.status == "done" else _ending(cell)
-        rows.append(f"| {cell.runtime} | {p50} | {session} | {memory} | {as_text(ended)} |")
-    return ["\n".join(rows), f"Ratio: {_said(case)}."] if case.comparison is not None else ["\n".join(rows)]
+        rows.append(f"| {cell.runtime} | {value} | {session} | {memory} | {as_text(ended)} |")
+    return ["\n".join(rows), f"Change: {_said(case)}."] if case.comparison is not None else ["\n".join(rows)]
 
 
 def _ending(cell: Cell) -> str:

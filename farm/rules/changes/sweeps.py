@@ -17,7 +17,7 @@ from farm.rules.changes.watch_rounds import place_of, series_label, series_of
 from farm.rules.comparing.sides import BySides, between, by_sides
 from farm.rules.presenting.sentences import explanation
 from farm.rules.runtimes.order import release_order
-from farm.rules.wording.numbers import change_beside, counted
+from farm.rules.wording.numbers import change, counted
 from farm.rules.wording.vocabulary import is_change
 
 # a 95 % half interval is 1.96 standard errors; so many of it are 3.3, p = .001
@@ -52,8 +52,7 @@ class Turn:
 
     def words(self) -> str:
         """`24 % slower in 1.31.0`."""
-        size, _ = change_beside(self.verdict, self.ratio, self.low, self.high)
-        return f"{size} {self.verdict} in {self.after}"
+        return f"{change(self.ratio, self.low, self.high)} in {self.after}"
 
 
 @dataclass(frozen=True, slots=True)

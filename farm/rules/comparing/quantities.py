@@ -14,9 +14,16 @@ from typing import Literal
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.verdicts import Word
+from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import GAINS, is_change
 
 Quantity = Literal["latency", "items", "rate"]
+_WORDS: Mapping[Quantity, numbers.Words] = {
+    "latency": numbers.TIMES,
+    "items": ("more", "fewer"),
+    "rate": ("higher", "lower"),
+}
+_UNITS: Mapping[Quantity, str] = {"items": " items/s", "rate": " rate"}
 _OF_RATES: Mapping[Word, Word] = {"slower": "lower", "faster": "higher"}
 # From the 95 % interval to those at which a block decides: 99 % for a change, 97.5 % for equality, of eight rounds
 # (Student's t with 7 degrees of freedom: 3.499 / 2.365 and 2.841 / 2.365; with more rounds it is less).
@@ -43,7 +50,26 @@ class Change:
     @property
     def unit(self) -> str:
         """What a decided word is of, where it is no time: ` items/s`, ` rate`."""
-        return {"items": " items/s", "rate": " rate"}.get(self.quantity, "") if self.is_decided else ""
+        return _UNITS.get(self.quantity, "") if self.is_decided else ""
+
+    @property
+    def text(self) -> str:
+        """By how much: `19 % slower`, `3.25× more items/s`; empty without figures."""
+        if self.ratio is None:
+            return ""
+        size = numbers.change(self.ratio, self.low, self.high, words=_WORDS[self.quantity])
+        return f"{size}{_UNITS.get(self.quantity, '')}"
+
+    @property
+    def amount(self) -> str:
+        """The same without direction, for a word that says it: `19 %`."""
+        return "" if self.ratio is None else numbers.change_size(self.ratio, self.low, self.high)
+
+    @property
+    def interval(self) -> str:
+        """Between which changes it lies: `18–21 %`."""
+        words, is_directed = _WORDS[self.quantity], self.is_decided
+        return numbers.change_interval(self.low, self.high, ratio=self.ratio, words=words, is_directed=is_directed)
 
     @property
     def size(self) -> float:

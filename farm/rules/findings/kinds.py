@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from farm.rules.wording.numbers import TIMES, Words
 from farm.rules.wording.vocabulary import VERDICTS, Sign, sign_of
 
 Key = Literal["parity", "failed", "slower", "placement", "ttft", "session", "first", "memory", "growth"]
+SIZES: Words = ("bigger", "smaller")
 KEYS: tuple[Key, ...] = get_args(Key)
 
 
@@ -17,14 +19,15 @@ KEYS: tuple[Key, ...] = get_args(Key)
 class Kind:
     """One kind of change.
 
-    `alerts_on`: what alerts, in words, `{limit}` being what a rule lets pass under the name of `limit`. `is_noisy`: a
-    fresh block has to show it again, as what follows from the graph and the outputs need not. `has_work_around`: a
-    session option may take it back.
+    `alerts_on`: what alerts, in words, `{limit}` being what a rule lets pass under the name of `limit`. `words`: what
+    more of it is called, and less. `is_noisy`: a fresh block has to show it again, as what follows from the graph and
+    the outputs need not. `has_work_around`: a session option may take it back.
     """
 
     title: Sign
     alerts_on: str
     limit: Literal["latency", "session", "first", "memory"] | None = None
+    words: Words = TIMES
     is_noisy: bool = True
     has_work_around: bool = False
 
@@ -58,10 +61,13 @@ KINDS: Mapping[str, Kind] = {
     "first": Kind(
         Sign("▲", "slower first inference", "slower"), "the first inference more than {limit} slower", limit="first"
     ),
-    "memory": Kind(Sign("▲", "more memory", "slower"), "peak memory more than {limit} larger", limit="memory"),
+    "memory": Kind(
+        Sign("▲", "more memory", "slower"), "peak memory more than {limit} larger", limit="memory", words=SIZES
+    ),
     "growth": Kind(
         Sign("▲", "growing memory", "slower"),
         "memory that grows more from inference to inference, shown again by a fresh block",
+        words=SIZES,
     ),
 }
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from farm.contract.document_comparisons import Comparison, OperatorChange
-from farm.rules.wording.numbers import change_beside, counted
+from farm.rules.wording import numbers
+from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import is_change
 
 
@@ -14,11 +15,19 @@ def called_operators(comparison: Comparison) -> list[OperatorChange]:
 
 
 def operator_size(one: OperatorChange) -> str:
-    """`10 % (8–12 %)`: how much an operator changed, and the interval; empty without a verdict."""
-    if one.verdict is None or one.ratio is None or one.ci_low is None or one.ci_high is None:
+    """`10 % slower (8–12 %)`: how much an operator changed, and the interval; empty without a verdict."""
+    if one.ratio is None or one.ci_low is None or one.ci_high is None:
         return ""
-    size, interval = change_beside(one.verdict, one.ratio, one.ci_low, one.ci_high)
-    return f"{size} ({interval})"
+    interval = numbers.change_interval(one.ci_low, one.ci_high, ratio=one.ratio)
+    return f"{numbers.change(one.ratio, one.ci_low, one.ci_high)} ({interval})"
+
+
+def operator_times(one: OperatorChange) -> str:
+    """`37 → 88 µs`: medians of the rounds that were traced; empty where they are apart otherwise than the pairs."""
+    if one.ci_low is None or one.ci_high is None:
+        return f"{numbers.plain(one.baseline_us)} → {numbers.plain(one.candidate_us)} µs"
+    sides = numbers.pair(one.baseline_us, one.candidate_us, low=one.ci_low, high=one.ci_high)
+    return f"{sides[0]} → {sides[1]} µs" if sides else ""
 
 
 def certainty(operators: Sequence[OperatorChange]) -> str:

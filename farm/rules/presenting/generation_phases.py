@@ -4,7 +4,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.presenting.prefills import is_generated, prefill_of
 from farm.rules.tracing.attribution import TypeChange, group_by_type
-from farm.rules.wording.numbers import change_beside, counted, explained, plain
+from farm.rules.wording.numbers import change, counted, explained, plain
 from farm.rules.wording.vocabulary import is_change
 
 # an operator type that explains less of the prompt's change is not named
@@ -37,8 +37,7 @@ def explanation(one: Comparison) -> str:
 def _worded(verdict: str, ratio: float | None, low: float | None, high: float | None) -> str:
     if not is_change(verdict) or ratio is None or low is None or high is None:
         return verdict
-    size, _ = change_beside(verdict, ratio, low, high)
-    return f"{size} {verdict}"
+    return change(ratio, low, high)
 
 
 def _because(one: Comparison, prefill: MetricChange) -> str:

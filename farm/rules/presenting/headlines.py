@@ -12,6 +12,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.axes import ASKED_ORDER
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.planning.blocks import TWIN
+from farm.rules.presenting.lines import is_wrong
 from farm.rules.wording.vocabulary import rank
 
 # Along these another amount of work is done at a time, with nothing to divide it by: more time for it is no news.
@@ -81,8 +82,7 @@ def of_first_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) 
 
 def _standing(one: Comparison, cells: Mapping[str, Cell]) -> Standing:
     change = change_of(one, cells)
-    better = cells.get(one.candidate if change.is_gain else one.baseline) if change.is_decided else None
-    return Standing(one, change, is_right=better is None or better.parity.verdict != "fail")
+    return Standing(one, change, is_right=not is_wrong(one, change, cells))
 
 
 def _is_as_large(asked: Standing | None, largest: Standing) -> bool:

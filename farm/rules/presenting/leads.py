@@ -1,11 +1,16 @@
 """What a run leads with, as figures for lists: the comparison that its headline is about."""
 
+from typing import cast, get_args
+
 from farm.contract.base import Message
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.contract.verdicts import Word
 from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
+from farm.rules.comparing.quantities import Change, Quantity
 from farm.rules.presenting.headlines import Standing, opening_of
+from farm.rules.presenting.lines import is_busy
 from farm.rules.wording.numbers import counted
 
 
@@ -14,7 +19,8 @@ class Lead(Message):
 
     `step`: what is compared, `1.29.0 → 1.31.1`; `where`: with what both were measured. A run that compares nothing
     has no verdict: its `step` says what it measured, and the `p50_ms` and interval of its fastest cell stand beside
-    it. A run that measured nothing has the fate of its cells as its verdict.
+    it, of processor time where `quantity` says so. A run that measured nothing has the fate of its cells as its
+    verdict.
     """
 
     verdict: str = ""
@@ -30,6 +36,12 @@ class Lead(Message):
     node: str = ""
     p50_ms: float | None = None
     p50_ci_ms: tuple[float, float] | None = None
+
+    @property
+    def change(self) -> Change:
+        """The same as a change; of one without a verdict, of latency."""
+        quantity = self.quantity if self.quantity in get_args(Quantity) else "latency"
+        return Change(cast(Quantity, quantity), cast(Word, self.verdict), self.ratio, self.low, self.high)
 
 
 def lead_of(document: Document) -> Lead:
@@ -80,8 +92,9 @@ def _single(cell: Cell, *, measured: int, of: int) -> Lead:
         step=f"{BY_NAME['runtime'].label(cell)}{others}",
         where=label.workload(cell),
         node=cell.node or "",
-        p50_ms=cell.p50_ms,
-        p50_ci_ms=cell.p50_ci_ms,
+        quantity="processor" if is_busy(cell) else "",
+        p50_ms=cell.cpu_p50_ms if is_busy(cell) else cell.p50_ms,
+        p50_ci_ms=None if is_busy(cell) else cell.p50_ci_ms,
     )
 
 

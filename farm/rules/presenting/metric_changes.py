@@ -7,8 +7,9 @@ from farm.contract.verdicts import MetricVerdict
 from farm.rules.cells.metric import RATE, SIZE, TIME, Metric
 from farm.rules.cells.metrics import BY_NAME, JUDGED
 from farm.rules.cells.scenario_metrics import MAX_RATE
+from farm.rules.wording import numbers
 from farm.rules.wording.numbers import MIB, memory, plain
-from farm.rules.wording.vocabulary import GAINS, is_change
+from farm.rules.wording.vocabulary import CHANGES, GAINS, is_change, sign_of, signed
 
 
 def with_headline(one: Comparison, verdict: MetricVerdict) -> list[MetricChange]:
@@ -70,9 +71,41 @@ def figures(change: MetricChange) -> tuple[float, float, float]:
     return change.ratio or 1.0, change.ci_low or 1.0, change.ci_high or 1.0
 
 
+def size(change: MetricChange) -> str:
+    """By how much: `2.6× bigger`, `24 % slower`; empty of one without a ratio."""
+    if change.ratio is None:
+        return ""
+    known = BY_NAME.get(change.name)
+    own = known.judging.words if known is not None and known.judging is not None else TIME
+    return numbers.change(change.ratio, change.ci_low, change.ci_high, words=own)
+
+
+def told(change: MetricChange) -> str:
+    """`▲ 2.6× bigger`, `= equal`; `▲ bigger` of one without a ratio."""
+    if change.verdict not in CHANGES or change.ratio is None:
+        return signed(change.verdict)
+    return f"{sign_of(change.verdict).mark} {size(change)}"
+
+
 def words(change: MetricChange) -> str:
-    """`peak address space 833 MiB instead of 320 MiB`."""
-    return f"{title(change)} {_valued(change, change.candidate)} instead of {_valued(change, change.baseline)}"
+    """`peak address space 833 MiB instead of 320 MiB`; where these are apart otherwise than their pairs, the change."""
+    values = _values(change)
+    return f"{title(change)} {values[1]} instead of {values[0]}" if values else f"{title(change)} {size(change)}"
+
+
+def _values(change: MetricChange) -> tuple[str, str] | None:
+    """Both sides as written; None where a reader's division would not give the change."""
+    if change.ratio is not None and not _agrees(change):
+        return None
+    return _valued(change, change.baseline), _valued(change, change.candidate)
+
+
+def _agrees(change: MetricChange) -> bool:
+    """Whether the quotient of the medians lies in the interval of the pairs; what a repeat decides is that quotient."""
+    low, high = change.ci_low, change.ci_high
+    if change.p is None or low is None or high is None:
+        return True
+    return numbers.pair(change.baseline, change.candidate, low=low, high=high) is not None
 
 
 def _valued(change: MetricChange, value: float) -> str:
@@ -95,8 +128,7 @@ def sentence(who: str, word: str, one: Comparison) -> str:
         f"{who} is {_beside(word, verdict)}: {' and '.join(map(words, said))}." for verdict, said in sizes.items()
     ]
     others = [
-        f"Its {title(change)} is {change.verdict}: {_valued(change, change.candidate)} instead of "
-        f"{_valued(change, change.baseline)}."
+        f"Its {title(change)} is {change.verdict}: {words(change).removeprefix(title(change)).strip()}."
         for change in told
         if change.verdict not in SIZE
     ]

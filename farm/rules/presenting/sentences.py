@@ -22,8 +22,9 @@ from farm.rules.presenting import (
 )
 from farm.rules.presenting.called_operators import certainty
 from farm.rules.presenting.headlines import WORK_AXES, Opening, Standing, axis_rank, opening_of
+from farm.rules.presenting.lines import BUSY, is_busy, is_by_processor
 from farm.rules.tracing.attribution import TypeChange, group_by_type
-from farm.rules.wording import numbers, titles
+from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, explained, latency, percent, plain
 from farm.rules.wording.vocabulary import is_change, signed
 
@@ -119,7 +120,11 @@ def cell_sentence(cell: Cell) -> str:
     if cell.status != "done" or cell.p50_ms is None:
         why = cell.reason.text if cell.reason is not None else "it was not measured."
         return f"{signed(cell.status)}: {what}: {why}"
-    return f"{what}: {latency(cell.p50_ms, cell.p50_ci_ms)} at the median of {len(cell.samples_ms)} launches."
+    launches = f"at the median of {len(cell.samples_ms)} launches"
+    by_clock = latency(cell.p50_ms, cell.p50_ci_ms)
+    if is_busy(cell):
+        return f"{what}: {latency(cell.cpu_p50_ms)} of processor time {launches} ({by_clock} by the clock). {BUSY}."
+    return f"{what}: {by_clock} {launches}."
 
 
 def explanation(comparison: Comparison) -> str | None:
@@ -283,7 +288,7 @@ def _statement(comparison: Comparison, baseline: Cell, candidate: Cell, *, befor
     where = f" on {candidate.node}" if candidate.node and is_new_place else ""
     model = (candidate.model or "the model") if before is None else "it"
     what, sure = f"{model} ({_shared(comparison.axis, candidate)})", _certainty(comparison, change)
-    size, _ = numbers.change_beside(change.word, *change.figures)
+    size = change.amount if change.is_decided else ""
     phrases = _PHRASES[change.quantity]
     told = phrases.decided if change.is_decided else phrases.equal if change.word == "equal" else phrases.undecided
     said = {"who": who, "what": what, "than": than, "where": where, "size": size, "word": change.word, "sure": sure}
@@ -313,11 +318,10 @@ def _uncompared(who: str, than: str, baseline: Cell, candidate: Cell) -> str:
 
 def _certainty(comparison: Comparison, change: Change) -> str:
     """Of figures that there are: the interval in the direction that the sentence says, else with its signs."""
-    _, interval = numbers.change_beside(change.word, *(change.figures or (1.0, 1.0, 1.0)))
-    by = (
-        "; by processor time, as other programs kept the machine busy" if comparison.verdict_from == "processor" else ""
+    by = ", CPU time" if is_by_processor(comparison) else ""
+    return (
+        f"{percent(comparison.ci_level or 0.0)} interval {change.interval}, {counted(comparison.rounds, 'round')}{by}"
     )
-    return f"{percent(comparison.ci_level or 0.0)} interval {interval}, {counted(comparison.rounds, 'round')}{by}"
 
 
 def _wanted(comparison: Comparison) -> str:

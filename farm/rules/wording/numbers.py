@@ -5,18 +5,22 @@ from functools import wraps
 from math import ceil, floor, isfinite, log10
 from typing import Concatenate, ParamSpec
 
-from farm.rules.wording.vocabulary import DIRECTED
-
 NOT_MEASURED = "not measured"
 THIN = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
 SIGNIFICANT = 3
+# where an interval says how many digits there are, no fewer than these
+MIN_SIGNIFICANT = 2
 MAX_DECIMALS = 6
+PAIR_DIGITS = range(3, 7)
 MIB = 1 << 20
 # beyond so large a ratio a percentage is harder to read than a factor
 FACTOR_FROM = 2.0
 
 Interval = tuple[float, float]
+# what more of a quantity is called, and less
+Words = tuple[str, str]
+TIMES: Words = ("slower", "faster")
 P = ParamSpec("P")
 
 
@@ -41,10 +45,14 @@ def decimals_within(half_width: float, *, most: int = MAX_DECIMALS) -> int:
 
 
 def decimals_of(value: float, *, half_width: float | None = None, most: int = MAX_DECIMALS) -> int:
-    """The same with an interval; without, those of three significant digits."""
+    """The same of a value, but two significant digits at least; without an interval three."""
     if half_width is not None and half_width > 0:
-        return decimals_within(half_width, most=most)
-    return 0 if value == 0 else min(most, max(0, SIGNIFICANT - 1 - floor(log10(abs(value)))))
+        return max(decimals_within(half_width, most=most), _decimals(value, MIN_SIGNIFICANT, most))
+    return _decimals(value, SIGNIFICANT, most)
+
+
+def _decimals(value: float, digits: int, most: int) -> int:
+    return 0 if value == 0 else min(most, max(0, digits - 1 - floor(log10(abs(value)))))
 
 
 def fixed(value: float, decimals: int) -> str:
@@ -83,57 +91,47 @@ def latency(value: float, interval: Interval | None = None) -> str:
     return f"{milliseconds(value, interval)} ms {plus_minus(value, interval)}".rstrip()
 
 
-def change_beside(word: str, ratio: float, low: float, high: float) -> tuple[str, str]:
-    """Change and interval as they stand beside a verdict: `24 %`, `21–26 %` beside one that says the direction."""
-    return _change(ratio, low, high) if word in DIRECTED else signed_change(ratio, low, high)
-
-
-def _change(ratio: float, low: float, high: float) -> tuple[str, str]:
-    """Without direction: `24 %` and `21–26 %`, or `×3.4` and `×3.2–3.6`."""
-    if is_factor(ratio):
-        factors = (ratio, low, high) if ratio > 1.0 else (1.0 / ratio, 1.0 / high, 1.0 / low)
-        decimals = max(1, decimals_within((factors[2] - factors[1]) / 2, most=2))
-        shown = [f"{factor:.{decimals}f}" for factor in factors]
-        return f"×{shown[0]}", f"×{shown[1]}–{shown[2]}"
-    sign = 1.0 if ratio >= 1.0 else -1.0
-    low, high = sorted(sign * (end - 1.0) for end in (low, high))
-    decimals = decimals_within(50.0 * (high - low), most=2)
-    middle, *ends = (fixed(100.0 * end, decimals) for end in (abs(ratio - 1.0), low, high))
-    return f"{middle} %", f"{(' to ' if low < 0.0 else '–').join(ends)} %"
-
-
-def signed_change(ratio: float, low: float, high: float) -> tuple[str, str]:
-    """A ratio as (change, interval) with its direction: `+2 %` and `−4 to +8 %`; a factor below 1 is `÷3.4`."""
-    if is_factor(ratio):
-        size, interval = _change(ratio, low, high)
-        return (size, interval) if ratio > 1.0 else (size.replace("×", "÷"), interval.replace("×", "÷"))
-    return _signed(low, ratio, high)
-
-
-def _signed(low: float, middle: float, high: float) -> tuple[str, str]:
-    decimals = decimals_within(50.0 * abs(high - low), most=2)
-    size, *ends = (signed_percent(end - 1.0, decimals) for end in (middle, low, high))
-    return size, f"{ends[0].removesuffix(' %')} to {ends[1]}"
-
-
 @_measured
-def change(ratio: float, low: float | None = None, high: float | None = None) -> str:
-    """A ratio as a signed change, a large one as sentences do: 1.24 is `+24 %`, 3.4 is `×3.4`, 1/3.4 is `÷3.4`."""
-    if low is not None and high is not None:
-        return signed_change(ratio, low, high)[0]
-    return signed_change(ratio, ratio, ratio)[0] if is_factor(ratio) else signed_percent(ratio - 1.0, 1)
+def change(ratio: float, low: float | None = None, high: float | None = None, *, words: Words = TIMES) -> str:
+    """A ratio in words: 1.19 is `19 % slower`, 0.308 is `3.25× faster`; what rounds to nothing is `0 %`."""
+    size = change_size(ratio, low, high)
+    return f"{size} {words[0] if ratio > 1 else words[1]}" if _has_digits(size) else size
 
 
 def change_size(ratio: float, low: float | None = None, high: float | None = None) -> str:
-    """How large a change is, for a word that says its direction: 1.24 is `24 %`."""
-    return change(ratio, low, high).lstrip(f"+{MINUS}").replace("÷", "×")
+    """How large a change is, for a word that says its direction: `19 %`, `3.25×`."""
+    return _sized(ratio, low, high, as_factor=is_factor(ratio))
 
 
-def change_interval(low: float | None, high: float | None, *, ratio: float | None = None) -> str:
-    """The interval of a ratio, written as the ratio is: `+21 to +26 %`, `×3.2–3.6`."""
-    if low is None or high is None:
+def _sized(ratio: float, low: float | None, high: float | None, *, as_factor: bool) -> str:
+    if as_factor:
+        half = None if low is None or high is None or low == high else abs(_factor(high) - _factor(low)) / 2
+        return f"{fixed(_factor(ratio), 2 if half is None else max(1, decimals_within(half, most=2)))}×"
+    half = None if low is None or high is None or low == high else 50 * abs(high - low)
+    return f"{fixed(100 * abs(ratio - 1), 1 if half is None else decimals_within(half, most=2))} %"
+
+
+def _factor(ratio: float) -> float:
+    """How many times as much, or as fast."""
+    return ratio if ratio >= 1 or ratio <= 0 else 1 / ratio
+
+
+def change_interval(
+    low: float | None, high: float | None, *, ratio: float | None, words: Words = TIMES, is_directed: bool = True
+) -> str:
+    """The interval of a change: `4 % faster to 8 % slower`; `21–26 %` beside a word that says the direction, which
+    without one (`is_directed`) it says itself."""
+    if low is None or high is None or not ratio:
         return NOT_MEASURED
-    return signed_change(ratio, low, high)[1] if ratio else _signed(low, 1.0, high)[1]
+    near, far = (low, high) if ratio > 1 else (high, low)
+    sizes = [_sized(end, low, high, as_factor=is_factor(ratio)) for end in (near, far)]
+    is_one_way = (near - 1) * (far - 1) >= 0 or not all(map(_has_digits, sizes))
+    if not is_one_way:
+        return f"{change(low, low, high, words=words)} to {change(high, low, high, words=words)}"
+    ends = f"{sizes[0].rstrip(' %×')}–{sizes[1]}"
+    if is_directed or not _has_digits(ends):
+        return ends
+    return f"{ends} {words[0] if max(far, near) - 1 > 1 - min(far, near) else words[1]}"
 
 
 def signed_percent(fraction: float, decimals: int) -> str:
@@ -176,6 +174,27 @@ def percent(fraction: float) -> str:
 def plain(value: float, *, unit: str = "") -> str:
     """A number with three significant digits and its unit."""
     return f"{fixed(value, decimals_of(value, most=12))}{' ' + unit if unit else ''}"
+
+
+@_measured
+def rate(value: float, interval: Interval | None = None, *, time: float | None = None) -> str:
+    """How many a second, with no more digits than the interval of the time that it was worked out from allows."""
+    half = half_width(interval)
+    if not half or not time or value <= 0 or half <= 0:
+        return plain(value)
+    last = min(floor(log10(value * half / time)), floor(log10(value)) + 1 - MIN_SIGNIFICANT)
+    return fixed(round(value, -last), max(0, -last))
+
+
+def pair(old: float, new: float, *, low: float, high: float) -> tuple[str, str] | None:
+    """Two values with as many digits as it takes that a reader's division of them lies within an interval, three at
+    least; None where it never does."""
+    for digits in PAIR_DIGITS:
+        texts = [fixed(value, _decimals(value, digits, 12)) for value in (old, new)]
+        first, second = (float(text.replace(THIN, "").replace(MINUS, "-")) for text in texts)
+        if first > 0 and low <= second / first <= high:
+            return texts[0], texts[1]
+    return None
 
 
 @_measured

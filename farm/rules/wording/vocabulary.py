@@ -18,24 +18,23 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Sign):
-    """`opposite`: the word from the other side; `is_directed`: a change beside it needs no sign of its own."""
+    """`opposite`: the word from the other side."""
 
     opposite: str = ""
-    is_directed: bool = False
 
 
 # what somebody must look at comes first
 VERDICTS: Mapping[str, Verdict] = {
-    "slower": Verdict("▲", "slower", "slower", "faster", is_directed=True),
+    "slower": Verdict("▲", "slower", "slower", "faster"),
     # of items per second
-    "fewer": Verdict("▼", "fewer items/s", "slower", "more", is_directed=True),
+    "fewer": Verdict("▼", "fewer items/s", "slower", "more"),
     # of rates
-    "lower": Verdict("▼", "lower", "slower", "higher", is_directed=True),
+    "lower": Verdict("▼", "lower", "slower", "higher"),
     # of memory
     "bigger": Verdict("▲", "bigger", "slower", "smaller"),
-    "faster": Verdict("▼", "faster", "faster", "slower", is_directed=True),
-    "more": Verdict("▲", "more items/s", "faster", "fewer", is_directed=True),
-    "higher": Verdict("▲", "higher", "faster", "lower", is_directed=True),
+    "faster": Verdict("▼", "faster", "faster", "slower"),
+    "more": Verdict("▲", "more items/s", "faster", "fewer"),
+    "higher": Verdict("▲", "higher", "faster", "lower"),
     "smaller": Verdict("▼", "smaller", "faster", "bigger"),
     "undecided": Verdict("?", "undecided", "quiet"),
     "equal": Verdict("=", "equal", "quiet"),
@@ -45,7 +44,6 @@ LOSSES = tuple(word for word, sign in VERDICTS.items() if sign.tone == "slower")
 GAINS = tuple(word for word, sign in VERDICTS.items() if sign.tone == "faster")
 CHANGES = LOSSES + GAINS
 _RANKS = {word: {"slower": 0, "faster": 1}.get(sign.tone, place) for place, (word, sign) in enumerate(VERDICTS.items())}
-DIRECTED = tuple(word for word, sign in VERDICTS.items() if sign.is_directed)
 
 STATES = {
     # cells

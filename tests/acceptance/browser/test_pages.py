@@ -11,7 +11,6 @@ from farm.accounts.services import make_sign_in_link
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.presenting.headlines import opening_of
-from farm.rules.wording.numbers import change_beside, signed_change
 from farm.runs import selectors
 from tests.acceptance.browser.conftest import PHONE, Opening, Watch, press_sign_in, wait_for_chart
 from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
@@ -57,14 +56,12 @@ def test_the_headline_has_the_number_sign_and_interval_of_the_document_and_of_th
         "\N{NO-BREAK SPACE}", " "
     )
     assert told == document.sentence
-    size, interval = change_beside(lead.change.word, *lead.change.figures)
-    assert f"{size} faster than fp32" in told
-    assert f"95 % interval {interval}" in told
+    assert f"{lead.change.text} than fp32" in told
+    assert f"95 % interval {lead.change.interval}" in told
     # the table beside it begins with the axis that leads
     expect(page.locator("#compared nav.tabs [aria-current]")).to_have_text("precision")
-    signed, ends = signed_change(*lead.change.figures)
-    row = page.locator("#compared-pairs tbody tr").filter(has_text=signed)
-    expect(row.filter(has_text=ends).first).to_contain_text("▼ faster")
+    row = page.locator("#compared-pairs tbody tr").filter(has_text=lead.change.text)
+    expect(row.filter(has_text=lead.change.interval).first).to_contain_text("▼ faster")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from farm.rules.wording.numbers import change_beside
+from farm.rules.wording.numbers import change_interval
 from tests.acceptance.rediscovery.claims import Claim, Kind
 from tests.acceptance.rediscovery.rows import Row
 
@@ -111,7 +111,7 @@ def _judged(row: Row) -> str:
 def _ours(row: Row) -> str:
     if row.ratio is None or row.low is None or row.high is None:
         return row.verdict or "—"
-    _, interval = change_beside("slower", row.ratio, row.low, row.high)
+    interval = change_interval(row.low, row.high, ratio=row.ratio)
     source = ", processor time" if row.verdict_from == "processor" else ""
     return f"{row.verdict} {_size(row.ratio)} ({interval}, {row.rounds} rounds{source})"
 

@@ -16,7 +16,6 @@ from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.presenting.leads import Lead
-from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import sign_of
 from farm.runs.models import Run
 from farm.runs.services import add_leads
@@ -57,11 +56,9 @@ def test_a_run_is_a_row_of_figures_and_no_paragraph(signed_in: Client, run: Run)
     known = Lead.model_validate(run.lead)
     assert row[:4] == [f"run {run.pk}", "encoder v1", "✓ complete", f"{sign_of(known.verdict).mark} {known.verdict}"]
     # the figures of the headline, which says the same in words
-    size, interval = numbers.change_beside(known.verdict, known.ratio, known.low, known.high)
-    assert f"{size} {known.verdict}" in run.headline
-    assert f"95 % interval {interval}" in run.headline
-    assert known.ratio is not None
-    assert row[4] == numbers.change(known.ratio, known.low, known.high)
+    assert known.change.text in run.headline
+    assert f"95 % interval {known.change.interval}" in run.headline
+    assert row[4] == known.change.text
     assert row[6] == "95 %, 8 rounds"
     assert row[7].startswith(known.step)
     assert "on bench-1" in row[7]
@@ -175,8 +172,8 @@ def test_what_the_farm_made_is_not_among_a_models_runs_nor_news_of_the_home_page
 def test_a_model_is_a_row_with_what_its_last_run_led_with(signed_in: Client, listed: list[Run]) -> None:
     Run.objects.filter(pk=listed[2].pk).delete()
     found = {row[0]: row for row in table_rows(signed_in.get("/models/"), "models")}
-    assert found["decoder"][1:6] == [f"run {listed[1].pk}", "✓ complete", "▼ faster", "÷2.9", "÷2.8–3.0"]
-    assert found["encoder"][3:7] == ["▲ slower", "+24 %", "+21 to +26 %", "95 %, 8 rounds"]
+    assert found["decoder"][1:6] == [f"run {listed[1].pk}", "✓ complete", "▼ faster", "2.9× faster", "2.8–3.0×"]
+    assert found["encoder"][3:7] == ["▲ slower", "24 % slower", "21–26 %", "95 %, 8 rounds"]
 
 
 @pytest.mark.parametrize(

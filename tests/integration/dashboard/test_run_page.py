@@ -30,7 +30,7 @@ def test_a_finished_run_opens_with_its_largest_change_then_the_releases_how_sure
     response = signed_in.get(f"/runs/{run.pk}/")
     words = assert_is_page(response)
     verdict = verdict_of(response.content.decode())
-    assert re.match(r"int8-dynamic runs encoder .* (×2\.\d+|[\d.]+ %) faster than fp32 on bench-1", verdict)
+    assert re.match(r"int8-dynamic runs encoder .* (2\.\d+×|[\d.]+ %) faster than fp32 on bench-1", verdict)
     assert re.search(r"95 % interval ×?[\d.]+–[\d.]+( %)?, 8 rounds", verdict)
     assert re.search(
         r"ONNX Runtime 1\.31\.1 runs it .* 2\d(\.\d)? % slower than 1\.29\.0 \(95 % interval [\d.]+–", words

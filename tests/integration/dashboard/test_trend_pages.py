@@ -39,8 +39,8 @@ def test_a_series_shows_its_level_shift_and_its_alert(signed_in: Client, watch: 
     ):
         response = signed_in.get(address)
         words = assert_is_page(response)
-        assert "1.31.1 is at +24 % against 1.29.0" in words
-        assert "+24 % with 1.31.1" in words
+        assert "1.31.1 against 1.29.0: 24 % slower" in words
+        assert "24 % slower with 1.31.1" in words
         assert f"alert {alert.pk}" in words
         assert 'role="img"' in response.content.decode()
     assert f"/alerts/{alert.pk}/" in signed_in.get("/trends/").content.decode()
@@ -56,7 +56,7 @@ def test_a_trend_is_of_the_metric_that_is_chosen(signed_in: Client, watch: Watch
     body = signed_in.get(f"/trends/?watch={watch.pk}").content.decode()
     assert '<option value="max_rate_per_s">highest rate</option>' in body
     words = assert_is_page(signed_in.get(f"/trends/?watch={watch.pk}&metric=max_rate_per_s"))
-    assert "1.31.1 is at ÷2.0 against 1.29.0" in words or "1.31.1 is at \N{MINUS SIGN}50" in words
+    assert "1.31.1 against 1.29.0: 2.0" in words or "1.31.1 against 1.29.0: 50" in words
     assert "lower" in words
     assert "is at" in assert_is_page(signed_in.get(f"/trends/?watch={watch.pk}&metric=nothing"))
 
@@ -91,7 +91,7 @@ def test_a_model_shows_its_series_and_its_badge(signed_in: Client, watch: Watch,
     alert = watching.bare_alert(watch, version, bad="1.31.1", round=at)
     response = signed_in.get(f"/models/{version.model_id}/")
     words, text = assert_is_page(response), html.unescape(response.content.decode())
-    assert "+24 % with 1.31.1" in words
+    assert "24 % slower with 1.31.1" in words
     assert f"alert {alert.pk}" in words
     assert "<polyline" in text
     badge = re.search(r'<img src="(/api/v1/badges/[^"]+\.svg)" alt="([^"]+)"', text)

@@ -265,7 +265,7 @@ def test_every_comparison_of_a_run_shows_interval_rounds_noise_floor_and_what_it
         for line in lines:
             found = dict(zip(heads, line, strict=True))
             # a large change is a factor, as in the sentence above it
-            assert re.fullmatch(r".*\d to .*\d %|[×÷][\d.]+–[\d.]+", found["95 % interval"])
+            assert re.fullmatch(r".*\d .* to .*\d .*|[\d.]+–[\d.]+( %|×)( \w+)?", found["95 % interval"])
             assert int(found["rounds"]) >= 8
             # the first block of a node: its own pair tells
             assert re.fullmatch(r"[\d.]+ %", found["noise floor"])

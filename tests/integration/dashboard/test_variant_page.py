@@ -13,7 +13,6 @@ from farm.registry import storage
 from farm.registry.models import Artifact, ArtifactFile, Blob, Variant, VariantReport, Version
 from farm.registry.states import FileRole, MakingState
 from farm.rules.comparing.quantities import change_of
-from farm.rules.wording.numbers import change_beside
 from farm.runs.models import Run
 from farm.runs.selectors import document
 from farm.runs.selectors.variants import measured_cells_of
@@ -80,9 +79,9 @@ def test_the_page_holds_what_was_measured_against_the_upload(signed_in: Client, 
     response = signed_in.get(address(variant))
     words = assert_is_page(response)
     comparison = next(one for one in document(run).comparisons if one.axis == "precision")
-    size, interval = change_beside("faster", *change_of(comparison, {}).figures or (1.0, 1.0, 1.0))
-    assert f"{size} faster than fp32 on bench-1" in words
-    assert f"95 % interval {interval}" in words
+    change = change_of(comparison, {})
+    assert f"{change.text} than fp32 on bench-1" in words
+    assert f"95 % interval {change.interval}" in words
     assert "Outputs pass parity in the measured cell" in words
     assert f'href="/runs/{run.pk}/cells/{comparison.candidate}/"' in response.content.decode()
 

@@ -81,7 +81,7 @@ def test_a_parity_that_fails_says_by_how_much_in_the_table(parity: dict[str, obj
 def test_numbers_end_where_their_interval_starts_and_verdicts_have_signs() -> None:
     text = screen(document())
     assert "0.228 ms ± 0.002" in text
-    assert "▲ slower" in text
+    assert "▲ 24 % slower" in text
     assert "1.29.0 → 1.31.1" in text
     assert "21–26 %" in text
 
@@ -124,7 +124,7 @@ def test_the_axis_of_the_largest_decided_change_comes_first_and_batches_are_comp
         next(n for n, line in enumerate(lines) if said in line) for said in ("fp32 → int8", "1.29.0 → 1.31.1", "1 → 8")
     ]
     assert places == sorted(places)
-    assert "▼ fewer items/s" in lines[places[2]]
+    assert "▼ 5 % fewer items/s" in lines[places[2]]
     assert "5 %" in lines[places[2]]
     assert "2–7 %" in lines[places[2]]
 
@@ -164,7 +164,7 @@ def test_operators_with_a_verdict_of_their_own_are_named_also_where_the_model_is
     same = OperatorChange(node="/mm", op_type="Gemm", baseline_us=600, candidate_us=600, verdict="equal", rounds=16)
     text = screen(document(comparisons=[compared("c1", "c2", verdict="equal", operators=[same, norm])]))
     assert "Operators that changed, each judged by its own pairs:" in text
-    assert "▲ slower  Norm /norm: 10 % (8–12 %), 60.0 → 66.0 µs, 16 rounds, 1.29.0 → 1.31.1" in text
+    assert "▲ 10 % slower (8–12 %)  Norm /norm: 60.0 → 66.0 µs, 16 rounds, 1.29.0 → 1.31.1" in text
     assert "/mm" not in text
 
 
@@ -245,5 +245,5 @@ def test_cells_that_generate_say_what_their_times_are_of_and_how_prefill_stands(
     assert "prompt 64, 64 new" in shown
     (compares,) = [line for line in shown.splitlines() if "decoding" in line]
     assert "prefill" in compares
-    assert "▼ faster 25 %" in shown
+    assert "▼ 25 % faster" in shown
     assert "prefill" not in screen(document())

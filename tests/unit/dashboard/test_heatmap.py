@@ -27,7 +27,7 @@ def test_a_slower_cell_has_its_sign_its_size_and_a_deeper_colour(document: Docum
     assert (place.sign.mark, place.sign.word) == ("▲", "24 % slower")
     assert place.tone == "s3"
     assert place.href == "/runs/1/cells/b1-a1/"
-    assert "95 % interval +23 to +25 %, 8 rounds" in place.title
+    assert "95 % interval 23–25 %; 8 rounds" in place.title
 
 
 def test_the_first_column_is_the_baseline_and_an_equal_cell_has_no_colour(document: Document) -> None:
@@ -83,7 +83,7 @@ def test_more_work_along_the_columns_is_no_slowdown(document: Document) -> None:
     assert found.columns == ["batch 1", "batch 8"]
     place = place_of(document, ("CPU", "fp32", "1.29.0"), "batch 8", columns="batch")
     assert place.sign is not None
-    assert (place.sign.word, place.tone) == ("equal, −0.9 % items/s", "")
+    assert (place.sign.word, place.tone) == ("equal, 0.9 % fewer items/s", "")
     other = place_of(document, ("CPU", "fp32", "1.31.1"), "batch 8", columns="batch")
     assert other.sign is not None
     assert other.sign.word == "not compared"

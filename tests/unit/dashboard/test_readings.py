@@ -314,19 +314,19 @@ def test_cells_of_one_block_are_judged_as_pairs_and_others_without_a_verdict(
 ) -> None:
     base, other = (side.Chosen(f"1:{name}", 1, by_id[name], address(name)) for name in ("b1-a0", "b1-a1"))
     paired = side.judge(base, other, document.comparisons)
-    assert (paired.sign.word, paired.change) == ("slower", "+24 %")
+    assert (paired.sign.word, paired.change) == ("slower", "24 % slower")
     assert paired.how.endswith("8 rounds side by side in one block")
     busy = [one.model_copy(update={"verdict_from": "processor"}) for one in document.comparisons]
     judged = side.judge(base, other, busy)
-    assert judged.how.endswith("by processor time, as other programs kept the machine busy")
+    assert judged.how.endswith("in one block, processor time")
     assert (paired.by_processor, judged.by_processor) == (False, True)
     later = side.judge(base, side.Chosen("2:b1-a1", 2, other.cell, ""), document.comparisons)
     assert later.sign.word == "not side by side"
-    assert later.change.startswith("+2")
+    assert later.change.startswith("2")
     pi = other.cell.model_copy(update={"node": "pi"})
     assert side.judge(base, side.Chosen("2:x", 2, pi, ""), []).sign.word == "different hardware"
     bigger = side.judge(base, side.Chosen("1:b1-a2", 1, by_id["b1-a2"], ""), [])
-    assert bigger.change.endswith(" % items/s")
+    assert bigger.change.endswith(" % fewer items/s")
     longer = by_id["b1-a2"].model_copy(update={"shapes": {"sequence": 63}})
     without = by_id["b1-a2"].model_copy(update={"batch": None})
     for one in (longer, without):
@@ -355,7 +355,7 @@ def test_other_metrics_stand_in_one_column_losses_first(document: Document, by_i
     assert column().text == "not measured"
     assert column(memory).text == "not measured"
     found = column(faster, slower, memory)
-    assert (found.value, found.soft) == ("slower", "session creation +20.0 %; 1 more")
+    assert (found.value, found.soft) == ("slower", "session creation 20.0 % slower; 1 more")
     assert column(change("session_ms", "equal", 1.0)).value == "equal"
     open_ = column(change("session_ms", "equal", 1.0), change("first_ms", "undecided", 1.3))
     assert (open_.value, open_.soft) == ("undecided", "first inference")

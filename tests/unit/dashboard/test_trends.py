@@ -59,7 +59,7 @@ def test_a_line_is_the_new_release_of_each_round_and_knows_its_level_shift() -> 
     assert len(line.spots) == 60
     assert [shift.place for shift in line.shifts] == [40]
     assert line.shifts[0].ratio == pytest.approx(1.24, rel=0.01)
-    assert shift_words(line, line.shifts[0]) == "+24 % with 1.31.1"
+    assert shift_words(line, line.shifts[0]) == "24 % slower with 1.31.1"
 
 
 @pytest.mark.parametrize(("count", "at"), [(1000, 600), (1000, 602), (10_000, 8_123), (201, 100)])
@@ -169,12 +169,12 @@ def test_names_leave_out_what_all_series_share() -> None:
 def test_the_title_says_where_the_last_values_stand() -> None:
     one = reading.lines(WATCH, rows(stepped(60, at=40)))
     table = reading.table(one, watch=1)
-    assert trend(one, reference="1.29.0", table=table).title.startswith("1.31.1 is at +2")
-    assert trend(one, reference="1.29.0", table=table).title.endswith("against 1.29.0; 1 level shift")
+    assert trend(one, reference="1.29.0", table=table).title.startswith("1.31.1 against 1.29.0: 2")
+    assert trend(one, reference="1.29.0", table=table).title.endswith("; 1 level shift")
     two = reading.lines(WATCH, [*rows([0.9]), *rows([1.2], series="s2", label="int8")])
     assert (
         trend(two, reference="1.29.0", table=table).title
-        == "2 series against 1.29.0, the last values from −10 % to +20 %"
+        == "2 series against 1.29.0, the last values from 10 % faster to 20 % slower"
     )
     assert trend([], reference="1.29.0", table=table).empty.startswith("No data yet")
 

@@ -107,7 +107,7 @@ def test_the_document_has_both_times_of_cells_and_comparisons():
     cell = busy.cells[0]
     assert len(cell.cpu_samples_ms) == 8
     assert cell.cpu_p50_ms == pytest.approx(1.0, rel=0.03)
-    assert "by processor time" in busy.sentence
+    assert "CPU time" in busy.sentence
     calm = document(ratio=1.15, disturbed=(), wall_noise=0.01).comparisons[0]
     assert (calm.verdict_from, calm.ratio) == ("wall", calm.wall_ratio)
     assert calm.cpu_ratio == pytest.approx(1.15, rel=0.03)

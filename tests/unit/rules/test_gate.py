@@ -60,7 +60,7 @@ def test_an_equal_candidate_passes() -> None:
     assert answer.is_passed
     markdown = gate_reports.as_markdown(answer, document)
     assert "The gate passed: 1 comparison, no failures." in markdown
-    assert "| = equal +24 % | +21 to +26 % |" in markdown
+    assert "| = equal | 21–26 % slower |" in markdown
     assert ElementTree.fromstring(gate_reports.as_junit(answer, document)).get("failures") == "0"
 
 
@@ -68,7 +68,7 @@ def test_a_slower_candidate_fails_only_when_asked_to() -> None:
     document = _document("slower")
     failing, passing = (_judged(document, fail_on=names) for names in (["slower"], ["parity"]))
     assert (failing.is_passed, passing.is_passed) == (False, True)
-    assert "24 % (95 % interval 21–26 %) slower than onnxruntime==1.0" in gate_reports.as_markdown(failing, document)
+    assert "24 % slower (95 % interval 21–26 %) than onnxruntime==1.0" in gate_reports.as_markdown(failing, document)
     suite = ElementTree.fromstring(gate_reports.as_junit(failing, document))
     assert suite.get("failures") == "1"
     assert suite[0].get("classname") == "onnxfarm.slower"

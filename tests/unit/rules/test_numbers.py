@@ -17,6 +17,8 @@ NB = "\N{NARROW NO-BREAK SPACE}"
         (1234.5, (1200.0, 1260.0), f"1{NB}234 ms ± 30"),
         (0.0123, None, "0.0123 ms"),
         (1.5, (1.5, 1.5), "1.50 ms"),
+        (2.13, (1.4, 3.0), "2.1 ms ± 0.8"),
+        (2.13, (0.9, 3.3), "2.1 ms ± 1.2"),
         (None, None, "not measured"),
         (math.nan, None, "not measured"),
         (math.inf, None, "not measured"),
@@ -31,21 +33,26 @@ def test_a_latency_has_no_more_digits_than_its_interval(
 @pytest.mark.parametrize(
     ("ratio", "low", "high", "shown"),
     [
-        (1.24, 1.21, 1.26, "+24 %"),
-        (1.2366, 1.2297, 1.2505, "+24 %"),
-        (1.0123, 1.010, 1.014, "+1.2 %"),
-        (1.00012, 1.0001, 1.00014, "+0.01 %"),
-        (0.81, 0.79, 0.83, "−19 %"),
+        (1.24, 1.21, 1.26, "24 % slower"),
+        (1.2366, 1.2297, 1.2505, "24 % slower"),
+        (1.0123, 1.010, 1.014, "1.2 % slower"),
+        (1.00012, 1.0001, 1.00014, "0.01 % slower"),
+        (0.81, 0.79, 0.83, "19 % faster"),
         (0.9999, 0.96, 1.04, "0 %"),
-        (1.5, None, None, "+50.0 %"),
-        (3.4, 3.2, 3.6, "×3.4"),
-        (0.4, 0.38, 0.42, "÷2.5"),
-        (2.5, None, None, "×2.50"),
+        (1.5, None, None, "50.0 % slower"),
+        (3.4, 3.2, 3.6, "3.4× slower"),
+        (0.308, 0.306, 0.310, "3.25× faster"),
+        (2.5, None, None, "2.50× slower"),
         (None, None, None, "not measured"),
     ],
 )
-def test_a_ratio_is_a_signed_change(ratio: float | None, low: float | None, high: float | None, shown: str) -> None:
+def test_a_change_is_written_one_way(ratio: float | None, low: float | None, high: float | None, shown: str) -> None:
     assert numbers.change(ratio, low, high) == shown
+
+
+def test_a_change_of_another_quantity_has_its_own_words() -> None:
+    assert numbers.change(1.24, 1.21, 1.26, words=("more", "fewer")) == "24 % more"
+    assert numbers.change(0.5, words=("bigger", "smaller")) == "2.00× smaller"
 
 
 def test_the_size_of_a_change_leaves_its_direction_to_the_word_beside_it() -> None:
@@ -53,18 +60,49 @@ def test_the_size_of_a_change_leaves_its_direction_to_the_word_beside_it() -> No
     assert numbers.change_size(1.24, 1.21, 1.26) == "24 %"
 
 
-@pytest.mark.parametrize("ratio", [0.2, 0.4, 0.5, 0.81, 1.24, 1.99, 2.0, 3.4, 25.0])
-def test_a_ratio_is_written_on_pages_as_the_sentence_above_writes_it(ratio: float) -> None:
-    size, interval = numbers.change_beside("slower", ratio, ratio * 0.97, ratio * 1.03)
-    assert numbers.change_size(ratio, ratio * 0.97, ratio * 1.03).startswith("×") == size.startswith("×")
-    if size.startswith("×"):
-        assert numbers.change_size(ratio, ratio * 0.97, ratio * 1.03) == size
-        assert numbers.change_interval(ratio * 0.97, ratio * 1.03, ratio=ratio).replace("÷", "×") == interval
+@pytest.mark.parametrize(
+    ("figures", "beside", "alone"),
+    [
+        ((0.99, 0.96, 1.08), "4 % faster to 8 % slower", "4 % faster to 8 % slower"),
+        ((1.24, 1.21, 1.26), "21–26 %", "21–26 % slower"),
+        ((0.81, 0.79, 0.83), "17–21 %", "17–21 % faster"),
+        ((1.2, 0.9999, 1.45), "0–45 %", "0–45 % slower"),
+        ((0.995, 0.987, 1.0), "0.0–1.3 %", "0.0–1.3 % faster"),
+        ((3.4, 3.2, 3.6), "3.2–3.6×", "3.2–3.6× slower"),
+        ((0.25, 0.24, 0.26), "3.8–4.2×", "3.8–4.2× faster"),
+        ((1.9, 1.8, 2.4), "80–140 %", "80–140 % slower"),
+        ((1.0, 1.0, 1.0), "0.0–0.0 %", "0.0–0.0 %"),
+    ],
+)
+def test_an_interval_says_its_direction_where_no_word_does(
+    figures: tuple[float, float, float], beside: str, alone: str
+) -> None:
+    ratio, low, high = figures
+    assert numbers.change_interval(low, high, ratio=ratio) == beside
+    assert numbers.change_interval(low, high, ratio=ratio, is_directed=False) == alone
+    assert numbers.change_interval(None, 1.0, ratio=1.0) == "not measured"
 
 
-def test_an_interval_of_changes_names_both_ends() -> None:
-    assert numbers.change_interval(0.98, 1.03) == "−2 to +3 %"
-    assert numbers.change_interval(None, 1.0) == "not measured"
+def test_two_values_have_the_digits_that_their_division_needs() -> None:
+    assert numbers.pair(0.52, 0.88, low=1.6, high=1.8) == ("0.520", "0.880")
+    assert numbers.pair(100.04, 100.44, low=1.0039, high=1.0041) == ("100.0", "100.4")
+    assert numbers.pair(0.52, 0.88, low=1.5, high=1.6) is None
+    assert numbers.pair(0.0, 1.0, low=0.0, high=9.0) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "time", "shown"),
+    [
+        (535.0, (1.4, 3.0), 2.13, "540"),
+        (4438.0, (0.22, 0.23), 0.225, f"4{NB}440"),
+        (12.34, (80.0, 82.0), 81.0, "12.3"),
+        (12.34, None, None, "12.3"),
+    ],
+)
+def test_a_rate_has_no_more_digits_than_its_time(
+    value: float, interval: tuple[float, float] | None, time: float | None, shown: str
+) -> None:
+    assert numbers.rate(value, interval, time=time) == shown
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_the_report_holds_all_that_repeats_it() -> None:
         "session.inter_op.allow_spinning": "1",
         "a.b": "1",
     }
-    assert order["measured"].startswith("x1.2")
+    assert order["measured"].startswith("25.1 % slower (p50 latency; ")
     assert texts["lock-new.txt"] == "numpy==2.4.6\nonnxruntime==1.31.1\n"
     document = json.loads(texts["document.json"])
     assert [len(cell["samples_ms"]) for cell in document["cells"]] == [8, 8]
@@ -82,7 +82,7 @@ def test_the_issue_says_what_why_since_when_and_what_helps() -> None:
     assert "slower: onnxruntime==1.31.1 compared with 1.29.0, encoder, CPU, fp32, batch 8" in first
     for words in (
         "### Describe the issue", "### To reproduce", "### Execution provider", "| onnxruntime==1.29.0 | 1.0",
-        "Ratio: x1.2", "**Why.** MatMul: 1 node, 1 000 → 1 250 µs", "| MatMul | `norm` |",
+        "Change: 25.1 % slower", "**Why.** MatMul: 1 node, 1 000 → 1 250 µs", "| MatMul | `norm` |",
         "**Since when.** 1.31.0 is the first bad release.", "**Work-around.** Leave it out.",
         "```python\nsession()\n```",
         "CPUExecutionProvider, 1 intra-op threads", "fp32, batch 8",

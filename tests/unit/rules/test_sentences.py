@@ -128,9 +128,12 @@ def test_an_operator_that_explains_little_is_not_named():
     [
         ({}, "▲ slower: ONNX Runtime 1.31.1 runs encoder"),
         ({"verdict": "faster", "ratio": 0.8, "ci_low": 0.78, "ci_high": 0.83}, "▼ faster: .* 20 % faster .*17–22 %"),
-        ({"verdict": "faster", "ratio": 0.4, "ci_low": 0.38, "ci_high": 0.42}, "×2.5 faster .*×2.4–2.6"),
-        ({"ratio": 3.4, "ci_low": 3.2, "ci_high": 3.6}, "×3.4 slower .*×3.2–3.6"),
-        ({"verdict": "equal", "ratio": 1.001, "ci_low": 0.998, "ci_high": 1.004}, r"= equal: .*−0.2 to \+0.4 %"),
+        ({"verdict": "faster", "ratio": 0.4, "ci_low": 0.38, "ci_high": 0.42}, "2.5× faster .*2.4–2.6×"),
+        ({"ratio": 3.4, "ci_low": 3.2, "ci_high": 3.6}, "3.4× slower .*3.2–3.6×"),
+        (
+            {"verdict": "equal", "ratio": 1.001, "ci_low": 0.998, "ci_high": 1.004},
+            "= equal: .*0.2 % faster to 0.4 % slower",
+        ),
         (
             {"verdict": "undecided", "ratio": 1.01, "ci_low": 0.98, "ci_high": 1.05, "rounds_needed": 16},
             r"\? undecided: Whether .* is undecided .* The smallest detectable change is 2.9 %; about 16 rounds",
@@ -237,7 +240,7 @@ def test_operators_that_are_called_come_by_their_change_and_say_how_large_it_is(
     large = changed("Gemm", 600.0, 500.0, None).model_copy(update=judged("faster"))
     other = changed("Relu", 9.0, 9.0, None)
     assert called_operators.called_operators(compared(operators=[small, other, large])) == [large, small]
-    assert called_operators.operator_size(small) == "10 % (8–12 %)"
+    assert called_operators.operator_size(small) == "10 % slower (8–12 %)"
     assert called_operators.operator_size(other) == ""
 
 
@@ -296,12 +299,13 @@ def test_no_uncertainty_is_written_with_the_most_decimals():
 
 
 def test_a_range_never_starts_at_minus_nothing():
-    assert numbers.change_beside("slower", 1.2, 0.9999, 1.45)[1] == "0 to 45 %"
+    assert numbers.change_interval(0.9999, 1.45, ratio=1.2) == "0–45 %"
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1.0, 3.0), st.floats(1.0, 3.0))
 def test_any_change_can_be_said(ratio, below, above):
-    size, interval = numbers.change_beside("slower", ratio, ratio / below, ratio * above)
+    size = numbers.change(ratio, ratio / below, ratio * above)
+    interval = numbers.change_interval(ratio / below, ratio * above, ratio=ratio)
     assert size
     assert interval
     assert "nan" not in size + interval

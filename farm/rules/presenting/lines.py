@@ -1,0 +1,127 @@
+"""A comparison as one line: whatever stands on it is of one quantity, over the same pairs of launches. Pure.
+
+The change is the paired estimate. The two values beside it are the medians of the same launches; where a reader who
+divides them would get something that the change's interval leaves out, they are left out and the line says why.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.rules.comparing.quantities import Change, change_of
+from farm.rules.presenting import metric_changes
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import sign_of
+
+PROCESSOR = "processor time"
+UNITS = {"latency": "ms", "items": "items/s", "rate": "per s"}
+BUSY = "CPU time: this machine was busy"
+# a lone cell is busy from so many of its launches on, and from so much longer a time of the clock
+BUSY_SHARE, LENGTHENED = 1 / 3, 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One comparison. `quantity`: what everything on the line is of; `sides`: baseline and candidate as written, empty
+    where they are left out, and then `why` says the reason. `is_wrong`: the outputs of the better side
+    fail parity."""
+
+    change: Change
+    quantity: str
+    unit: str
+    rounds: int
+    sides: tuple[str, str] | None = None
+    why: str = ""
+    is_wrong: bool = False
+
+    @property
+    def told(self) -> str:
+        """`▲ 19 % slower`, `= equal`, `? undecided`."""
+        word = self.change.text if self.change.is_decided and self.change.figures else self.change.word
+        return f"{sign_of(self.change.word).mark} {word}{', wrong outputs' if self.is_wrong else ''}"
+
+    @property
+    def values(self) -> str:
+        """`0.520 → 0.880 ms`; empty where they are left out."""
+        return f"{self.sides[0]} → {self.sides[1]} {self.unit}" if self.sides else ""
+
+    @property
+    def details(self) -> str:
+        """Quantity, interval, rounds, and why values are missing: what a line opens to."""
+        known = [self.quantity, f"95 % interval {self.change.interval}" if self.change.figures else ""]
+        return "; ".join(part for part in (*known, numbers.counted(self.rounds, "round"), self.why) if part)
+
+
+def line_of(one: Comparison, cells: Mapping[str, Cell]) -> Line:
+    """The line of a comparison; `cells`: by their ids, as far as they are known."""
+    change = change_of(one, cells)
+    title = {"items": "items per second", "rate": "highest rate that keeps the bound"}
+    if is_by_processor(one):
+        title |= {"latency": PROCESSOR, "items": f"items per second of {PROCESSOR}"}
+    unit = UNITS[change.quantity]
+    sides, why = _sides(_medians(one, change, cells), change, unit=unit)
+    quantity = title.get(change.quantity, "p50 latency")
+    return Line(change, quantity, unit, one.rounds, sides, why, is_wrong(one, change, cells))
+
+
+def is_wrong(one: Comparison, change: Change, cells: Mapping[str, Cell]) -> bool:
+    """Whether a gain is of a side whose outputs are wrong."""
+    better = cells.get(one.candidate if change.is_gain else one.baseline) if change.is_decided else None
+    return better is not None and better.parity.verdict == "fail"
+
+
+def is_by_processor(one: Comparison) -> bool:
+    """Whether the verdict rests on processor time."""
+    return one.verdict_from == "processor"
+
+
+def is_busy(cell: Cell) -> bool:
+    """Whether a cell that stands alone is told by its processor time: other programs took a part of most launches, and
+    lengthened the time of the clock."""
+    if cell.cpu_p50_ms is None or cell.p50_ms is None:
+        return False
+    is_disturbed = cell.disturbed_samples > BUSY_SHARE * len(cell.samples_ms)
+    return is_disturbed and cell.p50_ms > LENGTHENED * cell.cpu_p50_ms
+
+
+def _sides(medians: tuple[float, float] | None, change: Change, *, unit: str) -> tuple[tuple[str, str] | None, str]:
+    """Both values as they are written; else none, and why."""
+    if medians is None or change.figures is None:
+        return None, ""
+    _, low, high = change.figures
+    sides = numbers.pair(*medians, low=low, high=high)
+    if sides is not None:
+        return sides, ""
+    old, new = (numbers.plain(value) for value in medians)
+    return None, f"the medians, {old} and {new} {unit}, are apart otherwise than their pairs, so they are left out"
+
+
+def _medians(one: Comparison, change: Change, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
+    """Of the same launches as the change, in its unit; None where no document says them."""
+    told = _headline(one)
+    medians = (told.baseline, told.candidate) if told is not None else _of_cells(one, cells)
+    if medians is None or change.quantity != "items":
+        return medians
+    if not all(medians):
+        return None
+    old, new = (
+        (cells[side].batch or 1) * 1000.0 / ms for side, ms in zip((one.baseline, one.candidate), medians, strict=True)
+    )
+    return old, new
+
+
+def _headline(one: Comparison) -> MetricChange | None:
+    """The metric that the comparison's own figures are about; documents of before have none."""
+    name = metric_changes.headline_of(one)
+    return next((metric for metric in one.metrics if metric.name == name), None)
+
+
+def _of_cells(one: Comparison, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
+    """The cells' own medians of the same quantity, over all their launches."""
+    if one.verdict_from == "rate" or not {one.baseline, one.candidate} <= cells.keys():
+        return None
+    old, new = (
+        cell.cpu_p50_ms if is_by_processor(one) else cell.p50_ms for cell in (cells[one.baseline], cells[one.candidate])
+    )
+    return None if old is None or new is None else (old, new)

@@ -1,0 +1,134 @@
+"""One quantity a line: what a reader divides gives the change that stands beside it, in whatever is written."""
+
+import io
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from dashboard.reading.heatmap import heat_map
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
+from farm.rules.changes import gate, gate_reports
+from farm.rules.comparing.quantities import change_of
+from farm.rules.findings.kinds import CHECKS
+from farm.rules.presenting import sentences
+from farm.rules.presenting.leads import lead_of
+from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, line_of
+from farm.rules.wording.numbers import THIN
+from onnxfarm import screen
+from tests.unit.rules.test_sentences import cell, compared
+
+OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"
+TIMES = st.floats(0.001, 1000.0)
+# `0.520 → 0.880 ms`, as a line writes two values
+PAIR = re.compile(rf"([0-9{THIN}.]+) → ([0-9{THIN}.]+) (?:ms|items/s)")
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> Document:
+    """Two cells and their comparison, of which ratio, medians and the cells' own figures need not agree."""
+    by = draw(st.sampled_from(["wall", "processor"]))
+    batches = draw(st.sampled_from([(1, 1), (1, 8)]))
+    ratio = draw(st.floats(0.05, 20.0))
+    low, high = ratio / draw(st.floats(1.0001, 1.5)), ratio * draw(st.floats(1.0001, 1.5))
+    is_of_batches = batches[0] != batches[1]
+    clocks = [(draw(TIMES), draw(TIMES)) for _ in batches]
+    sides = [
+        cell(name, runtime=runtime, batch=batch, p50_ms=wall, cpu_p50_ms=cpu, throughput=1000 * batch / wall)
+        for name, runtime, batch, (wall, cpu) in zip(
+            ("c1", "c2"), (OLD, OLD if is_of_batches else NEW), batches, clocks, strict=True
+        )
+    ]
+    old = draw(TIMES)
+    new = old * ratio * draw(st.sampled_from([1.0, 1.0, 1.3, 0.5]))
+    known = {"name": "p50_ms", "unit": "ms", "verdict": "slower", "margin": 0.02, "rounds": 8, "p": 0.001}
+    metric = {**known, "baseline": old, "candidate": new, "ratio": ratio, "ci_low": low, "ci_high": high}
+    axis = "batch" if is_of_batches else "runtime"
+    verdict = "undecided" if low <= 1.0 <= high else "slower" if ratio > 1.0 else "faster"
+    comparison = compared(
+        axis=axis, ratio=ratio, ci_low=low, ci_high=high, verdict=verdict, verdict_from=by, rounds=8,
+        metrics=draw(st.sampled_from([[metric], []])),
+    )  # fmt: skip
+    return _document(sides, comparison)
+
+
+def _document(cells: list[Cell], comparison: Comparison) -> Document:
+    return Document(machine={}, seed=0, cells=cells, comparisons=[comparison], sentence="")
+
+
+def _value(text: str) -> float:
+    return float(text.replace(THIN, ""))
+
+
+def _line(document: Document) -> tuple[Line, tuple[float, float, float]]:
+    cells = {cell.id: cell for cell in document.cells}
+    figures = change_of(document.comparisons[0], cells).figures
+    assert figures is not None
+    return line_of(document.comparisons[0], cells), figures
+
+
+@given(documents())
+def test_the_values_of_a_line_divided_give_its_change_or_it_says_why_they_are_left_out(document: Document) -> None:
+    line, (_, low, high) = _line(document)
+    if line.sides is None:
+        assert line.why or not document.comparisons[0].metrics
+    else:
+        old, new = map(_value, line.sides)
+        assert low <= new / old <= high
+        assert not line.why
+    assert (PROCESSOR in line.quantity) == (document.comparisons[0].verdict_from == "processor")
+    assert line.quantity in line.details
+
+
+@given(documents())
+def test_no_terminal_page_or_gate_writes_two_values_beside_a_change_that_they_do_not_give(document: Document) -> None:
+    _, (_, low, high) = _line(document)
+    console = Console(file=io.StringIO(), width=200, force_terminal=False)
+    screen.show(document, console=console)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    answer = gate.judge_gate(document, old=OLD, new=NEW, fail_on=CHECKS)
+    table = gate_reports.as_markdown(answer, document)
+    row = [line.split(" | ") for line in table.splitlines() if line.startswith("| CPU")]
+    gated = [f"{cells[2].removesuffix(' ms')} → {cells[3]}" for cells in row if cells[2]]
+    for old, new in PAIR.findall("\n".join([printed, *gated])):
+        assert low <= _value(new) / _value(old) <= high
+
+
+@given(documents())
+def test_the_fields_of_a_heat_map_divided_give_the_change_that_stands_in_them(document: Document) -> None:
+    _, (_, low, high) = _line(document)
+    (row,) = heat_map(document.cells, document.comparisons, lambda cell: f"/{cell}/").rows
+    values = [re.match(rf"[0-9{THIN}.]+", place.value) for place in row.places]
+    if all(values) and "the time" not in (row.places[1].sign.word if row.places[1].sign else ""):
+        old, new = (_value(found[0]) for found in values if found)
+        assert low <= new / old <= high
+
+
+def test_the_time_of_the_clock_never_stands_beside_a_change_of_processor_time() -> None:
+    """0.52 → 0.88 ms beside "+59 %" was of two clocks: the wall's medians, the processor's change."""
+    old, new = cell(p50_ms=0.52, cpu_p50_ms=0.5), cell("c2", runtime=NEW, p50_ms=0.88, cpu_p50_ms=0.795)
+    comparison = compared(ratio=1.59, ci_low=1.57, ci_high=1.61, verdict_from="processor", metrics=[])
+    line, _ = _line(_document([old, new], comparison))
+    assert (line.quantity, line.values, line.change.text) == (PROCESSOR, "0.500 → 0.795 ms", "59 % slower")
+
+
+@pytest.mark.parametrize(
+    ("told", "is_led_by_processor_time"),
+    [
+        ({"p50_ms": 137.0, "cpu_p50_ms": 44.8, "disturbed_samples": 6}, True),
+        ({"p50_ms": 45.0, "cpu_p50_ms": 44.8, "disturbed_samples": 6}, False),
+        ({"p50_ms": 137.0, "cpu_p50_ms": 44.8, "disturbed_samples": 1}, False),
+        ({"p50_ms": 137.0, "cpu_p50_ms": None, "disturbed_samples": 6}, False),
+    ],
+)
+def test_a_lone_cell_on_a_busy_machine_leads_with_its_processor_time(
+    told: dict[str, float | None], is_led_by_processor_time: bool
+) -> None:
+    alone = cell(p50_ci_ms=None, **told)
+    lead = lead_of(Document(machine={}, seed=0, cells=[alone], comparisons=[]))
+    assert is_busy(alone) == is_led_by_processor_time == (BUSY in sentences.cell_sentence(alone))
+    assert (lead.p50_ms, lead.quantity) == ((44.8, "processor") if is_led_by_processor_time else (told["p50_ms"], ""))
