@@ -7,7 +7,7 @@ from dashboard import axes
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.comparing import verdicts
-from farm.rules.comparing.quantities import Change, Quantity, change_between, items_factor
+from farm.rules.comparing.quantities import change_between, items_factor
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.presenting import simulated
 from farm.rules.presenting.lines import PROCESSOR, is_by_processor
@@ -20,6 +20,8 @@ DIFFERENT_MODELS = Sign("≠", "different models", "quiet")
 
 
 # a cell whose outputs differ from the reference is not praised, however fast it is
+# of figures that nobody judges, as they were not measured side by side
+UNJUDGED: numbers.Words = ("longer", "shorter")
 WRONG = Sign("✕", "fails parity", "bad")
 WRONG_BASE = Sign("✕", "base fails parity", "bad")
 
@@ -54,14 +56,17 @@ class Judged:
     by_processor: bool = False
     # of the highest rate under load
     is_rate: bool = False
+    # what more of it is called, and less
+    words: numbers.Words = numbers.TIMES
     # every metric with a verdict of its own, where one block measured both
     metrics: Mapping[str, MetricChange] = field(default_factory=dict)
 
     @property
     def interval(self) -> str:
         """Between which changes it lies; empty without figures."""
-        quantity: Quantity = "items" if self.is_items else "rate" if self.is_rate else "latency"
-        return "" if self.low is None else Change(quantity, "undecided", self.ratio, self.low, self.high).interval
+        if self.low is None:
+            return ""
+        return numbers.change_interval(self.low, self.high, ratio=self.ratio, words=self.words)
 
     def is_of(self, base: Cell | None, cell: Cell | None) -> bool:
         """Whether a reader who divides the latencies of both gets a change that the interval holds."""
@@ -130,8 +135,9 @@ def headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
 
 
 def _said(one: Judged) -> str:
-    is_told = one.change and not one.is_wrong
-    return f"{one.sign.word} ({one.change})" if is_told else one.sign.word
+    if not one.change or one.is_wrong:
+        return one.sign.word
+    return one.change if one.change.endswith(one.sign.word) else f"{one.sign.word} ({one.change})"
 
 
 def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged:
@@ -167,6 +173,7 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judg
         is_items,
         by_processor=by_processor,
         is_rate=told.quantity == "rate",
+        words=told.words,
         metrics=_metrics(paired),
     )
 
@@ -190,10 +197,11 @@ def _unpaired(base: Cell, other: Cell) -> Judged:
     if (times := items_factor(base, other)) is not None:
         figures = times / judged.ratio, times / judged.ci_high, times / judged.ci_low
     is_items = times is not None
-    told = Change("items" if is_items else "latency", "not comparable", *figures)
-    interval, change = told.interval, told.text
+    words = ("more items/s", "fewer items/s") if is_items else UNJUDGED
+    change = numbers.change(*figures, words=words)
+    interval = numbers.change_interval(*figures[1:], ratio=figures[0], words=words)
     if base.node != other.node:
         how = f"{interval}; different hardware: {base.node or 'no node'} and {other.node or 'no node'}, no verdict"
-        return Judged(Sign("≠", "different hardware", "quiet"), change, how, *figures, is_items)
+        return Judged(Sign("≠", "different hardware", "quiet"), change, how, *figures, is_items, words=words)
     how = f"{interval}; not measured side by side: the machine may have changed between the two, no verdict"
-    return Judged(Sign("≠", "not side by side", "quiet"), change, how, *figures, is_items)
+    return Judged(Sign("≠", "not side by side", "quiet"), change, how, *figures, is_items, words=words)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dashboard import axes
 from dashboard.figures import accuracies
 from dashboard.metrics import metric_with_unit, title
-from dashboard.reading.side import Chosen, Judged, names
+from dashboard.reading.side import UNJUDGED, Chosen, Judged, names
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import MetricChange
 from farm.rules.cells.metric import Metric
@@ -103,20 +103,21 @@ def change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:
     ):
         return _verdict(verdict)
     if not is_judged:
-        return Change(numbers.change(new / old, words=_words(metric)), new / old)
+        return Change(numbers.change(new / old, words=_unjudged(metric)), new / old)
     ratio, low, high = judged.ratio or 1.0, judged.low or 1.0, judged.high or 1.0
+    words = judged.words
     if metric.name == THROUGHPUT:
-        ratio, low, high = 1 / ratio, 1 / high, 1 / low
+        ratio, low, high, words = 1 / ratio, 1 / high, 1 / low, _unjudged(metric)
     # where the values on this line, divided, would give another change, its own stands in the verdict above alone
     is_alike = numbers.pair(old, new, low=low, high=high) is not None
-    return Change(numbers.change(ratio, low, high, words=_words(metric)), ratio) if is_alike else Change()
+    return Change(numbers.change(ratio, low, high, words=words), ratio) if is_alike else Change()
 
 
-def _words(metric: Metric) -> numbers.Words:
-    """What more of it is called, and less."""
-    if metric.judging is not None:
-        return metric.judging.words
-    return ("more", "fewer") if metric.name == THROUGHPUT else ("more", "less")
+def _unjudged(metric: Metric) -> numbers.Words:
+    """What more of it is called, and less, where nobody judges it."""
+    if metric.name == THROUGHPUT:
+        return "more", "fewer"
+    return UNJUDGED if metric.unit == "ms" else ("more", "less")
 
 
 def _verdict(change: MetricChange) -> Change:

@@ -53,11 +53,16 @@ class Change:
         return _UNITS.get(self.quantity, "") if self.is_decided else ""
 
     @property
+    def words(self) -> numbers.Words:
+        """What more of its quantity is called, and less."""
+        return _WORDS[self.quantity]
+
+    @property
     def text(self) -> str:
         """By how much: `19 % slower`, `3.25× more items/s`; empty without figures."""
         if self.ratio is None:
             return ""
-        size = numbers.change(self.ratio, self.low, self.high, words=_WORDS[self.quantity])
+        size = numbers.change(self.ratio, self.low, self.high, words=self.words)
         return f"{size}{_UNITS.get(self.quantity, '')}"
 
     @property
@@ -68,8 +73,8 @@ class Change:
     @property
     def interval(self) -> str:
         """Between which changes it lies: `18–21 %`."""
-        words, is_directed = _WORDS[self.quantity], self.is_decided
-        return numbers.change_interval(self.low, self.high, ratio=self.ratio, words=words, is_directed=is_directed)
+        is_directed = self.is_decided
+        return numbers.change_interval(self.low, self.high, ratio=self.ratio, words=self.words, is_directed=is_directed)
 
     @property
     def size(self) -> float:

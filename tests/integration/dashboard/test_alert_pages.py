@@ -159,7 +159,7 @@ def test_an_alert_says_who_by_how_much_since_when_through_what_and_the_way_round
     )
     assert [told.index(part) for part in order] == sorted(told.index(part) for part in order)
     # the p50 of both releases stand beside each other
-    assert re.search(r"1\.29\.0, ms 1\.30\.0, ms", words)
+    assert re.search(r"Of 1\.29\.0 1\.30\.0 rounds", words)
     assert f'href="/api/v1/alerts/{alert.pk}/report.zip"' in text
     # traces are of inferences: they say nothing of a change of session creation
     alert.symptoms.update(kind="session")
