@@ -13,7 +13,7 @@ from django.core.cache import caches
 from django.test import Client
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
-from pytest_django import DjangoDbBlocker, Settings
+from pytest_django import Settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
@@ -25,8 +25,6 @@ from tests.processes import Process, wait_for
 
 MODELS = Path(__file__).parent / "models"
 PROJECT = Path(__file__).parents[1]
-# of fleet 0007_unique_node_names
-LEFT_TABLE = "fleet_node_shared_with"
 
 # slow generation says something of the machine, which other tests share, and nothing of the code
 _SHARED = hypothesis_settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -65,20 +63,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
-
-
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
-    """Takes the references off the table that the next release drops: no model names it, so Django does not empty it
-    with the tables that it refers to, and PostgreSQL empties these together or not at all."""
-    from django.db import connection
-
-    with django_db_blocker.unblock(), connection.schema_editor() as editor:
-        if connection.vendor == "postgresql":
-            with connection.cursor() as cursor:
-                known = connection.introspection.get_constraints(cursor, LEFT_TABLE)
-            for name in [name for name, facts in known.items() if facts["foreign_key"]]:
-                editor.execute(f"ALTER TABLE {LEFT_TABLE} DROP CONSTRAINT {editor.quote_name(name)}")
 
 
 @pytest.fixture(autouse=True)

@@ -15,14 +15,8 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 from django.db.models.fields import NOT_PROVIDED
 
-# the last ones of before there was the rule
-BEFORE = {
-    "accounts": "0004_share_across_hardware",
-    "alerts": "0003_say_why_runs_were_made",
-    "fleet": "0008_say_what_a_node_does",
-    "registry": "0009_web_runtimes",
-    "runs": "0012_say_why_there_is_a_run",
-}
+# of every app: it makes the tables, and there is no code of before
+FIRST = "0001_tables"
 IN_SQL = re.compile(r"\b(DROP|RENAME)\b", re.IGNORECASE)
 REMOVES = (migrations.RemoveField, migrations.DeleteModel)
 RENAMES = (migrations.RenameField, migrations.RenameModel, migrations.AlterModelTable)

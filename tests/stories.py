@@ -270,7 +270,7 @@ STORIES = (
     ),
     Story(
         "upgrade",
-        "from v0.1.0 to here without a stop: 200 blocks once, no page fails (needs haproxy and PostgreSQL)",
+        "from the release before to here without a stop: 200 blocks once, no page fails (needs haproxy and PostgreSQL)",
         15,
         ("farm/accounts", "farm/alerts", "farm/fleet", "farm/registry", "farm/runs", "farm/config", "farm/contract"),
         (

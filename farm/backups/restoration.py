@@ -42,7 +42,7 @@ def restore_backup(path: Path, *, places: Places) -> Restored:
     migrations = _migrations(reading)
     _refuse_another_farm(reading, places)
     database.refuse_what_is_not_empty()
-    database.refuse_newer(migrations)
+    database.refuse_foreign(migrations)
     _refuse_without_room(reading)
     models = database.migrate_to(migrations)
     restored = Restored(str(reading.head.get("taken_at", "")), left_out=reading.left_out())

@@ -9,8 +9,8 @@ from typing import Any, Final, Self
 
 from tests.chaos.farm import ROOT
 
-# v0.1.0: what main was when work on many machines began, for clones without its tag. Tags of releases begin here
-FIRST: Final = "43b9d0469a70648d07abf525d6eed32d546a4f82"
+# where migrations begin, for clones without a tag of a release
+FIRST: Final = "HEAD"
 # all that a database has not yet, in the order in which they are applied
 NEW_MIGRATIONS: Final = """
 import django; django.setup()

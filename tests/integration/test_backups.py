@@ -204,10 +204,11 @@ def _head(**changes: object) -> bytes:
         ({"format": 2}, "", "has the backup format 2, and this release reads 1"),
         ({"migrations": [["runs", "9999_later"]]}, "", "is of a newer release: it has the migration runs.9999_later"),
         (
-            {"migrations": [["accounts", "0001_initial"]]},
+            {"migrations": [["accounts", "0001_tables"]]},
             "",
             "which the backup has not: restore into a database without",
         ),
+        ({"migrations": [["accounts", "0001_initial"]]}, "", "of before 25 November 2026"),
         ({"migrations": "all"}, "", "it names no migrations"),
         ({}, "another", "ONNXFARM_SECRET_KEY names another key than the backup's"),
     ],

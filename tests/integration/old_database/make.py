@@ -1,6 +1,6 @@
 """Fills a farm's database with the code of an older commit, and records what that code said of it.
 
-    git worktree add /tmp/before ad92674 && cd /tmp/before
+    git worktree add /tmp/before COMMIT && cd /tmp/before
     PYTHONPATH=. python CHECKOUT/tests/integration/old_database/make.py CHECKOUT/tests/integration/old_database
 
 in an environment with the requirements of that commit. It writes `farm.sql.gz`, the rows as SQL of SQLite, and
@@ -62,7 +62,7 @@ def judged_on_labelled_data(version, node, owner) -> None:  # type: ignore[no-un
     from farm.contract.reports import RoundReport
     from farm.registry.models import Blob, EvaluationData
     from farm.registry.states import MakingState
-    from farm.rules import evaluation
+    from farm.rules.quality import evaluation
     from tests.integration.dashboard import rows
 
     blobs = [Blob.objects.create(team=version.model.team, sha256=64 * letter, bytes=1) for letter in "ef"]

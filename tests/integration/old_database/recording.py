@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 BADGE = re.compile(r"/badges/\d+/[0-9a-f]+\.svg")
-NOW = datetime(2026, 11, 22, 16, tzinfo=UTC)
+NOW = datetime(2026, 11, 26, 16, tzinfo=UTC)
 # what only keeps a part of a sentence on one line
 UNBROKEN = re.compile(r'<span class="nowrap">([^<]*)</span>')
 MARKUP = re.compile(r"<(script|style|svg|head)[^>]*>.*?</\1>|<[^>]+>", re.DOTALL)

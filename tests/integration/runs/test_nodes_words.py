@@ -1,12 +1,9 @@
 """What a node says is shown as text and never becomes a command: reports, stored rows of before, answers of its own."""
 
-import gzip
-import importlib
 import json
 from collections.abc import Callable
 
 import pytest
-from django.apps import apps
 from django.test import Client
 
 from farm.accounts.models import User
@@ -14,8 +11,7 @@ from farm.contract.divergence import DivergenceReport
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node
 from farm.runs import selectors
-from farm.runs.models import CellDocument, Divergence, FinishedDocument, Report, Run
-from farm.runs.services.conclusion import conclude_runs
+from farm.runs.models import CellDocument, Divergence, Report, Run
 from tests.integration.runs.making import claim, first_block, post
 from tests.integration.runs.test_divergences import answer, ask
 from tests.unit.rules.making import make_facts
@@ -49,26 +45,6 @@ def test_a_report_of_before_with_a_broken_quote_is_read_and_its_command_is_not(d
     assert (found.status, found.repeat_command, found.packages) == ("done", OWN, {})
 
 
-def test_what_nodes_had_written_into_stored_documents_is_replaced_by_the_farms_own_words(
-    client: Client, member: User, done: Run
-) -> None:
-    conclude_runs()
-    for row in CellDocument.objects.all():
-        CellDocument.objects.filter(pk=row.pk).update(body=put_words(row.body))
-    kept = FinishedDocument.objects.get(run=done)
-    honest = json.loads(gzip.decompress(bytes(kept.body)))
-    hostile = {**honest, "cells": [json.loads(put_words(json.dumps(cell))) for cell in honest["cells"]]}
-    FinishedDocument.objects.filter(run=done).update(body=gzip.compress(json.dumps(hostile).encode()))
-    importlib.import_module("farm.runs.migrations.0003_write_own_commands").write(apps, None)
-    selectors.documents._kept_document.cache_clear()
-    client.force_login(member)
-    words = all_words(client, done)
-    assert "evil.example" not in words
-    assert OWN in words
-    again = json.loads(gzip.decompress(bytes(FinishedDocument.objects.get(run=done).body)))
-    assert again == {**honest, "cells": [{**cell, "packages": {}} for cell in honest["cells"]]}
-
-
 def test_a_node_cannot_choose_the_command_and_the_files_of_its_answer(
     api_of: ApiOf, member: User, node: Node, done: Run
 ) -> None:
@@ -87,6 +63,3 @@ def test_a_node_cannot_choose_the_command_and_the_files_of_its_answer(
     assert part is not None
     assert (part.main, part.files) == ("encoder.onnx", ("inputs.npz",))
     assert part.command.startswith("onnxfarm diverge encoder.onnx --ort 1.31.1 ")
-    Divergence.objects.filter(pk=row.pk).update(body=json.dumps(said))
-    importlib.import_module("farm.runs.migrations.0003_write_own_commands").write(apps, None)
-    assert Divergence.objects.get().document == row.document

@@ -12,6 +12,9 @@ from typing import Final
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
+from django.db.migrations.recorder import MigrationRecorder
+
+from farm.backups.database import OUTDATED
 
 LOCK_S: Final = 4
 STATEMENT_S: Final = 5
@@ -28,8 +31,19 @@ class Command(migrate.Command):
     """The same words and options."""
 
     def handle(self, *args: object, **options: object) -> None:
+        refuse_outdated(str(options["database"]))
         with briefly(str(options["database"])):
             super().handle(*args, **options)
+
+
+def refuse_outdated(alias: str) -> None:
+    """Raises CommandError for tables that these migrations did not begin with."""
+    if OUTDATED in MigrationRecorder(connections[alias]).applied_migrations():
+        raise CommandError(
+            "This database was made by onnxfarm of before 25 November 2026, and this code cannot migrate it; nothing "
+            "was changed. Go on with a checkout of before that day, or begin with an empty database: another "
+            "ONNXFARM_HOME, or one without tables in ONNXFARM_DATABASE_URL."
+        )
 
 
 @contextmanager
