@@ -17,11 +17,11 @@ from farm.accounts.memberships import invite
 from farm.accounts.models import AuditEvent, GroupRole, Membership, Team, User
 from farm.accounts.openid.people import forget_group, map_group
 from farm.accounts.openid.registration import Registration
-from farm.accounts.selectors import valid_token
+from farm.accounts.selectors import team_to_write, valid_token
 from farm.accounts.services import close_account, issue_token, make_sign_in_link
 from farm.accounts.states import Role
 from farm.accounts.visits import clear_ended
-from farm.base.refusals import Conflict, NotAllowed
+from farm.base.refusals import Conflict, Invalid, NotAllowed
 from tests.integration.accounts.issuer import CLIENT, SECRET, Issuer, serving
 from tests.integration.accounts.signing_in import press, said, sent_to, sign_in, who
 
@@ -109,6 +109,25 @@ def test_roles_follow_the_groups_at_each_sign_in(client: Client, issuer: Issuer,
     changes = AuditEvent.objects.filter(subject="ada", verb__in=["role set", "member removed"]).order_by("pk")
     assert [one.verb for one in changes] == ["role set", "role set", "member removed", "role set", "member removed"]
     assert all(one.facts["by"] == "groups" for one in changes)
+
+
+def test_groups_give_rights_and_move_nobody_s_default(client: Client, issuer: Issuer, root: User, team: Team) -> None:
+    """The owner of a group is a person too: what ada wrote in “vision” goes there still, or has to name a team."""
+    speech = Team.objects.create(name="speech")
+    for group, mapped in (("vision-dev", team), ("speech-dev", speech)):
+        map_group(group=group, team=mapped, role=Role.MEMBER, by=root)
+    issuer.claims["groups"] = ["vision-dev"]
+    sign_in(client, issuer)
+    ada = User.objects.get(username="ada")
+    assert team_to_write(ada) == team
+    issuer.claims["groups"] = ["vision-dev", "speech-dev"]
+    sign_in(Client(), issuer)
+    assert (roles("ada"), team_to_write(ada)) == ({"vision": "member", "speech": "member"}, team)
+    issuer.claims["groups"] = ["speech-dev"]
+    sign_in(Client(), issuer)
+    with pytest.raises(Invalid, match="speech"):
+        team_to_write(ada)
+    assert team_to_write(ada, name="speech") == speech
 
 
 def test_groups_decide_in_mapped_teams_alone(client: Client, issuer: Issuer, root: User, team: Team) -> None:
