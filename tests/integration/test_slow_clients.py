@@ -264,7 +264,7 @@ def behind_caddy(web: Web, folder: Path) -> Iterator[int]:
     told = os.environ | {"ONNXFARM_HOST": f"localhost:{port}", "HOME": str(folder)}
     adapt = ["caddy", "adapt", "--config", str(PROJECT / "deploy" / "Caddyfile")]
     adapted = subprocess.run(adapt, env=told, capture_output=True, check=True, text=True).stdout
-    config = json.loads(adapted.replace("web:8000", f"127.0.0.1:{web.port}"))
+    config = json.loads(adapted.replace('"web","port":"8000"', f'"127.0.0.1","port":"{web.port}"'))
     # no other port of this machine is taken, and nothing is put among its certificates
     config["admin"] = {"disabled": True}
     config["apps"]["http"]["servers"]["srv0"]["automatic_https"] = {"disable_redirects": True}

@@ -99,7 +99,7 @@ def test_every_place_asks_a_server_where_it_listens(server: Server) -> None:
         if path["backend"]["service"]["name"] == name
     }
     assert led == {server.port}
-    assert f"reverse_proxy {name}:{server.port}" in (DEPLOY / "Caddyfile").read_text()
+    assert f"dynamic a {name} {server.port}" in (DEPLOY / "Caddyfile").read_text()
 
 
 def test_nodes_inside_a_cluster_reach_the_gateway_at_its_port() -> None:
