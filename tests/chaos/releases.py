@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from tests.chaos.farm import ROOT
 
 # where migrations begin, for clones without a tag of a release
-FIRST: Final = "HEAD"
+FIRST: Final = "7ca3db552a33557a3031aa1378e2e28a437ea396"
 # all that a database has not yet, in the order in which they are applied
 NEW_MIGRATIONS: Final = """
 import django; django.setup()

@@ -1,6 +1,6 @@
 """Fills a farm's database with the code of an older commit, and records what that code said of it.
 
-    git worktree add /tmp/before COMMIT && cd /tmp/before
+    git worktree add /tmp/before 7ca3db55 && cd /tmp/before
     PYTHONPATH=. python CHECKOUT/tests/integration/old_database/make.py CHECKOUT/tests/integration/old_database
 
 in an environment with the requirements of that commit. It writes `farm.sql.gz`, the rows as SQL of SQLite, and
