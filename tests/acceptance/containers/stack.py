@@ -75,8 +75,9 @@ class Stack(Progress):
         (MADE / "ca.pem").write_text(self.inside("proxy", "cat", CA) + "\n")
         self.until("the farm", lambda: "401" in self.asked("/api/v1/models"))
         service, *words = typed(*COMPOSE, "exec")[len(COMPOSE) + 1 :]
-        self.link = self.inside(service, *words).splitlines()[-1]
-        self.token = json.loads(self.inside(service, *words, "--token").splitlines()[-1])["token"]
+        opening = ("exec", f"{PROJECT}_{service}_1", *words)
+        self.link = self.podman(*opening).splitlines()[-1]
+        self.token = json.loads(self.podman(*opening, "--token").splitlines()[-1])["token"]
 
     def compose(self, *words: str, may_fail: bool = False) -> str:
         files = ["-f", "compose.yaml", "-f", "containers/trying/compose.yaml"]
