@@ -208,10 +208,11 @@ def size(value: float) -> str:
     """Bytes in decimal units: `313 kB`, `1.24 MB`."""
     if value < 1000:
         return f"{value:.0f} B"
-    for unit in ("kB", "MB", "GB", "TB"):
-        value /= 1000
-        if value < 999.5 or unit == "TB":
+    value, unit = value / 1000, "kB"
+    for larger in ("MB", "GB", "TB"):
+        if value < 999.5:
             break
+        value, unit = value / 1000, larger
     return f"{fixed(value, decimals_of(value))} {unit}"
 
 
