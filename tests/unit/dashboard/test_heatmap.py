@@ -4,7 +4,6 @@ from dashboard.reading.heatmap import Place, drawn, heat_map, layout
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.presenting.tables import Entry, Head, Table
 from tests.unit.dashboard.conftest import address
 
 
@@ -178,9 +177,3 @@ def test_a_map_of_fifty_rows_is_whole_in_the_order_of_its_axes(document: Documen
     whole = heat_map(*many_cells(document, by_id, rows=50), address)
     assert whole.part is None
     assert [row.labels[0] for row in whole.rows] == [f"batch {number}" for number in range(1, 51)]
-
-
-def test_the_beginning_of_a_table_says_of_how_many_rows(document: Document) -> None:
-    table = Table("t", "Cells", (Head("Cell"),), [(Entry(str(number)),) for number in range(5)])
-    assert table.first(5) is table
-    assert (table.first(2).caption, len(table.first(2).rows)) == ("Cells: the first 2 of 5", 2)

@@ -1,8 +1,23 @@
 """Values of a CSV that a spreadsheet opens."""
 
+import csv
+import io
+
 import pytest
 
-from farm.rules.presenting.spreadsheets import safe
+from farm.contract.document import Document
+from farm.contract.document_cells import Accuracy, Cell
+from farm.contract.reasons import CellStatus
+from farm.rules.presenting.spreadsheets import ACCURACY, HEADS, csv_of, rows_of, safe
+
+
+def document(accuracy: Accuracy | None) -> Document:
+    cell = Cell(
+        id="c1", digest="0" * 64, model_sha256="0" * 64, runtime="onnxruntime==1.31.1", status=CellStatus.DONE,
+        provider="CPUExecutionProvider", precision="int8-dynamic", batch=8, threads=1, accuracy=accuracy,
+    )  # fmt: skip
+    facts = {"schema": "onnxfarm.bench/1", "machine": {}, "seed": 0, "comparisons": [], "cells": [cell]}
+    return Document.model_validate(facts)
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("https://evil.example")'])
@@ -13,3 +28,23 @@ def test_a_text_that_a_spreadsheet_would_run_is_quoted(text: str) -> None:
 @pytest.mark.parametrize(("value", "written"), [(None, ""), ("a=1", "a=1"), ("", ""), (-1.5, -1.5), (True, True)])
 def test_numbers_and_other_texts_stay_as_they_are(value: object, written: object) -> None:
     assert safe(value) == written
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "values"),
+    [
+        (None, [""] * 6),
+        (
+            Accuracy(metric="top1", value=0.9, ci_low=0.88, ci_high=0.92, n=500, difference=-0.01),
+            ["top1", 0.9, 0.88, 0.92, 500, -0.01],
+        ),
+    ],
+)
+def test_a_row_and_a_csv_line_of_a_cell_say_the_same_of_its_accuracy(
+    accuracy: Accuracy | None, values: list[object]
+) -> None:
+    (row,) = rows_of(document(accuracy))
+    (line,) = csv.DictReader(io.StringIO(csv_of(document(accuracy))))
+    assert tuple(row) == tuple(line) == HEADS
+    assert (row["id"], row["batch"], [row[name] for name in ACCURACY]) == ("c1", 8, values)
+    assert [line[name] for name in ACCURACY] == [str(safe(value)) for value in values]

@@ -1,4 +1,4 @@
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import pytest
 
@@ -56,3 +56,32 @@ def test_runtimes_keep_the_part_of_their_name_that_tells_them_apart() -> None:
     assert titles.runtime_in_words("onnxruntime==1.31.1") == "ONNX Runtime 1.31.1"
     assert titles.runtime_in_words("onnxruntime-gpu==1.31.1") == "ONNX Runtime 1.31.1 (onnxruntime-gpu)"
     assert titles.runtime_in_words("nightly") == "nightly"
+
+
+def test_a_plug_in_is_named_with_the_onnx_runtime_beside_it() -> None:
+    requirement = "ggml==0.2.0+onnxruntime.1.30.0"
+    assert titles.runtime(requirement) == "ggml 0.2.0 on 1.30.0"
+    assert titles.runtime_in_words(requirement) == "ggml 0.2.0 on ONNX Runtime 1.30.0"
+
+
+class Setting(NamedTuple):
+    runtime: str
+    provider: str
+    precision: str
+    batch: int | None
+    threads: int | None
+
+
+@pytest.mark.parametrize(
+    ("batch", "threads", "shown"),
+    [
+        (8, 1, "1.31.1, CPU, int8-dynamic, batch 8, 1 thread"),
+        (None, 4, "1.31.1, CPU, int8-dynamic, 4 threads"),
+        (1, None, "1.31.1, CPU, int8-dynamic, batch 1"),
+    ],
+)
+def test_a_setting_names_the_batch_and_threads_that_were_chosen(
+    batch: int | None, threads: int | None, shown: str
+) -> None:
+    setting = Setting("onnxruntime==1.31.1", "CPUExecutionProvider", "int8-dynamic", batch, threads)
+    assert titles.setting(setting) == shown
