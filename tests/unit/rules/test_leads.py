@@ -3,6 +3,7 @@
 import pytest
 
 from farm.contract.document import Document
+from farm.rules.comparing.quantities import Change
 from farm.rules.presenting.leads import Lead, lead_of
 from tests.unit.rules.test_sentences import NEW, cell, compared
 
@@ -57,3 +58,19 @@ def test_a_run_that_measured_nothing_has_the_fate_of_its_cells_for_a_verdict():
     assert (lead.verdict, lead.step, lead.reason) == ("timeout", "none of 3 cells measured", "It took 600 s.")
     assert lead_of(document([cell(p50_ms=None, status="failed")])).reason == ""
     assert lead_of(document([])) == Lead()
+
+
+@pytest.mark.parametrize(
+    ("quantity", "change"),
+    [
+        ("rate", Change("rate", "higher", 1.2, 1.1, 1.3)),
+        ("processor", Change("latency", "higher", 1.2, 1.1, 1.3)),
+        ("", Change("latency", "higher", 1.2, 1.1, 1.3)),
+    ],
+)
+def test_a_lead_is_a_change_of_its_quantity_or_of_latency(quantity, change):
+    assert Lead(verdict="higher", quantity=quantity, ratio=1.2, low=1.1, high=1.3).change == change
+
+
+def test_a_lead_without_figures_has_no_text():
+    assert Lead(verdict="undecided").change.text == ""

@@ -2,6 +2,7 @@
 
 import io
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -132,3 +133,18 @@ def test_a_lone_cell_on_a_busy_machine_leads_with_its_processor_time(
     lead = lead_of(Document(machine={}, seed=0, cells=[alone], comparisons=[]))
     assert is_busy(alone) == is_led_by_processor_time == (BUSY in sentences.cell_sentence(alone))
     assert (lead.p50_ms, lead.quantity) == ((44.8, "processor") if is_led_by_processor_time else (told["p50_ms"], ""))
+
+
+@pytest.mark.parametrize(
+    ("told", "cells"),
+    [
+        ({"metrics": []}, []),
+        ({"metrics": [], "verdict_from": "rate"}, [cell(), cell("c2", runtime=NEW)]),
+        ({"metrics": [], "axis": "batch"}, [cell(p50_ms=0.0), cell("c2", batch=8)]),
+    ],
+)
+def test_a_line_has_no_values_where_the_document_has_none_of_its_quantity(
+    told: dict[str, Any], cells: list[Cell]
+) -> None:
+    line = line_of(compared(**told), {one.id: one for one in cells})
+    assert (line.sides, line.values, line.why) == (None, "", "")

@@ -251,3 +251,28 @@ def test_the_gate_fails_on_a_lower_rate() -> None:
     assert found.check == "lower"
     assert "keeps its bound up to a lower rate than onnxruntime==1.30.0: highest rate 79.9 requests/s" in found.text
     assert gate.judge_gate(loaded(100.0, 125.0), **sides, fail_on=["slower", "lower"]).is_passed
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "changes", "told"),
+    [
+        ("peak_memory_bytes", "bigger", {}, "▲ 2.0× bigger"),
+        ("known_to_another_farm", "slower", {}, "▲ 2.0× slower"),
+        ("peak_memory_bytes", "bigger", {"ratio": None}, "▲ bigger"),
+        ("peak_memory_bytes", "equal", {}, "= equal"),
+    ],
+)
+def test_a_decided_metric_says_by_how_much_where_it_is_known(
+    name: str, verdict: Any, changes: dict[str, Any], told: str
+) -> None:
+    assert metric_changes.told(made(name, verdict, 0.01).model_copy(update=changes)) == told
+
+
+def test_a_metric_without_a_ratio_has_no_size() -> None:
+    assert metric_changes.size(made("p99_ms", "slower", 0.01).model_copy(update={"ratio": None})) == ""
+
+
+def test_medians_that_do_not_give_the_change_are_left_out_of_its_words() -> None:
+    apart = {"ratio": 3.0, "ci_low": 2.9, "ci_high": 3.1}
+    assert metric_changes.words(made("p99_ms", "slower", 0.01)) == "p99 2.00 ms instead of 1.00 ms"
+    assert metric_changes.words(made("p99_ms", "slower", 0.01).model_copy(update=apart)) == "p99 3.0× slower"

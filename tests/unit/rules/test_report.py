@@ -11,6 +11,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.changes import repeat_script, report
 from farm.rules.changes.report import Case
 from farm.rules.matrices import matrix as matrices
+from farm.rules.wording import numbers
 from tests.unit.commands.made_up import MadeUpBench
 
 
@@ -97,6 +98,15 @@ def test_a_model_that_no_longer_runs_has_no_ratio() -> None:
     assert text.startswith("# [Regression] onnxruntime==1.31.1 compared with 1.29.0")
     assert r"crashed: It died \| of \`x\`." in text
     assert "Ratio:" not in text.replace("Ratio: 1.31.1 is slower", "")
+
+
+def test_cells_that_nothing_compares_have_their_own_latencies() -> None:
+    measured = case()
+    alone = measured.document.model_copy(update={"comparisons": []})
+    text = report.issue(replace(measured, document=alone))
+    assert "| | p50 latency | session | peak memory | parity |" in text
+    for cell in (measured.old, measured.new):
+        assert f" {numbers.latency(cell.p50_ms, cell.p50_ci_ms)} | " in text
 
 
 def test_the_files_name_tells_the_model_and_both_releases() -> None:

@@ -314,3 +314,15 @@ def test_any_change_can_be_said(ratio, below, above):
 @given(st.floats(1e-9, 1e9), st.floats(0.0, 10.0))
 def test_any_latency_can_be_said(value, relative):
     assert numbers.latency(value, (value * (1 - relative), value * (1 + relative))).startswith(("0", *"123456789"))
+
+
+@pytest.mark.parametrize(
+    ("interval", "times"),
+    [
+        ({}, "37.0 → 88.0 µs"),
+        ({"ci_low": 2.3, "ci_high": 2.5}, "37.0 → 88.0 µs"),
+        ({"ci_low": 1.1, "ci_high": 1.2}, ""),
+    ],
+)
+def test_times_of_an_operator_are_left_out_where_they_do_not_give_its_change(interval, times):
+    assert called_operators.operator_times(changed("Norm", 37.0, 88.0, None).model_copy(update=interval)) == times
