@@ -78,7 +78,7 @@ class Invitation(Schema):
     )
 
 
-class InvitationOut(Schema):
+class NodeInvitationOut(Schema):
     """`command` is typed on the machine that joins; the code works once and is not shown again."""
 
     code: str = Field(description="works once, and is not shown again")
@@ -115,14 +115,14 @@ def nodes(request: HttpRequest) -> list[Node]:
     return list(selectors.nodes_visible_to(person(request))[:1000])
 
 
-@router.post("/nodes/invitations", response={201: InvitationOut})
-def invite(request: HttpRequest, payload: Invitation) -> Status[InvitationOut]:
+@router.post("/nodes/invitations", response={201: NodeInvitationOut})
+def invite(request: HttpRequest, payload: Invitation) -> Status[NodeInvitationOut]:
     """A one-off code by which one machine joins, with the command that uses it."""
     user = person(request)
     team = team_to_write(user, name=payload.team)
     row, code = services.invite(team=team, by=user)
     how = joining(code)
-    out = InvitationOut(
+    out = NodeInvitationOut(
         code=code,
         team=team.name,
         command=how.enroll,
