@@ -11,12 +11,14 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import unquote_to_bytes
+from weakref import WeakValueDictionary
 from wsgiref.util import FileWrapper
 
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 from django.utils.http import parse_header_parameters
 
+from farm.accounts.models import User
 from farm.api.auth import check_uploader, sender_of
 from farm.base.asgi import Scope, header_of
 from farm.base.bodies import Body, HungUp, Receive, declared_length, drain, spool, too_large
@@ -66,13 +68,22 @@ class Bridge:
         # bytes so far of the uploads that are under way, by person
         self._uploading: dict[int, dict[object, int]] = {}
         # one slow order of a person at a time, so that nobody takes all threads for theirs
-        self._turns: dict[int, asyncio.Lock] = {}
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        length = declared_length(scope)
+        is_short = length is not None and length <= MAX_STRANGER_BYTES
+        is_slow = scope["method"] not in ("GET", "HEAD") and SLOW.fullmatch(scope["path"]) is not None
+        request = WSGIRequest(_environ(scope, Body(cast(IO[bytes], sys.stdin), 0)))
+        sender = None if is_short and not is_slow else await self._in_thread(sender_of, request)
         try:
-            body = await self._take_body(scope, receive)
+            _check_charset(scope)
+            if is_short:
+                body = await spool(receive, max_bytes=MAX_STRANGER_BYTES)
+            else:
+                body = await self._take_long_body(scope, receive, request, sender)
         except Refusal as refusal:
             await drain(scope, receive)
             await _refuse(scope, send, refusal)
@@ -80,16 +91,12 @@ class Bridge:
             return
         else:
             with body.file:
-                await self._answer(scope, body, receive, send)
+                answer = Answer(self._application, _environ(scope, body))
+                await self._send_answer(answer, await self._begin(answer, scope, is_slow, sender), receive, send)
 
-    async def _take_body(self, scope: Scope, receive: Receive) -> Body:
+    async def _take_long_body(self, scope: Scope, receive: Receive, request: WSGIRequest, sender: User | None) -> Body:
         """The whole body of a request. Raises refusals, before much is read where that is known, and HungUp."""
-        _check_charset(scope)
         length = declared_length(scope)
-        if length is not None and length <= MAX_STRANGER_BYTES:
-            return await spool(receive, max_bytes=length)
-        request = WSGIRequest(_environ(scope, Body(cast(IO[bytes], sys.stdin), 0)))
-        sender = await self._in_thread(sender_of, request)
         if sender is None:
             raise too_large(f"{length:,}" if length else "some", MAX_STRANGER_BYTES)
         if UPLOADS.fullmatch(scope["path"]) is None:
@@ -132,17 +139,16 @@ class Bridge:
         except OSError as problem:
             raise NoSpace(f"The upload could not be put aside: {problem.strerror}.") from None
 
-    async def _answer(self, scope: Scope, body: Body, receive: Receive, send: Send) -> None:
-        answer = Answer(self._application, _environ(scope, body))
-        if scope["method"] not in ("GET", "HEAD") and SLOW.fullmatch(scope["path"]):
-            request = WSGIRequest(_environ(scope, Body(cast(IO[bytes], sys.stdin), 0)))
-            sender = await self._in_thread(sender_of, request)
+    async def _begin(self, answer: "Answer", scope: Scope, is_slow: bool, sender: User | None) -> bytes:
+        """The first piece of the answer, made in a thread of those that its kind of request has."""
+        loop = asyncio.get_running_loop()
+        if is_slow:
             async with self._turns.setdefault(sender.pk if sender else 0, asyncio.Lock()):
-                piece = await asyncio.get_running_loop().run_in_executor(self._slow_threads, answer.begin)
-        elif scope["path"] == COMES_BACK:
-            piece = await asyncio.get_running_loop().run_in_executor(self._sign_in_threads, answer.begin)
-        else:
-            piece = await self._in_thread(answer.begin)
+                return await loop.run_in_executor(self._slow_threads, answer.begin)
+        threads = self._sign_in_threads if scope["path"] == COMES_BACK else self._threads
+        return await loop.run_in_executor(threads, answer.begin)
+
+    async def _send_answer(self, answer: "Answer", piece: bytes, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         await send({"type": "http.response.body", "body": piece, "more_body": not answer.is_ended})
         if answer.is_ended:

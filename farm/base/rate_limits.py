@@ -5,6 +5,7 @@ there is none. A bucket that was left alone is full again, so that forgetting th
 little.
 """
 
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -23,14 +24,15 @@ class Rate:
 
 
 class Buckets:
-    """Tokens of many askers under one rate. For one thread."""
+    """Tokens of many askers under one rate."""
 
     def __init__(
         self, rate: Rate, *, max_buckets: int = MAX_BUCKETS, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._rate, self._most_buckets, self._clock = rate, max_buckets, clock
+        self._rate, self._max_buckets, self._clock = rate, max_buckets, clock
         # asker → tokens, and when they were counted; the one used longest ago comes first
         self._counted: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._counted)
@@ -40,19 +42,22 @@ class Buckets:
 
         A request that costs more than the bucket holds leaves a debt, which later ones wait for.
         """
-        left = self._left(asker)
-        if left < 1.0:
-            return (1.0 - left) / self._rate.per_s
-        self._keep(asker, left - tokens)
-        return 0.0
+        with self._lock:
+            left = self._left(asker)
+            if left < 1.0:
+                return (1.0 - left) / self._rate.per_s
+            self._keep(asker, left - tokens)
+            return 0.0
 
     def charge(self, asker: Hashable, tokens: float) -> None:
         """Takes tokens whatever there is, for a cost that is known afterwards; a negative number gives back."""
-        self._keep(asker, min(self._rate.max_tokens, self._left(asker) - tokens))
+        with self._lock:
+            self._keep(asker, min(self._rate.max_tokens, self._left(asker) - tokens))
 
     def forget(self, asker: Hashable) -> None:
         """Fills the bucket of an asker."""
-        self._counted.pop(asker, None)
+        with self._lock:
+            self._counted.pop(asker, None)
 
     def _left(self, asker: Hashable) -> float:
         now = self._clock()
@@ -62,5 +67,5 @@ class Buckets:
     def _keep(self, asker: Hashable, tokens: float) -> None:
         self._counted[asker] = (tokens, self._clock())
         self._counted.move_to_end(asker)
-        while len(self._counted) > self._most_buckets:
+        while len(self._counted) > self._max_buckets:
             self._counted.popitem(last=False)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from farm.api.bridge import COMES_BACK, THREADS, Bridge
+from tests.coroutines import awaited
 
 
 class Unpacking:
@@ -62,4 +63,4 @@ def test_what_takes_long_keeps_no_page_waiting(path: str) -> None:
             application.is_done.set()
             await asyncio.gather(*uploads)
 
-    assert asyncio.run(visit()) == 200
+    assert awaited(visit()) == 200

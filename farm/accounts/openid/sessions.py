@@ -5,7 +5,6 @@ have no provider.
 """
 
 import logging
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -35,7 +34,6 @@ MAX_HINT: Final = 4_000
 FAILURES: Final = Rate(max_tokens=30, per_s=0.5)
 
 visitors = Buckets(FAILURES)
-_lock = threading.Lock()
 
 
 def begin(request: HttpRequest, *, wanted: str) -> str:
@@ -77,13 +75,11 @@ def sign_in_who_came_back(request: HttpRequest) -> tuple[User, str, bool]:
 def _exchange(request: HttpRequest) -> Iterator[None]:
     """A token of the visitor's address, given back for a good code. Raises TooMany."""
     address = site_of(str(request.META.get("REMOTE_ADDR", "")))
-    with _lock:
-        wait_s = visitors.take(address)
+    wait_s = visitors.take(address)
     if wait_s:
         raise TooMany(f"Too many sign-ins that failed come from {address}.", retry_s=wait_s)
     yield
-    with _lock:
-        visitors.charge(address, -1.0)
+    visitors.charge(address, -1.0)
 
 
 def provider_of(request: HttpRequest) -> str:
