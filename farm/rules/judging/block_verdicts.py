@@ -212,7 +212,7 @@ class BlockJudge:
                 processor=both[1],
                 disturbed=one.disturbed,
             )
-            found.append(disturbances.explained(_with_slow_launches(judged, one.deciding), one))
+            found.append(_explained(judged, one))
         return found
 
     def _figures(self, pairs: Sequence[Sequence[Pair]], *, per_pair: int) -> list[Comparison | None]:
@@ -291,10 +291,14 @@ def _looks(figures: Comparison, obstacle: str) -> str:
     return "" if obstacle else look_levels.sentence(figures.rounds_used)
 
 
-def _with_slow_launches(judged: Judged, launched: Sequence[tuple[float, float]]) -> Judged:
+def _explained(judged: Judged, paired: Paired) -> Judged:
     """The same verdict with what its launches tell besides: rounds that do not count, and slow launches of each arm."""
     if judged.figures is None:
         return judged
-    slow = slow_launches.slow_launches(launched)
-    said = slow_launches.sentence(slow, set_aside=judged.rounds_set_aside, rounds=judged.rounds)
-    return replace(judged, slow=slow, reason=" ".join(text for text in (judged.reason, said) if text))
+    slow = slow_launches.slow_launches(paired.deciding)
+    said = (
+        judged.reason,
+        slow_launches.sentence(slow, set_aside=judged.rounds_set_aside, rounds=judged.rounds),
+        disturbances.sentence(paired, wall=judged.wall),
+    )
+    return replace(judged, slow=slow, reason=" ".join(text for text in said if text))

@@ -1,15 +1,9 @@
 """What a reader must know of disturbed rounds, and of rounds that the promised time left out, in sentences."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 from farm.rules.comparing import look_levels
+from farm.rules.comparing.comparisons import Comparison
 from farm.rules.judging.counted_rounds import Paired
 from farm.rules.wording.numbers import counted, share
-
-if TYPE_CHECKING:
-    from farm.rules.judging.block_verdicts import Judged
-
 
 _LATE = (
     " Time ran out (twice the plan): reduce other load on the machine, measure fewer cells in one run, or ask for "
@@ -17,12 +11,19 @@ _LATE = (
 )
 
 
-def explained(judged: "Judged", paired: Paired) -> "Judged":
-    """The same verdict; its reason also says how many rounds were disturbed, by how much, and what speaks instead."""
-    if not paired.disturbed or judged.figures is None:
-        return judged
-    said = _by_processor(judged, paired) if judged.verdict_from == "processor" else _left_out(paired)
-    return replace(judged, reason=" ".join(text for text in (judged.reason, said) if text))
+def sentence(paired: Paired, *, wall: Comparison | None) -> str:
+    """How many rounds were disturbed, by how much, and what speaks instead; empty where none were.
+
+    `wall`: the figures of wall time, where the verdict rests on processor time.
+    """
+    if not paired.disturbed:
+        return ""
+    if paired.verdict_from != "processor":
+        return f"{_disturbed(paired)} and {'were' if paired.disturbed > 1 else 'was'} set aside."
+    # without a direction, for a comparison may be read from its other side
+    factor = "" if wall is None else f"{wall.ci_high / wall.ci_low:.2f}"
+    width = factor and f", because wall time is known only to within a factor of {factor}"
+    return f"{_disturbed(paired)}: the verdict rests on processor time{width}."
 
 
 def too_few(counting: int, *, measured: int, least: int, is_out_of_time: bool) -> str:
@@ -41,21 +42,6 @@ def too_few(counting: int, *, measured: int, least: int, is_out_of_time: bool) -
 def unrepeated(*, is_out_of_time: bool) -> str:
     """Why a metric that a repeat decides has no verdict after one round."""
     return f"One round has it on both sides: a verdict takes a second.{_LATE if is_out_of_time else ''}"
-
-
-def _by_processor(judged: "Judged", paired: Paired) -> str:
-    # without a direction, for a comparison may be read from its other side
-    wall = judged.wall
-    width = (
-        ""
-        if wall is None
-        else f", because wall time is known only to within a factor of {(wall.ci_high / wall.ci_low):.2f}"
-    )
-    return f"{_disturbed(paired)}: the verdict rests on processor time{width}."
-
-
-def _left_out(paired: Paired) -> str:
-    return f"{_disturbed(paired)} and {'were' if paired.disturbed > 1 else 'was'} set aside."
 
 
 def _disturbed(paired: Paired) -> str:
