@@ -1,4 +1,4 @@
-"""A classifier of handwritten digits, really trained (by `train_digits`), with data to judge and to calibrate it."""
+"""A really trained classifier of handwritten digits (by `tests/models/train_digits.py`), with data to judge it."""
 
 from pathlib import Path
 

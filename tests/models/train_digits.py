@@ -1,4 +1,4 @@
-"""Trains the digit classifier in plain numpy and writes `digits.npz`: `python -m farm.workshop.samples.train_digits`.
+"""Trains the digit classifier in plain numpy and writes `digits.npz`: `python -m tests.models.train_digits`.
 
 Data: scikit-learn's digits set, a development dependency. About half a minute on one core. The committed file is the
 outcome of one such run; another machine's rounding gives other weights, which is why they are committed.
