@@ -1,7 +1,5 @@
 """Where an embedded farm will run: its folder, its ports, and whether this machine has room for it."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os
@@ -10,15 +8,11 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from farm.config.processes import HOST
 from farm.rules.wording.numbers import size
 from farm.sandbox.privacy import make_private
-
-if TYPE_CHECKING:
-    from farm.config.embedded.tls import Tls
 
 ROOT = Path(__file__).resolve().parents[3]
 LEAST_FREE_BYTES = 1024**3
@@ -26,6 +20,16 @@ LEAST_FREE_BYTES = 1024**3
 
 class NotPossibleError(RuntimeError):
     """The farm cannot start here; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Tls:
+    """A certificate with its key, and the two ports of every address of this machine that it is shown at."""
+
+    cert: Path
+    key: Path
+    port: int
+    gateway_port: int
 
 
 @dataclass(frozen=True)

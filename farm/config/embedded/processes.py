@@ -13,9 +13,9 @@ from urllib import error, request
 
 from farm.config import addresses
 from farm.config.embedded import broker
-from farm.config.embedded.plan import Plan
+from farm.config.embedded.plan import Plan, Tls
 from farm.config.embedded.supervisor import ProcessEndedError, Started, Supervisor
-from farm.config.embedded.tls import ANYWHERE, Tls
+from farm.config.embedded.tls import ANYWHERE
 from farm.config.processes import GATEWAY, PREPARE, TICKS, WEB, Server
 
 READY_S = 90.0

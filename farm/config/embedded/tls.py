@@ -4,25 +4,15 @@ Browsers keep keys and run threads at an https:// address alone, so that a phone
 """
 
 import ssl
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from farm.config.embedded.plan import NotPossibleError, Plan, free_port, is_free
+from farm.config.embedded.plan import NotPossibleError, Plan, Tls, free_port, is_free
 
 ANYWHERE = "0.0.0.0"
-
-
-@dataclass(frozen=True)
-class Tls:
-    """A certificate with its key, and the two ports of every address of this machine that it is shown at."""
-
-    cert: Path
-    key: Path
-    port: int
-    gateway_port: int
 
 
 def secured(plan: Plan, *, cert: Path, key: Path, port: int) -> Plan:
