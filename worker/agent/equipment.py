@@ -98,7 +98,7 @@ class NodeEquipment:
 
     def runtimes(self) -> tuple[Runtime, ...]:
         """What is installed now."""
-        return tuple(one.runtime for one in self._runtimes.installed())
+        return tuple(installed.runtime for installed in self._runtimes.installed())
 
     def limit(self, settings: messages.NodeSettings) -> None:
         """Takes over the owner's limits."""
@@ -188,51 +188,33 @@ class NodeEquipment:
                 raise FetchError(str(problem)) from problem
 
     def _store_trace(self, arm: int, trace_round: int, raw: Path) -> str | None:
-        """Sends a raw trace; a trace that cannot be stored is a warning, its figures are in the report."""
-        lease = self._lease
-        if lease is None:
-            return None
-        packed = packed_trace(raw)
-        if packed is None:
-            logger.warning("The raw trace of arm %d is too long and is not sent.", arm)
-            return None
-        order = lease.order
-        try:
-            return self._gateway.put_trace(
-                order.block, attempt=order.attempt, token=lease.token, arm=arm, trace_round=trace_round, packed=packed
-            )
-        except farm.GatewayError as problem:
-            logger.warning("The raw trace of arm %d was not stored: %s", arm, problem)
-            return None
+        """Sends a raw trace; its figures are in the report."""
+        return self._store(f"traces/{arm}/{trace_round}", "application/gzip", packed_trace(raw))
 
     def _store_part(self, arm: int, packed: Path) -> str | None:
-        """Sends the part of a model that shows a difference; one that cannot be stored is a warning."""
-        lease = self._lease
-        size = packed.stat().st_size
-        if lease is None or size > messages.MAX_PART_BYTES:
-            logger.warning("The part of arm %d has %d bytes packed and is not sent.", arm, size)
-            return None
-        order = lease.order
-        try:
-            return self._gateway.put_part(
-                order.block, attempt=order.attempt, token=lease.token, arm=arm, packed=packed.read_bytes()
-            )
-        except farm.GatewayError as problem:
-            logger.warning("The part of arm %d was not stored: %s", arm, problem)
-            return None
+        """Sends the part of a model that shows a difference."""
+        return self._store(f"parts/{arm}", "application/zip", _read(packed, limit_bytes=messages.MAX_PART_BYTES))
 
     def _store_compiled(self, arm: int, model: Path) -> str | None:
-        """Sends a compiled model; one that cannot be stored is a warning."""
-        lease = self._lease
-        size = model.stat().st_size
-        if lease is None or size > messages.MAX_COMPILED_BYTES:
-            logger.warning("The compiled model of arm %d has %d bytes and is not sent.", arm, size)
+        content = _read(model, limit_bytes=messages.MAX_COMPILED_BYTES)
+        return self._store(f"compiled/{arm}", "application/octet-stream", content)
+
+    def _store(self, place: str, media_type: str, content: bytes | None) -> str | None:
+        """Sends a file of the current block; one that cannot be stored is a warning."""
+        if self._lease is None:
             return None
-        order = lease.order
+        if content is None:
+            logger.warning("The file %s is longer than the farm takes and is not sent.", place)
+            return None
+        order, token = self._lease.order, self._lease.token
         try:
-            return self._gateway.put_compiled(
-                order.block, attempt=order.attempt, token=lease.token, arm=arm, model=model.read_bytes()
+            return self._gateway.put(
+                f"{order.block}/{place}", content, attempt=order.attempt, token=token, media_type=media_type
             )
         except farm.GatewayError as problem:
-            logger.warning("The compiled model of arm %d was not stored: %s", arm, problem)
+            logger.warning("The file %s was not stored: %s", place, problem)
             return None
+
+
+def _read(path: Path, *, limit_bytes: int) -> bytes | None:
+    return path.read_bytes() if path.stat().st_size <= limit_bytes else None

@@ -147,37 +147,11 @@ class Gateway:
         post = messages.ReportPost(attempt=attempt, report=report)
         return self._post(f"blocks/{block}/reports", post, Reply, headers={messages.ATTEMPT_TOKEN_HEADER: token})
 
-    def put_trace(self, block: str, *, attempt: int, token: str, arm: int, trace_round: int, packed: bytes) -> str:
-        """Stores a gzipped Chrome trace; gives its digest."""
-        response = self._send(
-            "PUT",
-            f"blocks/{block}/traces/{arm}/{trace_round}",
-            params={"attempt": str(attempt)},
-            content=packed,
-            headers={"Content-Type": "application/gzip", messages.ATTEMPT_TOKEN_HEADER: token},
-        )
-        return _parsed(response, messages.TraceStored).sha256
-
-    def put_part(self, block: str, *, attempt: int, token: str, arm: int, packed: bytes) -> str:
-        """Stores the zip with the part of a model that shows a difference; gives its digest."""
-        response = self._send(
-            "PUT",
-            f"blocks/{block}/parts/{arm}",
-            params={"attempt": str(attempt)},
-            content=packed,
-            headers={"Content-Type": "application/zip", messages.ATTEMPT_TOKEN_HEADER: token},
-        )
-        return _parsed(response, messages.TraceStored).sha256
-
-    def put_compiled(self, block: str, *, attempt: int, token: str, arm: int, model: bytes) -> str:
-        """Stores a model that holds what a provider compiled; gives its digest."""
-        response = self._send(
-            "PUT",
-            f"blocks/{block}/compiled/{arm}",
-            params={"attempt": str(attempt)},
-            content=model,
-            headers={"Content-Type": "application/octet-stream", messages.ATTEMPT_TOKEN_HEADER: token},
-        )
+    def put(self, place: str, content: bytes, *, attempt: int, token: str, media_type: str) -> str:
+        """Stores a file of a block under `blocks/`; gives its digest."""
+        headers = {"Content-Type": media_type, messages.ATTEMPT_TOKEN_HEADER: token}
+        params = {"attempt": str(attempt)}
+        response = self._send("PUT", f"blocks/{place}", params=params, content=content, headers=headers)
         return _parsed(response, messages.TraceStored).sha256
 
     def file(self, sha256: str, *, token: str) -> Iterator[bytes]:
