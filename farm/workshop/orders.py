@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -44,43 +44,38 @@ LARGEST_OUTLINE = 64 * 1024**2
 log = logging.getLogger(__name__)
 WorkshopError = confined.WorkshopError
 _TIMELINE: TypeAdapter[Timeline] = TypeAdapter(Timeline)
+W = TypeVar("W", bound=replies.Written)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """Inputs for one workload: the `.npz` by name, the batch they hold, the size of every dynamic dimension."""
+class Job(Generic[W]):
+    """A function of `farm.workshop.child` that writes one file: what it answers, the file's name, its time."""
 
-    path: Path
-    batch: int | None
-    sizes: dict[str, int]
-    shapes: dict[str, tuple[int, ...]]
+    function: str
+    answer: type[W]
+    file: str
+    timeout_s: float = RUN_S
 
-
-@dataclass(frozen=True, kw_only=True)
-class Prompts:
-    """Accepted prompts: the `.npz`, how many rows of how many tokens, and how many the text to score has."""
-
-    path: Path
-    rows: int
-    tokens: int
-    text_tokens: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reference:
-    """Reference outputs: the `.npz` by name, who made them, and the outputs that are no tensors."""
-
-    path: Path
-    made_by: str
-    skipped: tuple[str, ...]
+    def run(self, place: confined.Place, **payload: object) -> W:
+        """The answer with the written file. Raises WorkshopError."""
+        assert place.out_dir is not None
+        out = place.out_dir / self.file
+        order = {**payload, "out": str(out)}
+        found = confined.answer(self.function, order, place=place, timeout_s=self.timeout_s, as_a=self.answer)
+        found.written_to(confined.made(out))
+        return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class Calibration:
-    """Accepted calibration data: the `.npz` by name, and how many samples it holds."""
-
-    path: Path
-    samples: int
+MAKE_INPUTS = Job(function="inputs:make_inputs", answer=replies.Fed, file="inputs.npz")
+ACCEPT_INPUTS = Job(function="inputs:accept_inputs", answer=replies.Fed, file="inputs.npz")
+ACCEPT_PROMPTS = Job(function="prompts:accept", answer=replies.Prompted, file="prompts.npz")
+UNPACK_INPUTS = Job(function="inputs:unpack_test_data", answer=replies.Done, file="inputs.npz")
+UNPACK_OUTPUTS = Job(function="inputs:unpack_test_data", answer=replies.Done, file="outputs.npz")
+MAKE_REFERENCE = Job(function="reference:make_reference", answer=replies.Referenced, file="reference.npz")
+ACCEPT_CALIBRATION = Job(function="calibration:accept", answer=replies.Calibrated, file="calibration.npz")
+CHECK_EVALUATION = Job(function="evaluation:check", answer=replies.Labelled, file="evaluation.npz")
+MAKE_OUTLINE = Job(function="outline:make", answer=replies.Done, file="outline.onnx", timeout_s=OUTLINE_S)
+READ_TIMELINE = Job(function="timelines:read", answer=replies.Done, file="timeline.json", timeout_s=TIMELINE_S)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,16 +90,6 @@ class Variant:
     files: tuple[str, ...]
     history: tuple[str, ...]
     coverage: tuple[Coverage, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabelledData:
-    """Accepted labelled data: the `.npz`, how many samples, the output that is judged, how many classes it has."""
-
-    path: Path
-    n: int
-    output: str
-    classes: int | None
 
 
 def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one_of_many: bool = False) -> Inspection:
@@ -172,57 +157,45 @@ def prepare_inputs(
     shapes: Mapping[str, int] | None = None,
     seed: int = 0,
     inputs: Mapping[str, str] | None = None,
-) -> Prepared:
+) -> replies.Fed:
     """Inputs for one workload, written to `out_dir`; the same arrays for the same seed, sizes and `inputs`.
 
     `inputs`: how they are made, by name, as a workload says it.
 
     Raises WorkshopError: fixed_batch, no_batch, not_supported and those of a child that ended badly.
     """
-    payload = {"batch": batch, "shapes": dict(shapes or {}), "seed": seed, "inputs": dict(inputs or {})}
     place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
-    return _prepared("make_inputs", payload, place=place, out=out_dir / "inputs.npz")
+    return MAKE_INPUTS.run(place, batch=batch, shapes=dict(shapes or {}), seed=seed, inputs=dict(inputs or {}))
 
 
-def accept_inputs(bundle_dir: Path, main: str, *, inputs: Path, out_dir: Path) -> Prepared:
+def accept_inputs(bundle_dir: Path, main: str, *, inputs: Path, out_dir: Path) -> replies.Fed:
     """Given inputs after a look at their names, dtypes and shapes. Raises WorkshopError: not_supported."""
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[inputs], out_dir=out_dir)
-    return _prepared("accept_inputs", {"inputs": str(inputs)}, place=place, out=out_dir / "inputs.npz")
+    return ACCEPT_INPUTS.run(place, inputs=str(inputs))
 
 
-def accept_prompts(bundle_dir: Path, main: str, *, prompts: Path, out_dir: Path) -> Prompts:
+def accept_prompts(bundle_dir: Path, main: str, *, prompts: Path, out_dir: Path) -> replies.Prompted:
     """Given prompts after a look at their ids and shapes. Raises WorkshopError with the sentence of what does not fit.
 
     What is written is the same for the same ids, whatever wrote the given file.
     """
-    out = out_dir / "prompts.npz"
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[prompts], out_dir=out_dir)
-    payload = {"prompts": str(prompts), "out": str(out)}
-    found = confined.answer("prompts:accept", payload, place=place, timeout_s=RUN_S, as_a=replies.Prompted)
-    return Prompts(path=confined.made(out), rows=found.rows, tokens=found.tokens, text_tokens=found.text_tokens)
+    return ACCEPT_PROMPTS.run(place, prompts=str(prompts))
 
 
 def unpack_test_data(
     bundle_dir: Path, main: str, *, files: Sequence[Path], side: Literal["input", "output"], out_dir: Path
 ) -> Path:
     """ONNX's own `input_N.pb` or `output_N.pb` files, in their order, as one `.npz` by name."""
-    out = out_dir / f"{side}s.npz"
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=files, out_dir=out_dir)
-    payload = {"files": [str(path) for path in files], "side": side, "out": str(out)}
-    confined.answer("inputs:unpack_test_data", payload, place=place, timeout_s=RUN_S, as_a=replies.Done)
-    return confined.made(out)
+    job = UNPACK_INPUTS if side == "input" else UNPACK_OUTPUTS
+    return job.run(place, files=[str(path) for path in files], side=side).path
 
 
-def make_reference(bundle_dir: Path, main: str, *, inputs: Path, out_dir: Path, timeout_s: float = RUN_S) -> Reference:
+def make_reference(bundle_dir: Path, main: str, *, inputs: Path, out_dir: Path) -> replies.Referenced:
     """Outputs of the CPU provider without optimisations. Raises WorkshopError: model_not_loaded, inference_failed."""
-    out = out_dir / "reference.npz"
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[inputs], out_dir=out_dir)
-    payload = {"inputs": str(inputs), "out": str(out)}
-    found = confined.answer(
-        "reference:make_reference", payload, place=place, timeout_s=timeout_s, as_a=replies.Referenced
-    )
-    made_by = f"{found.made_by} CPU, no optimisations"
-    return Reference(path=confined.made(out), made_by=made_by, skipped=found.skipped)
+    return MAKE_REFERENCE.run(place, inputs=str(inputs))
 
 
 def make_variant(
@@ -264,45 +237,37 @@ def make_variant(
 
 def accept_calibration(
     bundle_dir: Path, main: str, *, data: Path | None = None, sets: Sequence[Sequence[Path]] = (), out_dir: Path
-) -> Calibration:
+) -> replies.Calibrated:
     """Calibration samples after a look at their names, dtypes, shapes and counts, as one `.npz`.
 
     `data`: an `.npz`; without it `sets` are ONNX's own `input_N.pb` by set of test data, in the model's order.
     Raises WorkshopError: variant_impossible, with the sentence of what does not fit.
     """
-    out = out_dir / "calibration.npz"
     reads = [data] if data else [path for files in sets for path in files]
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
-    payload = {"data": str(data) if data else None, "sets": [[str(path) for path in files] for files in sets]}
-    order = {**payload, "out": str(out)}
-    found = confined.answer("calibration:accept", order, place=place, timeout_s=RUN_S, as_a=replies.Calibrated)
-    return Calibration(path=confined.made(out), samples=found.samples)
+    laid = [[str(path) for path in files] for files in sets]
+    return ACCEPT_CALIBRATION.run(place, data=str(data) if data else None, sets=laid)
 
 
 def check_evaluation(
-    bundle_dir: Path, main: str, *, data: Path, recipe: EvaluationRecipe, out_dir: Path, timeout_s: float = RUN_S
-) -> LabelledData:
+    bundle_dir: Path, main: str, *, data: Path, recipe: EvaluationRecipe, out_dir: Path
+) -> replies.Labelled:
     """Labelled data after a look at their names, dtypes, shapes, counts and labels, and at the first batch's output.
 
     Raises WorkshopError with the sentence of what does not fit.
     """
-    out = out_dir / "evaluation.npz"
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[data], out_dir=out_dir)
-    payload = {**recipe.model_dump(mode="json"), "data": str(data), "out": str(out)}
-    found = confined.answer("evaluation:check", payload, place=place, timeout_s=timeout_s, as_a=replies.Labelled)
-    return LabelledData(path=confined.made(out), n=found.n, output=found.output, classes=found.classes)
+    return CHECK_EVALUATION.run(place, **recipe.model_dump(mode="json"), data=str(data))
 
 
-def make_outline(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float = OUTLINE_S) -> Path:
+def make_outline(bundle_dir: Path, main: str, *, out_dir: Path) -> Path:
     """The model's graph without its large tensors, as a file in `out_dir`. Only the file `main` is read.
 
     Raises WorkshopError for what is no graph, or one of more than LARGEST_OUTLINE bytes.
     """
-    out = out_dir / "outline.onnx"
     place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
-    payload = {"out": str(out), "limit_bytes": LARGEST_OUTLINE}
-    confined.answer("outline:make", payload, place=place, timeout_s=timeout_s, as_a=replies.Done)
-    if confined.made(out).stat().st_size > LARGEST_OUTLINE:
+    out = MAKE_OUTLINE.run(place, limit_bytes=LARGEST_OUTLINE).path
+    if out.stat().st_size > LARGEST_OUTLINE:
         text = "The process outlining the graph wrote something else than an outline."
         raise WorkshopError(ReasonCode.GARBLED, text)
     return out
@@ -310,19 +275,17 @@ def make_outline(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float
 
 def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
     """One inference of the gzipped Chrome trace `name` in the folder. Raises WorkshopError with why it is not drawn."""
-    out = out_dir / "timeline.json"
     place = confined.Place(bundle_dir=folder, main=name, out_dir=out_dir)
     limits = {"limit_bytes": LONGEST_TRACE, "limit_events": MOST_EVENTS, "limit_spans": MOST_SPANS}
-    order = {**limits, "out": str(out)}
-    confined.answer("timelines:read", order, place=place, timeout_s=TIMELINE_S, as_a=replies.Done)
+    out = READ_TIMELINE.run(place, **limits).path
     text = "The process reading the trace wrote something else than a timeline."
-    if confined.made(out).stat().st_size > LARGEST_TIMELINE:
+    if out.stat().st_size > LARGEST_TIMELINE:
         raise WorkshopError(ReasonCode.GARBLED, text)
     try:
         found = _TIMELINE.validate_json(out.read_bytes())
     except ValidationError as problem:
         raise WorkshopError(ReasonCode.GARBLED, text) from problem
-    if len(found.spans) > MOST_SPANS or any(len(one.name) > LONGEST_NAME for one in found.spans):
+    if len(found.spans) > MOST_SPANS or any(len(span.name) > LONGEST_NAME for span in found.spans):
         raise WorkshopError(ReasonCode.GARBLED, text)
     return found
 
@@ -333,7 +296,7 @@ def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Pa
     limits = {"limit_files": MOST_PACKED_FILES, "limit_bytes": LARGEST_UNPACKED}
     order = {**limits, "names": list(names), "out": str(out_dir)}
     confined.answer("packages:unpack", order, place=place, timeout_s=UNPACK_S, as_a=replies.Done)
-    return [confined.made(out_dir / one) for one in names]
+    return [confined.made(out_dir / unpacked) for unpacked in names]
 
 
 def report_quantised(
@@ -346,10 +309,3 @@ def report_quantised(
     return confined.answer(
         "quantisation_report:report", payload, place=place, timeout_s=VARIANT_S, as_a=QuantisedReport
     )
-
-
-def _prepared(function: str, payload: Mapping[str, object], *, place: confined.Place, out: Path) -> Prepared:
-    order = {**payload, "out": str(out)}
-    found = confined.answer(f"inputs:{function}", order, place=place, timeout_s=RUN_S, as_a=replies.Fed)
-    shapes = {given.name: given.shape for given in found.inputs}
-    return Prepared(path=confined.made(out), batch=found.batch, sizes=found.sizes, shapes=shapes)

@@ -4,12 +4,13 @@ Sizes are bounded by what a row, a sentence and a page can carry. Nothing here i
 ordered under.
 """
 
+from pathlib import Path
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, PrivateAttr, StringConstraints
 
 from farm.contract.base import Message
-from farm.workshop.inspection import Count, Coverage
+from farm.workshop.inspection import Coverage
 
 Text = Annotated[str, StringConstraints(max_length=4000)]
 Name = Annotated[str, StringConstraints(max_length=1000)]
@@ -25,27 +26,33 @@ class Reply(Message):
     model_config = ConfigDict(extra="ignore")
 
 
-class Done(Reply):
+class Written(Reply):
+    """An answer beside a file that was written; where it lies is set by the caller, never read from the answer."""
+
+    _path: Path = PrivateAttr()
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    def written_to(self, path: Path) -> None:
+        """Sets where the file lies."""
+        self._path = path
+
+
+class Done(Written):
     """Nothing but that it was done."""
 
 
-class FedInput(Reply):
-    """One input's array."""
-
-    name: Name
-    shape: Annotated[tuple[Count, ...], Field(max_length=64)]
-
-
-class Fed(Reply):
-    """Inputs that were written: their batch, the sizes of dynamic dimensions, their shapes."""
+class Fed(Written):
+    """Inputs that were written: their batch, the sizes of dynamic dimensions."""
 
     batch: Number | None
     sizes: dict[Name, Number]
-    inputs: tuple[FedInput, ...]
 
 
-class Referenced(Reply):
-    """A reference that was written: by which runtime, and the outputs that are no tensors."""
+class Referenced(Written):
+    """A reference that was written: how it was made, and the outputs that are no tensors."""
 
     made_by: Annotated[str, StringConstraints(max_length=60)]
     skipped: tuple[Name, ...]
@@ -58,7 +65,7 @@ class Made(Reply):
     coverage: tuple[Coverage, ...]
 
 
-class Prompted(Reply):
+class Prompted(Written):
     """Prompts that were written: rows, the tokens of each, and those of the text to score."""
 
     rows: Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -66,14 +73,14 @@ class Prompted(Reply):
     text_tokens: Number
 
 
-class Calibrated(Reply):
-    """Calibration data that were written."""
+class Calibrated(Written):
+    """Calibration data that were written: how many samples they hold."""
 
     samples: Number
 
 
-class Labelled(Reply):
-    """Labelled data that were written."""
+class Labelled(Written):
+    """Labelled data that were written: how many samples, the output that is judged, how many classes it has."""
 
     n: Number
     output: Annotated[str, StringConstraints(max_length=200)]

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from farm.rules.runtimes import distributions, genai
 from farm.sandbox.policy import SandboxError
-from farm.workshop import orders
+from farm.workshop import orders, replies
 from onnxfarm.commands.options import HomeOption
 from onnxfarm.here import bundle
 from onnxfarm.here.home import default_home
@@ -102,7 +102,7 @@ def _asked(texts: dict[str, str], taken: bundle.Uploaded, *, ort: str, home: Pat
         raise Infrastructure(str(problem)) from problem
 
 
-def _accepted(taken: bundle.Uploaded, made: Path, *, folder: Path) -> orders.Prompts:
+def _accepted(taken: bundle.Uploaded, made: Path, *, folder: Path) -> replies.Prompted:
     """What a child wrote, looked at like a stranger's file."""
     checked = folder / "checked"
     checked.mkdir()

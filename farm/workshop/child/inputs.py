@@ -137,7 +137,6 @@ def _described(made: arrays.Arrays, facts: Facts, chosen: Mapping[str, int]) -> 
     return {
         "batch": chosen.get(own) if isinstance(own, str) else own,
         "sizes": dict(chosen),
-        "inputs": [{"name": n, "dtype": str(a.dtype), "shape": list(a.shape)} for n, a in made.items()],
     }
 
 

@@ -21,7 +21,7 @@ def make_reference(payload: payloads.GivenInputs) -> dict[str, object]:
     path = Path(payload["folder"], payload["main"])
     outputs, skipped = outputs_of(path, _read(Path(payload["inputs"])))
     arrays.write_npz(Path(payload["out"]), outputs)
-    return {"made_by": MADE_BY, "outputs": list(outputs), "skipped": skipped}
+    return {"made_by": f"{MADE_BY} CPU, no optimisations", "outputs": list(outputs), "skipped": skipped}
 
 
 def outputs_of(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Arrays, list[str]]:

@@ -25,7 +25,7 @@ TakenOver = Callable[..., None]
 Order = Callable[[Path], object]
 MAIN = "model.onnx"
 HONEST = {
-    "inputs": {"batch": 1, "sizes": {}, "inputs": []},
+    "inputs": {"batch": 1, "sizes": {}},
     "reference": {"made_by": "onnxruntime 1.31.1", "skipped": []},
     "variants": {"files": [MAIN], "history": [], "coverage": []},
     "calibration": {"samples": 3},
