@@ -59,6 +59,8 @@ def test_no_room_of_ours_is_imported_by_a_name_in_a_string(package: str) -> None
     found = [
         f"{path.relative_to(ROOT)}:{call.lineno}"
         for path in (ROOT / package).rglob("*.py")
+        # the lazy table of commands, each of which a test below loads
+        if path != ROOT / "onnxfarm/command_list.py"
         for call in ast.walk(ast.parse(path.read_text()))
         if isinstance(call, ast.Call) and _name(call) in ("import_module", "find_spec", "__import__")
         for word in ast.walk(call)
