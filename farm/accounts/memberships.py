@@ -219,8 +219,8 @@ def _must_manage(team: Team, user: User) -> None:
 
 
 def _must_be_a_role(role: str) -> None:
-    if role not in Role.values:
-        raise Invalid(f"“{role}” is not a role; use one of {', '.join(Role.values)}.", code="unknown_role")
+    if role not in list(Role):
+        raise Invalid(f"“{role}” is not a role; use one of {', '.join(list(Role))}.", code="unknown_role")
 
 
 def _must_be_new_to(team: Team, user: User) -> None:

@@ -1,14 +1,10 @@
-"""Roles of people in a team, what a token may do, and what a public link may show."""
+"""Roles of people in a team (`Role`, as the API names them), what a token may do, and what a public link may show."""
 
 from django.db import models
 
+from farm.contract.api.people import Role
 
-class Role(models.TextChoices):
-    """What a member may do in a team: look; upload and run; manage members, nodes and settings."""
-
-    VIEWER = "viewer"
-    MEMBER = "member"
-    ADMIN = "admin"
+__all__ = ["ROLE_CHOICES", "WRITING_ROLES", "InvitationState", "Role", "Scope", "ShareKind"]
 
 
 class Scope(models.TextChoices):
@@ -43,5 +39,6 @@ class InvitationState(models.TextChoices):
     WITHDRAWN = "withdrawn"
 
 
+ROLE_CHOICES = [(role.value, role.value.title()) for role in Role]
 # roles that may upload, start and cancel
 WRITING_ROLES = (Role.MEMBER, Role.ADMIN)

@@ -1,7 +1,5 @@
 """What is asked of an alert by measuring more: since when, by bisection, and which session option undoes it."""
 
-from datetime import datetime
-
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict, Field
@@ -12,25 +10,10 @@ from farm.alerts.selectors import investigations
 from farm.alerts.services.investigations import ask_since_when, ask_work_around
 from farm.alerts.states import InvestigationKind
 from farm.api.auth import person
+from farm.api.shapes import shaped
+from farm.contract.api.alerts import InvestigationOut
 
 router = Router(tags=["alerts"])
-
-
-class InvestigationOut(Schema):
-    """`state`: waiting, measuring, answered or failed. A bisection's answer names `first_bad`, `last_good`, `suspects`,
-    the `ratio` with its interval, `turns` and `minutes`; a work-around's the session options and their verdict."""
-
-    id: int = Field(description="its number")
-    alert: int = Field(validation_alias="alert_id", description="the alert it is about")
-    kind: str = Field(description="since_when (a bisection) or work_around")
-    state: str = Field(description="waiting, measuring, answered or failed")
-    sentence: str = Field(description="the answer, or the progress")
-    run: int | None = Field(validation_alias="run_id", description="the run that measures for it now; null: none")
-    asked: dict[str, object] | None = Field(description="what was asked for")
-    steps: list[dict[str, object]] = Field(description="what was measured so far, in order")
-    answer: dict[str, object] | None = Field(description="the result, for programs; null: none yet")
-    started_at: datetime = Field(description="when it was asked for")
-    ended_at: datetime | None = Field(description="when it ended; null: it goes on")
 
 
 class Bounds(Schema):
@@ -55,31 +38,36 @@ class Tried(Schema):
 
 
 @router.get("/alerts/{int:alert_id}/bisections", response=list[InvestigationOut])
-def list_bisections(request: HttpRequest, alert_id: int) -> list[Investigation]:
+def list_bisections(request: HttpRequest, alert_id: int) -> list[InvestigationOut]:
     """An alert's bisections, oldest first."""
     alert = selectors.alert(person(request), alert_id)
-    return [one for one in alert.investigations.all() if one.kind == InvestigationKind.SINCE_WHEN]
+    return [investigated(row) for row in alert.investigations.all() if row.kind == InvestigationKind.SINCE_WHEN]
 
 
 @router.post("/alerts/{int:alert_id}/bisections", response={202: InvestigationOut})
-def bisect(request: HttpRequest, alert_id: int, payload: Bounds) -> Status[Investigation]:
+def bisect(request: HttpRequest, alert_id: int, payload: Bounds) -> Status[InvestigationOut]:
     """Find the first bad release: each step measures the good one and one other side by side, as a run."""
     user = person(request)
     alert = selectors.alert(user, alert_id)
     asked = ask_since_when(alert=alert, by=user, good=payload.good, bad=payload.bad)
-    return Status(202, asked)
+    return Status(202, investigated(asked))
 
 
 @router.post("/alerts/{int:alert_id}/work-arounds", response={202: InvestigationOut})
-def work_around(request: HttpRequest, alert_id: int, payload: Tried) -> Status[Investigation]:
+def work_around(request: HttpRequest, alert_id: int, payload: Tried) -> Status[InvestigationOut]:
     """Look for a session option that undoes it: each one is measured beside both releases."""
     user = person(request)
     alert = selectors.alert(user, alert_id)
     asked = ask_work_around(alert=alert, by=user, optimizers=payload.optimizers)
-    return Status(202, asked)
+    return Status(202, investigated(asked))
 
 
 @router.get("/investigations/{int:investigation_id}", response=InvestigationOut)
-def read_investigation(request: HttpRequest, investigation_id: int) -> Investigation:
+def read_investigation(request: HttpRequest, investigation_id: int) -> InvestigationOut:
     """One of them, with its steps so far."""
-    return investigations.investigation(person(request), investigation_id)
+    return investigated(investigations.investigation(person(request), investigation_id))
+
+
+def investigated(row: Investigation) -> InvestigationOut:
+    """An investigation as the API tells of it."""
+    return shaped(InvestigationOut, row, alert=row.alert_id, run=row.run_id)

@@ -4,8 +4,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from django.http import HttpRequest
-from ninja import Router, Schema, Status
-from ninja.pagination import paginate
+from ninja import Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
 from farm.accounts.selectors import team_to_write
@@ -14,10 +13,10 @@ from farm.alerts.models import Channel, Delivery
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.services import channels
 from farm.api.auth import must_have_scope, person
-from farm.api.pages import Page
+from farm.api.pages import Paging
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
+    pass
 
 router = Router(tags=["channels"])
 
@@ -81,10 +80,9 @@ class DeliveryOut(Schema):
 
 
 @router.get("/channels", response=list[ChannelOut])
-@paginate(Page)
-def list_channels(request: HttpRequest) -> "QuerySet[Channel]":
+def list_channels(request: HttpRequest, paging: Query[Paging]) -> list[Channel]:
     """Channels of your teams, by name."""
-    return selectors.channels_visible_to(person(request))
+    return list(paging.of(selectors.channels_visible_to(person(request))))
 
 
 @router.post("/channels", response={201: ChannelOut})
@@ -136,10 +134,9 @@ def test_channel(request: HttpRequest, channel_id: int) -> Status[Delivery]:
 
 
 @router.get("/channels/{int:channel_id}/deliveries", response=list[DeliveryOut])
-@paginate(Page)
-def list_deliveries(request: HttpRequest, channel_id: int) -> "QuerySet[Delivery]":
+def list_deliveries(request: HttpRequest, channel_id: int, paging: Query[Paging]) -> list[Delivery]:
     """What a channel was told, newest first, with what failed."""
-    return selectors.deliveries_of(selectors.channel(person(request), channel_id))
+    return list(paging.of(selectors.deliveries_of(selectors.channel(person(request), channel_id))))
 
 
 @router.get("/channels/{int:channel_id}/secret", response=SecretOut)

@@ -4,11 +4,11 @@ from django.http import HttpRequest
 from ninja import Router, Status
 
 from farm.api.auth import person
-from farm.api.models import VersionOut
+from farm.api.models import version_out
 from farm.base.refusals import Invalid
+from farm.contract.api.registry import VersionOut
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload
-from farm.registry.models import Version
 
 router = Router(tags=["registry"])
 FORM = {
@@ -31,7 +31,7 @@ FORM = {
 
 
 @router.post("/versions/{int:version_id}/evaluation", response={202: VersionOut}, openapi_extra=FORM)
-def add_evaluation(request: HttpRequest, version_id: int) -> Status[Version]:
+def add_evaluation(request: HttpRequest, version_id: int) -> Status[VersionOut]:
     """Give a version labelled data: an `.npz` of its inputs by name and `labels`.
 
     They are looked at in the sandbox; look at the version until `evaluation.state` is ready or failed. Data that the
@@ -48,4 +48,4 @@ def add_evaluation(request: HttpRequest, version_id: int) -> Status[Version]:
         )
     recipe = request.POST.get("recipe", "")
     services.add_evaluation(version=version, by=user, draft=files[0].draft, recipe=recipe)
-    return Status(202, selectors.version(user, version.pk))
+    return Status(202, version_out(selectors.version(user, version.pk)))

@@ -1,6 +1,5 @@
 """The fleet over HTTP: nodes, invitations, and the owner's orders. Changing anything needs the scope `nodes`."""
 
-from datetime import datetime
 from typing import Literal
 
 from django.http import HttpRequest
@@ -10,6 +9,8 @@ from pydantic import ConfigDict, Field
 from farm.accounts.selectors import team_to_write
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
+from farm.api.shapes import name_of, shaped
+from farm.contract.api.fleet import NodeInvitationOut, NodeOut, SelfTestOut
 from farm.fleet import selectors, services
 from farm.fleet.enrolment import joining
 from farm.fleet.models import Node
@@ -24,50 +25,6 @@ ORDERS = {
 }
 
 
-class SelfTestOut(Schema):
-    """`p50_ms`: the least median of its launches; `max_abs`: largest difference to the right answer."""
-
-    passed: bool = Field(description="whether it computed the right answer")
-    sentence: str = Field(description="the result")
-    runtime: str = Field(description="what it ran on")
-    max_abs: float | None = Field(description="largest difference from the expected answer; null: nothing was compared")
-    p50_ms: float | None = Field(description="the least median of its launches, in milliseconds")
-    launches: int = Field(description="how often it was launched")
-
-
-class NodeOut(Schema):
-    """`state`: online, offline; `health`: pending, active, draining, quarantined, retired."""
-
-    id: int = Field(description="the node's number")
-    name: str = Field(description="its name, unique on the farm")
-    team: str = Field(validation_alias="team.name", description="the team that it belongs to")
-    owner: str | None = Field(description="the owner; null: the owner was deleted")
-    state: str = Field(description="online or offline")
-    health: str = Field(description="pending, active, draining, quarantined or retired")
-    health_reason: str = Field(description="why it is so; empty: nothing to say")
-    pause: str = Field(description="why its owner's limits keep it from accepting blocks now; empty when they do not")
-    fingerprint: str = Field(description="of its key, to be compared before it is approved")
-    tags: dict[str, str] = Field(description="each proven tag with its evidence")
-    owner_tags: list[str] = Field(description="tags that its owner gave it")
-    providers: list[str] = Field(description="execution providers that a probe has shown at work")
-    runtimes: list[str] = Field(description="runtimes that are installed there")
-    sandbox: str = Field(description="what confines models there: bubblewrap, landlock or none")
-    is_emulated: bool = Field(description="whether its processor is emulated")
-    facts: dict[str, object] = Field(validation_alias="facts_json", description="what the machine says it is")
-    settings: dict[str, object] = Field(description="its owner's limits")
-    self_test: SelfTestOut | None = Field(description="its last self-test; null: none yet")
-    seen_at: datetime | None = Field(description="when it last said hello; null: never")
-    created_at: datetime = Field(description="when it joined")
-
-    @staticmethod
-    def resolve_owner(node: Node) -> str | None:
-        return node.owner.username if node.owner else None
-
-    @staticmethod
-    def resolve_settings(node: Node) -> dict[str, object]:
-        return node.settings.model_dump(mode="json")
-
-
 class Invitation(Schema):
     """`team`: default your first."""
 
@@ -76,17 +33,6 @@ class Invitation(Schema):
         max_length=100,
         description="the team it will belong to; may be left out where you write in one alone",
     )
-
-
-class NodeInvitationOut(Schema):
-    """`command` is typed on the machine that joins; the code works once and is not shown again."""
-
-    code: str = Field(description="works once, and is not shown again")
-    team: str = Field(description="the team that the machine will belong to")
-    command: str = Field(description="what is typed on the machine that joins")
-    install: str = Field(description="what is typed there before, where onnxfarm is not installed yet")
-    warning: str = Field(description="why other machines cannot reach this farm, and what to set; empty: they can")
-    expires_at: datetime = Field(description="until when the code works")
 
 
 class Settings(Schema):
@@ -110,9 +56,9 @@ class Settings(Schema):
 
 
 @router.get("/nodes", response=list[NodeOut])
-def nodes(request: HttpRequest) -> list[Node]:
+def nodes(request: HttpRequest) -> list[NodeOut]:
     """Nodes of your teams."""
-    return list(selectors.nodes_visible_to(person(request))[:1000])
+    return [_node(node) for node in selectors.nodes_visible_to(person(request))[:1000]]
 
 
 @router.post("/nodes/invitations", response={201: NodeInvitationOut})
@@ -122,25 +68,19 @@ def invite(request: HttpRequest, payload: Invitation) -> Status[NodeInvitationOu
     team = team_to_write(user, name=payload.team)
     row, code = services.invite(team=team, by=user)
     how = joining(code)
-    out = NodeInvitationOut(
-        code=code,
-        team=team.name,
-        command=how.enroll,
-        install=how.install,
-        warning=how.warning,
-        expires_at=row.expires_at,
+    return Status(
+        201, shaped(NodeInvitationOut, how, code=code, team=team.name, command=how.enroll, expires_at=row.expires_at)
     )
-    return Status(201, out)
 
 
 @router.get("/nodes/{int:node_id}", response=NodeOut)
-def node(request: HttpRequest, node_id: int) -> Node:
+def node(request: HttpRequest, node_id: int) -> NodeOut:
     """One node."""
-    return selectors.node(person(request), node_id)
+    return _node(selectors.node(person(request), node_id))
 
 
 @router.patch("/nodes/{int:node_id}", response=NodeOut)
-def change(request: HttpRequest, node_id: int, payload: Settings) -> Node:
+def change(request: HttpRequest, node_id: int, payload: Settings) -> NodeOut:
     """Change the owner's tags and limits."""
     user = person(request)
     node = selectors.node(user, node_id)
@@ -149,12 +89,24 @@ def change(request: HttpRequest, node_id: int, payload: Settings) -> Node:
     services.change_settings(node=node, by=user, tags=tags, **said)
     if teams is not None:
         services.share(node=node, by=user, teams=teams)
-    return selectors.node(user, node_id)
+    return _node(selectors.node(user, node_id))
 
 
 @router.post("/nodes/{int:node_id}/{what}", response=NodeOut)
-def order(request: HttpRequest, node_id: int, what: Literal["approve", "drain", "resume", "revoke"]) -> Node:
+def order(request: HttpRequest, node_id: int, what: Literal["approve", "drain", "resume", "revoke"]) -> NodeOut:
     """Approve, drain, resume or revoke a node."""
     user = person(request)
     ORDERS[what](node=selectors.node(user, node_id), by=user)
-    return selectors.node(user, node_id)
+    return _node(selectors.node(user, node_id))
+
+
+def _node(node: Node) -> NodeOut:
+    return shaped(
+        NodeOut,
+        node,
+        team=node.team.name,
+        owner=name_of(node.owner),
+        facts=node.facts_json,
+        settings=node.settings.model_dump(mode="json"),
+        self_test=node.self_test and shaped(SelfTestOut, node.self_test),
+    )

@@ -2,9 +2,7 @@
 
 from typing import TYPE_CHECKING, TypeVar
 
-from django.http import HttpRequest
 from ninja import Schema
-from ninja.pagination import PaginationBase
 from pydantic import Field
 
 if TYPE_CHECKING:
@@ -27,19 +25,3 @@ class LongPaging(Paging):
     """`limit`: at most 1000."""
 
     limit: int = Field(default=1000, ge=1, le=1000, description="give at most so many")
-
-
-class Page(PaginationBase):
-    Input = Paging  # type: ignore[assignment]
-    Output = None  # type: ignore[assignment]  # how ninja is told: no count around the rows
-
-    def paginate_queryset(
-        self, queryset: "QuerySet[Row]", pagination: Paging, request: HttpRequest, **params: object
-    ) -> "QuerySet[Row]":
-        return pagination.of(queryset)
-
-
-class LongPage(Page):
-    """Of short rows, such as the points of a line."""
-
-    Input = LongPaging

@@ -8,6 +8,8 @@ from pydantic import Field
 
 from farm.alerts.selectors.releases import for_planning
 from farm.api.auth import person
+from farm.api.shapes import shaped
+from farm.contract.api.runs import OpenPlanOut
 from farm.registry.models import PlanOrder
 from farm.registry.selectors import version
 from farm.rules.planning.plans import PlannedBlock, RefusedPoint
@@ -52,21 +54,8 @@ class PlanOut(Schema):
     problem: str | None = Field(description="why nothing would be measured; null: something would")
 
 
-class OpenPlanOut(Schema):
-    """A plan of many points that is not made yet."""
-
-    id: int = Field(description="its number on the farm")
-    state: str = Field(description="pending: it waits for a worker; making")
-    points: int = Field(description="how many points the matrix has")
-    url: str = Field(description="the address to ask again, which answers 200 with the plan once it is made")
-
-    @staticmethod
-    def resolve_url(order: PlanOrder) -> str:
-        return f"/api/v1/plans/{order.pk}"
-
-
 @router.post("/plan", response={200: PlanOut, 202: OpenPlanOut})
-def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[PlanOrder]:
+def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[OpenPlanOut]:
     """Cells, blocks, minutes, comparisons with the smallest change they will see, and refused points with reasons.
 
     A plan of more than 500 points is made by a worker: the answer is then 202 with the address to ask. A person has one
@@ -82,16 +71,20 @@ def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[Pl
         **for_planning(),
     )
     if isinstance(found, PlanOrder):
-        return Status(202, found)
+        return _open(found)
     must_be_meant(found)
     return _written(found.model_dump_json())
 
 
 @router.get("/plans/{int:plan_id}", response={200: PlanOut, 202: OpenPlanOut})
-def large_plan(request: HttpRequest, plan_id: int) -> HttpResponse | Status[PlanOrder]:
+def large_plan(request: HttpRequest, plan_id: int) -> HttpResponse | Status[OpenPlanOut]:
     """A plan of many points that was asked for in the last hour: 200 once it is made, 202 while it is not."""
     order = made_plan(person(request), plan_id)
-    return Status(202, order) if order.is_open else _written(order.plan_json)
+    return _open(order) if order.is_open else _written(order.plan_json)
+
+
+def _open(order: PlanOrder) -> Status[OpenPlanOut]:
+    return Status(202, shaped(OpenPlanOut, order, url=f"/api/v1/plans/{order.pk}"))
 
 
 def _written(plan: str | bytes) -> HttpResponse:

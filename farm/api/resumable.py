@@ -16,11 +16,12 @@ from pydantic import Field
 
 from farm.api.auth import person
 from farm.api.description import empty
-from farm.api.models import VersionOut
+from farm.api.models import version_out
 from farm.base.refusals import Invalid, Refusal
+from farm.contract.api.registry import VersionOut
 from farm.registry import selectors, services
 from farm.registry.intake import CHUNK_BYTES
-from farm.registry.models import PartialUpload, Version
+from farm.registry.models import PartialUpload
 from farm.registry.services import resumption
 from farm.registry.states import FileRole, VersionState
 
@@ -144,7 +145,7 @@ def abandon(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @router.post("/uploads/complete", response={200: VersionOut, 202: VersionOut}, operation_id="complete_uploads")
-def complete(request: HttpRequest, payload: Completion) -> Status[Version]:
+def complete(request: HttpRequest, payload: Completion) -> Status[VersionOut]:
     """Make a version of whole uploads; same answers as the form. Asking again answers the same version."""
     user = person(request)
     uploads = [selectors.partial_upload(user, part.upload) for part in payload.files]
@@ -153,7 +154,7 @@ def complete(request: HttpRequest, payload: Completion) -> Status[Version]:
         user=user, uploads=uploads, roles=roles, model=payload.model, note=payload.note, recipe=payload.recipe
     )
     seen = selectors.version(user, version.pk)
-    return Status(202 if seen.state == VersionState.PENDING else 200, seen)
+    return Status(202 if seen.state == VersionState.PENDING else 200, version_out(seen))
 
 
 def _answer(status: int, headers: dict[str, str], upload: PartialUpload | None = None) -> HttpResponse:

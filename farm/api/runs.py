@@ -18,11 +18,12 @@ from farm.api.auth import person
 from farm.api.description import answering
 from farm.api.pages import Paging
 from farm.api.plan import RunOrder
+from farm.api.shapes import shaped
+from farm.contract.api.runs import ProgressOut, RunOut
 from farm.registry.selectors import stored_path, version
 from farm.rules.presenting.spreadsheets import csv_of, rows_of
 from farm.runs import selectors, services
 from farm.runs.models import Event, Run
-from farm.runs.selectors import Progress
 from farm.runs.selectors.parquet import MEDIA_TYPE, parquet_of
 
 if TYPE_CHECKING:
@@ -31,52 +32,6 @@ if TYPE_CHECKING:
 router = Router(tags=["runs"])
 EVENTS = 1000
 JSON, CSV = "application/json", "text/csv; charset=utf-8"
-
-
-class ProgressOut(Schema):
-    """`cells_done`: cells that have ended, whichever way; `share`: 0–1 by rounds; `minutes_left`: null: unknown.
-
-    Where `waiting` is not empty, they count from when what it waits for is over.
-    """
-
-    cells_done: int = Field(description="cells that have ended, whichever way")
-    cells_planned: int = Field(description="cells that the run has")
-    cells: dict[str, int] = Field(description="how many cells are in each state")
-    blocks: dict[str, int] = Field(description="how many blocks are in each state")
-    rounds: int = Field(description="rounds that were measured")
-    rounds_most: int = Field(description="rounds that may be measured at most")
-    share: float = Field(description="0 to 1, by rounds")
-    block: str = Field(description="what is being done now, in words")
-    waiting: str = Field(description="why nothing is being measured, in words; empty while something is")
-    minutes_left: float | None = Field(
-        description="of measuring, at the pace so far; while it waits, from when that is over; null: unknown"
-    )
-
-
-class RunOut(Schema):
-    """`state`: planned, running, finished; `outcome`: complete, partial or cancelled once finished."""
-
-    id: int = Field(description="the run's number")
-    url: str = Field(description="its page")
-    state: str = Field(description="planned, running or finished")
-    outcome: str = Field(description="complete, partial or cancelled once finished; empty before")
-    sentence: str = Field(description="its status, in one sentence")
-    headline: str = Field(description="its result, in one sentence; empty: none yet")
-    model: str = Field(description="the model's name")
-    version: int = Field(description="the number of the model's version")
-    version_id: int = Field(description="the version's number on the farm")
-    team: str = Field(description="the team that it belongs to")
-    requested_by: str = Field(description="who started it")
-    reason: str = Field(description="watch, confirmation, bisection or work-around; empty: a person asked for it")
-    budget: str = Field(description="glance, quick, standard or precise")
-    seed: int = Field(description="decides the order of arms and what inputs are made of")
-    minutes: float = Field(description="what the plan expected")
-    cell_count: int = Field(description="how many cells it has")
-    revision: int = Field(description="grows with every change, for whoever polls")
-    created_at: datetime = Field(description="when it was asked for")
-    started_at: datetime | None = Field(description="when its first block was claimed; null: not yet")
-    finished_at: datetime | None = Field(description="when it ended; null: it goes on")
-    progress: ProgressOut = Field(description="how far it is")
 
 
 class EventOut(Schema):
@@ -247,43 +202,26 @@ def trace(request: HttpRequest, trace_id: int) -> FileResponse:
 
 def _run(run: Run) -> RunOut:
     progress = selectors.progress(run)
-    return RunOut(
+    return shaped(
+        RunOut,
+        progress,
         id=run.pk,
         url=selectors.address_of(run),
-        state=progress.state,
-        outcome=progress.outcome,
-        sentence=progress.sentence,
-        headline=progress.headline,
-        model=progress.model,
-        version=progress.version,
         version_id=run.version_id,
         team=run.team.name,
-        requested_by=progress.requested_by,
         reason=run.reason,
         budget=run.budget,
         seed=run.seed,
         minutes=run.minutes,
         cell_count=run.cell_count,
-        revision=progress.revision,
-        created_at=progress.created_at,
-        started_at=progress.started_at,
-        finished_at=progress.finished_at,
-        progress=_progress(progress),
-    )
-
-
-def _progress(progress: Progress) -> ProgressOut:
-    return ProgressOut(
-        cells_done=progress.cells_ended,
-        cells_planned=sum(progress.cells.values()),
-        cells=progress.cells,
-        blocks=progress.blocks,
-        rounds=progress.rounds,
-        rounds_most=progress.rounds_most,
-        share=progress.share,
-        block=progress.words,
-        waiting=progress.still.text,
-        minutes_left=progress.minutes_left,
+        progress=shaped(
+            ProgressOut,
+            progress,
+            cells_done=progress.cells_ended,
+            cells_planned=sum(progress.cells.values()),
+            block=progress.words,
+            waiting=progress.still.text,
+        ),
     )
 
 

@@ -7,17 +7,10 @@ from pydantic import Field
 
 from farm.alerts.selectors.search import LONGEST, find
 from farm.api.auth import person
+from farm.api.shapes import shaped
+from farm.contract.api.registry import HitOut
 
 router = Router(tags=["search"])
-
-
-class HitOut(Schema):
-    """Something with a page."""
-
-    kind: str = Field(description="run, alert, model, version, node or watch")
-    name: str = Field(description="what it is called")
-    about: str = Field(description="what distinguishes it from others of its name")
-    url: str = Field(description="its page")
 
 
 class Wanted(Schema):
@@ -34,6 +27,4 @@ class Wanted(Schema):
 def search(request: HttpRequest, asked: Query[Wanted]) -> list[HitOut]:
     """Models, versions, runs, nodes, alerts and watches of your teams, at most eight of each."""
     found = find(person(request), asked.q)
-    return [
-        HitOut(kind=one.kind, name=one.name, about=one.about, url=f"{settings.PUBLIC_URL}{one.path}") for one in found
-    ]
+    return [shaped(HitOut, hit, url=f"{settings.PUBLIC_URL}{hit.path}") for hit in found]

@@ -1,6 +1,5 @@
 """Teams and their people, over HTTP. Changing anything needs the scope `admin`; who may is the services' to say."""
 
-from datetime import datetime
 from typing import Literal
 
 from django.http import HttpRequest
@@ -9,66 +8,23 @@ from pydantic import ConfigDict, Field
 
 from farm.accounts import memberships, selectors, services
 from farm.accounts.models import Invitation, Membership, Team, User
-from farm.accounts.states import Role, Scope
+from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
+from farm.api.shapes import shaped
+from farm.contract.api.people import (
+    InvitationOut,
+    InvitedOut,
+    LinkOut,
+    MemberOut,
+    Role,
+    TeamWithMembersOut,
+    WaitingOut,
+)
 
 router = Router(tags=["account"], auth=[TokenAuth(changes=Scope.ADMIN), BrowserAuth()])
 
 
 ANSWERS = {"accept": memberships.accept_invitation, "decline": memberships.decline_invitation}
-
-
-class MemberOut(Schema):
-    """A person in a team."""
-
-    username: str = Field(description="the person's name on this farm")
-    role: Role = Field(description="viewer: looks; member: uploads and runs; admin: manages members, nodes, channels")
-    since: datetime = Field(description="when they came into the team")
-    last_seen_at: datetime | None = Field(description="when they last signed in; null: never")
-    is_open: bool = Field(description="whether their account opens anything: an administrator may close it")
-
-
-class InvitedOut(Schema):
-    """A person who was invited into a team."""
-
-    username: str = Field(description="the person's name on this farm")
-    role: Role = Field(description="what they may do in the team")
-    sign_in_link: str | None = Field(
-        description="signs a new person in once, within seven days; shown this once. null: they have an account already"
-    )
-    has_to_accept: bool = Field(description="whether they come into the team only by accepting: they have an account")
-
-
-class WaitingOut(Schema):
-    """A person who has not answered yet."""
-
-    username: str = Field(description="the person's name on this farm")
-    role: Role = Field(description="what they may do once they accept")
-    by: str = Field(description="who invited them")
-    expires_at: datetime = Field(description="until when they may accept")
-
-
-class InvitationOut(Schema):
-    """An invitation of yours."""
-
-    id: int = Field(description="the invitation's number")
-    team: str = Field(description="the team you are invited to")
-    role: Role = Field(description="what you may do there once you accept")
-    by: str = Field(description="who invites you")
-    expires_at: datetime = Field(description="until when you may accept")
-    state: str = Field(description="open, accepted or declined")
-
-
-class TeamWithMembersOut(Schema):
-    """A team with its people."""
-
-    id: int = Field(description="the team's number, as addresses name it")
-    name: str = Field(description="the team's name")
-    may_manage: bool = Field(description="whether you may change its members")
-    may_write: bool = Field(description="whether you may upload and run there")
-    is_default: bool = Field(description="whether what you write without naming a team goes there")
-    members: list[MemberOut] = Field(description="by name")
-    invited: list[WaitingOut] = Field(description="who has not answered yet; shown to those who may manage the team")
 
 
 class TeamIn(Schema):
@@ -96,12 +52,6 @@ class RoleIn(Schema):
     role: Role = Field(description="what they may do in the team from now on")
 
 
-class LinkOut(Schema):
-    """A one-time link."""
-
-    sign_in_link: str = Field(description="signs the person in once, within the hour; shown this once")
-
-
 @router.get("/teams", response=list[TeamWithMembersOut])
 def teams(request: HttpRequest) -> list[TeamWithMembersOut]:
     """Your teams with their people; every team for an administrator of the farm."""
@@ -124,13 +74,8 @@ def add_member(request: HttpRequest, team_id: int, payload: MemberIn) -> Status[
     user = person(request)
     team = selectors.team(user, team_id)
     made = memberships.invite(team=team, name=payload.username, role=payload.role, by=user)
-    out = InvitedOut(
-        username=made.user.username,
-        role=Role(made.role),
-        sign_in_link=made.link,
-        has_to_accept=made.invitation is not None,
-    )
-    return Status(201, out)
+    name, has_to_accept = made.user.username, made.invitation is not None
+    return Status(201, shaped(InvitedOut, made, username=name, sign_in_link=made.link, has_to_accept=has_to_accept))
 
 
 @router.delete("/teams/{int:team_id}/invitations/{username}", response={204: None})
@@ -199,32 +144,20 @@ def close_account(request: HttpRequest, username: str) -> Status[None]:
 
 
 def _invitation(found: Invitation) -> InvitationOut:
-    return InvitationOut(
-        id=found.pk,
-        team=found.team.name,
-        role=Role(found.role),
-        by=found.invited_by.username,
-        expires_at=found.expires_at,
-        state=found.state,
-    )
+    return shaped(InvitationOut, found, team=found.team.name, by=found.invited_by.username)
 
 
 def _team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:
     may_manage = selectors.can_manage(user, team=team)
     waiting = selectors.invitations_into(team) if may_manage else []
-    return TeamWithMembersOut(
-        id=team.pk,
-        name=team.name,
+    return shaped(
+        TeamWithMembersOut,
+        team,
         may_manage=may_manage,
         may_write=selectors.can_write(user, team=team),
         is_default=is_default,
         invited=[
-            WaitingOut(
-                username=invitation.user.username,
-                role=Role(invitation.role),
-                by=invitation.invited_by.username,
-                expires_at=invitation.expires_at,
-            )
+            shaped(WaitingOut, invitation, username=invitation.user.username, by=invitation.invited_by.username)
             for invitation in waiting
         ],
         members=[_member(membership) for membership in selectors.members_of(team)],
@@ -233,10 +166,5 @@ def _team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:
 
 def _member(membership: Membership) -> MemberOut:
     user = membership.user
-    return MemberOut(
-        username=user.username,
-        role=Role(membership.role),
-        since=membership.created_at,
-        last_seen_at=user.last_login,
-        is_open=user.is_active,
-    )
+    since, seen = membership.created_at, user.last_login
+    return shaped(MemberOut, membership, username=user.username, since=since, last_seen_at=seen, is_open=user.is_active)

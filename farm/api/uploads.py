@@ -6,8 +6,9 @@ from pydantic import Field
 
 from farm.accounts.selectors import team_to_write
 from farm.api.auth import person
-from farm.api.models import VersionOut
+from farm.api.models import version_out
 from farm.base.refusals import Invalid
+from farm.contract.api.registry import VersionOut
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload, read_body
 from farm.registry.models import Version
@@ -60,7 +61,7 @@ class RawUpload(Schema):
 
 
 @router.post("/uploads", response={200: VersionOut, 202: VersionOut}, openapi_extra=FORM)
-def upload(request: HttpRequest) -> Status[Version]:
+def upload(request: HttpRequest) -> Status[VersionOut]:
     """Upload an .onnx with its external data and reference data, or a .zip of those.
 
     202: a new version, to be inspected; look at its address until `state` is ready or rejected. 200: the same bundle is
@@ -87,7 +88,7 @@ def upload(request: HttpRequest) -> Status[Version]:
 
 
 @router.put("/uploads", response={200: VersionOut, 202: VersionOut}, openapi_extra=BODY)
-def upload_raw(request: HttpRequest, to: Query[RawUpload]) -> Status[Version]:
+def upload_raw(request: HttpRequest, to: Query[RawUpload]) -> Status[VersionOut]:
     """Upload one .onnx or .zip as the raw body; same answers as the form."""
     # whoever may not upload there is told so before the body is read
     team = team_to_write(person(request), name=to.team)
@@ -111,7 +112,7 @@ def _drafts(request: HttpRequest) -> tuple[list[Draft], dict[str, FileRole]]:
     return drafts, roles
 
 
-def _answer(request: HttpRequest, version: Version) -> Status[Version]:
+def _answer(request: HttpRequest, version: Version) -> Status[VersionOut]:
     # what the service left is asked, not the row: a quick worker may have inspected it by now
     status = 202 if version.state == VersionState.PENDING else 200
-    return Status(status, selectors.version(person(request), version.pk))
+    return Status(status, version_out(selectors.version(person(request), version.pk)))

@@ -1,12 +1,10 @@
 """Watches over HTTP: standing orders, their rounds and long series, and the call of a pipeline."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
-from ninja.pagination import paginate
 from pydantic import ConfigDict, Field
 
 from farm.accounts.selectors import Anyone, team_to_write
@@ -14,13 +12,12 @@ from farm.alerts.models import Channel, Point, Watch, WatchRound
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.services import causes, watches
 from farm.api.auth import person
-from farm.api.pages import LongPage, Page
+from farm.api.pages import LongPaging, Paging
+from farm.api.shapes import name_of, shaped
 from farm.base.refusals import Missing
+from farm.contract.api.alerts import NamedOut, RoundOut, WatchOut
 from farm.registry import selectors as registry
 from farm.registry.models import Model
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
 
 router = Router(tags=["watches"])
 MOST_NAMED = 100
@@ -56,71 +53,6 @@ class WatchIn(Changes):
     models: list[int | str] = Field(default=[], max_length=MOST_NAMED, description="what it watches, by number")
     label: str = Field(default="", max_length=100, description="or every model with this label")
     distribution: str = Field(default="onnxruntime", max_length=64, description="the package of the runtimes")
-
-
-class NamedOut(Schema):
-    id: int = Field(description="its number")
-    name: str = Field(description="its name")
-
-
-class WatchOut(Schema):
-    """`problem`: why the last round could not be started. `next_at`: of the schedule."""
-
-    id: int = Field(description="the watch's number")
-    url: str = Field(description="its page")
-    name: str = Field(description="its name")
-    team: str = Field(validation_alias="team.name", description="the team that it belongs to")
-    is_active: bool = Field(description="whether it is active")
-    models: list[NamedOut] = Field(validation_alias="watched", description="what it watches")
-    label: str = Field(description="or every model with this label; empty: those named")
-    matrix: dict[str, object] = Field(description="what is measured, without `runtime`")
-    rule: dict[str, object] = Field(description="by how much a change alerts, and which kinds do")
-    distribution: str = Field(description="the package of the runtimes")
-    reference: str = Field(description="the pinned release")
-    on_release: bool = Field(description="whether a new release of the runtime is measured")
-    on_version: bool = Field(description="whether a new version of a model is measured")
-    with_prereleases: bool = Field(description="whether release candidates count")
-    schedule: str = Field(description="five fields of cron, UTC; empty: none")
-    next_at: datetime | None = Field(description="when the schedule is due next; null: there is none")
-    channels: list[NamedOut] = Field(description="the channels it notifies")
-    problem: str = Field(description="why the last round could not be started; empty: it could")
-    created_by: str | None = Field(description="who made it; null: a deleted user")
-    created_at: datetime = Field(description="when it was made")
-
-    @staticmethod
-    def resolve_url(watch: Watch) -> str:
-        return f"{settings.PUBLIC_URL}/watches/{watch.pk}/"
-
-    @staticmethod
-    def resolve_rule(watch: Watch) -> dict[str, object]:
-        return watch.rule.model_dump(mode="json")
-
-    @staticmethod
-    def resolve_created_by(watch: Watch) -> str | None:
-        return watch.created_by.username if watch.created_by else None
-
-
-class RoundOut(Schema):
-    """`old` is compared with `new`, in one block with `pinned`; `run` measures, `confirming` shows it again."""
-
-    id: int = Field(description="the round's number")
-    watch: int = Field(validation_alias="watch_id", description="the watch's number")
-    model: str = Field(validation_alias="version.model.name", description="the model's name")
-    version: int = Field(validation_alias="version.number", description="the number of the model's version")
-    cause: str = Field(description="release, version, schedule or call")
-    old: str = Field(description="the release that is compared with `new`")
-    new: str = Field(description="the release that is judged")
-    pinned: str = Field(description="the reference measured in the same block")
-    state: str = Field(description="the state of the round")
-    outcome: str = Field(description="the result; empty: none yet")
-    sentence: str = Field(description="that in words")
-    compared: int = Field(description="how many pairs of cells were compared")
-    run: int | None = Field(validation_alias="run_id", description="the run that measures; null: none yet")
-    confirming: int | None = Field(
-        validation_alias="confirming_id", description="the run that shows a finding again; null: none was needed"
-    )
-    created_at: datetime = Field(description="when it was opened")
-    judged_at: datetime | None = Field(description="when it was judged; null: not yet")
 
 
 class PointOut(Schema):
@@ -161,14 +93,13 @@ class Line(Schema):
 
 
 @router.get("/watches", response=list[WatchOut])
-@paginate(Page)
-def list_watches(request: HttpRequest) -> "QuerySet[Watch]":
+def list_watches(request: HttpRequest, paging: Query[Paging]) -> list[WatchOut]:
     """Watches of your teams, by name."""
-    return selectors.watches_visible_to(person(request))
+    return [_watch(watch) for watch in paging.of(selectors.watches_visible_to(person(request)))]
 
 
 @router.post("/watches", response={201: WatchOut})
-def create_watch(request: HttpRequest, payload: WatchIn) -> Status[Watch]:
+def create_watch(request: HttpRequest, payload: WatchIn) -> Status[WatchOut]:
     """A standing order: from now on these models are measured again when something new appears."""
     user = person(request)
     team = team_to_write(user, name=payload.team)
@@ -182,17 +113,17 @@ def create_watch(request: HttpRequest, payload: WatchIn) -> Status[Watch]:
     )
     if payload.is_active is False:
         watches.change_watch(watch=made, by=user, is_active=False)
-    return Status(201, selectors.watch(user, made.pk))
+    return Status(201, _watch(selectors.watch(user, made.pk)))
 
 
 @router.get("/watches/{int:watch_id}", response=WatchOut)
-def read_watch(request: HttpRequest, watch_id: int) -> Watch:
+def read_watch(request: HttpRequest, watch_id: int) -> WatchOut:
     """One watch."""
-    return selectors.watch(person(request), watch_id)
+    return _watch(selectors.watch(person(request), watch_id))
 
 
 @router.patch("/watches/{int:watch_id}", response=WatchOut)
-def change_watch(request: HttpRequest, watch_id: int, payload: Changes) -> Watch:
+def change_watch(request: HttpRequest, watch_id: int, payload: Changes) -> WatchOut:
     """Change a watch; what is left out stays. `is_active` pauses it and lets it go on."""
     user = person(request)
     given = payload.dict(exclude_unset=True)
@@ -201,7 +132,7 @@ def change_watch(request: HttpRequest, watch_id: int, payload: Changes) -> Watch
     # null is a value for the matrix alone, where it means the default one
     given = {key: value for key, value in given.items() if value is not None or key == "matrix"}
     watches.change_watch(watch=selectors.watch(user, watch_id), by=user, **given)
-    return selectors.watch(user, watch_id)
+    return _watch(selectors.watch(user, watch_id))
 
 
 @router.delete("/watches/{int:watch_id}", response={204: None})
@@ -213,7 +144,7 @@ def remove_watch(request: HttpRequest, watch_id: int) -> Status[None]:
 
 
 @router.post("/watches/{int:watch_id}/call", response={202: list[RoundOut]})
-def call_watch(request: HttpRequest, watch_id: int, payload: Call) -> Status[list[WatchRound]]:
+def call_watch(request: HttpRequest, watch_id: int, payload: Call) -> Status[list[RoundOut]]:
     """Measure now: a round for each watched model, to be followed under `rounds`."""
     user = person(request)
     versions = [registry.version(user, one) for one in payload.versions]
@@ -224,22 +155,39 @@ def call_watch(request: HttpRequest, watch_id: int, payload: Call) -> Status[lis
         baseline=payload.baseline,
         versions=versions,
     )
-    return Status(202, opened)
+    return Status(202, [_round(row) for row in opened])
 
 
 @router.get("/watches/{int:watch_id}/rounds", response=list[RoundOut])
-@paginate(Page)
-def list_rounds(request: HttpRequest, watch_id: int) -> "QuerySet[WatchRound]":
+def list_rounds(request: HttpRequest, watch_id: int, paging: Query[Paging]) -> list[RoundOut]:
     """What a watch measured, newest first."""
-    return selectors.rounds_of(selectors.watch(person(request), watch_id))
+    return [_round(row) for row in paging.of(selectors.rounds_of(selectors.watch(person(request), watch_id)))]
 
 
 @router.get("/watches/{int:watch_id}/points", response=list[PointOut])
-@paginate(LongPage)
-def list_points(request: HttpRequest, watch_id: int, asked: Query[Line]) -> "QuerySet[Point]":
+def list_points(request: HttpRequest, watch_id: int, asked: Query[Line], paging: Query[LongPaging]) -> list[Point]:
     """The watch's long series, oldest point first: each release as a ratio to the pinned reference."""
     points = selectors.points_of(selectors.watch(person(request), watch_id))
-    return points.filter(series=asked.series.replace("\x00", "")) if asked.series else points
+    return list(paging.of(points.filter(series=asked.series.replace("\x00", "")) if asked.series else points))
+
+
+def _watch(watch: Watch) -> WatchOut:
+    return shaped(
+        WatchOut,
+        watch,
+        url=f"{settings.PUBLIC_URL}/watches/{watch.pk}/",
+        team=watch.team.name,
+        models=[shaped(NamedOut, model) for model in watch.watched.all()],
+        channels=[shaped(NamedOut, channel) for channel in watch.channels.all()],
+        rule=watch.rule.model_dump(mode="json"),
+        created_by=name_of(watch.created_by),
+    )
+
+
+def _round(row: WatchRound) -> RoundOut:
+    version, model = row.version.number, row.version.model.name
+    ids = {"watch": row.watch_id, "run": row.run_id, "confirming": row.confirming_id}
+    return shaped(RoundOut, row, version=version, model=model, **ids)
 
 
 def _model(user: Anyone, named: int | str, *, team: str) -> Model:

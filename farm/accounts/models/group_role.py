@@ -3,7 +3,7 @@
 from django.db import models
 from django.utils import timezone
 
-from farm.accounts.states import Role
+from farm.accounts.states import ROLE_CHOICES, Role
 
 
 class GroupRole(models.Model):
@@ -11,7 +11,7 @@ class GroupRole(models.Model):
 
     group = models.CharField(max_length=200)
     team = models.ForeignKey("accounts.Team", models.CASCADE, related_name="group_roles")
-    role = models.CharField(max_length=10, choices=Role.choices, default=Role.MEMBER)
+    role = models.CharField(max_length=10, choices=ROLE_CHOICES, default=Role.MEMBER)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

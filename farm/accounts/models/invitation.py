@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from farm.accounts.models.team import Membership
-from farm.accounts.states import InvitationState, Role
+from farm.accounts.states import ROLE_CHOICES, InvitationState, Role
 
 
 class InvitationQuerySet(models.QuerySet["Invitation"]):
@@ -30,7 +30,7 @@ class Invitation(models.Model):
 
     team = models.ForeignKey("accounts.Team", models.CASCADE, related_name="invitations")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="invitations")
-    role = models.CharField(max_length=10, choices=Role.choices)
+    role = models.CharField(max_length=10, choices=ROLE_CHOICES)
     invited_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     state = models.CharField(max_length=9, choices=InvitationState.choices, default=InvitationState.OPEN)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from farm.accounts.states import WRITING_ROLES, Role
+from farm.accounts.states import ROLE_CHOICES, WRITING_ROLES, Role
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
@@ -71,7 +71,7 @@ class Membership(models.Model):
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
-    role = models.CharField(max_length=10, choices=Role.choices, default=Role.MEMBER)
+    role = models.CharField(max_length=10, choices=ROLE_CHOICES, default=Role.MEMBER)
     # by the groups of the identity provider, which also take it away
     from_groups = models.BooleanField(default=False, db_default=False, editable=False)
     is_chosen = models.BooleanField(default=True, db_default=False, editable=False)

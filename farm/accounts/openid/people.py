@@ -79,8 +79,8 @@ def map_group(*, group: str, team: Team, role: str, by: User) -> GroupRole:
     _must_administer(by)
     if not 0 < len(group) <= 200 or not group.isprintable():
         raise Invalid("A group's name has 1 to 200 printable characters, as the provider writes it.", code="bad_name")
-    if role not in Role.values:
-        raise Invalid(f"“{role[:40]}” is not a role; use one of {', '.join(Role.values)}.", code="unknown_role")
+    if role not in list(Role):
+        raise Invalid(f"“{role[:40]}” is not a role; use one of {', '.join(list(Role))}.", code="unknown_role")
     with transaction.atomic():
         found, _ = GroupRole.objects.update_or_create(group=group, team=team, defaults={"role": role})
         record(verb="group mapped", subject=group, actor=by, team=team, facts={"role": role})

@@ -1,0 +1,62 @@
+"""Runs, and plans that are not made yet, as the API tells of them."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from farm.contract.api.answer import Answer
+
+
+class OpenPlanOut(Answer):
+    """A plan of many points that is not made yet."""
+
+    id: int = Field(description="its number on the farm")
+    state: str = Field(description="pending: it waits for a worker; making")
+    points: int = Field(description="how many points the matrix has")
+    url: str = Field(description="the address to ask again, which answers 200 with the plan once it is made")
+
+
+class ProgressOut(Answer):
+    """`cells_done`: cells that have ended, whichever way; `share`: 0–1 by rounds; `minutes_left`: null: unknown.
+
+    Where `waiting` is not empty, they count from when what it waits for is over.
+    """
+
+    cells_done: int = Field(description="cells that have ended, whichever way")
+    cells_planned: int = Field(description="cells that the run has")
+    cells: dict[str, int] = Field(description="how many cells are in each state")
+    blocks: dict[str, int] = Field(description="how many blocks are in each state")
+    rounds: int = Field(description="rounds that were measured")
+    rounds_most: int = Field(description="rounds that may be measured at most")
+    share: float = Field(description="0 to 1, by rounds")
+    block: str = Field(description="what is being done now, in words")
+    waiting: str = Field(description="why nothing is being measured, in words; empty while something is")
+    minutes_left: float | None = Field(
+        description="of measuring, at the pace so far; while it waits, from when that is over; null: unknown"
+    )
+
+
+class RunOut(Answer):
+    """`state`: planned, running, finished; `outcome`: complete, partial or cancelled once finished."""
+
+    id: int = Field(description="the run's number")
+    url: str = Field(description="its page")
+    state: str = Field(description="planned, running or finished")
+    outcome: str = Field(description="complete, partial or cancelled once finished; empty before")
+    sentence: str = Field(description="its status, in one sentence")
+    headline: str = Field(description="its result, in one sentence; empty: none yet")
+    model: str = Field(description="the model's name")
+    version: int = Field(description="the number of the model's version")
+    version_id: int = Field(description="the version's number on the farm")
+    team: str = Field(description="the team that it belongs to")
+    requested_by: str = Field(description="who started it")
+    reason: str = Field(description="watch, confirmation, bisection or work-around; empty: a person asked for it")
+    budget: str = Field(description="glance, quick, standard or precise")
+    seed: int = Field(description="decides the order of arms and what inputs are made of")
+    minutes: float = Field(description="what the plan expected")
+    cell_count: int = Field(description="how many cells it has")
+    revision: int = Field(description="grows with every change, for whoever polls")
+    created_at: datetime = Field(description="when it was asked for")
+    started_at: datetime | None = Field(description="when its first block was claimed; null: not yet")
+    finished_at: datetime | None = Field(description="when it ended; null: it goes on")
+    progress: ProgressOut = Field(description="how far it is")
