@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from ninja import Schema
+from pydantic import BaseModel
 
 from farm.api.api import api
+from farm.contract.api.answer import Answer
 
 WIRE = Path(__file__).with_name("openapi.txt")
 # said of a value on the wire; titles and descriptions are not
 LIMITS = ("default", "enum", "const", "format", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
+ROOMS = ("farm.api.", "farm.contract.api.")
 Plain = Mapping[str, Any]
 
 
@@ -64,12 +67,12 @@ def test_what_goes_over_the_wire_is_what_scripts_of_others_were_written_for() ->
 
 def test_no_two_schemas_share_a_name() -> None:
     """The document has one place a name: of two, one would be described as the other."""
-    schemas = [each for each in _below(Schema) if each.__module__.startswith("farm.api.")]
+    schemas = [each for each in (*_below(Schema), *_below(Answer)) if each.__module__.startswith(ROOMS)]
     names = Counter(each.__name__ for each in schemas)
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def _below(kind: type[Schema]) -> Iterator[type[Schema]]:
+def _below(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
     for each in kind.__subclasses__():
         yield each
         yield from _below(each)
