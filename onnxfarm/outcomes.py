@@ -12,7 +12,7 @@ from farm.rules.wording.numbers import counted
 from onnxfarm.problems import GateFailed, Infrastructure
 
 if TYPE_CHECKING:
-    from onnxfarm.remote.rows import Run
+    from farm.contract.api.runs import RunOut
 
 
 def judge_cells(document: Document, *, strict: bool) -> None:
@@ -42,11 +42,11 @@ def judge_cells_here(document: Document, *, strict: bool) -> None:
     judge_cells(document, strict=strict)
 
 
-def judge_run(document: Document, run: "Run", *, strict: bool = False) -> None:
+def judge_run(document: Document, run: "RunOut", *, strict: bool = False) -> None:
     """The same of a farm's run that has ended; raise GateFailed where somebody cancelled it before its end."""
     judge_cells(document, strict=strict)
-    if run.get("outcome") == "cancelled":
-        raise GateFailed(f"Run {run['id']} was cancelled before its end.")
+    if run.outcome == "cancelled":
+        raise GateFailed(f"Run {run.id} was cancelled before its end.")
 
 
 def _share(part: int, whole: int) -> str:

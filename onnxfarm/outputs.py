@@ -54,8 +54,8 @@ def say(*lines: str, console: Console | None = None) -> None:
 
 
 def table_of(*heads: str) -> Table:
-    """A table without lines around it."""
+    """A table without lines around it; where it is narrow nothing of it is cut, as people compare and type it."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for head in heads:
-        table.add_column(head)
+        table.add_column(head, overflow="fold")
     return table

@@ -6,12 +6,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from farm.contract.api.alerts import AlertOut, AlertPageOut
+from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import say, table_of, write_plain
+from onnxfarm.outputs import say, write_plain
 from onnxfarm.problems import Usage, main_guard
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.rows import AlertPage
-from onnxfarm.remote.watches import WatchClient
+from onnxfarm.remote.client import Client, ask_farm
 from onnxfarm.screen import console_for
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -31,33 +33,31 @@ def list_alerts(
     """List alerts of your teams; by default those that somebody has to look at now."""
     if which not in LISTS:
         raise Usage(f"--list {which!r} is not one of {', '.join(LISTS)}.")
-    with WatchClient(find_account(server)) as client:
-        alerts = client.alerts(which=which)
-    if as_json:
-        write_plain(alerts)
-        return
-    console = console_for()
-    if not alerts:
-        console.print(f"No {'' if which == 'all' else which + ' '}alerts.", highlight=False)
-        return
-    table = table_of("alert", "state", "release", "model", "node", "what")
-    for one in alerts:
-        state = f"{one['state']}, snoozed" if one["is_snoozed"] else one["state"]
-        table.add_row(str(one["id"]), state, one["release"], one["model"], one["node"], one["sentence"])
-    console.print(table)
+    with Client(find_account(server)) as client:
+        found = client.rows(operations.ALERTS, params={"list": which})
+
+    def cells(alert: AlertOut) -> tuple[str, ...]:
+        return str(alert.id), _state(alert), alert.release, alert.model, alert.node, alert.sentence
+
+    heads = ("alert", "state", "release", "model", "node", "what")
+    none = f"No {'' if which == 'all' else which + ' '}alerts."
+    show_rows(found, heads, cells, as_json=as_json, none=none)
+
+
+def _state(alert: AlertOut) -> str:
+    return f"{alert.state}, snoozed" if alert.is_snoozed else alert.state
 
 
 @app.command()
 @main_guard()
 def show(alert: AlertArgument, server: ServerOption = None, as_json: JsonOption = False) -> None:
     """Print an alert: what changed, why, since when, the work-around, and its log."""
-    with WatchClient(find_account(server)) as client:
-        found = client.alert(alert)
+    found = ask_farm(server, operations.ALERT, alert=alert)
     if as_json:
-        write_plain(found)
+        write_plain(found.plain)
         return
     console = console_for()
-    for line in _lines(found):
+    for line in _lines(found.shape):
         console.print(Text(line), soft_wrap=True)
 
 
@@ -134,17 +134,14 @@ def bisect_alert(
     server: ServerOption = None,
 ) -> None:
     """Let the farm look for the first bad release; `onnxfarm alerts show` has the answer."""
-    with WatchClient(find_account(server)) as client:
-        asked = client.bisect(alert, good=good, bad=bad)
-    say(f"Bisection {asked['id']} of alert {alert} is {asked['state']}; each step is one run.")
+    asked = ask_farm(server, operations.BISECT_ALERT, json={"good": good, "bad": bad}, alert=alert).shape
+    say(f"Bisection {asked.id} of alert {alert} is {asked.state}; each step is one run.")
 
 
 def _order(server: str | None, alert: int, what: str, **body: str) -> None:
-    with WatchClient(find_account(server)) as client:
-        changed = client.order(alert, what, **body)
-    said = changed["events"][-1]["text"] if changed["events"] else ""
-    state = f"{changed['state']}, snoozed" if changed["is_snoozed"] else changed["state"]
-    say(f"Alert {alert} is {state}. {said}".strip())
+    changed = ask_farm(server, operations.ORDER_ALERT, json=body, alert=alert, what=what).shape
+    said = changed.events[-1].text if changed.events else ""
+    say(f"Alert {alert} is {_state(changed)}. {said}".strip())
 
 
 def _moment(text: str) -> str:
@@ -158,12 +155,12 @@ def _moment(text: str) -> str:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 
 
-def _lines(alert: AlertPage) -> list[str]:
-    lines = [f"Alert {alert['id']}, {alert['state']}: {alert['sentence']}", ""]
-    for symptom in alert["symptoms"]:
-        lines.append(f"  {symptom['kind']}: {symptom['text']}")
-        lines += [f"    {symptom['explanation']}"] if symptom["explanation"] else []
-    for one in alert["investigations"]:
-        lines.append(f"  {one['kind'].replace('_', ' ')}: {one['sentence'] or one['state']}")
-    lines += ["", *(f"  {one['at'][:16]} {one['kind']}: {one['text']}" for one in alert["events"]), "", alert["url"]]
-    return lines
+def _lines(alert: AlertPageOut) -> list[str]:
+    lines = [f"Alert {alert.id}, {alert.state}: {alert.sentence}", ""]
+    for symptom in alert.symptoms:
+        lines.append(f"  {symptom.kind}: {symptom.text}")
+        lines += [f"    {symptom.explanation}"] if symptom.explanation else []
+    for asked in alert.investigations:
+        lines.append(f"  {asked.kind.replace('_', ' ')}: {asked.sentence or asked.state}")
+    events = [f"  {event.at:%Y-%m-%dT%H:%M} {event.kind}: {event.text}" for event in alert.events]
+    return [*lines, "", *events, "", alert.url]

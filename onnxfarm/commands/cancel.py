@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from onnxfarm.problems import Usage, main_guard
-from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.client import Client
+from onnxfarm.remote import operations
+from onnxfarm.remote.account import ServerOption
+from onnxfarm.remote.client import ask_farm
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's number.")]
 
@@ -15,9 +16,8 @@ RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's numbe
 @main_guard()
 def cancel(run: RunArgument, server: ServerOption = None) -> None:
     """Stop a run; what was measured stays."""
-    with Client(find_account(server)) as client:
-        answer = client.cancel(run)
-    print(f"Run {run}: {answer.get('outcome') or answer.get('state')}.", file=sys.stderr)
+    answer = ask_farm(server, operations.CANCEL_RUN, run=run).shape
+    print(f"Run {run}: {answer.outcome or answer.state}.", file=sys.stderr)
 
 
 @main_guard()
@@ -30,6 +30,6 @@ def more(
     """Measure more rounds of a finished run's blocks, so that undecided comparisons may be decided."""
     if not 1 <= rounds <= 96:
         raise Usage(f"--rounds is {rounds}: give 1 to 96.")
-    with Client(find_account(server)) as client:
-        answer = client.more(run, rounds=rounds, blocks=block or [])
-    print(f"Run {run}: {answer.get('state')}; follow it with `onnxfarm status {run} --wait`.", file=sys.stderr)
+    asked = {"rounds": rounds} | ({"blocks": block} if block else {})
+    answer = ask_farm(server, operations.MORE_ROUNDS, json=asked, run=run).shape
+    print(f"Run {run}: {answer.state}; follow it with `onnxfarm status {run} --wait`.", file=sys.stderr)

@@ -2,21 +2,24 @@
 
 import shlex
 import sys
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from farm.contract.api.people import InvitationOut, InvitedOut, Role, TeamWithMembersOut, TokenOut
 from onnxfarm.commands import backups
+from onnxfarm.commands.listing import minute, show_rows
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.commands.retention import retention
 from onnxfarm.outputs import write_plain
 from onnxfarm.problems import main_guard
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.people import PeopleClient
-from onnxfarm.remote.rows import Invited
+from onnxfarm.remote.client import Answered, Client, ask_farm
+from onnxfarm.remote.lookups import team_named
+from onnxfarm.remote.operations import Operation
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Manage a farm's people, teams and tokens; back it up."
@@ -30,14 +33,6 @@ for name, group in (("users", users), ("teams", teams), ("invitations", invitati
 app.command()(backups.backup)
 app.command()(backups.restore)
 app.command()(retention)
-
-
-class Role(StrEnum):
-    """What a member may do: look; upload and run; manage people, nodes and channels."""
-
-    viewer = "viewer"
-    member = "member"
-    admin = "admin"
 
 
 class Scope(StrEnum):
@@ -58,19 +53,18 @@ InvitationArgument = Annotated[int, typer.Argument(metavar="INVITATION", help="I
 @main_guard()
 def list_users(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List the people of your teams with their roles."""
-    with PeopleClient(find_account(server)) as client:
-        found = client.teams()
-    if as_json:
-        write_plain(found)
-        return
-    table = Table("team", "name", "role", "last signed in", box=None, pad_edge=False)
-    for team in found:
-        for member in team["members"]:
-            seen = "account closed" if not member["is_open"] else (member["last_seen_at"] or "never")[:16]
-            table.add_row(team["name"], member["username"], member["role"], seen.replace("T", " "))
-        for waiting in team.get("invited", []):
-            table.add_row(team["name"], waiting["username"], waiting["role"], "invited")
-    Console(soft_wrap=True).print(table)
+    found = ask_farm(server, operations.TEAMS)
+    people = [person for team in found.shape for person in _people(team)]
+    heads = ("team", "name", "role", "last signed in")
+    show_rows(Answered(found.plain, people), heads, tuple, as_json=as_json)
+
+
+def _people(team: TeamWithMembersOut) -> Iterator[tuple[str, str, str, str]]:
+    for member in team.members:
+        seen = minute(member.last_seen_at) if member.last_seen_at else "never"
+        yield team.name, member.username, member.role, seen if member.is_open else "account closed"
+    for waiting in team.invited:
+        yield team.name, waiting.username, waiting.role, "invited"
 
 
 @users.command()
@@ -78,40 +72,40 @@ def list_users(server: ServerOption = None, as_json: JsonOption = False) -> None
 def invite(
     name: PersonArgument,
     team: TeamOption = "",
-    role: Annotated[Role, typer.Option(help="What they may do there.")] = Role.member,
+    role: Annotated[Role, typer.Option(help="What they may do there.")] = Role.MEMBER,
     server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Invite a person into a team; prints the one-time link to send to somebody new. Others have to accept."""
-    with PeopleClient(find_account(server)) as client:
-        found = client.team_named(team)
-        invited = client.invite_person(found["id"], name, role)
+    with Client(find_account(server)) as client:
+        found = team_named(client, team)
+        asked = {"username": name, "role": role}
+        answer = client.ask(operations.INVITE_PERSON, json=asked, team=found.id)
+    invited = answer.shape
     if as_json:
-        write_plain(invited)
+        write_plain(answer.plain)
         return
-    print(_said_of(invited, found["name"]), file=sys.stderr)
-    if invited["sign_in_link"]:
+    print(_said_of(invited, found.name), file=sys.stderr)
+    if invited.sign_in_link:
         print("Send them this link; it signs them in once, within seven days:", file=sys.stderr)
-        print(invited["sign_in_link"])
+        print(invited.sign_in_link)
 
 
-def _said_of(invited: Invited, team: str) -> str:
-    if invited.get("has_to_accept"):
+def _said_of(invited: InvitedOut, team: str) -> str:
+    if invited.has_to_accept:
         return (
-            f"{invited['username']} is invited to team {team} as {invited['role']} and has seven days to accept, on "
+            f"{invited.username} is invited to team {team} as {invited.role} and has seven days to accept, on "
             "their page of teams or by `onnxfarm farm invitations`."
         )
-    return f"{invited['username']} has the role {invited['role']} in team {team}."
+    return f"{invited.username} has the role {invited.role} in team {team}."
 
 
 @users.command()
 @main_guard()
 def withdraw(name: PersonArgument, team: TeamOption = "", server: ServerOption = None) -> None:
     """Withdraw an invitation that was not answered yet."""
-    with PeopleClient(find_account(server)) as client:
-        found = client.team_named(team)
-        client.withdraw_invitation(found["id"], name)
-    print(f"{name} is no longer invited to team {found['name']}.")
+    found = _ask_of(server, team, operations.WITHDRAW_INVITATION, name=name)
+    print(f"{name} is no longer invited to team {found.name}.")
 
 
 @users.command("role")
@@ -123,36 +117,40 @@ def change_role(
     server: ServerOption = None,
 ) -> None:
     """Give a member another role."""
-    with PeopleClient(find_account(server)) as client:
-        found = client.team_named(team)
-        done = client.set_role(found["id"], name, role)
-    print(f"{done['username']} now has the role {done['role']} in team {found['name']}.")
+    found = _ask_of(server, team, operations.SET_ROLE, json={"role": role}, name=name)
+    print(f"{name} now has the role {role} in team {found.name}.")
 
 
 @users.command()
 @main_guard()
 def remove(name: PersonArgument, team: TeamOption = "", server: ServerOption = None) -> None:
     """Take a person out of a team; what they made stays."""
-    with PeopleClient(find_account(server)) as client:
-        found = client.team_named(team)
-        client.remove_person(found["id"], name)
-    print(f"{name} is no longer in team {found['name']}.")
+    found = _ask_of(server, team, operations.REMOVE_PERSON, name=name)
+    print(f"{name} is no longer in team {found.name}.")
+
+
+def _ask_of(
+    server: str | None, team: str, operation: Operation[Any], *, name: str = "", json: object = None
+) -> TeamWithMembersOut:
+    """Asks for an operation on a team, or on somebody in it, and gives the team."""
+    with Client(find_account(server)) as client:
+        found = team_named(client, team)
+        client.ask(operation, json=json, team=found.id, name=name)
+    return found
 
 
 @users.command()
 @main_guard()
 def link(name: PersonArgument, server: ServerOption = None) -> None:
     """Print a one-time sign-in link for somebody who is locked out (administrators)."""
-    with PeopleClient(find_account(server)) as client:
-        print(client.sign_in_link(name))
+    print(ask_farm(server, operations.MAKE_LINK, name=name).shape.sign_in_link)
 
 
 @users.command()
 @main_guard()
 def close(name: PersonArgument, server: ServerOption = None) -> None:
     """Close a person's account: their tokens and links open nothing any more (administrators)."""
-    with PeopleClient(find_account(server)) as client:
-        client.close_account(name)
+    ask_farm(server, operations.CLOSE_ACCOUNT, name=name)
     print(f"The account of {name} is closed; `onnxfarm farm users invite {name}` reopens it.")
 
 
@@ -160,17 +158,13 @@ def close(name: PersonArgument, server: ServerOption = None) -> None:
 @main_guard()
 def list_teams(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List your teams."""
-    with PeopleClient(find_account(server)) as client:
-        found = client.teams()
-    if as_json:
-        write_plain(found)
-        return
-    table = Table("team", "name", "people", "you may", box=None, pad_edge=False)
-    for team in found:
-        may = "manage it" if team["may_manage"] else "look or work in it"
-        may += "; yours by default" if team.get("is_default") else ""
-        table.add_row(str(team["id"]), team["name"], str(len(team["members"])), may)
-    Console(soft_wrap=True).print(table)
+
+    def cells(team: TeamWithMembersOut) -> tuple[str, str, str, str]:
+        may = "manage it" if team.may_manage else "look or work in it"
+        may += "; yours by default" if team.is_default else ""
+        return str(team.id), team.name, str(len(team.members)), may
+
+    show_rows(ask_farm(server, operations.TEAMS), ("team", "name", "people", "you may"), cells, as_json=as_json)
 
 
 @teams.command()
@@ -181,13 +175,12 @@ def create(
     as_json: JsonOption = False,
 ) -> None:
     """Make a team with you as its admin (administrators)."""
-    with PeopleClient(find_account(server)) as client:
-        made = client.create_team(name)
+    made = ask_farm(server, operations.CREATE_TEAM, json={"name": name})
     if as_json:
-        write_plain(made)
+        write_plain(made.plain)
         return
-    command = shlex.join(["onnxfarm", "farm", "users", "invite", "NAME", "--team", made["name"]])
-    print(f"Team {made['name']} is created. Invite people into it: {command}")
+    command = shlex.join(["onnxfarm", "farm", "users", "invite", "NAME", "--team", made.shape.name])
+    print(f"Team {made.shape.name} is created. Invite people into it: {command}")
 
 
 @teams.command()
@@ -197,61 +190,51 @@ def choose(
     server: ServerOption = None,
 ) -> None:
     """Let what you write without naming a team go to one where others made you a writer, if you write in no other."""
-    with PeopleClient(find_account(server)) as client:
-        found = client.team_named(name)
-        client.choose_team(found["id"])
-    print(f"Team {found['name']} is among those that you write in without naming one.")
+    found = _ask_of(server, name, operations.CHOOSE_TEAM)
+    print(f"Team {found.name} is among those that you write in without naming one.")
 
 
 @invitations.command("list")
 @main_guard()
 def list_invitations(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List what waits for your answer."""
-    with PeopleClient(find_account(server)) as client:
-        found = client.invitations()
-    if as_json:
-        write_plain(found)
-        return
-    table = Table("invitation", "team", "as", "by", "until", box=None, pad_edge=False)
-    for invitation in found:
-        until = invitation["expires_at"][:16].replace("T", " ")
-        table.add_row(str(invitation["id"]), invitation["team"], invitation["role"], invitation["by"], until)
-    Console(soft_wrap=True).print(table)
+
+    def cells(invitation: InvitationOut) -> tuple[str, ...]:
+        until = minute(invitation.expires_at)
+        return str(invitation.id), invitation.team, invitation.role, invitation.by, until
+
+    heads = ("invitation", "team", "as", "by", "until")
+    show_rows(ask_farm(server, operations.INVITATIONS), heads, cells, as_json=as_json)
 
 
 @invitations.command()
 @main_guard()
 def accept(invitation: InvitationArgument, server: ServerOption = None) -> None:
     """Come into the team."""
-    with PeopleClient(find_account(server)) as client:
-        done = client.answer_invitation(invitation, "accept")
-    print(f"You have the role {done['role']} in team {done['team']}.")
+    done = ask_farm(server, operations.ANSWER_INVITATION, invitation=invitation, what="accept").shape
+    print(f"You have the role {done.role} in team {done.team}.")
 
 
 @invitations.command()
 @main_guard()
 def decline(invitation: InvitationArgument, server: ServerOption = None) -> None:
     """Stay out of the team."""
-    with PeopleClient(find_account(server)) as client:
-        done = client.answer_invitation(invitation, "decline")
-    print(f"You declined the invitation to team {done['team']}.")
+    done = ask_farm(server, operations.ANSWER_INVITATION, invitation=invitation, what="decline").shape
+    print(f"You declined the invitation to team {done.team}.")
 
 
 @tokens.command("list")
 @main_guard()
 def list_tokens(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List your tokens, without their secrets."""
-    with PeopleClient(find_account(server)) as client:
-        found = client.tokens()
-    if as_json:
-        write_plain(found)
-        return
-    table = Table("token", "begins", "name", "may", "last used", "until", box=None, pad_edge=False)
-    for token in found:
-        until = "closed" if token["revoked_at"] else token["expires_at"][:10]
-        used = (token["last_used_at"] or "never")[:16].replace("T", " ")
-        table.add_row(str(token["id"]), f"{token['hint']}…", token["name"], ", ".join(token["scopes"]), used, until)
-    Console(soft_wrap=True).print(table)
+
+    def cells(token: TokenOut) -> tuple[str, ...]:
+        until = "closed" if token.revoked_at else f"{token.expires_at:%Y-%m-%d}"
+        used = minute(token.last_used_at) if token.last_used_at else "never"
+        return str(token.id), f"{token.hint}…", token.name, ", ".join(token.scopes), used, until
+
+    heads = ("token", "begins", "name", "may", "last used", "until")
+    show_rows(ask_farm(server, operations.TOKENS), heads, cells, as_json=as_json)
 
 
 @tokens.command()
@@ -266,15 +249,14 @@ def make(
     as_json: JsonOption = False,
 ) -> None:
     """Create a token; its secret is printed once."""
-    with PeopleClient(find_account(server)) as client:
-        made = client.make_token(name, scopes or [Scope.read, Scope.write], days=days)
+    asked = {"name": name, "scopes": scopes or [Scope.read, Scope.write], "days": days}
+    made = ask_farm(server, operations.MAKE_TOKEN, json=asked)
     if as_json:
-        write_plain(made)
+        write_plain(made.plain)
         return
-    print(made["secret"])
-    print(
-        f"It may {', '.join(made['scopes'])}, until {made['expires_at'][:10]}. It is not shown again.", file=sys.stderr
-    )
+    print(made.shape.secret)
+    may, until = ", ".join(made.shape.scopes), f"{made.shape.expires_at:%Y-%m-%d}"
+    print(f"It may {may}, until {until}. It is not shown again.", file=sys.stderr)
 
 
 @tokens.command("close")
@@ -284,6 +266,5 @@ def close_token(
     server: ServerOption = None,
 ) -> None:
     """Close a token now."""
-    with PeopleClient(find_account(server)) as client:
-        done = client.close_token(token)
-    print(f"The token {done['hint']}… was revoked.")
+    done = ask_farm(server, operations.CLOSE_TOKEN, token=token).shape
+    print(f"The token {done.hint}… was revoked.")

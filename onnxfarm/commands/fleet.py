@@ -1,21 +1,22 @@
 """`onnxfarm node invite|list|approve|drain|pause|resume|limits|revoke`: the farm's nodes, from anybody's terminal."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
+from farm.contract.api.fleet import NodeOut
 from onnxfarm.commands import lendings, limits
 from onnxfarm.commands.limits import NodeArgument
+from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import write_plain
+from onnxfarm.outputs import say, write_plain
 from onnxfarm.problems import Usage, main_guard
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.client import Client
-from onnxfarm.remote.rows import Node
-from onnxfarm.screen import console_for
+from onnxfarm.remote.client import Client, ask_farm
+from onnxfarm.remote.lookups import node_named
 
 
 def register(app: typer.Typer) -> None:
@@ -36,47 +37,34 @@ def invite(
     as_json: JsonOption = False,
 ) -> None:
     """Make a one-time code; prints what to type on the machine that joins."""
-    with Client(find_account(server)) as client:
-        made = client.invite_node(team=team)
-    if warning := made.get("warning"):
-        print(f"onnxfarm: {warning}", file=sys.stderr)
+    answer = ask_farm(server, operations.INVITE_NODE, json={"team": team})
+    made = answer.shape
+    if made.warning:
+        print(f"onnxfarm: {made.warning}", file=sys.stderr)
     if as_json:
-        write_plain(made)
+        write_plain(answer.plain)
         return
-    if install := made.get("install"):
-        print(f"On the machine that joins, where onnxfarm is not installed yet:\n{install}\nThen:", file=sys.stderr)
-    print(made["command"])
-    print(
-        f"It lets one machine into team {made.get('team', team)}, until {made['expires_at']}. Then: onnxfarm node list",
-        file=sys.stderr,
-    )
+    if made.install:
+        say(f"On the machine that joins, where onnxfarm is not installed yet:\n{made.install}\nThen:")
+    print(made.command)
+    until = f"{made.expires_at:%Y-%m-%dT%H:%M:%SZ}"
+    say(f"It lets one machine into team {made.team or team}, until {until}. Then: onnxfarm node list")
 
 
 def show(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List the nodes of your teams."""
-    with Client(find_account(server)) as client:
-        nodes = client.nodes()
-    if as_json:
-        write_plain(nodes)
-        return
-    if not nodes:
-        print("No nodes yet: `onnxfarm node invite` prints the command that lets a machine join.")
-        return
-    console_for().print(table_of_nodes(nodes))
+    none = "No nodes yet: `onnxfarm node invite` prints the command that lets a machine join."
+    show_rows(ask_farm(server, operations.NODES), HEADS, cells_of, as_json=as_json, none=none)
 
 
-def table_of_nodes(nodes: Sequence[Node]) -> Table:
-    """One row a node; what people compare and type, fingerprint and name, is folded where it is narrow, never cut."""
-    table = Table("node", "name", "state", "health", "tags", "fingerprint", "self-test", box=None, pad_edge=False)
-    for column in table.columns:
-        column.overflow = "fold"
-    for node in nodes:
-        tags = " ".join([*node["tags"], *node["owner_tags"]]) or "none verified yet"
-        tested = node["self_test"]["sentence"] if node["self_test"] else "not run yet"
-        table.add_row(str(node["id"]), node["name"], node["state"], node["health"], tags, node["fingerprint"], tested)
-    return table
+def cells_of(node: NodeOut) -> tuple[str, ...]:
+    """A node's line, under HEADS."""
+    tags = " ".join([*node.tags, *node.owner_tags]) or "none verified yet"
+    tested = node.self_test.sentence if node.self_test else "not run yet"
+    return str(node.id), node.name, node.state, node.health, tags, node.fingerprint, tested
 
 
+HEADS = ("node", "name", "state", "health", "tags", "fingerprint", "self-test")
 ORDERS = {
     "approve": "Approve a node after comparing its fingerprint.",
     "drain": "Let a node finish its current block, then give it no more.",
@@ -92,18 +80,22 @@ def _command(what: str) -> Callable[..., None]:
         server: ServerOption = None,
     ) -> None:
         with Client(find_account(server)) as client:
-            found = client.node_named(node)
-            if fingerprint and fingerprint != found["fingerprint"]:
-                raise Usage(f"{found['name']} has the fingerprint {found['fingerprint']}, not {fingerprint}.")
-            done = _resumed(client, found) if what == "resume" else client.order_node(found["id"], what)
+            found = node_named(client, node)
+            if fingerprint and fingerprint != found.fingerprint:
+                raise Usage(f"{found.name} has the fingerprint {found.fingerprint}, not {fingerprint}.")
+            done = _resumed(client, found) if what == "resume" else _order(client, found, what)
         print(limits.standing_of(done))
 
     return order
 
 
-def _resumed(client: Client, node: Node) -> Node:
+def _order(client: Client, node: NodeOut, what: str) -> NodeOut:
+    return client.call(operations.ORDER_NODE, node=node.id, what=what)
+
+
+def _resumed(client: Client, node: NodeOut) -> NodeOut:
     """Ends a pause and whatever else keeps it; the farm refuses it for a node that nothing keeps."""
-    was_paused = node["settings"]["is_paused"]
+    was_paused = limits.limits_of(node).is_paused
     if was_paused:
-        node = client.change_node(node["id"], {"is_paused": False})
-    return node if was_paused and node["health"] == "active" else client.order_node(node["id"], "resume")
+        node = client.call(operations.CHANGE_NODE, json={"is_paused": False}, node=node.id)
+    return node if was_paused and node.health == "active" else _order(client, node, "resume")

@@ -4,14 +4,15 @@ from collections.abc import Callable
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from farm.contract.api.fleet import LendingOut
+from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import write_plain
 from onnxfarm.problems import Usage, main_guard
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.client import Client
+from onnxfarm.remote.client import Client, ask_farm
+from onnxfarm.remote.lookups import node_named
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name.")]
 TeamArgument = Annotated[str, typer.Argument(metavar="TEAM", help="The team it should measure for.")]
@@ -28,8 +29,8 @@ def lend(node: NodeArgument, team: TeamArgument, server: ServerOption = None) ->
     """Offer a node of yours to another team; an admin there has to agree."""
     with Client(find_account(server)) as client:
         _set_teams(client, node, add=team)
-        found = [one for one in client.lendings() if one["team"] == team]
-    print("\n".join(f"{one['node']}: {one['sentence']}" for one in found if node in (one["node"], str(one["node_id"]))))
+        found = [row for row in client.call(operations.LENDINGS) if row.team == team]
+    print("\n".join(f"{row.node}: {row.sentence}" for row in found if node in (row.node, str(row.node_id))))
 
 
 def take_back(node: NodeArgument, team: TeamArgument, server: ServerOption = None) -> None:
@@ -41,20 +42,14 @@ def take_back(node: NodeArgument, team: TeamArgument, server: ServerOption = Non
 
 def lendings(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List nodes that are lent or offered: yours to others, and others' to your teams."""
-    with Client(find_account(server)) as client:
-        found = client.lendings()
-    if as_json:
-        write_plain(found)
-        return
-    if not found:
-        print("No node is lent: `onnxfarm node lend NODE TEAM` offers one.")
-        return
-    table = Table("lending", "node", "of", "for", "sandbox", "fingerprint", "status", box=None, pad_edge=False)
-    for one in found:
-        of = f"{one['owner'] or 'nobody'}, {one['from_team']}"
-        words = (str(one["id"]), one["node"], of, one["team"], one["sandbox"], one["fingerprint"], one["sentence"])
-        table.add_row(*words)
-    Console(soft_wrap=True).print(table)
+
+    def cells(row: LendingOut) -> tuple[str, ...]:
+        of = f"{row.owner or 'nobody'}, {row.from_team}"
+        return str(row.id), row.node, of, row.team, row.sandbox, row.fingerprint, row.sentence
+
+    heads = ("lending", "node", "of", "for", "sandbox", "fingerprint", "status")
+    none = "No node is lent: `onnxfarm node lend NODE TEAM` offers one."
+    show_rows(ask_farm(server, operations.LENDINGS), heads, cells, as_json=as_json, none=none)
 
 
 def agree(lending: LendingArgument, server: ServerOption = None) -> None:
@@ -77,14 +72,14 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 
 def _answer(lending: int, what: str, server: str | None) -> None:
-    with Client(find_account(server)) as client:
-        done = client.answer_lending(lending, what)
-    print(f"{done['node']}: {done['sentence']}")
+    done = ask_farm(server, operations.ANSWER_LENDING, lending=lending, what=what).shape
+    print(f"{done.node}: {done.sentence}")
 
 
 def _set_teams(client: Client, wanted: str, *, add: str = "", remove: str = "") -> None:
-    node = client.node_named(wanted)
-    teams = [one["team"] for one in client.lendings() if one["node_id"] == node["id"]]
+    node = node_named(client, wanted)
+    teams = [row.team for row in client.call(operations.LENDINGS) if row.node_id == node.id]
     if remove and remove not in teams:
-        raise Usage(f"{node['name']} is not offered to {remove}: `onnxfarm node lendings` shows what is.")
-    client.lend_node(node["id"], sorted({*teams, add} - {remove, ""}))
+        raise Usage(f"{node.name} is not offered to {remove}: `onnxfarm node lendings` shows what is.")
+    offered = sorted({*teams, add} - {remove, ""})
+    client.ask(operations.CHANGE_NODE, json={"teams": offered}, node=node.id)

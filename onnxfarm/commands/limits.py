@@ -8,10 +8,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from farm.contract.api.fleet import NodeOut
+from farm.contract.node import NodeSettings
 from onnxfarm.problems import Usage, main_guard
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.rows import Limits, Node
+from onnxfarm.remote.lookups import node_named
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name, as `onnxfarm node list` shows.")]
 HoursOption = Annotated[
@@ -59,7 +62,8 @@ def register(app: typer.Typer) -> None:
 def pause(node: NodeArgument, server: ServerOption = None) -> None:
     """Pause a node: it finishes its current block and accepts no more until it is resumed."""
     with Client(find_account(server)) as client:
-        done = client.change_node(client.node_named(node)["id"], {"is_paused": True})
+        found = node_named(client, node)
+        done = client.call(operations.CHANGE_NODE, json={"is_paused": True}, node=found.id)
     print(standing_of(done))
 
 
@@ -85,34 +89,39 @@ def limits(
     if max_temperature is not None:
         changes["max_temperature_c"] = _celsius(max_temperature)
     with Client(find_account(server)) as client:
-        found = client.node_named(node)
+        found = node_named(client, node)
         if changes:
-            found = client.change_node(found["id"], changes)
+            found = client.call(operations.CHANGE_NODE, json=changes, node=found.id)
     _show(found)
 
 
-def standing_of(node: Node) -> str:
+def standing_of(node: NodeOut) -> str:
     """`bench-2 is active. Paused by its owner.`"""
-    why = "" if node["health"] == "retired" else node.get("pause", "")
-    return " ".join(text for text in (f"{node['name']} is {node['health']}.", why) if text)
+    why = "" if node.health == "retired" else node.pause
+    return " ".join(text for text in (f"{node.name} is {node.health}.", why) if text)
 
 
-def _show(node: Node) -> None:
+def limits_of(node: NodeOut) -> NodeSettings:
+    """What the node's owner set."""
+    return NodeSettings.model_validate(node.settings, extra="ignore")
+
+
+def _show(node: NodeOut) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
-    for label, value in _rows(node["settings"], node["owner_tags"]).items():
+    for label, value in _rows(limits_of(node), node.owner_tags).items():
         table.add_row(label, value)
     Console(soft_wrap=True).print(standing_of(node), markup=False, highlight=False)
     Console(soft_wrap=True).print(table)
 
 
-def _rows(said: Limits, tags: list[str]) -> Mapping[str, str]:
-    heat = said["max_temperature_c"]
+def _rows(said: NodeSettings, tags: list[str]) -> Mapping[str, str]:
+    heat = said.max_temperature_c
     return {
-        "hours": f"{said['hours']} {said['timezone']}" if said["hours"] else ALWAYS,
-        "longest block": f"{said['max_block_s'] / 60:g} min",
+        "hours": f"{said.hours} {said.timezone}" if said.hours else ALWAYS,
+        "longest block": f"{said.max_block_s / 60:g} min",
         "highest temperature": ANY if heat is None else f"{heat:g} °C",
-        "model cache": f"{said['cache_bytes'] / GIB:g} GiB",
-        "runtime cache": f"{said['runtimes_bytes'] / GIB:g} GiB",
+        "model cache": f"{said.cache_bytes / GIB:g} GiB",
+        "runtime cache": f"{said.runtimes_bytes / GIB:g} GiB",
         "tags of its owner": ", ".join(tags) or "none",
     }
 

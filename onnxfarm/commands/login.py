@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from onnxfarm.problems import main_guard
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import TOKEN_VARIABLE, Account, checked_address, keep
 from onnxfarm.remote.client import Client
 
@@ -22,10 +23,10 @@ def login(
     secret = token or os.environ.get(TOKEN_VARIABLE) or _ask()
     account = Account(checked_address(server), secret.strip())
     with Client(account) as client:
-        me = client.me()
+        me = client.call(operations.ME)
     path = keep(account)
-    teams = ", ".join(team["name"] for team in me["teams"]) or "no team"
-    print(f"Signed in to {account.server} as {me['username']} ({teams}); kept in {path}.", file=sys.stderr)
+    teams = ", ".join(team.name for team in me.teams) or "no team"
+    print(f"Signed in to {account.server} as {me.username} ({teams}); kept in {path}.", file=sys.stderr)
 
 
 def _ask() -> str:

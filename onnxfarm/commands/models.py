@@ -4,17 +4,18 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
+from farm.contract.api.registry import ModelOut, RemovedOut
 from farm.rules.wording.numbers import counted
+from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import say, table_of, write_plain
+from onnxfarm.outputs import say
 from onnxfarm.problems import Usage, main_guard
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.registry import RegistryClient
-from onnxfarm.remote.rows import Removed
+from onnxfarm.remote.lookups import model_named, version_numbered
 
 
 class ListsByDefault(TyperGroup):
@@ -41,19 +42,14 @@ def models(
 ) -> None:
     """List the models of your teams."""
     with Client(find_account(server)) as client:
-        found = client.models(search=search)
-    if as_json:
-        write_plain(found)
-        return
-    console = Console()
-    if not found:
-        console.print("No models yet. Upload one: onnxfarm submit model.onnx --wait", highlight=False)
-        return
-    table = table_of("model", "name", "team", "versions", "labels", "since")
-    for model in found:
-        since, labels = model["created_at"][:10], ", ".join(model["labels"])
-        table.add_row(str(model["id"]), model["name"], model["team"], str(model["version_count"]), labels, since)
-    console.print(table)
+        found = client.rows(operations.MODELS, params={"search": search})
+
+    def cells(model: ModelOut) -> tuple[str, ...]:
+        since, labels = f"{model.created_at:%Y-%m-%d}", ", ".join(model.labels)
+        return str(model.id), model.name, model.team, str(model.version_count), labels, since
+
+    heads = ("model", "name", "team", "versions", "labels", "since")
+    show_rows(found, heads, cells, as_json=as_json, none="No models yet. Upload one: onnxfarm submit model.onnx --wait")
 
 
 @app.command()
@@ -62,10 +58,10 @@ def rename(
     model: ModelArgument, name: Annotated[str, typer.Argument(help="The new name.")], server: ServerOption = None
 ) -> None:
     """Give a model another name; existing results keep the old name."""
-    with RegistryClient(find_account(server)) as client:
-        found = client.model_named(model)
-        renamed = client.rename_model(found["id"], name)
-    say(f"{found['name']} is now called {renamed['name']}.")
+    with Client(find_account(server)) as client:
+        found = model_named(client, model)
+        renamed = client.call(operations.DESCRIBE_MODEL, json={"name": name}, model=found.id)
+    say(f"{found.name} is now called {renamed.name}.")
 
 
 @app.command()
@@ -77,11 +73,12 @@ def label(
     server: ServerOption = None,
 ) -> None:
     """Add labels, by which watches and lists find a model, or take them away."""
-    with RegistryClient(find_account(server)) as client:
-        found = client.model_named(model)
-        kept = [one for one in found["labels"] if one not in labels]
-        labelled = client.label_model(found["id"], kept if remove else [*found["labels"], *labels])
-    say(f"{labelled['name']}: {', '.join(labelled['labels']) or 'no labels'}.")
+    with Client(find_account(server)) as client:
+        found = model_named(client, model)
+        kept = [known for known in found.labels if known not in labels]
+        wanted = kept if remove else [*found.labels, *labels]
+        labelled = client.call(operations.DESCRIBE_MODEL, json={"labels": wanted}, model=found.id)
+    say(f"{labelled.name}: {', '.join(labelled.labels) or 'no labels'}.")
 
 
 @app.command()
@@ -93,13 +90,14 @@ def describe(
     server: ServerOption = None,
 ) -> None:
     """Say what a model is, or what is special about a version."""
-    with RegistryClient(find_account(server)) as client:
-        found = client.model_named(model)
+    with Client(find_account(server)) as client:
+        found = model_named(client, model)
         if version is None:
-            client.describe_model(found["id"], text)
+            client.ask(operations.DESCRIBE_MODEL, json={"description": text}, model=found.id)
         else:
-            client.note_version(client.version_numbered(found["id"], version)["id"], text)
-    say(f"{found['name']}{'' if version is None else f' v{version}'} is described.")
+            numbered = version_numbered(client, found.id, version)
+            client.ask(operations.NOTE_VERSION, json={"note": text}, version=numbered.id)
+    say(f"{found.name}{'' if version is None else f' v{version}'} is described.")
 
 
 @app.command()
@@ -115,12 +113,15 @@ def delete(
     Versions that no run has measured are deleted permanently, with files that nothing else uses. Those that runs have
     measured are hidden and can be restored; the runs and their results stay.
     """
-    with RegistryClient(find_account(server)) as client:
-        found = client.model_named(model)
-        name = found["name"] if version is None else f"{found['name']} v{version}"
-        one = None if version is None else client.version_numbered(found["id"], version)
+    with Client(find_account(server)) as client:
+        found = model_named(client, model)
+        name = found.name if version is None else f"{found.name} v{version}"
+        numbered = None if version is None else version_numbered(client, found.id, version)
         _confirm(f"Delete {name}? Versions that were never measured are deleted permanently.", is_sure=yes)
-        removed = client.delete_model(found["id"]) if one is None else client.delete_version(one["id"])
+        if numbered is None:
+            removed = client.call(operations.DELETE_MODEL, model=found.id)
+        else:
+            removed = client.call(operations.DELETE_VERSION, version=numbered.id)
     say(_done(name, removed))
 
 
@@ -128,13 +129,14 @@ def delete(
 @main_guard()
 def restore(model: ModelArgument, version: VersionOption = None, server: ServerOption = None) -> None:
     """Restore a deleted model, or one deleted version, that runs have measured."""
-    with RegistryClient(find_account(server)) as client:
+    with Client(find_account(server)) as client:
         if version is None:
-            name = client.restore_model(client.model_named(model, is_removed=True)["id"])["name"]
+            removed = model_named(client, model, is_removed=True)
+            name = client.call(operations.RESTORE_MODEL, model=removed.id).name
         else:
-            number = client.version_numbered(client.model_named(model)["id"], version)["id"]
-            restored = client.restore_version(number)
-            name = f"{restored['model']} v{restored['number']}"
+            numbered = version_numbered(client, model_named(client, model).id, version)
+            restored = client.call(operations.RESTORE_VERSION, version=numbered.id)
+            name = f"{restored.model} v{restored.number}"
     say(f"{name} is restored.")
 
 
@@ -148,9 +150,9 @@ def _confirm(question: str, *, is_sure: bool) -> None:
         raise Usage("Nothing was deleted.")
 
 
-def _done(name: str, removed: Removed) -> str:
-    gone = counted(removed["deleted"], "version")
-    parts = [f"{gone} deleted permanently, {removed['freed_bytes']:,} bytes freed"]
-    if removed["hidden"]:
-        parts.append(f"{removed['hidden']} hidden with their runs and results kept: onnxfarm models restore")
+def _done(name: str, removed: RemovedOut) -> str:
+    gone = counted(removed.deleted, "version")
+    parts = [f"{gone} deleted permanently, {removed.freed_bytes:,} bytes freed"]
+    if removed.hidden:
+        parts.append(f"{removed.hidden} hidden with their runs and results kept: onnxfarm models restore")
     return f"{name} is deleted: {'; '.join(parts)}."

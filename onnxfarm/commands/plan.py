@@ -1,5 +1,6 @@
 """`onnxfarm plan MODEL --matrix FILE`: what would be measured, without starting it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from farm.contract.api.runs import OpenPlanOut
+from farm.rules.planning.plans import Plan, PlannedBlock, RefusedPoint
 from farm.rules.wording.numbers import counted
 from onnxfarm.commands.feed_options import with_feed
 from onnxfarm.commands.options import (
@@ -27,7 +30,6 @@ from onnxfarm.outputs import say, table_of, write_plain
 from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.rows import Block, OpenPlan, Plan, Point
 from onnxfarm.remote.uploads import Bundle, uploaded
 
 
@@ -67,53 +69,48 @@ def plan(  # noqa: PLR0913  every option of the command
     with Client(find_account(server)) as client:
         version = uploaded(client, bundle, console=aside)
         with aside.status("Planning …") as status:
-            answer = client.plan(
-                version["id"], declared, wish=wish, progress=lambda order: status.update(_waiting(order))
-            )
+            answer = client.plan(version.id, declared, wish=wish, progress=lambda order: status.update(_waiting(order)))
     if as_json:
-        write_plain(answer)
+        write_plain(answer.plain)
     else:
-        show_plan(answer, console=Console())
+        show_plan(answer.shape, console=Console())
 
 
-def _waiting(order: OpenPlan) -> str:
-    doing = "wait to be planned" if order["state"] == "pending" else "are being planned"
-    return f"{counted(order['points'], 'point')} {doing} …"
+def _waiting(order: OpenPlanOut) -> str:
+    doing = "wait to be planned" if order.state == "pending" else "are being planned"
+    return f"{counted(order.points, 'point')} {doing} …"
 
 
-def show_plan(answer: Plan, *, console: Console) -> None:
+def show_plan(plan: Plan, *, console: Console) -> None:
     """Print a plan for people."""
-    blocks, refused = answer.get("blocks") or [], answer.get("refused") or []
-    if answer.get("problem"):
-        say(f"⊘ {answer['problem']}", console=console)
-    minutes = float(answer.get("minutes") or 0.0)
-    size = f"{counted(int(answer.get('cells') or 0), 'cell')} in {counted(len(blocks), 'block')}"
-    console.print(f"{size}, about {minutes:.0f} min on one node.", highlight=False)
-    if blocks:
-        console.print(_blocks(blocks))
-    for block in blocks:
-        if wish := block.get("wish"):
-            say(f"{block['id']}: {wish['text']}", console=console)
-    for point in refused:
-        say(f"⊘ {_point(point)}: {point['reason']['text'] if point.get('reason') else ''}", console=console)
+    if plan.problem:
+        say(f"⊘ {plan.problem}", console=console)
+    size = f"{counted(plan.cells, 'cell')} in {counted(len(plan.blocks), 'block')}"
+    console.print(f"{size}, about {plan.minutes:.0f} min on one node.", highlight=False)
+    if plan.blocks:
+        console.print(_blocks(plan.blocks))
+    for block in plan.blocks:
+        if block.wish:
+            say(f"{block.id}: {block.wish.text}", console=console)
+    for point in plan.refused:
+        say(f"⊘ {_point(point)}: {point.reason.text}", console=console)
 
 
-def _blocks(blocks: list[Block]) -> Table:
+def _blocks(blocks: Sequence[PlannedBlock]) -> Table:
     table = table_of("block", "cells", "rounds", "minutes", "nodes", "smallest change")
     for block in blocks:
-        seen = [size for one in block.get("comparisons") or [] if (size := one.get("smallest_detectable"))]
-        rounds = sorted({number for number in (block.get("min_rounds"), block.get("max_rounds")) if number})
+        seen = [size for compared in block.comparisons if (size := compared.smallest_detectable)]
+        rounds = sorted({number for number in (block.min_rounds, block.max_rounds) if number})
         table.add_row(
-            str(block.get("id", "")),
-            " ".join(arm["id"] for arm in block.get("arms") or []),
-            "–".join(str(number) for number in rounds),
-            f"{float(block.get('minutes') or 0.0):.1f}",
-            str(len(block.get("nodes") or [])),
+            block.id,
+            " ".join(arm.id for arm in block.arms),
+            "–".join(map(str, rounds)),
+            f"{block.minutes:.1f}",
+            str(len(block.nodes)),
             f"{100 * min(seen):.2g}–{100 * max(seen):.2g} %" if seen else "",
         )
     return table
 
 
-def _point(point: Point) -> str:
-    labels = point.get("labels") or {}
-    return " ".join(f"{axis}={value}" for axis, value in labels.items()) or str(point.get("id", ""))
+def _point(point: RefusedPoint) -> str:
+    return " ".join(f"{axis}={value}" for axis, value in point.labels.items()) or point.id

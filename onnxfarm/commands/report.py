@@ -8,8 +8,9 @@ import typer
 
 from onnxfarm.outputs import STDOUT, write_text
 from onnxfarm.problems import Usage, main_guard
-from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.watches import WatchClient
+from onnxfarm.remote import operations
+from onnxfarm.remote.account import ServerOption
+from onnxfarm.remote.client import ask_farm
 
 
 @main_guard()
@@ -29,11 +30,10 @@ def report(
     path = output or Path(f"alert-{alert}.zip")
     if issue is None and path == STDOUT:
         raise Usage("A zip cannot be printed: give --output the path of a file.")
-    with WatchClient(find_account(server)) as client:
-        if issue is not None:
-            write_text(client.issue(alert), issue)
-            return
-        content = client.report(alert)
+    if issue is not None:
+        write_text(ask_farm(server, operations.ALERT_ISSUE, alert=alert).shape, issue)
+        return
+    content = ask_farm(server, operations.ALERT_REPORT, alert=alert).shape
     try:
         path.write_bytes(content)
     except OSError as problem:

@@ -8,6 +8,7 @@ import typer
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import STDOUT, write_bytes, write_document, write_text
 from onnxfarm.problems import Usage, main_guard
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
 from onnxfarm.remote.runs import read_document
@@ -37,13 +38,13 @@ def results(
         raise Usage("--compiled fetches a file: name it with -o model.onnx.")
     with Client(find_account(server)) as client:
         if as_csv:
-            write_text(client.csv(run), output)
+            write_text(client.call(operations.RESULTS_CSV, run=run), output)
             return
         if timings:
-            write_text(client.timings(run, timings), output)
+            write_text(client.call(operations.TIMINGS, run=run, cell=timings), output)
             return
         if compiled:
-            write_bytes(client.compiled(run, compiled), output)
+            write_bytes(client.call(operations.COMPILED, run=run, cell=compiled), output)
             return
         document = read_document(client, run)
         if as_json:

@@ -4,14 +4,16 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from farm.contract.api.people import RetentionOut
+from onnxfarm.commands.listing import minute
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import write_plain
+from onnxfarm.outputs import table_of, write_plain
 from onnxfarm.problems import Usage, main_guard
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.people import PeopleClient
-from onnxfarm.remote.rows import Retention
+from onnxfarm.remote.client import Client
+from onnxfarm.remote.lookups import team_named
 
 KEPT = "kept"
 
@@ -35,20 +37,21 @@ def retention(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a team keeps, what would go next and when, or set its rule; documents and verdicts stay."""
-    with PeopleClient(find_account(server)) as client:
-        found = client.team_named(team)
-        rule = client.retention(found["id"])
+    with Client(find_account(server)) as client:
+        found = team_named(client, team)
+        answer = client.ask(operations.RETENTION, team=found.id)
+        rule = answer.shape
         if timings or traces or models:
-            rule = client.set_retention(
-                found["id"],
-                timings_days=_days(timings, rule["timings_days"]),
-                traces_days=_days(traces, rule["traces_days"]),
-                models_days=_days(models, rule["models_days"]),
-            )
+            days = {
+                "timings_days": _days(timings, rule.timings_days),
+                "traces_days": _days(traces, rule.traces_days),
+                "models_days": _days(models, rule.models_days),
+            }
+            answer = client.ask(operations.SET_RETENTION, json=days, team=found.id)
     if as_json:
-        write_plain(rule)
+        write_plain(answer.plain)
         return
-    _show(found["name"], rule)
+    _show(found.name, answer.shape)
 
 
 def _days(said: str, before: int | None) -> int | None:
@@ -60,15 +63,15 @@ def _days(said: str, before: int | None) -> int | None:
     return int(said)
 
 
-def _show(team: str, rule: Retention) -> None:
-    if rule["acts_at"] is None:
+def _show(team: str, rule: RetentionOut) -> None:
+    if rule.acts_at is None:
         print(f"Team {team} keeps everything.")
         return
     print(f"Team {team} always keeps documents and verdicts.")
-    print(f"Going next, on {rule['acts_at'][:16].replace('T', ' ')} UTC:")
-    table = Table("kind", "older than", "count", "bytes", box=None, pad_edge=False)
-    for one in rule["doomed"]:
-        size = f"at most {one['bytes']:,}" if one["kind"] == "raw timings" else f"{one['bytes']:,}"
-        table.add_row(one["kind"], f"{one['days']} days", f"{one['count']:,}", size)
+    print(f"Going next, on {minute(rule.acts_at)} UTC:")
+    table = table_of("kind", "older than", "count", "bytes")
+    for going in rule.doomed:
+        size = f"at most {going.bytes:,}" if going.kind == "raw timings" else f"{going.bytes:,}"
+        table.add_row(going.kind, f"{going.days} days", f"{going.count:,}", size)
     Console(soft_wrap=True).print(table)
     print("Nothing has been removed by this command; until then, the rule can be changed.")

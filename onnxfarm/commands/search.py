@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
+from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import table_of, write_plain
 from onnxfarm.problems import main_guard
-from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.registry import RegistryClient
-from onnxfarm.screen import console_for
+from onnxfarm.remote import operations
+from onnxfarm.remote.account import ServerOption
+from onnxfarm.remote.client import ask_farm
 
 
 @main_guard()
@@ -22,16 +22,6 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find models, versions, runs, nodes, alerts and watches of your teams."""
-    with RegistryClient(find_account(server)) as client:
-        found = client.search(words)
-    if as_json:
-        write_plain(found)
-        return
-    console = console_for()
-    if not found:
-        console.print(f"No results for “{words}”.", highlight=False, markup=False)
-        return
-    table = table_of("kind", "name", "about", "page")
-    for one in found:
-        table.add_row(one["kind"], one["name"], one["about"], one["url"])
-    console.print(table)
+    found = ask_farm(server, operations.SEARCH, params={"q": words})
+    heads, none = ("kind", "name", "about", "page"), f"No results for “{words}”."
+    show_rows(found, heads, lambda hit: (hit.kind, hit.name, hit.about, hit.url), as_json=as_json, none=none)

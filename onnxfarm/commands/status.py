@@ -6,14 +6,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from farm.contract.api.runs import RunOut
+from onnxfarm.commands.listing import minute
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outcomes import judge_run
 from onnxfarm.outputs import table_of, write_plain
 from onnxfarm.problems import main_guard
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.rows import Run
-from onnxfarm.remote.runs import address_of, follow, read_document, standing_of
+from onnxfarm.remote.runs import follow, read_document, standing_of
 
 
 @main_guard()
@@ -30,11 +32,14 @@ def status(
     console = Console(stderr=as_json)
     with Client(find_account(server)) as client:
         if run is None:
-            answer: object = client.runs()
-            show = _table(client.runs())
+            runs = client.ask(operations.RUNS)
+            answer, show = runs.plain, _table(runs.shape)
         else:
-            found = follow(client, run, console=Console(stderr=True)) if wait else client.run(run)
-            answer, show = found, f"{_words(found)}\n{address_of(found, client)}"
+            if wait:
+                follow(client, run, console=Console(stderr=True))
+            asked = client.ask(operations.RUN, run=run)
+            answer, found = asked.plain, asked.shape
+            show = f"{_words(found)}\n{found.url}"
         document = read_document(client, run) if run is not None and wait else None
     if as_json:
         write_plain(answer)
@@ -44,17 +49,16 @@ def status(
         judge_run(document, found)
 
 
-def _words(run: Run) -> str:
-    state = run.get("outcome") or run["state"]
-    sentence = f" {run['sentence']}" if run.get("sentence") else ""
-    return f"Run {run['id']}: {state}, {standing_of(run).words}.{sentence}"
+def _words(run: RunOut) -> str:
+    sentence = f" {run.sentence}" if run.sentence else ""
+    return f"Run {run.id}: {run.outcome or run.state}, {standing_of(run).words}.{sentence}"
 
 
-def _table(runs: list[Run]) -> Table | str:
+def _table(runs: list[RunOut]) -> Table | str:
     if not runs:
         return "No runs yet. Start one: onnxfarm submit model.onnx --wait"
     table = table_of("run", "model", "state", "progress", "started")
     for run in runs:
-        state, created = run.get("outcome") or run["state"], run["created_at"][:16].replace("T", " ")
-        table.add_row(str(run["id"]), run["model"], state, standing_of(run).words, f"{created} UTC")
+        state, created = run.outcome or run.state, minute(run.created_at)
+        table.add_row(str(run.id), run.model, state, standing_of(run).words, f"{created} UTC")
     return table

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from farm.contract.api.registry import VersionOut
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices.matrix_text import read_text as read_plain
 from onnxfarm.calibration_files import few_sentence
@@ -35,10 +36,10 @@ from onnxfarm.model_files import refuse_missing
 from onnxfarm.outcomes import judge_run
 from onnxfarm.outputs import say, write_document
 from onnxfarm.problems import Usage, main_guard
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.client import Client
-from onnxfarm.remote.rows import Version
-from onnxfarm.remote.runs import address_of, follow, read_document
+from onnxfarm.remote.client import Client, order_of
+from onnxfarm.remote.runs import follow, read_document
 from onnxfarm.remote.uploads import Bundle, uploaded
 
 MatrixOption = Annotated[
@@ -114,22 +115,23 @@ def submit(  # noqa: PLR0913  every option of the command
     with Client(find_account(server)) as client:
         version = uploaded(client, bundle, console=console)
         _say_calibration(version, console=console)
-        run = client.start(version["id"], declared, seed=seed)
-        run_id = str(run["id"])
-        say(f"Run {run_id}: {address_of(run, client)}", console=console)
+        order = order_of(version.id, declared) | ({} if seed is None else {"seed": seed})
+        run = client.call(operations.START_RUN, json=order)
+        run_id = str(run.id)
+        say(f"Run {run_id}: {run.url}", console=console)
         if not wait:
             print(run_id)
             return
         _finish(client, run_id, console=console, json_file=json_file, timeout=timeout, strict=strict)
 
 
-def _say_calibration(version: Version, *, console: Console) -> None:
+def _say_calibration(version: VersionOut, *, console: Console) -> None:
     """What is to be said of calibration data that cannot serve, or are few."""
-    found = version.get("calibration")
-    if found and found["problem"]:
-        say(f"The calibration data cannot be used: {found['problem']}", console=console)
-    elif found and found["samples"] and few_sentence(found["samples"]):
-        say(few_sentence(found["samples"]), console=console)
+    found = version.calibration
+    if found and found.problem:
+        say(f"The calibration data cannot be used: {found.problem}", console=console)
+    elif found and found.samples and few_sentence(found.samples):
+        say(few_sentence(found.samples), console=console)
 
 
 def read_matrix(path: Path | None) -> dict[str, object] | None:
@@ -165,5 +167,5 @@ def _finish(
     run = follow(client, run_id, console=console, timeout_s=None if timeout is None else timeout * 60)
     document = read_document(client, run_id)
     write_document(document, json_file)
-    show(document, console=console_for(stderr=True), address=address_of(run, client))
+    show(document, console=console_for(stderr=True), address=run.url)
     judge_run(document, run, strict=strict)

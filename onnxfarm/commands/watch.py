@@ -2,19 +2,23 @@
 
 import json
 import time
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
+from farm.contract.api.alerts import RoundOut, WatchOut
+from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption, TeamOption
 from onnxfarm.commands.submit import read_matrix
-from onnxfarm.outputs import say, table_of, write_plain
+from onnxfarm.outputs import say, write_plain
 from onnxfarm.problems import GateFailed, Infrastructure, TimedOut, Usage, main_guard
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.rows import Round, Watch
+from onnxfarm.remote.client import Answered, Client, ask_farm
+from onnxfarm.remote.lookups import watch_named
 from onnxfarm.remote.runs import shown, standing_of
-from onnxfarm.remote.watches import WatchClient
 from onnxfarm.screen import console_for
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -61,7 +65,7 @@ def add(  # noqa: PLR0913  every option of the command
     order: dict[str, object] = {
         "name": name,
         "reference": reference,
-        "models": [int(one) if one.isdecimal() else one for one in model or []],
+        "models": [int(named) if named.isdecimal() else named for named in model or []],
         "label": label,
         "distribution": distribution,
         "schedule": schedule,
@@ -75,29 +79,26 @@ def add(  # noqa: PLR0913  every option of the command
         order["matrix"] = declared
     if rule:
         order["rule"] = _rule(rule)
-    with WatchClient(find_account(server)) as client:
-        made = client.create_watch(order)
-    say(f"Watch {made['id']} of team {made['team']}: {made['url']}")
-    write_plain(made) if as_json else print(made["id"])
+    answer = ask_farm(server, operations.CREATE_WATCH, json=order)
+    made = answer.shape
+    say(f"Watch {made.id} of team {made.team}: {made.url}")
+    write_plain(answer.plain) if as_json else print(made.id)
 
 
 @app.command("list")
 @main_guard()
 def list_watches(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List the watches of your teams."""
-    with WatchClient(find_account(server)) as client:
-        watches = client.watches()
-    if as_json:
-        write_plain(watches)
-        return
-    console = console_for()
-    if not watches:
-        console.print("No watches yet. Make one: onnxfarm watch add NAME --model MODEL --reference 1.29.0")
-        return
-    table = table_of("watch", "name", "team", "models", "reference", "when", "state")
-    for one in watches:
-        table.add_row(str(one["id"]), one["name"], one["team"], _models(one), one["reference"], _when(one), _state(one))
-    console.print(table)
+
+    def cells(watch: WatchOut) -> tuple[str, ...]:
+        models, when, state = _models(watch), _when(watch), _state(watch)
+        return str(watch.id), watch.name, watch.team, models, watch.reference, when, state
+
+    with Client(find_account(server)) as client:
+        found = client.rows(operations.WATCHES)
+    none = "No watches yet. Make one: onnxfarm watch add NAME --model MODEL --reference 1.29.0"
+    heads = ("watch", "name", "team", "models", "reference", "when", "state")
+    show_rows(found, heads, cells, as_json=as_json, none=none)
 
 
 @app.command()
@@ -123,17 +124,17 @@ def run(
     With --wait, exit code 0: nothing to look at; 1: an alert; 3: it could not be measured; 4: it took too long.
     """
     asked = {key: text for key, text in (("candidate", candidate), ("baseline", baseline)) if text}
-    with WatchClient(find_account(server)) as client:
-        found = client.watch_named(watch)
-        rounds = client.call_watch(found["id"], **asked)
-        for one in rounds:
-            say(f"Round {one['id']}: {one['model']} v{one['version']}, {one['old']} → {one['new']}")
+    with Client(find_account(server)) as client:
+        found = watch_named(client, watch)
+        called = client.ask(operations.CALL_WATCH, json=asked, watch=found.id)
+        for opened in called.shape:
+            say(f"Round {opened.id}: {opened.model} v{opened.version}, {opened.old} → {opened.new}")
         if wait:
-            rounds = _followed(client, found["id"], {one["id"] for one in rounds}, minutes=timeout)
+            called = _followed(client, found.id, {opened.id for opened in called.shape}, minutes=timeout)
     if as_json:
-        write_plain(rounds)
+        write_plain(called.plain)
     if wait:
-        _judge(rounds)
+        _judge(called.shape)
 
 
 @app.command()
@@ -158,52 +159,63 @@ def remove(
     server: ServerOption = None,
 ) -> None:
     """Remove a watch with its rounds and alerts; its runs stay."""
-    with WatchClient(find_account(server)) as client:
-        found = client.watch_named(watch)
+    with Client(find_account(server)) as client:
+        found = watch_named(client, watch)
         if not yes:
-            raise Usage(
-                f"Removing watch {found['id']}, “{found['name']}”, also removes its rounds and alerts: add --yes."
-            )
-        client.remove_watch(found["id"])
-    say(f"Watch {found['id']} is removed.")
+            raise Usage(f"Removing watch {found.id}, “{found.name}”, also removes its rounds and alerts: add --yes.")
+        client.ask(operations.REMOVE_WATCH, watch=found.id)
+    say(f"Watch {found.id} is removed.")
 
 
 def _switch(watch: str, server: str | None, *, is_active: bool) -> None:
-    with WatchClient(find_account(server)) as client:
-        found = client.watch_named(watch)
-        client.change_watch(found["id"], is_active=is_active)
-    say(f"Watch {found['id']} {'is resumed' if is_active else 'is paused'}.")
+    with Client(find_account(server)) as client:
+        found = watch_named(client, watch)
+        client.ask(operations.CHANGE_WATCH, json={"is_active": is_active}, watch=found.id)
+    say(f"Watch {found.id} {'is resumed' if is_active else 'is paused'}.")
 
 
 def _followed(
-    client: WatchClient, watch_id: int, wanted: set[int], *, minutes: float | None, poll_s: float = POLL_S
-) -> list[Round]:
+    client: Client, watch_id: int, wanted: set[int], *, minutes: float | None, poll_s: float = POLL_S
+) -> Answered[list[RoundOut]]:
     """The rounds once all of them are judged; the first that is not says how far its run is. Raises TimedOut."""
     limit = None if minutes is None else time.monotonic() + 60.0 * minutes
     said: dict[int, str] = {}
     console = console_for(stderr=True)
     with shown(console) as show:
         while True:
-            rounds = client.rounds(watch_id, wanted)
-            for one in rounds:
-                if said.get(one["id"]) != one["state"]:
-                    said[one["id"]] = one["state"]
-                    text = f"Round {one['id']}: {one['state']}{': ' + one['sentence'] if one['sentence'] else ''}"
-                    say(text, console=console)
-            still_open = [one for one in rounds if one["state"] != "judged"]
+            answer = _rounds(client, watch_id, wanted)
+            for each in answer.shape:
+                if said.get(each.id) != each.state:
+                    said[each.id] = each.state
+                    say(
+                        f"Round {each.id}: {each.state}{': ' + each.sentence if each.sentence else ''}", console=console
+                    )
+            still_open = [each for each in answer.shape if each.state != "judged"]
             if not still_open:
-                return rounds
+                return answer
             if limit is not None and time.monotonic() > limit:
                 raise TimedOut(f"The rounds were not judged within {minutes:g} minutes; they continue on the farm.")
-            measuring = [run for one in still_open if (run := one.get("confirming") or one.get("run"))]
+            measuring = [run for each in still_open if (run := each.confirming or each.run)]
             if measuring:
-                show(standing_of(client.run(str(measuring[0]))))
+                show(standing_of(client.call(operations.RUN, run=measuring[0])))
             time.sleep(poll_s)
 
 
-def _judge(rounds: list[Round]) -> None:
+def _rounds(client: Client, watch_id: int, wanted: Collection[int]) -> Answered[list[RoundOut]]:
+    """These rounds of a watch, newest first. Raises Infrastructure when one of them is gone."""
+    found: list[tuple[object, RoundOut]] = []
+    for page in client.pages(operations.ROUNDS, watch=watch_id):
+        plain = cast(list[object], page.plain)
+        found += [pair for pair in zip(plain, page.shape, strict=True) if pair[1].id in wanted]
+        if len(found) == len(wanted):
+            return Answered([plain for plain, _ in found], [shape for _, shape in found])
+    gone = len(wanted) - len(found)
+    raise Infrastructure(f"{gone} of {len(wanted)} rounds are gone: was the watch or a model deleted in the meantime?")
+
+
+def _judge(rounds: list[RoundOut]) -> None:
     for outcome, problem in (("alert", GateFailed), ("infra", Infrastructure)):
-        found = [one["sentence"] for one in rounds if one["outcome"] == outcome]
+        found = [each.sentence for each in rounds if each.outcome == outcome]
         if found:
             raise problem(found[0])
 
@@ -218,15 +230,15 @@ def _rule(text: str) -> dict[str, object]:
     return found
 
 
-def _models(watch: Watch) -> str:
-    names = [one["name"] for one in watch["models"]] + ([f"label {watch['label']}"] if watch["label"] else [])
+def _models(watch: WatchOut) -> str:
+    names = [model.name for model in watch.models] + ([f"label {watch.label}"] if watch.label else [])
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _when(watch: Watch) -> str:
-    parts = ["release"] * watch["on_release"] + ["version"] * watch["on_version"]
-    return ", ".join([*parts, *([watch["schedule"]] if watch["schedule"] else [])]) or "on request"
+def _when(watch: WatchOut) -> str:
+    parts = ["release"] * watch.on_release + ["version"] * watch.on_version
+    return ", ".join([*parts, *([watch.schedule] if watch.schedule else [])]) or "on request"
 
 
-def _state(watch: Watch) -> str:
-    return watch["problem"] or ("watching" if watch["is_active"] else "paused")
+def _state(watch: WatchOut) -> str:
+    return watch.problem or ("watching" if watch.is_active else "paused")

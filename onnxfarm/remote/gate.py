@@ -9,12 +9,12 @@ from rich.console import Console
 
 from farm.contract.document import Document
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.planning.plans import PlannedBlock, RefusedPoint
 from onnxfarm.gate import Bench, Given, positions_of
 from onnxfarm.outputs import say
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import find_account
-from onnxfarm.remote.client import Client
-from onnxfarm.remote.runs import address_of, follow, read_document
+from onnxfarm.remote.client import Client, order_of
+from onnxfarm.remote.runs import follow, read_document
 from onnxfarm.remote.uploads import Bundle, uploaded
 
 
@@ -25,7 +25,7 @@ def opened(given: Given, *, server: str, team: str, console: Console) -> Iterato
     bundle = Bundle(subject.model, {"inputs": subject.inputs, "expected": subject.expected}, {"team": team})
     with Client(find_account(server)) as client:
         version = uploaded(client, bundle, console=console)
-        yield Remote(client, given, version=version["id"], console=console)
+        yield Remote(client, given, version=version.id, console=console)
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Remote:
     console: Console
 
     def positions(self, matrix: Matrix) -> Mapping[str, Mapping[str, int]]:
-        plain = self.client.plan(self.version, matrix.as_plain())
-        blocks = tuple(PlannedBlock.model_validate(block) for block in plain["blocks"])
-        return positions_of(blocks, tuple(RefusedPoint.model_validate(point) for point in plain["refused"]))
+        plan = self.client.plan(self.version, matrix.as_plain()).shape
+        return positions_of(plan.blocks, plan.refused)
 
     def measure(self, matrix: Matrix) -> Document:
-        run = self.client.start(self.version, matrix.as_plain(), seed=self.given.subject.seed)
-        run_id = str(run["id"])
-        say(f"Run {run_id}: {address_of(run, self.client)}", console=self.console)
+        order = {**order_of(self.version, matrix.as_plain()), "seed": self.given.subject.seed}
+        run = self.client.call(operations.START_RUN, json=order)
+        run_id = str(run.id)
+        say(f"Run {run_id}: {run.url}", console=self.console)
         left = None if self.given.deadline is None else max(0.0, self.given.deadline - time.monotonic())
         follow(self.client, run_id, console=self.console, timeout_s=left)
         return read_document(self.client, run_id)

@@ -9,10 +9,11 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
+from farm.contract.api.runs import RunOut
 from farm.contract.document import SCHEMA, Document
 from farm.rules.planning.time_left import words_left
 from onnxfarm.problems import Infrastructure, TimedOut
-from onnxfarm.remote import rows
+from onnxfarm.remote import operations
 from onnxfarm.remote.client import Client
 
 POLL_S = 0.7
@@ -38,7 +39,7 @@ class Standing(NamedTuple):
     def news(self) -> object:
         """What is worth a line of a log once it changes: a round, a block, another thing that is done or waited for."""
         where, _, doing = self.block.partition("; ")
-        told = doing if self.is_waiting else tuple(_phase(one) for one in doing.split("; "))
+        told = doing if self.is_waiting else tuple(_phase(part) for part in doing.split("; "))
         # a node that says which round it measures says it once a round
         return self.done, where.partition(", round ")[0] if doing else where, told
 
@@ -58,12 +59,12 @@ def _phase(doing: str) -> str:
     return ":".join(doing.split(":")[:2])
 
 
-def follow(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> rows.Run:
+def follow(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> RunOut:
     """Wait for a run to end and show how far it is; answers the run. Raises TimedOut after `timeout_s`."""
     limit = time.monotonic() + timeout_s if timeout_s is not None else None
     with shown(console) as say:
         while True:
-            run = client.run(run_id)
+            run = client.call(operations.RUN, run=run_id)
             standing = standing_of(run)
             say(standing)
             if standing.is_finished:
@@ -78,7 +79,7 @@ def follow(client: Client, run_id: str, *, console: Console, timeout_s: float | 
 
 def read_document(client: Client, run_id: str) -> Document:
     """The bench document of a run, checked. Raises Infrastructure when the farm writes another version of it."""
-    plain = client.document(run_id)
+    plain = client.call(operations.RESULTS, run=run_id)
     try:
         return Document.model_validate(plain)
     except ValidationError as problem:
@@ -88,21 +89,17 @@ def read_document(client: Client, run_id: str) -> Document:
         ) from problem
 
 
-def address_of(run: rows.Run, client: Client) -> str:
-    return run.get("url") or f"{client.account.server}/runs/{run['id']}/"
-
-
-def standing_of(run: rows.Run) -> Standing:
+def standing_of(run: RunOut) -> Standing:
     """How far a run is, from the API's answer."""
-    progress: rows.Progress = run.get("progress") or {}
+    progress = run.progress
     return Standing(
-        done=int(progress.get("cells_done") or 0),
-        planned=int(progress.get("cells_planned") or 0),
-        share=float(progress.get("share") or 0.0),
-        block=str(progress.get("block") or ""),
-        minutes_left=progress.get("minutes_left"),
-        is_finished=run.get("state") == "finished",
-        is_waiting=bool(progress.get("waiting")),
+        done=progress.cells_done,
+        planned=progress.cells_planned,
+        share=progress.share,
+        block=progress.block,
+        minutes_left=progress.minutes_left,
+        is_finished=run.state == "finished",
+        is_waiting=bool(progress.waiting),
     )
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
+from farm.contract.api.registry import VersionOut
 from onnxfarm.model_files import files_of, name_of, program_of
 from onnxfarm.outputs import say
 from onnxfarm.problems import TimedOut, Usage
+from onnxfarm.remote import operations
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.rows import Version
 
 POLL_S = 0.3
 LIMIT_S = 300.0
@@ -35,7 +36,7 @@ class Bundle:
         return [*files_of(self.model), *([program_of(self.source)] if self.source is not None else [])]
 
 
-def uploaded(client: Client, bundle: Bundle, *, console: Console) -> Version:
+def uploaded(client: Client, bundle: Bundle, *, console: Console) -> VersionOut:
     """The inspected version; uploading it again is the same one. Raises Usage with the farm's sentence when the model
     is rejected or its labelled data do not fit."""
     files = bundle.files
@@ -46,31 +47,31 @@ def uploaded(client: Client, bundle: Bundle, *, console: Console) -> Version:
     say(f"Uploading {', '.join(path.name for path in [*files, *given.values()])}", console=console)
     with _bar(console, files=[*files, *given.values()]) as advance:
         version = client.upload(files, roles=given, fields=said, progress=advance)
-    say(f"Stored as {version['model']} v{version['number']} in team {version['team']}", console=console)
+    say(f"Stored as {version.model} v{version.number} in team {version.team}", console=console)
     limit = time.monotonic() + LIMIT_S
-    while version["state"] in ("pending", "inspecting"):
+    while version.state in ("pending", "inspecting"):
         if time.monotonic() > limit:
             raise TimedOut(
-                f"{version['model']} v{version['number']} was not inspected within {LIMIT_S:.0f} s; "
+                f"{version.model} v{version.number} was not inspected within {LIMIT_S:.0f} s; "
                 "is the farm's `prepare` worker running?"
             )
         time.sleep(POLL_S)
-        version = client.version(version["id"])
-    if version["state"] == "rejected":
-        raise Usage(f"{files[0].name} was rejected: {version['problem']}")
+        version = client.call(operations.VERSION, version=version.id)
+    if version.state == "rejected":
+        raise Usage(f"{files[0].name} was rejected: {version.problem}")
     data = given.get("evaluation")
     return version if data is None else _with_accepted_data(client, version, data, until=limit)
 
 
-def _with_accepted_data(client: Client, version: Version, data: Path, *, until: float) -> Version:
+def _with_accepted_data(client: Client, version: VersionOut, data: Path, *, until: float) -> VersionOut:
     """The version once its labelled data were looked at. Raises Usage with the farm's sentence when they do not fit."""
-    while (found := version.get("evaluation")) and found["state"] in ("pending", "making"):
+    while (found := version.evaluation) and found.state in ("pending", "making"):
         if time.monotonic() > until:
             raise TimedOut(f"{data.name} was not checked in time; is the farm's `prepare` worker running?")
         time.sleep(POLL_S)
-        version = client.version(version["id"])
-    if found and found["state"] == "failed":
-        raise Usage(f"{data}: {found['problem']}")
+        version = client.call(operations.VERSION, version=version.id)
+    if found and found.state == "failed":
+        raise Usage(f"{data}: {found.problem}")
     return version
 
 

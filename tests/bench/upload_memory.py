@@ -169,10 +169,10 @@ def _send_over_a_bad_line(
     with Client(Account(proxy.url, token)) as client:
         version = client.upload([path])
     proxy.close()
-    is_same = version["files"][0]["sha256"] == digest
+    is_same = version.files[0].sha256 == digest
     return {
         "status": 202 if is_same else 0,
-        "bytes": version["bytes"],
+        "bytes": version.bytes,
         "is_same": is_same,
         "cuts": proxy.cut,
         "cut_at": sorted(cuts),

@@ -182,7 +182,7 @@ def test_a_large_file_is_uploaded_with_its_progress(farm: Client, tmp_path: Path
     path.write_bytes(bytes(3_000_000))
     seen: list[int] = []
     version = farm.upload([path], progress=seen.append)
-    assert (version["bytes"], sum(seen)) == (3_000_000, 3_000_000)
+    assert (version.bytes, sum(seen)) == (3_000_000, 3_000_000)
     assert len(seen) > 10
 
 

@@ -7,11 +7,12 @@ import pytest
 from rich.console import Console
 
 from farm.accounts.models import Team, User
+from farm.contract.api.runs import OpenPlanOut
+from farm.rules.planning.plans import Plan
 from farm.runs.services import make_plan
 from onnxfarm.commands.plan import show_plan
 from onnxfarm.problems import Usage
-from onnxfarm.remote.client import Client
-from onnxfarm.remote.rows import OpenPlan
+from onnxfarm.remote.client import Answered, Client
 from tests.integration.dashboard import rows
 
 TWO: dict[str, Any] = {"budget": "standard", "matrix": {"runtime": ["1.29.0", "1.31.1"], "threads": [1]}}
@@ -24,9 +25,9 @@ def version(team: Team, owner: User) -> int:
     return rows.make_version(team, owner).pk
 
 
-def shown(answer: object) -> str:
+def shown(answer: Answered[Plan]) -> str:
     console = Console(file=io.StringIO(), width=200)
-    show_plan(answer, console=console)
+    show_plan(answer.shape, console=console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -50,10 +51,10 @@ def test_a_wish_that_is_none_is_a_usage_error(farm: Client, version: int, wish: 
 def test_a_large_plan_is_waited_for(farm: Client, version: int) -> None:
     states = []
 
-    def work(order: OpenPlan) -> None:
-        states.append(order["state"])
-        make_plan(order["id"])
+    def work(order: OpenPlanOut) -> None:
+        states.append(order.state)
+        make_plan(order.id)
 
     many = {"budget": "quick", "matrix": {**TWO["matrix"], "batch": list(range(1, 252))}}
-    assert farm.plan(version, many, progress=work)["cells"] == 502
+    assert farm.plan(version, many, progress=work).shape.cells == 502
     assert states == ["pending"]

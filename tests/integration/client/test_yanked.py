@@ -19,6 +19,7 @@ from onnxfarm.gate import Given
 from onnxfarm.here.published import published
 from onnxfarm.main import app
 from onnxfarm.problems import Usage
+from onnxfarm.remote import operations
 from onnxfarm.remote.client import Client
 from onnxfarm.remote.gate import Remote
 from onnxfarm.subject import Subject
@@ -116,4 +117,4 @@ def test_a_watch_a_plan_and_a_gate_of_a_farm_say_it_too(
     gate = Remote(farm, given, version=version.pk, console=Console(file=io.StringIO()))
     with pytest.raises(Usage, match="yanked"):
         gate.measure(matrices.parse(two))
-    assert farm.runs() == []
+    assert farm.call(operations.RUNS) == []

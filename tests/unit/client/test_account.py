@@ -6,6 +6,7 @@ import httpx2
 import pytest
 
 from onnxfarm.problems import Infrastructure, Usage
+from onnxfarm.remote import operations
 from onnxfarm.remote.account import Account, checked_address, find_account, keep
 from onnxfarm.remote.client import Client
 
@@ -85,7 +86,7 @@ def test_a_redirect_never_carries_the_token_on(status: int, location: str) -> No
         Client(Account("https://farm.test", "ofk_secret"), transport=httpx2.MockTransport(farm)) as client,
         pytest.raises(Infrastructure, match="redirects to"),
     ):
-        client.me()
+        client.call(operations.ME)
     assert asked == ["https://farm.test/api/v1/me"]
 
 
@@ -100,7 +101,7 @@ def test_plain_http_to_this_machine_goes_through_no_proxy(monkeypatch: pytest.Mo
         account = Account(f"http://127.0.0.1:{closed.getsockname()[1]}", "ofk_secret")
         client = Client(account, sleep=lambda seconds: None)
         with client, pytest.raises(Infrastructure, match="cannot be reached"):
-            client.me()
+            client.call(operations.ME)
         proxy.settimeout(0.2)
         with pytest.raises(TimeoutError):
             proxy.accept()

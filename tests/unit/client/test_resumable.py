@@ -8,10 +8,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from farm.contract.api.registry import VersionOut
 from onnxfarm.problems import Infrastructure, Usage
 from onnxfarm.remote import resumable
 from onnxfarm.remote.account import Account
 from onnxfarm.remote.client import Client
+from tests.answers import plain
 
 PIECE = 1000
 
@@ -32,7 +34,7 @@ class Twin:
     def answer(self, request: httpx2.Request) -> httpx2.Response:
         path = request.url.path.removeprefix("/api/v1/uploads/")
         if path == "complete":
-            return httpx2.Response(202, json={"id": 1, "state": "pending"})
+            return httpx2.Response(202, json=plain(VersionOut, id=1, state="pending"))
         if request.method == "POST":
             self.begun += 1
             self.uploads[f"k{self.begun}"] = (int(request.headers["Upload-Length"]), b"")
@@ -114,7 +116,7 @@ def test_a_broken_line_costs_a_piece_and_the_file_arrives_whole(
     twin.trouble = lambda request: trouble(twin, request)  # type: ignore[assignment,return-value]
     shown: list[int] = []
     with client_of(twin) as client:
-        assert client.upload([big], progress=shown.append)["id"] == 1
+        assert client.upload([big], progress=shown.append).id == 1
     assert twin.uploads["k1"][1] == big.read_bytes()
     assert twin.begun == 1
     assert sum(shown) == big.stat().st_size
@@ -173,7 +175,7 @@ def test_a_spoilt_memory_is_no_trouble(twin: Twin, big: Path, content: str) -> N
     path.parent.mkdir(parents=True)
     path.write_text(content)
     with client_of(twin) as client:
-        assert client.upload([big])["id"] == 1
+        assert client.upload([big]).id == 1
 
 
 def test_a_file_that_becomes_shorter_is_told(twin: Twin, big: Path) -> None:

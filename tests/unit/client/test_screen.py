@@ -5,12 +5,14 @@ import io
 import pytest
 from rich.console import Console
 
+from farm.contract.api.runs import ProgressOut, RunOut
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from onnxfarm.remote.runs import Standing, follow
 from onnxfarm.screen import show
+from tests.answers import answer, plain
 
 
 def cell(name: str, **changes: object) -> Cell:
@@ -188,10 +190,10 @@ def test_a_run_is_followed_in_plain_lines_where_there_is_no_terminal() -> None:
     class Farm:
         states = iter([(0, "block 1", "running"), (0, "block 1", "running"), (2, "", "finished")])
 
-        def run(self, run_id: str) -> dict[str, object]:
+        def call(self, operation: object, *, run: str) -> RunOut:
             done, block, state = next(self.states)
-            progress = {"cells_done": done, "cells_planned": 2, "block": block, "minutes_left": 3.2}
-            return {"id": run_id, "state": state, "progress": progress}
+            progress = plain(ProgressOut, cells_done=done, cells_planned=2, block=block, minutes_left=3.2)
+            return answer(RunOut, id=run, state=state, progress=progress)
 
     text = io.StringIO()
     follow(Farm(), "7", console=Console(file=text, width=80))

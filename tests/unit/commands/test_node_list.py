@@ -5,29 +5,22 @@ import io
 import pytest
 from rich.console import Console
 
-from onnxfarm.commands.fleet import table_of_nodes
-from onnxfarm.remote.rows import Node
+from farm.contract.api.fleet import NodeOut
+from onnxfarm.commands.fleet import HEADS, cells_of
+from onnxfarm.outputs import table_of
+from tests.answers import answer
 
 FINGERPRINT = ":".join(["fc73", "a259", "76f5", "0b1c", "9d2e", "44aa", "58ff", "1203"])
-
-
-def node() -> Node:
-    return {
-        "id": 1,
-        "name": "a-machine-with-a-long-name-in-the-basement",
-        "state": "online",
-        "health": "pending",
-        "tags": {"cpu": "", "x86": "", "avx512_vnni": ""},
-        "owner_tags": [],
-        "fingerprint": FINGERPRINT,
-        "self_test": None,
-    }
+NAME = "a-machine-with-a-long-name-in-the-basement"
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_fingerprint_and_a_name_are_never_cut(width: int) -> None:
-    shown = io.StringIO()
-    Console(file=shown, width=width).print(table_of_nodes([node()]))
+    tags = {"cpu": "", "x86": "", "avx512_vnni": ""}
+    node = answer(NodeOut, name=NAME, state="online", health="pending", tags=tags, fingerprint=FINGERPRINT)
+    shown, table = io.StringIO(), table_of(*HEADS)
+    table.add_row(*cells_of(node))
+    Console(file=shown, width=width).print(table)
     assert "…" not in shown.getvalue()
     lines = shown.getvalue().splitlines()
     start = lines[0].index("fingerprint")

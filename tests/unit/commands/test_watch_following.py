@@ -1,11 +1,14 @@
 """`watch run --wait` says how far the run of its round is, as `submit --wait` does."""
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
+from farm.contract.api.alerts import RoundOut
+from farm.contract.api.runs import ProgressOut, RunOut
 from onnxfarm.commands import watch
+from onnxfarm.remote.client import Answered
+from tests.answers import answer, plain
 
 
 class Farm:
@@ -13,22 +16,25 @@ class Farm:
 
     def __init__(self) -> None:
         self.steps = iter([("waiting", {}), ("measuring", {"run": 3}), ("confirming", {"run": 3, "confirming": 4})])
-        self.asked: list[str] = []
+        self.asked: list[int] = []
 
-    def rounds(self, watch_id: int, wanted: Collection[int]) -> list[Any]:
+    def pages(self, operation: object, *, watch: int) -> Iterator[Answered[list[RoundOut]]]:
         state, runs = next(self.steps, ("judged", {"run": 3}))
-        return [{"id": 1, "state": state, "sentence": "[red]14 %[/red] slower" if state == "judged" else "", **runs}]
+        sentence = "[red]14 %[/red] slower" if state == "judged" else ""
+        found = answer(RoundOut, id=1, state=state, sentence=sentence, **runs)
+        yield Answered([found.model_dump()], [found])
 
-    def run(self, run_id: str) -> Any:
-        self.asked.append(run_id)
-        progress = {"cells_planned": 2, "block": "1 of 1 block being measured, round 3 of 8", "minutes_left": 0.5}
-        return {"id": run_id, "state": "running", "progress": progress}
+    def call(self, operation: object, *, run: int) -> RunOut:
+        self.asked.append(run)
+        block = "1 of 1 block being measured, round 3 of 8"
+        progress = plain(ProgressOut, cells_done=0, cells_planned=2, block=block, minutes_left=0.5)
+        return answer(RunOut, id=run, state="running", progress=progress)
 
 
 def test_a_watch_that_is_waited_for_says_how_far_its_run_is(capsys: pytest.CaptureFixture[str]) -> None:
     farm = Farm()
     watch._followed(farm, 1, {1}, minutes=None, poll_s=0.0)
-    assert farm.asked == ["3", "4"]
+    assert farm.asked == [3, 4]
     assert capsys.readouterr().err.splitlines() == [
         "Round 1: waiting",
         "Round 1: measuring",

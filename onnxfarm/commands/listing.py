@@ -1,0 +1,37 @@
+"""Lists of what a farm has: a table for people, or the farm's own JSON."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from onnxfarm.outputs import say, table_of, write_plain
+from onnxfarm.remote.client import Answered
+from onnxfarm.screen import console_for
+
+Row = TypeVar("Row")
+
+
+def show_rows(
+    found: Answered[list[Row]],
+    heads: Sequence[str],
+    cells: Callable[[Row], Sequence[str]],
+    *,
+    as_json: bool,
+    none: str = "",
+) -> None:
+    """Print the rows, one a line; `none` is said where there are none."""
+    console = console_for()
+    if as_json:
+        write_plain(found.plain)
+    elif not found.shape and none:
+        say(none, console=console)
+    else:
+        table = table_of(*heads)
+        for row in found.shape:
+            table.add_row(*cells(row))
+        console.print(table)
+
+
+def minute(moment: datetime) -> str:
+    """`2026-11-25 20:25`."""
+    return f"{moment:%Y-%m-%d %H:%M}"

@@ -1,0 +1,76 @@
+"""What people name on the command line, by its number or its name. Each raises Usage where none fits, or several do."""
+
+from farm.contract.api.alerts import WatchOut
+from farm.contract.api.fleet import NodeOut
+from farm.contract.api.people import TeamWithMembersOut
+from farm.contract.api.registry import ModelOut, VersionOut
+from onnxfarm.problems import Usage
+from onnxfarm.remote import operations
+from onnxfarm.remote.client import Client
+
+
+def team_named(client: Client, name: str) -> TeamWithMembersOut:
+    """One of the user's teams; when no name is given, their default where they manage it."""
+    teams = client.call(operations.TEAMS)
+    for team in teams:
+        if team.name == name if name else team.is_default and team.may_manage:
+            return team
+    managed = [team.name for team in teams if team.may_manage]
+    if not name and managed:
+        raise Usage(f"No team was named: give --team; you manage {', '.join(managed)}.")
+    known = ", ".join(team.name for team in teams) or "none"
+    wanted = f"There is no team “{name}” of yours" if name else "You manage no team"
+    raise Usage(f"{wanted}; your teams: {known}.")
+
+
+def node_named(client: Client, wanted: str) -> NodeOut:
+    """One that is still at work before retired ones."""
+    nodes = client.call(operations.NODES)
+    named = [node for node in nodes if node.name == wanted]
+    working = [node for node in named if node.health != "retired"]
+    found = [node for node in nodes if str(node.id) == wanted] or working or named
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise Usage(f"There is no node “{wanted[:60]}” that you can access: `onnxfarm node list` shows them.")
+    raise Usage(f"{len(found)} nodes are called {wanted}: give a number, as `onnxfarm node list` shows it.")
+
+
+def model_named(client: Client, wanted: str, *, is_removed: bool = False) -> ModelOut:
+    """`is_removed`: among those that were deleted."""
+    found: list[ModelOut]
+    if wanted.isdecimal():
+        found = [client.call(operations.MODEL, model=wanted)]
+    else:
+        params = {"limit": 100, "removed": "true" if is_removed else "false", "search": wanted[:100]}
+        found = client.call(operations.MODELS, params=params)
+    fitting = [model for model in found if wanted in (model.name, str(model.id))]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        which = "deleted model" if is_removed else "model"
+        raise Usage(f"There is no {which} “{wanted}” that you can access: `onnxfarm models` lists them.")
+    known = ", ".join(f"{model.id} of team {model.team}" for model in fitting)
+    raise Usage(f"{len(fitting)} models are called {wanted}: give a number, {known}.")
+
+
+def version_numbered(client: Client, model_id: int, number: int) -> VersionOut:
+    """One version of a model, also a deleted one."""
+    page = client.call(operations.MODEL, model=model_id)
+    versions = {version.number: version for version in (*page.versions, *page.removed_versions)}
+    if number not in versions:
+        known = ", ".join(map(str, versions)) or "none"
+        raise Usage(f"{page.name} has no version {number}; its versions: {known}.")
+    return versions[number]
+
+
+def watch_named(client: Client, named: str) -> WatchOut:
+    """A watch."""
+    if named.isdecimal():
+        return client.call(operations.WATCH, watch=named)
+    found = [watch for watch in client.rows(operations.WATCHES).shape if watch.name == named]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise Usage(f"There is no watch “{named}” that you can access: `onnxfarm watch list` shows yours.")
+    raise Usage(f"{len(found)} watches are named “{named}”: give the number of one, as `onnxfarm watch list` does.")
