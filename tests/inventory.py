@@ -168,6 +168,9 @@ def _contract() -> Iterator[type[BaseModel]]:
     import farm.contract
 
     for found in pkgutil.walk_packages(farm.contract.__path__, "farm.contract."):
+        # answers of /api/v1 are listed with its messages
+        if found.name.startswith("farm.contract.api"):
+            continue
         for thing in vars(importlib.import_module(found.name)).values():
             if isinstance(thing, type) and issubclass(thing, BaseModel) and thing.__module__ == found.name:
                 yield thing
