@@ -1,8 +1,8 @@
-"""`onnxfarm compare OLD.json NEW.json`: two bench documents, and what their distance in time allows to say.
+"""`onnxfarm compare`: two models, measured side by side here; or two bench documents, OLD.json NEW.json.
 
-Cells are matched by what they measure. Their launches were not interleaved, so that every change of the machine between
-the two files is in the ratio too: the verdict is `not comparable`, with the command that measures both in one block.
-The answer is `onnxfarm.compare/1`.
+Two files tell what their distance in time allows. Cells are matched by what they measure. Their launches were not
+interleaved, so that every change of the machine between the two files is in the ratio too: the verdict is
+`not comparable`, with the command that measures both in one block. The answer is `onnxfarm.compare/1`.
 """
 
 import dataclasses
@@ -16,12 +16,34 @@ import typer
 from farm.rules.comparing import comparisons, confounders
 from farm.rules.comparing.comparisons import MARGIN, Comparison
 from onnxfarm import documents
-from onnxfarm.commands.options import JsonOption
+from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
+from onnxfarm.commands.compare_models import Wanted, measured
+from onnxfarm.commands.feed_options import sizes_of
+from onnxfarm.commands.options import (
+    BatchOption,
+    BudgetOption,
+    EvaluationOption,
+    HomeOption,
+    InputsOption,
+    JsonOption,
+    OperatorsOption,
+    PrecisionOption,
+    ProviderOption,
+    RecipeOption,
+    ScenarioOption,
+    SeedOption,
+    ShapeOption,
+    ThreadsOption,
+    refuse_recipe_alone,
+)
 from onnxfarm.commands.verdict import Arms, judge
 from onnxfarm.documents import checked_samples, read_object
 from onnxfarm.here import same_cells
 from onnxfarm.here.same_cells import Cell, Match
+from onnxfarm.outcomes import judge_cells_here
+from onnxfarm.outputs import STDOUT, write_document
 from onnxfarm.problems import Usage, main_guard
+from onnxfarm.screen import console_for, show
 
 SCHEMA = "onnxfarm.compare/1"
 BENCH_SCHEMA = "onnxfarm.bench/1"
@@ -39,13 +61,64 @@ class Bench:
 
 
 @main_guard()
-def compare(
-    old: Annotated[Path, typer.Argument(metavar="OLD.json", help="The earlier file of `onnxfarm bench --json`.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW.json", help="The later one.")],
-    margin: Annotated[float, typer.Option(help="Changes up to this fraction count as equal.")] = MARGIN,
+def compare(  # noqa: PLR0913  every option of the command
+    old: Annotated[
+        Path,
+        typer.Argument(metavar="BASE", help="The model in use now, or an earlier file of `onnxfarm bench --json`."),
+    ],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The model that would replace it, or a later file.")],
+    ort: RuntimesOption = None,
+    provider: ProviderOption = None,
+    batch: BatchOption = None,
+    shape: ShapeOption = None,
+    threads: ThreadsOption = None,
+    precision: PrecisionOption = None,
+    scenario: ScenarioOption = None,
+    budget: BudgetOption = None,
+    operators: OperatorsOption = False,
+    tolerance: ToleranceOption = None,
+    inputs: InputsOption = None,
+    evaluation: EvaluationOption = None,
+    recipe: RecipeOption = "",
+    seed: SeedOption = 0,
+    home: HomeOption = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(help="Of two files: changes up to this fraction count as equal.", show_default="0.02"),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show two bench files side by side, and the command that would make them comparable."""
+    """Measure two models side by side, in the same rounds; or show two bench files, which is less.
+
+    Exit code 0: both were measured, whatever the verdict; 1: one failed; 2: something given cannot be used.
+    """
+    axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
+    axes |= {"precision": precision, "scenario": scenario, "budget": budget}
+    wanted = Wanted(axes, tolerance, operators, inputs, evaluation, recipe, seed, home)
+    are_files = {path.suffix.lower() == ".json" for path in (old, new)}
+    if len(are_files) > 1:
+        raise Usage(f"{old} and {new} are a model and a file of `bench`: give two models, or two files.")
+    if are_files == {True}:
+        if wanted.is_anything:
+            raise Usage(
+                "Two files of `bench` are shown as they are: leave out the options that measure, or give models."
+            )
+        _show_files(old, new, margin=MARGIN if margin is None else margin, as_json=as_json)
+        return
+    if margin is not None:
+        raise Usage(
+            "--margin is for two files of `bench`; models are judged by the margin of this machine: leave it out."
+        )
+    refuse_recipe_alone(recipe, evaluation)
+    console = console_for(stderr=as_json)
+    document = measured(old, new, wanted, console=console_for(stderr=True))
+    show(document, console=console)
+    if as_json:
+        write_document(document, STDOUT)
+    judge_cells_here(document, strict=False)
+
+
+def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
     before, after = (read_bench(path) for path in (old, new))
     matches, only_old, only_new = same_cells.match_cells(before.done, after.done)
     unmatched: list[dict[str, str]] = [
@@ -135,4 +208,4 @@ def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dic
 def _two_models(match: Match) -> str:
     old, new = (str(sha256)[:12] for sha256 in match.differs["model_sha256"])
     what = f"The models differ (model file digests {old} and {new})"
-    return f"{what}, and one block measures one model: compare each over its runtimes."
+    return f"{what}: `onnxfarm compare BASE.onnx NEW.onnx` measures both in one block."

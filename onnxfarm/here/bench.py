@@ -72,6 +72,8 @@ class Run:
     model: ModelFacts
     preparation: Preparation
     console: Console
+    # models that are measured in the same blocks
+    beside: tuple[ModelFacts, ...] = ()
     seed: int = 0
     command: str = ""
     is_cancelled: Callable[[], bool] = lambda: False
@@ -87,7 +89,8 @@ class Run:
         """Measure every block and put the document together. Raises Infrastructure when the machine is taken."""
         records: list[BlockRecord] = []
         with followed(plan.blocks, console=self.console) as follower:
-            self.preparation.say = follower.say
+            for preparation in self.preparation.all:
+                preparation.say = follower.say
             for number, block in enumerate(plan.blocks, start=1):
                 if self.is_cancelled():
                     break
@@ -97,13 +100,16 @@ class Run:
         return documents.assemble(
             RunRecord(
                 model=self.model,
+                beside=self.beside,
                 blocks=records,
                 refused=plan.refused,
                 machine=facts.model_dump(mode="json"),
                 seed=self.seed,
                 budget=plan.budget,
-                references=self.preparation.references,
-                sizes=self.preparation.sizes,
+                references={
+                    digest: words for made in self.preparation.all for digest, words in made.references.items()
+                },
+                sizes={digest: size for made in self.preparation.all for digest, size in made.sizes.items()},
                 created_at=datetime.now(UTC).isoformat(timespec="seconds"),
                 command=self.command,
             )

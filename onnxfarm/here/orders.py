@@ -56,6 +56,8 @@ class Preparation:
     sizes: dict[str, int] = field(default_factory=dict)
     evaluation: EvaluationOrder | None = None
     calibration: FileRef | None = None
+    # of another model, whose arms stand in the same blocks
+    beside: "Preparation | None" = None
     _made: dict[tuple[object, ...], object] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -63,10 +65,13 @@ class Preparation:
         """The order of a block, and a report for each arm that cannot be prepared; None when no arm can."""
         arms: list[ArmOrder] = []
         refused: list[CheckReport] = []
-        self._make_variants(block)
+        for preparation in self.all:
+            preparation._make_variants(block)
         for arm in block.arms:
             try:
-                arms.append(self._arm(arm.arm, arm.spec).model_copy(update={"tolerances": block.tolerances}))
+                arms.append(
+                    self._of(arm.spec)._arm(arm.arm, arm.spec).model_copy(update={"tolerances": block.tolerances})
+                )
             except orders.WorkshopError as error:
                 refused.append(CheckReport(arm=arm.arm, reason=error.reason))
         if not arms:
@@ -85,6 +90,18 @@ class Preparation:
             arms=tuple(arms),
         )
         return order, refused
+
+    @property
+    def all(self) -> list["Preparation"]:
+        """Of each model that is measured."""
+        return [self, *(self.beside.all if self.beside else ())]
+
+    def makes(self, spec: CellSpec) -> bool:
+        """Whether the cell measures this model."""
+        return spec.artifact_sha256 == self.model.bundle.digest
+
+    def _of(self, spec: CellSpec) -> "Preparation":
+        return next(one for one in self.all if one.makes(spec))
 
     def _arm(self, number: int, spec: CellSpec) -> ArmOrder:
         inputs = self._inputs(spec)
@@ -148,7 +165,7 @@ class Preparation:
 
     def _make_variants(self, block: PlannedBlock) -> None:
         """Make the missing ones side by side, for nothing is measured meanwhile; each has a sandbox of its own."""
-        missing = {_key(arm.spec.recipe): arm.spec for arm in block.arms}
+        missing = {_key(arm.spec.recipe): arm.spec for arm in block.arms if self.makes(arm.spec)}
         with ThreadPoolExecutor(max_workers=min(MOST_CHILDREN, os.cpu_count() or 1)) as pool:
             list(pool.map(self._tried, missing.values()))
 

@@ -13,14 +13,15 @@ from rich.console import Console
 
 from farm.contract.document import Document
 from farm.rules.matrices.matrix import Matrix
+from farm.rules.planning import beside as side_by_side
 from farm.rules.planning import planner
-from farm.rules.planning.plans import NodeOffer, Plan, PlannedBlock
+from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan, PlannedBlock
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import orders
 from onnxfarm.calibration_files import few_sentence
 from onnxfarm.here import bench, bundle, calibration, evaluation
 from onnxfarm.here import given as bench_given
-from onnxfarm.here import orders as bench_orders
+from onnxfarm.here.orders import Given, Preparation
 from onnxfarm.problems import Infrastructure, Stopped, Usage
 from onnxfarm.subject import Subject
 from worker.agent.abilities.probes import machine_tags
@@ -56,7 +57,7 @@ class Workbench:
 
     template: bench.Run
     releases: tuple[str, ...] = ()
-    given: bench_orders.Given = field(default_factory=bench_orders.Given)
+    given: Given = field(default_factory=Given)
 
     @property
     def name(self) -> str:
@@ -70,11 +71,16 @@ class Workbench:
         bench_given.refuse_contradiction(matrix, self.given, model=self.template.preparation.model)
         run = self.template
         if any(wanted != "as-is" for wanted in matrix.axes.get("opset", ())):
-            reach = orders.reach_of(run.preparation.model.folder, run.preparation.model.main)
-            run.model = run.model.model_copy(update={"opset_reach": reach or OpsetReach()})
+            run.model, *others = (
+                facts.model_copy(
+                    update={"opset_reach": orders.reach_of(made.model.folder, made.model.main) or OpsetReach()}
+                )
+                for facts, made in zip((run.model, *run.beside), run.preparation.all, strict=True)
+            )
+            run.beside = tuple(others)
         facts = read_facts(busy_window_s=0)
         machine = NodeOffer(id=facts.hostname, tags=frozenset(machine_tags(facts)), cores=facts.logical_cores)
-        found = planner.plan(matrix, run.model, seed=run.seed, releases=self.releases, machine=machine)
+        found = planner.plan(matrix, (run.model, *run.beside), seed=run.seed, releases=self.releases, machine=machine)
         if found.problem is not None:
             raise Usage(found.problem)
         return found
@@ -82,16 +88,24 @@ class Workbench:
     def label(self, data: Path, recipe: str) -> None:
         """Judge every cell on labelled data. Raises Usage when they do not fit the model."""
         run = self.template
-        run.preparation.evaluation = evaluation.take_evaluation(
-            run.preparation.model, data, recipe=recipe, folder=run.scratch, files=run.files
-        )
+        for number, preparation in enumerate(run.preparation.all):
+            preparation.evaluation = evaluation.take_evaluation(
+                preparation.model, data, recipe=recipe, folder=_folder(run.scratch, number), files=run.files
+            )
 
     def calibrate(self, data: Path) -> None:
         """Read the ranges of static recipes off these samples. Raises Usage when they do not fit the model."""
         run = self.template
-        samples, count = calibration.take_calibration(run.preparation.model, data, folder=run.scratch, files=run.files)
-        run.preparation.calibration = samples
-        run.model = run.model.model_copy(update={"calibration_sha256": samples.sha256})
+        for number, preparation in enumerate(run.preparation.all):
+            samples, count = calibration.take_calibration(
+                preparation.model, data, folder=_folder(run.scratch, number), files=run.files
+            )
+            preparation.calibration = samples
+        run.model, *others = (
+            facts.model_copy(update={"calibration_sha256": made.calibration and made.calibration.sha256})
+            for facts, made in zip((run.model, *run.beside), run.preparation.all, strict=True)
+        )
+        run.beside = tuple(others)
         if few_sentence(count):
             run.console.print(few_sentence(count), highlight=False, soft_wrap=True)
 
@@ -129,34 +143,68 @@ def opened(
     console: Console,
     releases: Sequence[str] = (),
     is_late: Callable[[], bool] = lambda: False,
+    beside: Subject | None = None,
 ) -> Iterator[Workbench]:
-    """The subject, inspected, with its own scratch folder, until the `with` ends. Raises Usage, Infrastructure."""
+    """The subject, inspected, with its own scratch folder, until the `with` ends. Raises Usage, Infrastructure.
+
+    `beside`: another model, measured in the same blocks and compared with the first.
+    """
     if subject.expected is not None and subject.inputs is None:
         raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
     with scratch_in(home) as folder, bench.stopped_by_signals() as is_stopped:
         files = bundle.LocalFiles()
-        uploaded = bundle.take_in(subject.model, source=subject.source, folder=folder / "model", files=files)
-        given = bench_given.take_given(
-            uploaded, inputs=subject.inputs, expected=subject.expected, folder=folder, files=files
-        )
-        facts = uploaded.facts(inputs=given.inputs, inputs_batch=given.batch, sizes=given.sizes)
-        if (prompts := subject.prompts or uploaded.prompts) is not None:
-            kept, known = bench_given.take_prompts(uploaded, prompts, folder=folder, files=files)
-            given, facts = replace(given, prompts=kept), facts.model_copy(update={"prompts": known})
+        facts, preparation = _taken_in(subject, folder=folder, files=files)
+        if beside is not None:
+            other, preparation.beside = _taken_in(beside, folder=_folder(folder, 1), files=files)
+            facts, other = _side_by_side(facts, other, console=console)
         template = bench.Run(
             home=bench.Home(home.resolve()),
             scratch=folder,
             files=files,
             model=facts,
-            preparation=bench_orders.Preparation(
-                model=uploaded, files=files, given=given, folder=folder / "made", say=lambda text: None
-            ),
+            preparation=preparation,
             console=console,
+            beside=() if beside is None else (other,),
             seed=subject.seed,
             command=shlex.join(["onnxfarm", *sys.argv[1:]]),
             is_cancelled=lambda: is_stopped() or is_late(),
         )
-        yield Workbench(template, releases=tuple(releases), given=given)
+        yield Workbench(template, releases=tuple(releases), given=preparation.given)
+
+
+def _taken_in(subject: Subject, *, folder: Path, files: bundle.LocalFiles) -> tuple[ModelFacts, Preparation]:
+    """The model with what is given beside it. Raises Usage, Infrastructure."""
+    uploaded = bundle.take_in(subject.model, source=subject.source, folder=folder / "model", files=files)
+    given = bench_given.take_given(
+        uploaded, inputs=subject.inputs, expected=subject.expected, folder=folder, files=files
+    )
+    facts = uploaded.facts(inputs=given.inputs, inputs_batch=given.batch, sizes=given.sizes)
+    if (prompts := subject.prompts or uploaded.prompts) is not None:
+        kept, known = bench_given.take_prompts(uploaded, prompts, folder=folder, files=files)
+        given, facts = replace(given, prompts=kept), facts.model_copy(update={"prompts": known})
+    made = folder / "made"
+    return facts, Preparation(model=uploaded, files=files, given=given, folder=made, say=lambda text: None)
+
+
+def _side_by_side(facts: ModelFacts, other: ModelFacts, *, console: Console) -> tuple[ModelFacts, ModelFacts]:
+    """Two models under names of their own, given the same where they take the same. Raises Usage."""
+    if facts.bundle_sha256 == other.bundle_sha256:
+        raise Usage(f"{facts.name} and {other.name} are the same model, file for file: give two that differ.")
+    if facts.name == other.name:
+        facts, other = (
+            side.model_copy(update={"name": f"{role} {side.name}"}) for side, role in ((facts, "base"), (other, "new"))
+        )
+    if apart := side_by_side.difference(facts, other):
+        console.print(f"They take different inputs ({apart}): compared by time alone.", highlight=False, markup=False)
+        return facts, other
+    return side_by_side.fed_alike(facts, other)
+
+
+def _folder(scratch: Path, number: int) -> Path:
+    """Where the files of a model lie: of the first in the scratch folder itself."""
+    folder = scratch / f"model-{number}" if number else scratch
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @contextlib.contextmanager

@@ -29,11 +29,19 @@ def run_engines(
 
 
 def _compared(pair: Pair, one: Arrays, other: Arrays) -> dict[str, object]:
-    outputs = [
-        parity.compare_output(name, value, one.get(name), atol=pair["atol"], rtol=pair["rtol"])
-        for name, value in other.items()
-    ]
+    names = _paired(list(one), list(other)) if pair["is_by_order"] else {name: name for name in one}
+    outputs = []
+    for name, value in other.items():
+        atol, rtol = pair["own"].get(name, (pair["atol"], pair["rtol"]))
+        outputs.append(parity.compare_output(name, value, one.get(names.get(name, "")), atol=atol, rtol=rtol))
     return {"one": pair["one"], "other": pair["other"], "outputs": outputs}
+
+
+def _paired(first: list[str], second: list[str]) -> dict[str, str]:
+    """Which output of the first each of the second is compared with: by name, then those that are left by order."""
+    left = [name for name in first if name not in second]
+    unknown = [name for name in second if name not in first]
+    return {name: name for name in second if name in first} | dict(zip(unknown, left, strict=False))
 
 
 def _elements(arrays: Arrays) -> int:

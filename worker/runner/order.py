@@ -57,7 +57,10 @@ class BuildingPart:
 
 
 class Pair(TypedDict):
-    """Two arms' outputs to compare: the arms, where their outputs lie, and the tolerance."""
+    """Two arms' outputs to compare: the arms, where their outputs lie, and the tolerance.
+
+    `own`: of single outputs; `is_by_order`: whether those of other names are compared too, in their order.
+    """
 
     one: int
     other: int
@@ -65,6 +68,8 @@ class Pair(TypedDict):
     other_path: str
     atol: float
     rtol: float
+    own: dict[str, tuple[float, float]]
+    is_by_order: bool
 
 
 @dataclass(frozen=True)

@@ -283,10 +283,10 @@ MATRIX_AXES: Mapping[str, Declared] = {
 # Blocks are split along the first one first; the values of the last are kept together longest.
 SPLIT_ORDER = placed(
     ("hardware", "scenario", "shapes", "batch", "concurrency", "threads", "precision", "opset"),
-    ("optimization", "session", "provider", "runtime"),
+    ("optimization", "session", "provider", "runtime", "model"),
 )
 # Comparisons along the first one are what a reader asks for first.
 ASKED_ORDER = placed(
-    ("runtime", "provider", "opset", "session", "optimization", "precision", "threads", "concurrency"),
+    ("model", "runtime", "provider", "opset", "session", "optimization", "precision", "threads", "concurrency"),
     ("batch", "hardware", "shapes", "scenario"),
 )

@@ -101,8 +101,9 @@ def change_of(one: Comparison, cells: Mapping[str, Cell]) -> Change:
 
 
 def change_between(one: Comparison, baseline: Cell, candidate: Cell) -> Change:
-    """The same, of these two cells. Different models are never judged."""
-    word: Word = "not comparable" if baseline.model != candidate.model else one.verdict
+    """The same, of these two cells. Different models that were not measured for that are never judged."""
+    are_apart = baseline.model != candidate.model and one.axis != "model"
+    word: Word = "not comparable" if are_apart else one.verdict
     own = Change("latency", word, one.ratio, one.ci_low, one.ci_high)
     if one.verdict_from == "rate":
         return _of_rate(own)

@@ -35,7 +35,7 @@ from farm.rules.planning.plans import PlannedBlock, PlannedComparison
 from farm.rules.wording.vocabulary import is_change
 
 # Comparisons along these axes are explained by their operators when they are called slower or faster …
-EXPLAINED_AXES = frozenset({"runtime", "provider", "session"})
+EXPLAINED_AXES = frozenset({"model", "runtime", "provider", "session"})
 # … from the first trace of each arm and so many interleaved ones more.
 MORE_TRACES = 4
 FEWEST_PAIRS = 2

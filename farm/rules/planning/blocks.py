@@ -16,7 +16,8 @@ LONGEST_BLOCK_S = 600.0
 # fewer arms compare nothing, however slow the model
 FEWEST_ARMS = 2
 
-KEPT_TOGETHER = SPLIT_ORDER[-1]
+# where a block would be too long, models beside each other and all releases of them stay together longest
+KEPT_TOGETHER = "runtime"
 TWIN = "twin"
 # scenarios in one block differ in the streams of a closed loop alone
 STREAMS: Mapping[str, str] = {"scenario": "concurrency"}

@@ -1,7 +1,7 @@
 """Planning: a matrix, a model and a fleet in, blocks and refused points out, without starting anything."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Self
 
@@ -11,7 +11,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import scenarios
 from farm.rules.comparing import power
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.points import expand
+from farm.rules.matrices.points import Point, expand
 from farm.rules.planning import blocks, estimates, prompts
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.null_pairs import NullPairs
@@ -29,7 +29,7 @@ DEFAULT_MARGIN = 0.02
 
 def plan(
     matrix: Matrix,
-    model: ModelFacts,
+    model: ModelFacts | Sequence[ModelFacts],
     fleet: Sequence[NodeOffer] | None = None,
     *,
     seed: int = 0,
@@ -40,17 +40,20 @@ def plan(
 ) -> Plan:
     """The blocks that measure the matrix, and each point that cannot run with its reason.
 
+    Several models are measured in the same blocks and compared along the axis `model`, the first as the baseline.
     `fleet` None means that no fleet is asked: one machine, `machine`, measures by itself. `releases`:
     runtimes known beyond the farm's table; `yanked`: those that the package index took back, with the reason.
     `with_null_pair`: one block in eight of a node, and each on its first day, carries an A/A twin of its baseline.
     """
-    request = Request(model, fleet, seed, frozenset(releases), machine, yanked, matrix.allowed, matrix.inputs)
+    first, *others = [model] if isinstance(model, ModelFacts) else model
+    request = Request(first, fleet, seed, frozenset(releases), machine, yanked, matrix.allowed, matrix.inputs)
     expansion = expand(matrix)
-    resolver = Resolver(request)
-    resolved = [
-        resolver.resolve(prompts.settled(point, model), name=f"c{number}")
-        for number, point in enumerate(expansion.points, start=1)
-    ]
+    resolved = _resolved(expansion.points, request)
+    if others:
+        resolved = [_of_model(cell, first, 0) for cell in resolved]
+    for place, other in enumerate(others, start=1):
+        cells = _resolved(expansion.points, replace(request, model=other), first=len(resolved) + 1)
+        resolved += [_of_model(cell, other, place) for cell in cells]
     runnable = [cell for cell in resolved if cell.reason is None]
     planned = _blocks(runnable, matrix, request, with_null_pair=with_null_pair)
     refused = tuple(_refused(cell, cell.reason) for cell in resolved if cell.reason is not None)
@@ -64,6 +67,23 @@ def plan(
         excluded=expansion.excluded,
         minutes=sum(block.minutes for block in planned),
         problem=_problem(planned, refused),
+    )
+
+
+def _resolved(points: Sequence[Point], request: Request, *, first: int = 1) -> list[Resolved]:
+    resolver = Resolver(request)
+    return [
+        resolver.resolve(prompts.settled(point, request.model), name=f"c{number}")
+        for number, point in enumerate(points, start=first)
+    ]
+
+
+def _of_model(cell: Resolved, model: ModelFacts, place: int) -> Resolved:
+    """The cell with its place on the axis of the models that are measured together."""
+    return cell._replace(
+        positions={**cell.positions, "model": place},
+        labels={**cell.labels, "model": model.name},
+        digests=(*cell.digests, model.bundle_sha256),
     )
 
 

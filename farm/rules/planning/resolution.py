@@ -23,7 +23,7 @@ from farm.rules.runtimes import frameworks, opsets, plugins, providers, releases
 _PROGRAM_AXES = ("runtime", "provider", "precision", "opset", "hardware")
 _SESSION_AXES = ("session", *(axis.name for axis in OWN_AXES if axis.part == "session"))
 _WORKLOAD_AXES = ("batch", "shapes", *(axis.name for axis in OWN_AXES if axis.part == "workload"))
-Digests = tuple[str, str, str]
+Digests = tuple[str, ...]
 
 
 class Resolved(NamedTuple):

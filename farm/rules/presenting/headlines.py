@@ -16,7 +16,7 @@ from farm.rules.presenting.lines import is_wrong
 from farm.rules.wording.vocabulary import rank
 
 # Along these another amount of work is done at a time, with nothing to divide it by: more time for it is no news.
-WORK_AXES = ("concurrency", "shapes", "hardware", "model")
+WORK_AXES = ("concurrency", "shapes", "hardware")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,13 @@ def line_of(one: Comparison, cells: Mapping[str, Cell]) -> Line:
 def is_wrong(one: Comparison, change: Change, cells: Mapping[str, Cell]) -> bool:
     """Whether a gain is of a side whose outputs are wrong."""
     better = cells.get(one.candidate if change.is_gain else one.baseline) if change.is_decided else None
-    return better is not None and better.parity.verdict == "fail"
+    if better is None:
+        return False
+    # the baseline is what another model is compared with
+    is_other = one.axis == "model" and any(
+        pair.cell == one.baseline and pair.verdict == "fail" for pair in better.engines
+    )
+    return is_other or better.parity.verdict == "fail"
 
 
 def is_by_processor(one: Comparison) -> bool:

@@ -1,14 +1,15 @@
 """What a document says of a cell's outputs beyond the reference: other engines, no optimisations, rows, repeats."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from farm.contract import document as doc
 from farm.contract import document_cells as doc_cells
+from farm.contract.blocks import Tolerance
 from farm.contract.cells import CellSpec
 from farm.contract.reports import CheckReport, EnginePair, EnginesReport, OutputParity
 from farm.rules.cells.commands import diverge_command
 from farm.rules.cells.label import WORKLOAD
-from farm.rules.planning.plans import Arm
+from farm.rules.planning.plans import Arm, PlannedBlock
 from farm.rules.quality import parity
 from farm.rules.quality.parity import LEVELS, Judgement, Preset
 
@@ -17,20 +18,26 @@ UNOPTIMISED = "the same runtime without optimisations"
 
 
 def engines_of(
-    arm: Arm, report: EnginesReport | None, arms: Sequence[Arm], *, main: str
+    arm: Arm, report: EnginesReport | None, block: PlannedBlock, *, main: str
 ) -> list[doc_cells.EngineParity]:
     """The cell against each earlier cell of its block that was given the same inputs. `main`: the model's file."""
+    arms = block.arms
     if report is not None and report.reason is not None:
         # said once, of the second cell on, against the first
         reason = {"verdict": "not_measured", "text": report.reason.text}
         return [doc_cells.EngineParity.model_validate({**reason, "cell": arms[0].id})] if arm.arm > 0 else []
     pairs = report.pairs if report is not None else ()
-    return [_engine(pair, arms, main=main) for pair in pairs if pair.other == arm.arm and pair.one < len(arms)]
+    return [
+        _engine(pair, arms, main=main, tolerances=block.tolerances)
+        for pair in pairs
+        if pair.other == arm.arm and pair.one < len(arms)
+    ]
 
 
 def command_of(spec: CellSpec, main: str, *, against: CellSpec | None = None) -> str:
     """What looks for the node of a cell whose outputs differ from the reference's, or from those of another runtime."""
     is_able = against is None or (against.provider == CPU and against.session.optimization == "all")
+    is_able = is_able and (against is None or against.artifact_sha256 == spec.artifact_sha256)
     if not is_able or (against is not None and against.recipe != spec.recipe):
         return ""
     return diverge_command(spec, main, against=against.runtime if against is not None else None)
@@ -52,10 +59,16 @@ def outputs_of(outputs: Sequence[OutputParity]) -> list[doc_cells.ParityOutput]:
     ]
 
 
-def _engine(pair: EnginePair, arms: Sequence[Arm], *, main: str) -> doc_cells.EngineParity:
+def _engine(
+    pair: EnginePair, arms: Sequence[Arm], *, main: str, tolerances: Mapping[str, Tolerance]
+) -> doc_cells.EngineParity:
     one, other = arms[pair.one], arms[pair.other]
-    preset = parity.preset_between(one.spec, other.spec)
-    judgement = parity.judge(pair.outputs, preset).said_of(f"{one.id}'s")
+    if one.spec.artifact_sha256 != other.spec.artifact_sha256:
+        preset = parity.ANY
+        judgement = parity.judge_models(pair.outputs, own=parity.own_presets(tolerances)).said_of(f"{one.id}'s")
+    else:
+        preset = parity.preset_between(one.spec, other.spec)
+        judgement = parity.judge(pair.outputs, preset).said_of(f"{one.id}'s")
     found = _parity(judgement, preset, pair.outputs, reference=f"{one.id}, {one.spec.runtime}")
     known = dict(found)
     if judgement.verdict == "fail":
@@ -69,7 +82,7 @@ def _engine(pair: EnginePair, arms: Sequence[Arm], *, main: str) -> doc_cells.En
 def _parity(
     judgement: Judgement, preset: Preset, outputs: Sequence[OutputParity], *, reference: str
 ) -> doc_cells.Parity:
-    is_elementwise = preset.min_cosine is None
+    is_elementwise = preset.min_cosine is None and preset is not parity.ANY
     return doc_cells.Parity(
         verdict=judgement.verdict,
         text=judgement.text,
@@ -101,9 +114,26 @@ def change_sentence(document: doc.Document) -> str:
     return f"The outputs changed between {_release(old, new)} and {_release(new, old)}{more}: {pair.text}"
 
 
+def models_sentence(document: doc.Document) -> str:
+    """Whether the outputs of two models agree, by the first pair, of which one that fails comes first."""
+    cells = {cell.id: cell for cell in document.cells}
+    known = [
+        pair
+        for one in document.comparisons
+        if one.axis == "model" and one.candidate in cells
+        for pair in cells[one.candidate].engines
+        if pair.cell == one.baseline
+    ]
+    if not known:
+        return ""
+    first = min(known, key=lambda pair: pair.verdict != "fail")
+    return f"{'Wrong outputs: ' if first.verdict == 'fail' else ''}{first.text}"
+
+
 def _is_runtime_alone(one: doc_cells.Cell, other: doc_cells.Cell) -> bool:
     fields = (field for axis in WORKLOAD for field in axis.fields)
-    return one.runtime != other.runtime and all(getattr(one, field) == getattr(other, field) for field in fields)
+    is_same = one.model_sha256 == other.model_sha256 and one.runtime != other.runtime
+    return is_same and all(getattr(one, field) == getattr(other, field) for field in fields)
 
 
 def _release(cell: doc_cells.Cell, beside: doc_cells.Cell) -> str:

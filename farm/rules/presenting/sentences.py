@@ -87,6 +87,7 @@ def opening(document: Document) -> str:
         verdict_line(document),
         fusions.stamp_sentence(document),
         parities.change_sentence(document),
+        parities.models_sentence(document),
     )
     texts = (*told, GLANCE if document.budget == Budget.GLANCE else "")
     return " ".join(text for text in texts if text)
@@ -178,7 +179,8 @@ def _told(one: Standing, found: Opening, cells: Mapping[str, Cell]) -> list[str]
     """A comparison in words, what it comes from, and after the last one how many others of its axis agree."""
     baseline, candidate = cells[one.comparison.baseline], cells[one.comparison.candidate]
     before = None if one is found.told[0] else cells[found.told[0].comparison.candidate]
-    text = _capital(_statement(one.comparison, baseline, candidate, before=before))
+    text = _statement(one.comparison, baseline, candidate, before=before)
+    text = _begun(text, one.axis)
     agreement = _agreement(one, found.standings) if one is found.told[-1] else ""
     caveat = _caveat(one, cells)
     # a cell whose outputs are wrong is not praised before that is said
@@ -192,6 +194,11 @@ def _told(one: Standing, found: Opening, cells: Mapping[str, Cell]) -> list[str]
     ]
 
 
+def _begun(text: str, axis: str) -> str:
+    """A sentence's first word with a capital, unless it is the name of a model."""
+    return text if axis == "model" else _capital(text)
+
+
 def _capital(text: str) -> str:
     """`Batch 8 runs …`; names such as `int8-dynamic` stay as they are written."""
     first = text.partition(" ")[0]
@@ -203,12 +210,13 @@ def _caveat(one: Standing, cells: Mapping[str, Cell]) -> str:
     if one.is_right:
         return ""
     sides = [cells[side] for side in (one.comparison.baseline, one.comparison.candidate)]
-    wrong = [cell.id for cell in sides if cell.parity.verdict == "fail"]
+    # of models the outputs of the new one are judged by the base's
+    wrong = [cell.id for cell in sides if cell.parity.verdict == "fail"] or [one.comparison.candidate]
     outputs = f"the outputs of {' and '.join(wrong)} fail parity"
     if not one.change.is_gain:
         return _capital(f"{outputs}.")
     phrases = _PHRASES[one.change.quantity]
-    who = _capital(_named_side(one.axis, cells[one.comparison.candidate]))
+    who = _begun(_named_side(one.axis, cells[one.comparison.candidate]), one.axis)
     return f"{who} {phrases.but} different: {outputs}, so {phrases.gain} not count."
 
 
@@ -287,12 +295,16 @@ def _statement(comparison: Comparison, baseline: Cell, candidate: Cell, *, befor
     is_new_place = before is None or before.node != candidate.node
     where = f" on {candidate.node}" if candidate.node and is_new_place else ""
     model = (candidate.model or "the model") if before is None else "it"
-    what, sure = f"{model} ({_shared(comparison.axis, candidate)})", _certainty(comparison, change)
+    shared, sure = _shared(comparison.axis, candidate), _certainty(comparison, change)
+    what = f"{model} ({shared})"
+    if comparison.axis == "model":
+        what, where = "", f"{where}, with {shared}"
     size = change.amount if change.is_decided else ""
     phrases = _PHRASES[change.quantity]
     told = phrases.decided if change.is_decided else phrases.equal if change.word == "equal" else phrases.undecided
     said = {"who": who, "what": what, "than": than, "where": where, "size": size, "word": change.word, "sure": sure}
     text = told.format(**said, margin=percent(comparison.margin))
+    text = " ".join(text.split())
     return f"{text}{_wanted(comparison) if change.word == 'undecided' else ''}"
 
 

@@ -43,6 +43,8 @@ INT8 = Preset("int8", min_cosine=0.99, min_agreement=0.99)
 INT4 = Preset("int4", min_cosine=0.95, min_agreement=0.9)
 # one optimisation level against another of the same variant
 LEVELS = Preset("optimisation levels", atol=1e-4)
+# one model against another, where nobody says how close it should come
+ANY = Preset("any", atol=_NO_TOLERANCE)
 _WIDTH = (FP32, FP16, BF16, INT8, INT4)
 
 
@@ -94,6 +96,34 @@ def judge(
         more = f" (and {len(faults) - 1} more of {len(compared)} outputs)" if len(faults) > 1 else ""
         return Judgement("fail", faults[0] + more + ".")
     return Judgement("pass", _praise(compared, preset))
+
+
+def judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset]) -> Judgement:
+    """A model's outputs against those of another, by the tolerances that somebody gave.
+
+    Without one an output is not judged: how close a retrained or pruned model should come is for its team to say. Wrong
+    in any case is another shape, and what is not finite where the other's is.
+    """
+    compared = [output for output in outputs if output.reference_shape is not None]
+    if not compared:
+        return Judgement("not_measured", "No outputs of the two models could be compared.")
+    faults = [fault for output in compared if (fault := _model_fault(output, own.get(output.name))) is not None]
+    if faults:
+        return Judgement("fail", f"{faults[0]}.")
+    unjudged = [output for output in compared if output.name not in own]
+    if not unjudged:
+        return Judgement("pass", _praise(compared, next(iter(own.values()))))
+    largest = max(unjudged, key=lambda output: output.max_abs or 0.0)
+    gap = "" if largest.max_abs is None else f": {largest.name!r} differs by up to {largest.max_abs:.3g}"
+    way_out = f"--tolerance {largest.name}=ATOL or labelled data say whether that is right"
+    return Judgement("not_measured", f"Outputs are not judged{gap}; {way_out}.")
+
+
+def _model_fault(output: OutputParity, own: Preset | None) -> str | None:
+    if own is not None or output.shape != output.reference_shape:
+        return _fault(output, own or ANY)
+    is_odd = output.violations and (output.nan_count or output.inf_count)
+    return f"Output {output.name!r} has {_of(output)} that are not finite where the reference is" if is_odd else None
 
 
 def _fault(output: OutputParity, preset: Preset) -> str | None:

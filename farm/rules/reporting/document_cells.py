@@ -92,9 +92,9 @@ def _measured_cell(
         "twin_of": None if arm.twin_of is None else one.block.arms[arm.twin_of].id,
         "status": ending[0],
         "reason": ending[1],
-        "repeat_command": repeat_command(arm.spec, record.model.main),
+        "repeat_command": repeat_command(arm.spec, record.model_of(arm.spec).main),
         "parity": phases.with_answers(judged, summary, what=scenario.answers),
-        "engines": parities.engines_of(arm, evidence.engines, one.block.arms, main=record.model.main),
+        "engines": parities.engines_of(arm, evidence.engines, one.block, main=record.model_of(arm.spec).main),
         "unoptimised": parities.unoptimised(check),
         "sustained": _sustained(arm, evidence),
         "accuracy": _accuracy(arm, one, evidence),
@@ -113,7 +113,7 @@ def _measured_cell(
 def _identity(
     spec: CellSpec, labels: Mapping[str, str], record: RunRecord, *, sustained_s: float = 0.0
 ) -> dict[str, object]:
-    model = record.model
+    model = record.model_of(spec)
     return {
         "model": model.name,
         "model_sha256": model.main_sha256,
@@ -243,5 +243,5 @@ def _parity(
         atol=preset.atol if preset.min_cosine is None else None,
         rtol=preset.rtol if preset.min_cosine is None else None,
         outputs=parities.outputs_of(check.outputs),
-        command=parities.command_of(spec, record.model.main) if judgement.verdict == "fail" else "",
+        command=parities.command_of(spec, record.model_of(spec).main) if judgement.verdict == "fail" else "",
     )

@@ -112,7 +112,7 @@ def _comparisons(block: PlannedBlock, judge: BlockJudge, known: set[str]) -> lis
 def _work(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> str:
     """Whether both sides do the same work, where the processor's counters could be read."""
     planned = judged.planned
-    if planned.axis not in EXPLAINED_AXES:
+    if planned.axis not in EXPLAINED_AXES - {"model"}:
         return ""
     arms = planned.baseline, planned.candidate
     old, new = ([count for sample in judge.evidence.samples(arm) if (count := INSTRUCTIONS.of(sample))] for arm in arms)

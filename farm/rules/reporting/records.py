@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from farm.contract.cells import Budget
+from farm.contract.cells import Budget, CellSpec
 from farm.contract.reasons import Reason
 from farm.contract.reports import Report
 from farm.rules.planning.plans import ModelFacts, PlannedBlock, RefusedPoint
@@ -34,6 +34,8 @@ class RunRecord:
     """
 
     model: ModelFacts
+    # those measured in the same blocks
+    beside: Sequence[ModelFacts] = ()
     blocks: Sequence[BlockRecord] = ()
     refused: Sequence[RefusedPoint] = ()
     machine: Mapping[str, object] = field(default_factory=dict)
@@ -46,3 +48,7 @@ class RunRecord:
     command: str | None = None
     run: str | None = None
     url: str | None = None
+
+    def model_of(self, spec: CellSpec) -> ModelFacts:
+        """The model that a cell measures."""
+        return next((model for model in self.beside if model.bundle_sha256 == spec.artifact_sha256), self.model)

@@ -23,7 +23,8 @@ def compared(*pairs: dict[str, Any], **limits: int) -> dict[str, Any]:
 
 
 def pair(one: int, other: int, one_path: str, other_path: str, *, atol: float = 1e-5) -> dict[str, Any]:
-    return {"one": one, "other": other, "one_path": one_path, "other_path": other_path, "atol": atol, "rtol": 0.0}
+    paths = {"one_path": one_path, "other_path": other_path}
+    return {"one": one, "other": other, **paths, "atol": atol, "rtol": 0.0, "own": {}, "is_by_order": False}
 
 
 def test_each_pair_is_compared_by_its_own_tolerance(tmp_path: Path) -> None:
@@ -41,6 +42,17 @@ def test_an_output_that_only_one_side_has_or_that_is_no_tensor_is_not_compared(t
     second = kept(tmp_path, "second", z=np.zeros(1))
     (found,) = compared(pair(0, 1, first, second))["pairs"]
     assert [(one["name"], "reference_shape" in one) for one in found["outputs"]] == [("z", False)]
+
+
+def test_of_two_models_outputs_of_other_names_are_compared_in_their_order_by_their_own_tolerance(
+    tmp_path: Path,
+) -> None:
+    first = kept(tmp_path, "first", y=np.zeros(2), old_a=np.zeros(2), old_b=np.ones(2))
+    second = kept(tmp_path, "second", new_a=np.zeros(2), y=np.full(2, 0.25), new_b=np.ones(2), more=np.ones(2))
+    order = pair(0, 1, first, second) | {"own": {"y": (0.5, 0.0)}, "is_by_order": True}
+    (found,) = compared(order)["pairs"]
+    told = {one["name"]: (one.get("max_abs"), one.get("violations")) for one in found["outputs"]}
+    assert told == {"new_a": (0.0, 0), "y": (0.25, 0), "new_b": (0.0, 0), "more": (None, None)}
 
 
 def test_what_is_too_much_to_compare_is_counted_and_the_smaller_pairs_are_compared(tmp_path: Path) -> None:

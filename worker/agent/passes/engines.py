@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from farm.contract.reports import EnginesReport
-from farm.rules.quality.parity import preset_between
+from farm.rules.quality.parity import ANY, preset_between
 from farm.sandbox import leavings
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import KEPT, runner_order
@@ -49,12 +49,17 @@ def _shared(arm: PreparedArm) -> Path | None:
 
 
 def _pair(one: PreparedArm, other: PreparedArm, kept: dict[int, Path]) -> Pair:
-    tolerance = preset_between(one.order.cell, other.order.cell).tolerance
+    are_models = one.order.cell.artifact_sha256 != other.order.cell.artifact_sha256
+    # how close another model should come, nobody knows but who asks: of its outputs, those that have a tolerance
+    preset = ANY if are_models else preset_between(one.order.cell, other.order.cell)
+    own = other.order.tolerances if are_models else {}
     return {
         "one": one.arm,
         "other": other.arm,
         "one_path": str(kept[one.arm]),
         "other_path": str(kept[other.arm]),
-        "atol": tolerance.atol,
-        "rtol": tolerance.rtol,
+        "atol": preset.tolerance.atol,
+        "rtol": preset.tolerance.rtol,
+        "own": {name: (tolerance.atol, tolerance.rtol) for name, tolerance in own.items()},
+        "is_by_order": are_models,
     }

@@ -36,7 +36,10 @@ class EvaluationPart(TypedDict):
 
 
 class Pair(TypedDict):
-    """Two arms' outputs to compare: the arms, where their outputs lie, and the tolerance."""
+    """Two arms' outputs to compare: the arms, where their outputs lie, and the tolerance.
+
+    `own`: of single outputs; `is_by_order`: whether those of other names are compared too, in their order.
+    """
 
     one: int
     other: int
@@ -44,6 +47,8 @@ class Pair(TypedDict):
     other_path: str
     atol: float
     rtol: float
+    own: dict[str, tuple[float, float]]
+    is_by_order: bool
 
 
 class RunnerOrder(TypedDict, total=False):

@@ -1,0 +1,48 @@
+"""Two models side by side in the same blocks: what `onnxfarm compare BASE.onnx NEW.onnx` measures."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from farm.contract.document import Document
+from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_settings
+from onnxfarm.here.home import default_home
+from onnxfarm.problems import needs_extra
+from onnxfarm.subject import Subject
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How both models are measured and judged. `axes`: texts by the name of an axis, None where nothing was asked."""
+
+    axes: Mapping[str, object] = field(default_factory=dict)
+    tolerance: list[str] | None = None
+    operators: bool = False
+    inputs: Path | None = None
+    evaluation: Path | None = None
+    recipe: str = ""
+    seed: int = 0
+    home: Path | None = None
+
+    @property
+    def is_anything(self) -> bool:
+        """Whether something was asked for that only measuring can do."""
+        return self != Wanted(axes=dict.fromkeys(self.axes), home=self.home)
+
+
+def measured(base: Path, new: Path, wanted: Wanted, *, console: Console) -> Document:
+    """The document of both models. Raises Usage, Infrastructure and Stopped."""
+    declared = with_settings(
+        matrix_of(None, wanted.axes), tolerance=tolerances_of(wanted.tolerance), operators=wanted.operators or None
+    )
+    with needs_extra("node"):
+        from onnxfarm.here import workbench
+    sides = [Subject(model, wanted.inputs, seed=wanted.seed) for model in (base, new)]
+    home = wanted.home or default_home()
+    with workbench.opened(sides[0], beside=sides[1], home=home, console=console) as bench:
+        if wanted.evaluation is not None:
+            bench.label(wanted.evaluation, wanted.recipe or "top1")
+        plan = workbench.reshaped(bench.plan(declared), lambda block: workbench.along(block, axis="model"))
+        return bench.measure(plan)

@@ -1,0 +1,139 @@
+"""Two models in one block: what both are given, which cells stand side by side, what is said of their outputs."""
+
+import pytest
+
+from farm.contract.blocks import Tolerance
+from farm.contract.document import Document
+from farm.contract.reports import EnginePair, EnginesReport, OutputParity
+from farm.rules.matrices import matrix as matrices
+from farm.rules.planning import beside, planner
+from farm.rules.planning.plans import ModelFacts, ModelInput
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
+from tests.unit.rules.making import make_check, make_model, make_output, make_reports
+
+BASE = make_model(name="base")
+NEW = make_model(name="new", bundle_sha256="c" * 64, main_sha256="d" * 64)
+FAR = make_output(max_abs=0.25, cosine=0.9)
+
+
+def fed(name: str, *shape: int | str, dtype: str = "float32", fill: str = "normal") -> ModelInput:
+    return ModelInput(name=name, dtype=dtype, shape=shape, fill=fill)
+
+
+def model_fed(name: str, *inputs: ModelInput, **changes: object) -> ModelFacts:
+    return make_model(name=name, inputs=inputs, **changes)
+
+
+def document(
+    *outputs: OutputParity, medians: tuple[float, float] = (1.0, 2.0), tolerances: dict[str, Tolerance] | None = None
+) -> Document:
+    """The document of both models on one release, the second as slow as `medians` say."""
+    (block,) = planner.plan(matrices.from_options(runtime="1.31.1"), [BASE, NEW]).blocks
+    block = block.model_copy(update={"tolerances": tolerances or {}})
+    reports = [
+        *make_reports(dict(enumerate(medians)), end=False),
+        *(make_check(arm.arm) for arm in block.arms),
+        EnginesReport(pairs=(EnginePair(one=0, other=1, outputs=outputs),)),
+    ]
+    return assemble(RunRecord(model=BASE, beside=[NEW], blocks=[BlockRecord(block=block, reports=reports)]))
+
+
+def test_each_point_is_measured_of_both_models_side_by_side_and_compared_between_them() -> None:
+    plan = planner.plan(matrices.from_options(runtime="1.29.0,1.31.1"), [BASE, NEW])
+    (block,) = plan.blocks
+    cells = [(arm.labels["model"], arm.spec.runtime.version, arm.spec.artifact_sha256[0]) for arm in block.arms]
+    assert cells == [("base", "1.29.0", "a"), ("new", "1.29.0", "c"), ("base", "1.31.1", "a"), ("new", "1.31.1", "c")]
+    along = [(one.baseline, one.candidate) for one in block.comparisons if one.axis == "model"]
+    assert along == [(0, 1), (2, 3)]
+    assert len({arm.id for arm in block.arms}) == 4
+
+
+def test_a_block_that_is_split_keeps_both_models_of_a_release_together() -> None:
+    versions = ",".join(f"1.{minor}.0" for minor in (20, 21, 22, 23, 25, 26, 27, 28, 29))
+    plan = planner.plan(matrices.from_options(runtime=versions), [BASE, NEW])
+    assert len(plan.blocks) > 1
+    pairs = [one for block in plan.blocks for one in block.comparisons if one.axis == "model"]
+    assert len(pairs) == 9
+
+
+def test_a_point_that_one_model_cannot_run_is_refused_for_that_model_alone() -> None:
+    newer = NEW.model_copy(update={"opsets": {"": 99}})
+    plan = planner.plan(matrices.from_options(runtime="1.31.1"), [BASE, newer])
+    assert [arm.labels["model"] for block in plan.blocks for arm in block.arms] == ["base"]
+    assert [point.labels["model"] for point in plan.refused] == ["new"]
+
+
+def test_the_document_tells_each_cell_by_its_own_model() -> None:
+    cells = document(make_output()).cells
+    assert [(cell.model, cell.model_sha256) for cell in cells] == [("base", "b" * 64), ("new", "d" * 64)]
+
+
+def test_the_headline_names_both_models_and_what_they_have_in_common_once() -> None:
+    said = document(FAR).sentence
+    assert said.startswith("new runs 2.00× slower than base, with CPU, fp32, batch 1, 1 thread, ONNX Runtime 1.31.1 (")
+
+
+def test_outputs_without_a_tolerance_are_not_judged_and_fail_nothing() -> None:
+    found = document(FAR)
+    (pair,) = found.cells[1].engines
+    assert (pair.verdict, pair.atol, pair.command) == ("not_measured", None, "")
+    assert "'y' differs by up to 0.25; --tolerance y=ATOL or labelled data say" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("output", "atol", "verdict"),
+    [
+        (FAR, 0.5, "pass"),
+        (FAR.model_copy(update={"violations": 3}), 0.1, "fail"),
+        (make_output(shape=(1, 5), violations=5), None, "fail"),
+        (make_output(nan_count=2, violations=2), None, "fail"),
+        (make_output(inf_count=1, violations=1), None, "fail"),
+        # both have it: nothing is wrong with the new one
+        (make_output(nan_count=2), None, "not_measured"),
+        # how many classes may change is for its team to say
+        (make_output(dtype="int64", violations=3), None, "not_measured"),
+        (make_output(reference_shape=None), None, "not_measured"),
+    ],
+)
+def test_what_is_wrong_in_any_case_fails_and_a_tolerance_judges(
+    output: OutputParity, atol: float | None, verdict: str
+) -> None:
+    found = document(output, tolerances={} if atol is None else {"y": Tolerance(atol=atol, rtol=0.0)})
+    (pair,) = found.cells[1].engines
+    assert pair.verdict == verdict
+    assert found.sentence.count("Wrong outputs: ") == (verdict == "fail")
+
+
+def test_a_faster_model_with_wrong_outputs_is_not_praised() -> None:
+    found = document(make_output(nan_count=2, violations=2), medians=(2.0, 1.0))
+    assert "new is faster but different" in found.sentence
+
+
+def test_another_input_type_or_size_is_a_difference_and_a_free_dimension_is_none() -> None:
+    image = fed("x", "N", 3, 32, 32)
+    assert beside.difference(model_fed("a", image), model_fed("b", fed("x", 1, 3, "h", "w"))) == ""
+    differing = [fed("x", "N", 4, 32, 32), fed("x", "N", 3, 32), fed("x", "N", 3, 32, 32, dtype="float16")]
+    for other in differing:
+        assert beside.difference(model_fed("a", image), model_fed("b", other)).startswith(
+            "'x' is float32['N', 3, 32, 32]"
+        )
+    assert beside.difference(model_fed("a", image), model_fed("b", fed("pixels", "N", 3, 32, 32))) == (
+        "a takes 'x' and b does not"
+    )
+    assert beside.difference(model_fed("a"), model_fed("b", image)) == "b takes 'x' and a does not"
+
+
+def test_both_models_are_given_the_sizes_and_values_of_the_first() -> None:
+    first = model_fed("a", fed("ids", "N", "seq", dtype="int64", fill="0..99"), sizes={"seq": 64}, batch="N")
+    second = model_fed(
+        "b", fed("ids", "rows", "length", dtype="int64", fill="0..9"), sizes={"length": 128}, batch="rows"
+    )
+    _, other = beside.fed_alike(first, second)
+    assert other.sizes == {"length": 64}
+    assert [one.fill for one in other.inputs] == ["0..99"]
+
+
+def test_a_fixed_batch_is_the_batch_of_both() -> None:
+    free, fixed = model_fed("a", fed("x", "N", 3), batch="N"), model_fed("b", fed("x", 8, 3), batch=8)
+    plan = planner.plan(matrices.from_options(runtime="1.31.1"), beside.fed_alike(free, fixed))
+    assert [arm.spec.workload.batch for arm in plan.blocks[0].arms] == [8, 8]
