@@ -1,5 +1,6 @@
 """`load` on real ONNX Runtime: arrivals of its own, in one stream or several, and rates that a block searches once."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,10 @@ def test_a_launch_that_dies_under_load_ends_its_cell_and_no_other(bench: Workben
 def test_a_generator_that_starves_ends_its_cell_in_one_sentence_and_no_other(bench: Workbench) -> None:
     reason = reason_beside_a_good_arm(bench, loaded(bench, 0, "load:rate=100", how="starved"))
     assert reason.code == ReasonCode.NOT_SUPPORTED
-    assert reason.text.startswith("Generator late: at 100 per s streams that waited began 2.")
+    # two milliseconds by its own doing, and more where the machine is busy
+    late = re.match(r"Generator late: at 100 per s streams that waited began ([\d.]+) ms after", reason.text)
+    assert late is not None
+    assert float(late[1]) >= 2.0
     assert reason.text.count(". ") == 0
 
 
