@@ -85,6 +85,10 @@ class Block(models.Model):
             return None
         return Reason.model_validate({"code": self.reason_code, "text": self.reason_text})
 
+    def log(self, kind: EventKind, text: str, **facts: object) -> None:
+        """Writes a line about the block into its run's log."""
+        self.run.log(kind, text, block_id=self.pk, **facts)
+
     def queue(self, kind: EventKind = EventKind.BLOCK_QUEUED, *, text: str = "", **changes: Any) -> bool:
         """→ queued under the next attempt number. Whoever held the block is fenced off by it."""
         moved = self._move(
@@ -99,7 +103,7 @@ class Block(models.Model):
         )
         if moved:
             self.attempt += 1
-            self.run.log(kind, text or f"Block {self.number} waits for a node.", block=self, attempt=self.attempt)
+            self.log(kind, text or f"Block {self.number} waits for a node.", attempt=self.attempt)
         return moved
 
     def lease(self, *, node: Node, attempt: int, lease_s: float) -> bool:
@@ -117,7 +121,7 @@ class Block(models.Model):
         )
         if moved:
             text = f"{node.name} measures block {self.number}."
-            self.run.log(EventKind.BLOCK_LEASED, text, block=self, attempt=attempt, node=node.pk)
+            self.log(EventKind.BLOCK_LEASED, text, attempt=attempt, node=node.pk)
         return moved
 
     def extend(self, *, node: Node, attempt: int, lease_s: float) -> bool:
@@ -132,7 +136,7 @@ class Block(models.Model):
         moved = self._move(BlockState.DONE, where=where, rounds=rounds, ended_at=timezone.now(), lease_expires_at=None)
         if moved:
             text = f"Block {self.number} is done after {rounds} rounds."
-            self.run.log(EventKind.BLOCK_DONE, text, block=self, attempt=attempt, rounds=rounds)
+            self.log(EventKind.BLOCK_DONE, text, attempt=attempt, rounds=rounds)
         return moved
 
     def keep_rounds(self, text: str) -> bool:
@@ -142,7 +146,7 @@ class Block(models.Model):
             BlockState.DONE, where=where, rounds=self.first_round, ended_at=timezone.now(), lease_expires_at=None
         )
         if moved:
-            self.run.log(EventKind.BLOCK_DONE, text, block=self, attempt=self.attempt, rounds=self.first_round)
+            self.log(EventKind.BLOCK_DONE, text, attempt=self.attempt, rounds=self.first_round)
         return moved
 
     def fail(self, reason: Reason) -> bool:
@@ -162,7 +166,7 @@ class Block(models.Model):
             lease_expires_at=None,
         )
         if moved:
-            self.run.log(kind, reason.text, block=self, code=reason.code, attempt=self.attempt)
+            self.log(kind, reason.text, code=reason.code, attempt=self.attempt)
         return moved
 
     def _move(self, state: BlockState, *, where: Q | None = None, **changes: object) -> bool:

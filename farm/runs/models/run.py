@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
 
     from farm.accounts.models import User
-    from farm.runs.models.block import Block
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -83,10 +82,10 @@ class Run(models.Model):
     def __str__(self) -> str:
         return f"run {self.pk}"
 
-    def log(self, kind: EventKind, text: str, *, block: "Block | None" = None, **facts: object) -> Event:
+    def log(self, kind: EventKind, text: str, *, block_id: int | None = None, **facts: object) -> None:
         """Writes a line of this run's log and marks the run as changed."""
         self.touch()
-        return Event.objects.create(run=self, block=block, kind=kind, text=text[:1000], facts=facts)
+        Event.objects.create(run=self, block_id=block_id, kind=kind, text=text[:1000], facts=facts)
 
     def touch(self) -> None:
         """Marks the run as changed for readers that ask with an ETag."""

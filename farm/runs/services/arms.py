@@ -16,7 +16,7 @@ def end_failed_arms(block: Block, report: Report) -> None:
         if arm is not None:
             end_arms(Arm.objects.filter(pk=arm.pk), reason)
             text = f"{arm.name} ended as {reason.status}: {reason.text}"
-            block.run.log(EventKind.CELL_ENDED, text, block=block, cell=arm.cell.name, code=reason.code)
+            block.log(EventKind.CELL_ENDED, text, cell=arm.cell.name, code=reason.code)
             failed = True
     if failed and block.run.fail_fast:
         _stop_others(block)

@@ -66,5 +66,5 @@ def _refuse_unmakeable(block: Block) -> Reason | None:
         ending = {"status": why.status, "reason_code": why.code, "reason_text": why.text}
         Arm.objects.filter(pk=arm.pk).update(**ending)
         Cell.objects.filter(pk=cell.pk, status="").update(**ending)
-        block.run.log(EventKind.CELL_ENDED, f"{cell.name}: {why.text}", block=block, cell=cell.name, code=why.code)
+        block.log(EventKind.CELL_ENDED, f"{cell.name}: {why.text}", cell=cell.name, code=why.code)
     return why

@@ -93,7 +93,7 @@ def note_refused(node: Node, block: Block, refusal: Refusal) -> None:
     same = {"facts__node": node.pk, "facts__code": refusal.code, "at__gt": timezone.now() - REFUSED_ONCE_IN}
     if block.events.filter(kind=EventKind.REPORT_REFUSED, **same).exists():
         return
-    block.run.log(EventKind.REPORT_REFUSED, refusal.detail, block=block, node=node.pk, code=refusal.code)
+    block.log(EventKind.REPORT_REFUSED, refusal.detail, node=node.pk, code=refusal.code)
     node.log(NodeEventKind.REFUSED, refusal.detail, code=refusal.code, block=block.pk)
 
 
