@@ -24,18 +24,12 @@ def settle_block(block: Block, judge: BlockJudge, reports: Sequence[Report]) -> 
     rows = arms_of(block)
     document = block_document(block, reports=reports, arms=rows)
     arms = {arm.name: arm for arm in rows}
-    if block.attempt > 1:
-        _forget(block)
+    CellDocument.objects.filter(arm__block=block).delete()
+    block.comparisons.all().delete()
     CellDocument.objects.bulk_create(_cell_document(arms[cell.id], cell) for cell in document.cells)
     _end_arms(document, arms)
     _write_comparisons(block, document, arms)
     _keep_nulls(block, judge)
-
-
-def _forget(block: Block) -> None:
-    """Removes what an earlier end of the block had come to."""
-    CellDocument.objects.filter(arm__block=block).delete()
-    block.comparisons.all().delete()
 
 
 def cell_class(block: PlannedBlock, arm: int) -> str:
