@@ -21,7 +21,7 @@ from farm.rules.wording.vocabulary import Sign, sign_of
 # along these more work is done, so that more time is no slowdown
 WORKLOAD_AXES = ("batch", "shapes", "concurrency", "scenario")
 WRONG = KINDS["parity"].title
-OPEN_STATES = ("preparing", "queued", "measuring")
+OPEN_STATES = ("preparing", "queued", "measuring", "settling")
 # from these changes on a slower or faster cell has the next deeper colour
 STEPS = (0.05, 0.15)
 RAMP = 5

@@ -36,7 +36,12 @@ if TYPE_CHECKING:
     from farm.runs.models import Run
 
 # a cell that has not ended, by what goes on in its block
-OPEN = {"measuring": "being measured", "queued": "waiting for its block", "preparing": "being prepared"}
+OPEN = {
+    "measuring": "being measured",
+    "queued": "waiting for its block",
+    "preparing": "being prepared",
+    "settling": "measured, being settled",
+}
 MACHINE = (
     ("Processor", "cpu_model"),
     ("Logical cores", "logical_cores"),

@@ -1,7 +1,6 @@
 """The watches' tick: what is due is noticed, measured, judged, looked into and told. Missing one costs seconds."""
 
 import logging
-import threading
 from collections.abc import Callable
 from typing import Final
 
@@ -9,12 +8,12 @@ from celery import shared_task
 from django.db import close_old_connections
 
 from farm.alerts.services import causes, deliveries, digests, index, investigations, judgements, resolutions
+from farm.base.ticks import at_once
 from farm.base.ticks import tick as ticking
 
 log = logging.getLogger(__name__)
 # messages sent at once by one process: receivers that hang for ten seconds each must leave threads for the ticks
 AT_ONCE: Final = 4
-_places = threading.BoundedSemaphore(AT_ONCE)
 DUTIES: tuple[Callable[[], int], ...] = (
     causes.notice_releases,
     causes.notice_versions,
@@ -46,12 +45,10 @@ def look_for_releases() -> None:
 
 
 @shared_task(name="alerts.deliver")  # type: ignore[untyped-decorator]
+@at_once(AT_ONCE)
 def deliver(delivery_id: int) -> None:
-    """Sends one message of the outbox; none while as many as may be are on their way, the tick rings for it again."""
-    if not _places.acquire(blocking=False):
-        return
+    """Sends one message of the outbox."""
     try:
         deliveries.deliver(delivery_id)
     finally:
-        _places.release()
         close_old_connections()

@@ -9,10 +9,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, ParamSpec
 
 from django.dispatch import Signal
 
+P = ParamSpec("P")
 log = logging.getLogger(__name__)
 # a tick that has run for so long hangs on something (a connection that is half open): another may begin beside it
 STUCK_AFTER_S: Final = 60.0
@@ -39,6 +40,24 @@ def tick(name: str, *, stuck_after_s: float = STUCK_AFTER_S) -> Callable[[Callab
             finally:
                 _end(name, began)
             tick_ended.send(sender=None, name=name, took_s=time.monotonic() - began)
+
+        return once
+
+    return of
+
+
+def at_once(most: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Makes a task run so many times at once in a process: one beyond does nothing, and the tick rings for it again."""
+    places = threading.BoundedSemaphore(most)
+
+    def of(work: Callable[P, None]) -> Callable[P, None]:
+        @functools.wraps(work)
+        def once(*args: P.args, **words: P.kwargs) -> None:
+            if places.acquire(blocking=False):
+                try:
+                    work(*args, **words)
+                finally:
+                    places.release()
 
         return once
 

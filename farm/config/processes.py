@@ -4,8 +4,8 @@ The embedded farm starts them from here, and so does `deploy/process NAME`, whic
 compose, Kubernetes, systemd, the proxy and docs/ say of them is compared with this by tests/unit/test_processes.py.
 
 Prepare and ticks are two processes because whatever shares threads with makings waits for makings. Inside `ticks` no
-kind of work can take the threads of another: each tick runs once at a time (farm.base.ticks) and so many messages are
-sent at once (farm.alerts.tasks), which together are less than all of its threads.
+kind of work can take the threads of another: each tick runs once at a time (farm.base.ticks), and so many blocks are
+settled (farm.runs.tasks) and messages sent (farm.alerts.tasks) at once: together less than all of its threads.
 """
 
 import os
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from farm.contract.version import PREPARE_QUEUE, TELL_QUEUE, TICK_QUEUE
+from farm.contract.version import PREPARE_QUEUE, SETTLE_QUEUE, TELL_QUEUE, TICK_QUEUE
 
 HOST = "127.0.0.1"
 GIB = 1024**3
@@ -107,11 +107,13 @@ WEB = Server("web", 8000, "ONNXFARM_WEB_PORT", "ONNXFARM_WEB_WORKERS", ready_pat
 GATEWAY = Server(
     "gateway", 8001, "ONNXFARM_GATEWAY_PORT", "ONNXFARM_GATEWAY_WORKERS", ready_path="/api/node/v1/messages"
 )
-# what takes minutes: inspection, variants, references, outlines. As many of them as there is work for
-PREPARE = Worker("prepare", (PREPARE_QUEUE,), 4, "ONNXFARM_PREPARE_WORKERS", memory_bytes=8 * GIB)
-# beats, dispatches, sweeps, watches, tells channels. A thread for each tick of CELERY_BEAT_SCHEDULE, AT_ONCE messages
-# of farm.alerts.tasks, and one for a tick that hangs. A second one would do no harm and no good
-TICKS = Worker("ticks", (TICK_QUEUE, TELL_QUEUE), 11, options=("--ticking",), is_single=True)
+# what takes minutes: inspection, variants, references, outlines; settles blocks while a thread is free. As many of them
+# as there is work for
+PREPARE = Worker("prepare", (PREPARE_QUEUE, SETTLE_QUEUE), 4, "ONNXFARM_PREPARE_WORKERS", memory_bytes=8 * GIB)
+# beats, dispatches, sweeps, watches, settles blocks, tells channels. A thread for each tick of CELERY_BEAT_SCHEDULE,
+# AT_ONCE of farm.runs.tasks and of farm.alerts.tasks, and one for a tick that hangs. A second one would do no harm and
+# no good
+TICKS = Worker("ticks", (TICK_QUEUE, SETTLE_QUEUE, TELL_QUEUE), 15, options=("--ticking",), is_single=True)
 RUNNING = (WEB, GATEWAY, PREPARE, TICKS)
 
 # keeps nothing: the database is the outbox

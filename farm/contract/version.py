@@ -43,9 +43,10 @@ def spoken() -> str:
 
 # Name of the Celery task that carries {block, attempt} to a node, and of the queues it travels on.
 MEASURE_TASK = "onnxfarm.measure_block"
-# the farm's own queues: what takes minutes, what must not wait, and messages to channels
+# the farm's own queues: what takes minutes, what must not wait, blocks to settle, and messages to channels
 PREPARE_QUEUE = "prepare"
 TICK_QUEUE = "ticks"
+SETTLE_QUEUE = "settle"
 TELL_QUEUE = "tell"
 
 

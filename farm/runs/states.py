@@ -37,20 +37,22 @@ FARM_MADE = (RunReason.CONFIRMATION, RunReason.BISECTION, RunReason.WORK_AROUND)
 
 
 class BlockState(models.TextChoices):
-    """waiting → queued → leased → done | failed | cancelled."""
+    """waiting → queued → leased → reported → done; failed or cancelled from the first three."""
 
     WAITING = "waiting"
     QUEUED = "queued"
     LEASED = "leased"
+    REPORTED = "reported"
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
 
 
 class AttemptState(models.TextChoices):
-    """leased → done | failed | lost | cancelled. Only a done attempt's reports, and the current one's, count."""
+    """leased → reported → done; leased → failed | lost | cancelled. The reports of the first three states count."""
 
     LEASED = "leased"
+    REPORTED = "reported"
     DONE = "done"
     FAILED = "failed"
     LOST = "lost"
@@ -83,6 +85,7 @@ class EventKind(models.TextChoices):
     BLOCK_QUEUED = "block_queued"
     BLOCK_LEASED = "block_leased"
     BLOCK_REQUEUED = "block_requeued"
+    BLOCK_REPORTED = "block_reported"
     BLOCK_DONE = "block_done"
     BLOCK_FAILED = "block_failed"
     BLOCK_CANCELLED = "block_cancelled"
@@ -95,8 +98,9 @@ class EventKind(models.TextChoices):
 BLOCK_ARROWS: dict[BlockState, tuple[BlockState, ...]] = {
     BlockState.QUEUED: (BlockState.WAITING, BlockState.LEASED, BlockState.DONE),
     BlockState.LEASED: (BlockState.QUEUED,),
-    # queued → done: the rounds it was to go on for will not be measured
-    BlockState.DONE: (BlockState.QUEUED, BlockState.LEASED),
+    BlockState.REPORTED: (BlockState.LEASED,),
+    # queued or leased → done: the rounds it was to go on for will not be measured
+    BlockState.DONE: (BlockState.QUEUED, BlockState.LEASED, BlockState.REPORTED),
     BlockState.FAILED: (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED),
     BlockState.CANCELLED: (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED),
 }
@@ -108,6 +112,8 @@ RUN_ARROWS: dict[RunState, tuple[RunState, ...]] = {
 }
 
 OPEN_BLOCKS = (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED)
+# until they are over, their run is not
+UNSETTLED_BLOCKS = (*OPEN_BLOCKS, BlockState.REPORTED)
 ENDED_BLOCKS = (BlockState.DONE, BlockState.FAILED, BlockState.CANCELLED)
 
 # what goes on in an open run, in the words that every page has: measuring only while a node measures
@@ -115,6 +121,7 @@ ACTIVITIES = (
     (BlockState.LEASED, "measuring"),
     (BlockState.QUEUED, "queued"),
     (BlockState.WAITING, "preparing"),
+    (BlockState.REPORTED, "settling"),
 )
 
 

@@ -2,18 +2,23 @@
 
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from celery import shared_task
 
 from farm.accounts.visits import clear_ended
+from farm.base.ticks import at_once
 from farm.base.ticks import tick as ticking
 from farm.fleet.services import end_lapsed_lendings, mark_offline, put_aside_unvouched
 from farm.registry.services.messages import MAKE_PLAN
 from farm.runs import services
 from farm.runs.services import add_leads, clear_unnamed, conclude_runs, release_ready_blocks, ring_again, sweep
+from farm.runs.services.bell import SETTLE_TASK
 from farm.runs.services.timelines import READ_TRACE
 
 log = logging.getLogger(__name__)
+# blocks settled at once by one process: they must leave threads for the ticks
+AT_ONCE: Final = 4
 DUTIES: tuple[Callable[[], int], ...] = (
     put_aside_unvouched,
     end_lapsed_lendings,
@@ -46,6 +51,12 @@ def retain() -> None:
     clear_ended()
     if removed := services.retain():
         log.info("retention removed %d runs' timings, traces, compiled models and models", removed)
+
+
+@shared_task(name=SETTLE_TASK)  # type: ignore[untyped-decorator]
+@at_once(AT_ONCE)
+def settle(block: str, attempt: int) -> None:
+    services.settle(block_id=int(block), attempt=attempt)
 
 
 @shared_task(name=MAKE_PLAN)  # type: ignore[untyped-decorator]

@@ -9,12 +9,13 @@ import pytest
 import yaml
 from django.conf import settings
 
-from farm.alerts.tasks import AT_ONCE
+from farm.alerts import tasks as alerts
 from farm.config import processes
 from farm.config.embedded import supervisor
 from farm.config.environment import Environment
 from farm.config.processes import BEHIND_PROXY, BROKER, DATABASE, GATEWAY, PREPARE, RUNNING, TICKS, WEB, Image, Server
-from farm.contract.version import PREPARE_QUEUE, TELL_QUEUE, TICK_QUEUE
+from farm.contract.version import PREPARE_QUEUE, SETTLE_QUEUE, TELL_QUEUE, TICK_QUEUE
+from farm.runs import tasks as runs
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -167,14 +168,15 @@ def test_a_variable_that_is_no_number_is_refused_by_name(text: str, capsys: pyte
 def test_ticks_and_messages_share_no_queue_with_makings() -> None:
     queues = {entry["options"]["queue"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     assert queues == {TICK_QUEUE}
-    assert option(PREPARE.command(), "--queues") == PREPARE_QUEUE
-    assert option(TICKS.command(), "--queues").split(",") == [TICK_QUEUE, TELL_QUEUE]
+    # what is settled waits for no making, and is settled by more than one process where there are several
+    assert option(PREPARE.command(), "--queues").split(",") == [PREPARE_QUEUE, SETTLE_QUEUE]
+    assert option(TICKS.command(), "--queues").split(",") == [TICK_QUEUE, SETTLE_QUEUE, TELL_QUEUE]
     assert "--ticking" in TICKS.command()
     assert "--ticking" not in PREPARE.command()
 
 
-def test_every_kind_of_tick_has_a_thread_while_all_messages_hang() -> None:
-    assert len(settings.CELERY_BEAT_SCHEDULE) + AT_ONCE < TICKS.threads
+def test_every_kind_of_tick_has_a_thread_while_all_messages_and_blocks_hang() -> None:
+    assert len(settings.CELERY_BEAT_SCHEDULE) + alerts.AT_ONCE + runs.AT_ONCE < TICKS.threads
 
 
 def option(words: list[str], name: str) -> str:

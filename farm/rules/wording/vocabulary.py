@@ -59,6 +59,8 @@ STATES = {
     "preparing": Sign("·", "preparing", "quiet"),
     "queued": Sign("·", "queued", "quiet"),
     "leased": Sign("●", "measuring", "warn"),
+    "reported": Sign("●", "settling", "warn"),
+    "settling": Sign("●", "settling", "warn"),
     "running": Sign("●", "running", "warn"),
     "finished": Sign("✓", "finished", "good"),
     "complete": Sign("✓", "complete", "good"),

@@ -40,7 +40,7 @@ class Attempt(models.Model):
         return f"attempt {self.number} of {self.block}"
 
     def end(self, state: AttemptState, *, code: str = "", text: str = "") -> bool:
-        """leased → done, failed, lost or cancelled. False: it had ended."""
+        """leased → reported, failed, lost or cancelled. False: it had ended."""
         mine = Attempt.objects.filter(pk=self.pk, state=AttemptState.LEASED)
         return bool(mine.update(state=state, reason_code=code, reason_text=text, ended_at=timezone.now()))
 

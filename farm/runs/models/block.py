@@ -13,7 +13,7 @@ from farm.contract.reasons import Reason
 from farm.fleet.models import Node
 from farm.rules.planning.plans import PlannedBlock
 from farm.runs.models.run import Run
-from farm.runs.states import BLOCK_ARROWS, BlockState, EventKind
+from farm.runs.states import BLOCK_ARROWS, OPEN_BLOCKS, BlockState, EventKind
 
 MAX_FAILURES = 3
 
@@ -130,10 +130,18 @@ class Block(models.Model):
         expiry = Now() + timedelta(seconds=lease_s)
         return bool(leased.update(lease_expires_at=expiry, beats=F("beats") + 1, suspected_beat=None))
 
+    def report(self) -> bool:
+        """leased → reported: its node has said all, and it has to be settled."""
+        where = Q(attempt=self.attempt)
+        moved = self._move(BlockState.REPORTED, where=where, ended_at=timezone.now(), lease_expires_at=None)
+        if moved:
+            self.log(EventKind.BLOCK_REPORTED, f"Block {self.number} was measured.", attempt=self.attempt)
+        return moved
+
     def finish(self, *, attempt: int, rounds: int) -> bool:
-        """leased → done."""
-        where = Q(attempt=attempt, state=BlockState.LEASED)
-        moved = self._move(BlockState.DONE, where=where, rounds=rounds, ended_at=timezone.now(), lease_expires_at=None)
+        """reported → done."""
+        where = Q(attempt=attempt, state=BlockState.REPORTED)
+        moved = self._move(BlockState.DONE, where=where, rounds=rounds)
         if moved:
             text = f"Block {self.number} is done after {rounds} rounds."
             self.log(EventKind.BLOCK_DONE, text, attempt=attempt, rounds=rounds)
@@ -141,7 +149,7 @@ class Block(models.Model):
 
     def keep_rounds(self, text: str) -> bool:
         """queued or leased → done with the rounds it had before it was to go on; whoever holds it is fenced off."""
-        where = Q(first_round__gt=0)
+        where = Q(first_round__gt=0, state__in=OPEN_BLOCKS)
         moved = self._move(
             BlockState.DONE, where=where, rounds=self.first_round, ended_at=timezone.now(), lease_expires_at=None
         )

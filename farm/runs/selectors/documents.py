@@ -176,8 +176,9 @@ def _body(row: Comparison, *, with_operators: bool) -> str:
 
 
 def _live_blocks(run: Run) -> Iterable[Block]:
-    """Blocks measured now for the first time; one that goes on shows what it had until it ends again."""
-    live = run.blocks.filter(state=BlockState.LEASED, first_round=0).select_related("node", "run__version__model")
+    """Blocks measured for the first time and not settled; one that goes on shows what it had until it ends again."""
+    measured = run.blocks.filter(state__in=(BlockState.LEASED, BlockState.REPORTED), first_round=0)
+    live = measured.select_related("node", "run__version__model")
     return live.prefetch_related(Prefetch("arms", Arm.objects.select_related("cell__preparation")))
 
 

@@ -15,7 +15,7 @@ from farm.runs.states import AttemptState
 _REPORT: TypeAdapter[reports.Report] = TypeAdapter(reports.Report)
 # arms that a node is not asked for
 UNMAKEABLE = Q(cell__variant__state=MakingState.FAILED) | Q(cell__preparation__state=MakingState.FAILED)
-COUNTED = (AttemptState.DONE, AttemptState.LEASED)
+COUNTED = (AttemptState.DONE, AttemptState.REPORTED, AttemptState.LEASED)
 
 
 def counted_reports(block: Block) -> list[reports.Report]:

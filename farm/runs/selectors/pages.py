@@ -22,7 +22,7 @@ from farm.rules.planning.plans import PlannedBlock
 from farm.runs.models import Arm, Cell, Comparison, Report, Run, named
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.selectors.runs import no_run, runs_listed
-from farm.runs.states import FARM_MADE, OPEN_BLOCKS, BlockState, RunState
+from farm.runs.states import FARM_MADE, UNSETTLED_BLOCKS, BlockState, RunState
 
 # what has to be asked for as a list of states, so that an index answers it
 OPEN_RUNS = (RunState.PLANNED, RunState.RUNNING)
@@ -64,7 +64,7 @@ def is_same(run: Run) -> bool:
 
 def open_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:
     """State and plan of each block that has not ended, by its number."""
-    rows = run.blocks.filter(state__in=OPEN_BLOCKS).order_by("number").values_list("state", "plan_json")
+    rows = run.blocks.filter(state__in=UNSETTLED_BLOCKS).order_by("number").values_list("state", "plan_json")
     return [(state, PlannedBlock.model_validate(plan)) for state, plan in rows]
 
 
@@ -74,10 +74,10 @@ def unended_cells(run: Run) -> set[str]:
 
 
 def launches_so_far(run: Run) -> dict[str, list[float]]:
-    """p50 in ms of each launch that blocks measured now have reported, by the arm's name, a round after another."""
-    leased = run.blocks.filter(state=BlockState.LEASED)
-    names = {(arm.block_id, arm.number): arm.name for arm in Arm.objects.filter(block__in=leased)}
-    reports = Report.objects.filter(attempt__block__in=leased, attempt__state__in=COUNTED, kind="round")
+    """p50 in ms of each launch that unsettled blocks have reported, by the arm's name, a round after another."""
+    measured = run.blocks.filter(state__in=(BlockState.LEASED, BlockState.REPORTED))
+    names = {(arm.block_id, arm.number): arm.name for arm in Arm.objects.filter(block__in=measured)}
+    reports = Report.objects.filter(attempt__block__in=measured, attempt__state__in=COUNTED, kind="round")
     found: dict[str, list[float]] = {}
     for report in reports.select_related("attempt").order_by("round"):
         for place in RoundReport.model_validate_json(report.body).samples:

@@ -11,6 +11,7 @@ from farm.runs.services.recovery import sweep
 from farm.runs.services.reports import accept_report
 from farm.runs.services.retention import retain, set_retention
 from farm.runs.services.run_plans import must_be_meant, plan_run, read_matrix
+from farm.runs.services.settlement import settle
 from farm.runs.services.submission import start_run
 from farm.runs.services.timelines import read_trace, timeline_of
 from farm.runs.services.traces import accept_trace
@@ -42,6 +43,7 @@ __all__ = [
     "ring",
     "ring_again",
     "set_retention",
+    "settle",
     "start_run",
     "sweep",
     "tell_waiting_runs",

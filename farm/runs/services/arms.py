@@ -3,7 +3,6 @@
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import CheckReport, Report, RoundReport
 from farm.runs.models import Arm, Block
-from farm.runs.services.completion import finish_run_if_over
 from farm.runs.services.stops import end_arms, stop_block
 from farm.runs.states import OPEN_BLOCKS, EventKind
 
@@ -38,4 +37,3 @@ def _stop_others(block: Block) -> None:
     for other in block.run.blocks.exclude(pk=block.pk).filter(state__in=OPEN_BLOCKS):
         other.run = block.run
         stop_block(other, reason)
-    finish_run_if_over(block.run)

@@ -1,14 +1,15 @@
-"""Ringing: telling nodes by a Celery message that a block waits. A lost message is a late block, no more."""
+"""Ringing: telling nodes, or who settles, by a Celery message that a block waits. One that is lost is a late block."""
 
 import logging
 from datetime import timedelta
 
 from celery import current_app
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from farm.contract.version import MEASURE_TASK, node_queue
+from farm.contract.version import MEASURE_TASK, SETTLE_QUEUE, node_queue
 from farm.fleet.models import Node
 from farm.runs import broker
 from farm.runs.models import Block, Run
@@ -16,7 +17,8 @@ from farm.runs.states import BlockState, RunState
 
 log = logging.getLogger(__name__)
 
-# a queued block that nobody has claimed is rung again this much later
+SETTLE_TASK = "runs.settle"
+# a block that nobody has claimed or settled is rung again this much later
 RING_EVERY = timedelta(seconds=3)
 MOST = 500
 # runs that are marked as changed when a node says what keeps it
@@ -24,22 +26,26 @@ MOST_TOLD = 20
 
 
 def queues_of(block: Block) -> list[str]:
-    """Queues whose nodes may take the block: its node's own when it is pinned, else those of its plan."""
+    """Queues of whoever may take the block: the farm's own once it is reported, its node's when it is pinned, else
+    those of its plan."""
+    if block.state == BlockState.REPORTED:
+        return [SETTLE_QUEUE]
     return [node_queue(str(block.only_node_id))] if block.only_node_id is not None else list(block.queues)
 
 
 def ring_on_commit(block: Block) -> None:
-    """Rings once the transaction that queued the block is committed."""
+    """Rings once the transaction that moved the block is committed."""
     transaction.on_commit(lambda: ring(block))
 
 
 def ring(block: Block) -> bool:
     """Publishes {block, attempt} to the block's queues. False: the broker is away, the next tick rings again."""
+    task = SETTLE_TASK if block.state == BlockState.REPORTED else MEASURE_TASK
     hint = {"block": str(block.pk), "attempt": block.attempt}
     Block.objects.filter(pk=block.pk).update(rung_at=timezone.now())
     try:
         for queue in queues_of(block):
-            current_app.send_task(MEASURE_TASK, kwargs=hint, queue=queue, retry=False, ignore_result=True)
+            current_app.send_task(task, kwargs=hint, queue=queue, retry=False, ignore_result=True)
             broker.tell(queue)
     except (OperationalError, OSError) as problem:
         log.warning("Block %s could not be rung: %s", block.pk, problem)
@@ -48,9 +54,11 @@ def ring(block: Block) -> bool:
 
 
 def ring_again() -> int:
-    """Rings queued blocks that were not claimed, unless as many messages wait already; gives how many it rang."""
-    due = Block.objects.filter(state=BlockState.QUEUED, run__state=RunState.RUNNING)
-    late = [b for b in due.order_by("queued_at", "pk")[:MOST] if _is_late(b)]
+    """Rings blocks that were not claimed or settled, unless as many messages wait already; gives how many it rang."""
+    open_runs = Q(run__state=RunState.RUNNING) | Q(state=BlockState.REPORTED)
+    due = Block.objects.filter(open_runs, state__in=(BlockState.QUEUED, BlockState.REPORTED))
+    # reported ones first: many may be queued for nodes that are away
+    late = [block for block in due.order_by("-state", "queued_at", "pk")[:MOST] if _is_late(block)]
     waiting = broker.lengths(sorted({queue for block in late for queue in queues_of(block)}))
     rung = 0
     for block in late:

@@ -2,14 +2,12 @@
 
 from collections import Counter
 
-from django.db import transaction
 from django.db.models import Count
 
-from farm.contract.reasons import CellStatus
+from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.wording.vocabulary import CHANGES
 from farm.runs.models import Run
-from farm.runs.services.locks import lock_run
-from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunOutcome
+from farm.runs.states import UNSETTLED_BLOCKS, BlockState, EventKind, RunOutcome
 
 # refused is an answer with a reason, like done; anything else is a planned cell without a result. Where nothing but
 # refusals came out, nothing was measured, which is not complete either.
@@ -17,17 +15,11 @@ ANSWERED = (CellStatus.DONE, CellStatus.REFUSED)
 
 
 def finish_run_if_over(run: Run) -> bool:
-    """Finishes the run when all its blocks have ended; False while it goes on or when it had finished."""
-    with transaction.atomic(savepoint=False):
-        if not finish_locked_run_if_over(lock_run(run.pk)):
-            return False
-    run.refresh_from_db()
-    return True
+    """Finishes the run when all its blocks have ended; False while it goes on or when it had finished.
 
-
-def finish_locked_run_if_over(run: Run) -> bool:
-    """The same for a run that the open transaction has read and locked."""
-    if run.blocks.filter(state__in=OPEN_BLOCKS).exists():
+    Call inside the transaction that has locked the run.
+    """
+    if run.blocks.filter(state__in=UNSETTLED_BLOCKS).exists():
         return False
     outcome, sentence = _outcome(run)
     if not run.finish(outcome, sentence):
@@ -37,12 +29,13 @@ def finish_locked_run_if_over(run: Run) -> bool:
 
 
 def _outcome(run: Run) -> tuple[RunOutcome, str]:
+    stopped = run.blocks.filter(state=BlockState.CANCELLED, reason_code=ReasonCode.CANCELLED)
+    if by := stopped.values_list("reason_text", flat=True).first():
+        return RunOutcome.CANCELLED, by
     statuses = Counter(run.cells.order_by("number").values_list("status", flat=True))
     unanswered = sum(count for status, count in statuses.items() if status not in ANSWERED)
     is_complete = not unanswered and statuses[CellStatus.DONE] > 0
     outcome = RunOutcome.COMPLETE if is_complete else RunOutcome.PARTIAL
-    if unanswered and run.blocks.filter(state=BlockState.CANCELLED).count() == run.blocks.count():
-        outcome = RunOutcome.CANCELLED
     return outcome, f"{_cells_in_words(statuses)}{_verdicts_in_words(run)}."
 
 

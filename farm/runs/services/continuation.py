@@ -15,14 +15,14 @@ from farm.runs.services.bell import ring_on_commit
 from farm.runs.services.completion import finish_run_if_over
 from farm.runs.services.locks import lock_run
 from farm.runs.services.stops import stop_block
-from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunOutcome, RunState
+from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunState
 
 # farm.contract.blocks.BlockOrder allows no more
 MOST_ROUNDS = 96
 
 
 def cancel_run(*, run: Run, by: User) -> Run:
-    """Stops a run: what is done stays, what is measured now is let go at the next heartbeat.
+    """Stops a run: what is done or reported stays, what is measured now is let go at the next heartbeat.
 
     A run that was finished and only measures more rounds ends as it had. Cancelling a finished run changes nothing.
     Raises NotAllowed without the right to run in its team.
@@ -32,11 +32,11 @@ def cancel_run(*, run: Run, by: User) -> Run:
     with transaction.atomic():
         row = lock_run(run.pk)
         if row.state != RunState.FINISHED:
-            if _stop_blocks(row, reason):
-                row.finish(RunOutcome.CANCELLED, reason.text)
-            else:
-                finish_run_if_over(row)
             row.log(EventKind.RUN_CANCELLED, reason.text, by=by.pk)
+            for block in row.blocks.select_for_update().filter(state__in=OPEN_BLOCKS):
+                block.run = row
+                stop_block(block, reason)
+            finish_run_if_over(row)
     row.refresh_from_db()
     return row
 
@@ -65,15 +65,6 @@ def more_rounds(*, run: Run, by: User, rounds: int, blocks: Collection[int] | No
     return chosen
 
 
-def _stop_blocks(run: Run, reason: Reason) -> bool:
-    """Stops every open block; False when all of them only measured more rounds, so that no result is missing."""
-    blocks = list(run.blocks.select_for_update().filter(state__in=OPEN_BLOCKS))
-    for block in blocks:
-        block.run = run
-    # a run that never had a block to stop is cancelled all the same
-    return any([stop_block(block, reason) for block in blocks]) or not blocks
-
-
 def _chosen(run: Run, numbers: Collection[int] | None) -> list[Block]:
     done = run.blocks.select_for_update(of=("self",)).select_related("only_node", "node").filter(state=BlockState.DONE)
     if numbers is None:
@@ -87,7 +78,8 @@ def _chosen(run: Run, numbers: Collection[int] | None) -> list[Block]:
     able = [block for block in chosen if block.rounds < MOST_ROUNDS and _node_is_there(block)]
     if not able:
         raise Conflict(
-            "No block of this run can continue: each is decided, has all its rounds, or lost its node.",
+            "No block of this run can continue: each is decided or being settled, has all its rounds, or "
+            "lost its node.",
             code="nothing_to_continue",
             hint="Start a new run to measure again.",
         )

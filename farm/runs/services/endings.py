@@ -5,14 +5,12 @@ from django.db.models import F
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import EndReport
 from farm.fleet.services import note_block_end
-from farm.rules.judging.block_verdicts import BlockJudge
 from farm.runs.models import MAX_FAILURES, Attempt, Block
-from farm.runs.selectors.evidence import counted_reports, refused_reports
 from farm.runs.services.bell import ring_on_commit
 from farm.runs.services.cleanup import clear_uncounted
-from farm.runs.services.completion import finish_locked_run_if_over, finish_run_if_over
-from farm.runs.services.settlement import settle_block
-from farm.runs.services.stops import close_questions, end_arms, keep_earlier
+from farm.runs.services.completion import finish_run_if_over
+from farm.runs.services.settlement import settle
+from farm.runs.services.stops import end_arms, keep_earlier
 from farm.runs.states import AttemptState, EventKind
 
 # however an attempt ends, a block is tried at most so often between two results
@@ -26,19 +24,11 @@ def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
         is_failure = report.reason.code != ReasonCode.CANCELLED
         give_up_attempt(block, attempt, report.reason, state=AttemptState.FAILED, is_failure=is_failure)
         return
-    if attempt.node is not None and block.node_id == attempt.node_id:
-        block.node = attempt.node
-    # read while the attempt is the current one: its own reports count
-    reports = [*refused_reports(block), *counted_reports(block)]
-    judge = BlockJudge(block.plan, max_rounds=block.max_rounds, reports=reports)
-    attempt.end(AttemptState.DONE)
-    block.finish(attempt=attempt.number, rounds=judge.rounds)
-    settle_block(block, judge, reports)
-    if block.first_round:
-        close_questions(block, "The node ended the block without an answer.")
+    attempt.end(AttemptState.REPORTED)
+    block.report()
     if attempt.node is not None:
         note_block_end(node=attempt.node, reason=None)
-    finish_locked_run_if_over(block.run)
+    settle(block_id=block.pk, attempt=attempt.number)
 
 
 def give_up_attempt(

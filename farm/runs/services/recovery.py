@@ -21,9 +21,9 @@ from farm.runs import clocks
 from farm.runs.models import Attempt, Block, Run
 from farm.runs.services.completion import finish_run_if_over
 from farm.runs.services.endings import give_up_attempt
-from farm.runs.services.locks import lock_block
+from farm.runs.services.locks import lock_block, lock_run
 from farm.runs.services.stranded_blocks import end_stranded
-from farm.runs.states import OPEN_BLOCKS, AttemptState, BlockState, RunState
+from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, RunState
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +99,7 @@ def _why_taken(block: Block) -> Reason:
 
 def _finish_forgotten_runs() -> None:
     """Runs whose last block ended in a process that died before it could say so."""
-    open_blocks = Block.objects.filter(state__in=OPEN_BLOCKS).values("run_id")
-    for run in Run.objects.filter(state=RunState.RUNNING).exclude(pk__in=open_blocks):
-        finish_run_if_over(run)
+    unsettled = Block.objects.filter(state__in=UNSETTLED_BLOCKS).values("run_id")
+    for run in Run.objects.filter(state=RunState.RUNNING).exclude(pk__in=unsettled):
+        with transaction.atomic():
+            finish_run_if_over(lock_run(run.pk))

@@ -1,35 +1,65 @@
-"""What an ended block comes to: its arms' documents, comparisons, and the node's A/A history."""
+"""What a reported block comes to: its arms' documents, comparisons, the node's A/A history, and the end of its run."""
 
-from collections.abc import Sequence
 from math import log
 from typing import NamedTuple
+
+from django.db import transaction
 
 from farm.contract import document as doc
 from farm.contract import document_cells as doc_cells
 from farm.contract import document_comparisons as doc_comparisons
-from farm.contract.reports import Report
 from farm.fleet.models import NullEstimate
 from farm.fleet.services import keep_null_estimates
-from farm.registry.models import Version
 from farm.rules.judging.block_verdicts import BlockJudge, Judged
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting.families import is_tested
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison
 from farm.runs.selectors.documents import arms_of, block_document
+from farm.runs.selectors.evidence import counted_reports, refused_reports
+from farm.runs.services.completion import finish_run_if_over
+from farm.runs.services.locks import lock_run
+from farm.runs.services.stops import close_questions
+from farm.runs.states import AttemptState, BlockState, RunState
 
 
-def settle_block(block: Block, judge: BlockJudge, reports: Sequence[Report]) -> None:
-    """Writes what the block's reports come to, in place of what an earlier end of it had written."""
-    block.run.version = Version.objects.select_related("artifact__inputs", "model").get(pk=block.run.version_id)
-    rows = arms_of(block)
-    document = block_document(block, reports=reports, arms=rows)
-    arms = {arm.name: arm for arm in rows}
+def settle(*, block_id: int, attempt: int) -> bool:
+    """reported → done: writes what the block's reports come to, in place of what an earlier end of it had written.
+
+    However often it is asked for, and by how many processes at once, it is done once. False: it is not reported (any
+    more) under this attempt. Judged before anything is locked: what a reported block has said does not change.
+    """
+    reported = Block.objects.filter(pk=block_id, attempt=attempt, state=BlockState.REPORTED)
+    block = reported.select_related("node", "run__version__model", "run__version__artifact__inputs").first()
+    if block is None:
+        return False
+    reports = [*refused_reports(block), *counted_reports(block)]
+    judge = BlockJudge(block.plan, max_rounds=block.max_rounds, reports=reports)
+    arms = arms_of(block)
+    document = block_document(block, reports=reports, arms=arms)
+    nulls = _nulls_of(block, judge)
+    with transaction.atomic():
+        run = lock_run(block.run_id)
+        if not block.finish(attempt=attempt, rounds=judge.rounds):
+            return False
+        block.attempts.filter(number=attempt, state=AttemptState.REPORTED).update(state=AttemptState.DONE)
+        _write(block, document, {arm.name: arm for arm in arms})
+        if block.node is not None:
+            keep_null_estimates(node=block.node, estimates=nulls)
+        if block.first_round:
+            close_questions(block, "The node ended the block without an answer.")
+        # a process of a release that knows no reported blocks may have taken the run for over
+        if run.state == RunState.FINISHED:
+            run.resume()
+        finish_run_if_over(run)
+    return True
+
+
+def _write(block: Block, document: doc.Document, arms: dict[str, Arm]) -> None:
     CellDocument.objects.filter(arm__block=block).delete()
     block.comparisons.all().delete()
     CellDocument.objects.bulk_create(_cell_document(arms[cell.id], cell) for cell in document.cells)
     _end_arms(document, arms)
     _write_comparisons(block, document, arms)
-    _keep_nulls(block, judge)
 
 
 def cell_class(block: PlannedBlock, arm: int) -> str:
@@ -92,12 +122,10 @@ def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm
     )
 
 
-def _keep_nulls(block: Block, judge: BlockJudge) -> None:
+def _nulls_of(block: Block, judge: BlockJudge) -> list[NullEstimate]:
     """A/A pairs are what the node's own noise is known by, whether they were added or asked for."""
-    if block.node is not None:
-        found = judge.judged(judge.twins)
-        nulls = [null for judged in found if (null := _null_of(block, judge, judged)) is not None]
-        keep_null_estimates(node=block.node, estimates=nulls)
+    found = judge.judged(judge.twins)
+    return [null for judged in found if (null := _null_of(block, judge, judged)) is not None]
 
 
 def _null_of(block: Block, judge: BlockJudge, judged: Judged) -> NullEstimate | None:

@@ -17,26 +17,20 @@ def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
     Cell.objects.filter(pk__in=cells, status="").update(**ending)
 
 
-def stop_block(block: Block, reason: Reason) -> bool:
-    """Cancels an open block with its attempt; one that goes on keeps what it had. Whether it was cancelled."""
+def stop_block(block: Block, reason: Reason) -> None:
+    """Cancels an open block with its attempt; one that goes on keeps what it had."""
     if block.first_round:
         _end_attempt(block, reason)
         keep_earlier(block, reason)
-        return False
-    if not block.cancel(reason):
-        return False
-    _end_attempt(block, reason)
-    end_arms(block.arms.all(), reason)
-    return True
+    elif block.cancel(reason):
+        _end_attempt(block, reason)
+        end_arms(block.arms.all(), reason)
 
 
-def keep_earlier(block: Block, reason: Reason) -> bool:
-    """Ends a block that goes on with the rounds it had before. False: it had ended."""
-    text = f"Block {block.number} keeps its {block.first_round} rounds: {reason.text}"
-    kept = block.keep_rounds(text)
-    if kept:
+def keep_earlier(block: Block, reason: Reason) -> None:
+    """Ends a block that goes on with the rounds it had before, unless it had ended."""
+    if block.keep_rounds(f"Block {block.number} keeps its {block.first_round} rounds: {reason.text}"):
         close_questions(block, reason.text)
-    return kept
 
 
 def close_questions(block: Block, problem: str) -> None:
