@@ -1,9 +1,10 @@
-"""One metric of the compared cells as bars from zero, the base first, each with its interval where it has one."""
+"""One metric of the compared cells as bars, and of the matched cells of whole runs as a point a run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dashboard.figures import colours, scales, theme
+from dashboard.figures.excerpts import start_of
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from dashboard.metrics import axis_title, axis_value, metric_with_unit, title
@@ -14,6 +15,9 @@ from farm.rules.presenting.tables import Column, Entry, Number, Table
 from farm.rules.wording import numbers
 
 NAME = "beside"
+MAX_ROWS = 24
+# from a run's number and a cell's id to its page
+RunAddress = Callable[[int, str], str]
 
 
 @dataclass(frozen=True)
@@ -27,114 +31,155 @@ class Bar:
 
 
 def drawable(cells: Sequence[Cell]) -> list[Metric]:
-    """The metrics that bars can show: less or more is better, and one of the cells has a figure."""
-    known = [one for one in METRICS if one.title and one.better]
-    return [one for one in known if any(one.value(cell) is not None for cell in cells)]
+    """The metrics that bars can show: less or more is better, and bar of the cells has a figure."""
+    known = [metric for metric in METRICS if metric.title and metric.better]
+    return [metric for metric in known if any(metric.value(cell) is not None for cell in cells)]
 
 
 def beside(metric: Metric, bars: Sequence[Bar]) -> Figure:
-    """The cells with a figure; those without one are named in the summary."""
-    table = Table.of(NAME, f"{metric.title} of each cell", _columns(metric), bars)
-    drawn = [one for one in bars if metric.value(one.cell) is not None]
+    """The cells with a figure as bars from zero, the base first; those without bar are named in the summary."""
+    table = Table.of(
+        NAME,
+        f"{metric.title} of each cell",
+        (
+            Column[Bar]("Cell", lambda bar: Entry(bar.name, href=bar.href)),
+            Number[Bar](metric.title, lambda bar: Entry(metric_with_unit(metric, bar.cell, has_interval=True))),
+            Number[Bar]("change", lambda bar: Entry(bar.change), "against the base"),
+        ),
+        bars,
+    )
+    drawn = [bar for bar in bars if metric.value(bar.cell) is not None]
     if not drawn:
         return nothing(NAME, f"None of these cells has a figure for {metric.title}.", table)
-    values = [_value(metric, one) for one in drawn]
-    colour_of = colours.of_cells(one.cell for one in drawn)
+    values = [axis_value(metric, bar.cell) or 0.0 for bar in drawn]
+    ends = [metric.interval_of(bar.cell) or (value, value) for bar, value in zip(drawn, values, strict=True)]
+    colour_of = colours.of_cells(bar.cell for bar in drawn)
     return Figure(
         name=NAME,
-        title=finding(metric, drawn),
+        title=finding(metric, drawn, values),
         summary=_summary(metric, bars, drawn),
         data=[
-            {
-                "type": "bar",
-                "orientation": "h",
-                "x": values,
-                "y": list(range(len(drawn))),
-                "marker": {"color": [colour_of(one.cell) for one in drawn]},
-                "error_x": theme.whiskers(values, [_ends(metric, one) for one in drawn], theme.INK),
-                "text": [_said(metric, one) for one in drawn],
-                "textposition": "none",
-                "customdata": [one.href for one in drawn],
-                "hovertemplate": "%{text}<extra></extra>",
-            }
+            theme.bars(
+                values,
+                range(len(drawn)),
+                marker={"color": [colour_of(bar.cell) for bar in drawn]},
+                error_x=theme.whiskers(values, ends, theme.INK),
+                text=[_words(metric, bar) for bar in drawn],
+                textposition="none",
+                customdata=[bar.href for bar in drawn],
+                hover="%{text}",
+            )
         ],
-        layout=_layout(metric, drawn),
+        layout=theme.layout(
+            height=theme.row_height(len(drawn), per_row=44, least=120),
+            xaxis=theme.axis(axis_title(metric), **scales.linear(scales.ends(ends))),
+            yaxis=theme.numbered_rows(
+                [f"{start_of(bar.name, most=34)}<br>{_short_words(metric, bar)}" for bar in drawn]
+            ),
+            bargap=0.4,
+            shapes=[theme.rule("x", values[0], width=1.5, dash="dot")],
+        ),
         table=table,
     )
 
 
-def finding(metric: Metric, drawn: Sequence[Bar]) -> str:
+def finding(metric: Metric, drawn: Sequence[Bar], values: Sequence[float]) -> str:
     """From where to where the figures go; no verdict, which stands above."""
-    least, most = (pick(drawn, key=lambda one: _value(metric, one)) for pick in (min, max))
-    if least is most or _value(metric, least) == _value(metric, most):
-        return f"{title(metric)}: {metric_with_unit(metric, least.cell)}"
-    ends = (f"{metric_with_unit(metric, one.cell)} ({one.name})" for one in (least, most))
+    low, high = (drawn[values.index(pick(values))] for pick in (min, max))
+    if min(values) == max(values):
+        return f"{title(metric)}: {metric_with_unit(metric, low.cell)}"
+    ends = (f"{metric_with_unit(metric, bar.cell)} ({bar.name})" for bar in (low, high))
     return numbers.unbroken(f"{title(metric)} from {' to '.join(ends)}")
 
 
-def _layout(metric: Metric, drawn: Sequence[Bar]) -> Json:
-    base = _value(metric, drawn[0])
-    reached = scales.ends([_ends(metric, one) for one in drawn])
-    return theme.layout(
-        height=theme.row_height(len(drawn), per_row=44, least=120),
-        xaxis=theme.axis(axis_title(metric), **scales.linear(reached)),
-        yaxis=theme.axis(
-            "",
-            tickvals=list(range(len(drawn))),
-            ticktext=[f"{_short(one.name)}<br>{_said_short(metric, one)}" for one in drawn],
-            range=[len(drawn) - 0.5, -0.5],
-            showgrid=False,
-            zeroline=False,
-        ),
-        bargap=0.4,
-        shapes=[
-            {
-                "type": "line",
-                "x0": base,
-                "x1": base,
-                "y0": 0,
-                "y1": 1,
-                "yref": "paper",
-                "line": {"color": theme.SOFT, "width": 1.5, "dash": "dot"},
-            }
-        ],
-    )
+def _words(metric: Metric, bar: Bar) -> str:
+    figure = metric_with_unit(metric, bar.cell, has_interval=True)
+    return f"{bar.name}<br>{figure}{f', {bar.change} against the base' if bar.change else ''}"
 
 
-def _value(metric: Metric, one: Bar) -> float:
-    return axis_value(metric, one.cell) or 0.0
-
-
-def _ends(metric: Metric, one: Bar) -> tuple[float, float]:
-    value = _value(metric, one)
-    return metric.interval_of(one.cell) or (value, value)
-
-
-def _said(metric: Metric, one: Bar) -> str:
-    figure = metric_with_unit(metric, one.cell, has_interval=True)
-    return f"{one.name}<br>{figure}{f', {one.change} against the base' if one.change else ''}"
-
-
-def _said_short(metric: Metric, one: Bar) -> str:
-    return f"{metric_with_unit(metric, one.cell)}{f' ({one.change})' if one.change else ''}"
-
-
-def _short(name: str, most: int = 34) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+def _short_words(metric: Metric, bar: Bar) -> str:
+    return f"{metric_with_unit(metric, bar.cell)}{f' ({bar.change})' if bar.change else ''}"
 
 
 def _summary(metric: Metric, bars: Sequence[Bar], drawn: Sequence[Bar]) -> str:
     marks = "The dotted line is the base" + (
-        ", whiskers are 95 % intervals." if any(metric.interval_of(one.cell) for one in drawn) else "."
+        ", whiskers are 95 % intervals." if any(metric.interval_of(bar.cell) for bar in drawn) else "."
     )
-    without = [one.name for one in bars if one not in drawn]
+    without = [bar.name for bar in bars if bar not in drawn]
     missing = f" Not measured: {numbers.listed(without)}." if without else ""
     return f"{metric.title} of {numbers.counted(len(drawn), 'cell')}, the base first. {marks}{missing}"
 
 
-def _columns(metric: Metric) -> tuple[Column[Bar], ...]:
-    return (
-        Column("Cell", lambda one: Entry(one.name, href=one.href)),
-        Number(metric.title, lambda one: Entry(metric_with_unit(metric, one.cell, has_interval=True))),
-        Number("change", lambda one: Entry(one.change), "against the base"),
+@dataclass(frozen=True)
+class Matched:
+    """A place of the matrix, and its cell in each run; None where a run has none."""
+
+    name: str
+    cells: Sequence[Cell | None]
+
+
+def runs_beside(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], address: RunAddress) -> Figure:
+    """The first rows that have a figure, in their order; the table has all of them."""
+    name = Column[Matched]("Cell", lambda row: Entry(row.name))
+    columns = (name, *(_of_run(metric, place, run) for place, run in enumerate(runs)))
+    table = Table.of(NAME, f"{title(metric)} of each cell", columns, rows)
+    drawn = [row for row in rows if any(_value(metric, cell) for cell in row.cells)][:MAX_ROWS]
+    if not drawn:
+        return nothing(NAME, f"No cell of these runs has a figure for {metric.title}.", table)
+    values = [value for row in drawn for cell in row.cells if (value := _value(metric, cell))]
+    reached = scales.ends([metric.interval_of(c) for row in drawn for c in row.cells if c is not None], *values)
+    scale = scales.spread(values, reached)
+    left = numbers.counted(len(rows) - len(drawn), "cell")
+    rest = f" {left} not drawn." if len(rows) > len(drawn) else ""
+    return Figure(
+        name=NAME,
+        title=f"{title(metric)} of {numbers.counted(len(drawn), 'cell')} in {numbers.counted(len(runs), 'run')}",
+        summary=f"A point a run, whiskers are 95 % intervals; runs were not measured side by side.{rest}",
+        data=[
+            _points(metric, place, run, drawn, colour, address)
+            for place, (run, colour) in enumerate(zip(runs, _colours(runs, rows), strict=True))
+        ],
+        layout=theme.layout(
+            height=theme.row_height(len(drawn), per_row=32),
+            xaxis=theme.axis(f"{axis_title(metric)}{' (logarithmic)' if 'type' in scale else ''}", **scale),
+            yaxis=theme.named_rows([row.name for row in drawn]),
+            showlegend=True,
+        ),
+        table=table,
     )
+
+
+def _colours(runs: Sequence[int], rows: Sequence[Matched]) -> list[str]:
+    """Each run's release where every run has one of its own, else a colour a run."""
+    releases = [{c.runtime for row in rows if (c := row.cells[place]) is not None} for place in range(len(runs))]
+    own = [next(iter(names)) for names in releases if len(names) == 1]
+    if len(set(own)) == len(runs):
+        return [colours.runtime(name) for name in own]
+    return colours.of_names([f"run {run}" for run in runs])
+
+
+def _points(metric: Metric, place: int, run: int, drawn: Sequence[Matched], colour: str, href: RunAddress) -> Json:
+    mine = [(row.name, cell) for row in drawn if (cell := row.cells[place]) is not None and _value(metric, cell)]
+    values = [_value(metric, cell) or 0.0 for _, cell in mine]
+    return theme.dots(
+        values,
+        [metric.interval_of(cell) or (value, value) for (_, cell), value in zip(mine, values, strict=True)],
+        [name for name, _ in mine],
+        colour,
+        theme.MARKS[place],
+        name=f"run {run}{' (base)' if place == 0 else ''}",
+        text=[metric_with_unit(metric, cell, has_interval=True) for _, cell in mine],
+        customdata=[href(run, cell.id) for _, cell in mine],
+    )
+
+
+def _value(metric: Metric, cell: Cell | None) -> float | None:
+    return None if cell is None else axis_value(metric, cell)
+
+
+def _of_run(metric: Metric, place: int, run: int) -> Column[Matched]:
+    def entry(row: Matched) -> Entry:
+        cell = row.cells[place]
+        return Entry() if cell is None else Entry(metric_with_unit(metric, cell), _value(metric, cell))
+
+    return Number(f"run {run}", entry)

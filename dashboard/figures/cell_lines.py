@@ -7,10 +7,10 @@ from typing import Generic, TypeVar
 
 from dashboard import axes
 from dashboard.figures import colours, theme
-from dashboard.figures.figure import Address
+from dashboard.figures.figure import Address, Figure
 from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.tables import Column, Entry
+from farm.rules.presenting.tables import Column, Entry, Table
 from farm.rules.wording import titles
 
 Row = TypeVar("Row")
@@ -22,6 +22,19 @@ class Placed(Generic[Row]):
 
     cell: Cell
     row: Row
+
+
+@dataclass(frozen=True)
+class Curve(Generic[Row]):
+    """What is drawn of each cell: its rows, where each of them stands, and what a table says of it."""
+
+    name: str
+    caption: str
+    rows_of: Callable[[Cell], Sequence[Row]]
+    x: Callable[[Row], float]
+    y: Callable[[Row], float]
+    hover: str
+    columns: Sequence[Column[Row]]
 
 
 @dataclass(frozen=True)
@@ -40,22 +53,58 @@ class CellLines:
         """What tells the cell apart from the others."""
         return axes.name_of(cell, self._along) if self._along else titles.runtime(cell.runtime)
 
-    def line(self, cell: Cell, x: Sequence[object], y: Sequence[float], *, hover: str, **more: object) -> Json:
+    def figure(
+        self,
+        curve: Curve[Row],
+        *,
+        title: str,
+        summary: str,
+        xaxis: Json,
+        yaxis: Json,
+        height: int = 240,
+        note: str = "",
+        **layout: object,
+    ) -> Figure:
+        """A line for each cell with a table of all their rows."""
+        return Figure(
+            name=curve.name,
+            title=title,
+            summary=summary,
+            data=[self._curve(curve, cell) for cell in self.cells],
+            layout=theme.layout(height=height, xaxis=xaxis, yaxis=yaxis, showlegend=not self.is_alone, **layout),
+            table=Table.of(curve.name, curve.caption, self.columns(curve.columns), self.rows(curve.rows_of)),
+            note=note,
+        )
+
+    def _curve(self, curve: Curve[Row], cell: Cell) -> Json:
+        rows = curve.rows_of(cell)
+        return self.line(cell, map(curve.x, rows), map(curve.y, rows), hover=curve.hover)
+
+    def line(
+        self,
+        cell: Cell,
+        x: Iterable[object],
+        y: Iterable[float],
+        *,
+        hover: str,
+        name: str = "",
+        dash: str = "",
+        **more: object,
+    ) -> Json:
         """A line with its points."""
         colour = self._colour_of(cell) if self.cells.index(cell) < theme.SLOTS else colours.GREY
-        told = hover if self.is_alone else f"%{{fullData.name}}<br>{hover}"
-        return {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": self.name(cell),
-            "x": list(x),
-            "y": list(y),
-            "line": {"color": colour, "width": 1.5},
-            "marker": {"color": colour, "size": 7, "symbol": colours.mark(cell)},
-            "customdata": [self.address(cell.id)] * len(y) if self.address else [],
-            "hovertemplate": f"{told}<extra></extra>",
+        heights = [*y]
+        return theme.line(
+            x,
+            heights,
+            colour,
+            mark=colours.mark(cell),
+            hover=hover if self.is_alone else f"%{{fullData.name}}<br>{hover}",
+            customdata=[self.address(cell.id)] * len(heights) if self.address else [],
+            name=name or self.name(cell),
+            dash=dash,
             **more,
-        }
+        )
 
     def rows(self, of: Callable[[Cell], Iterable[Row]]) -> list[Placed[Row]]:
         """The rows of every cell, one after another."""
@@ -77,6 +126,11 @@ class CellLines:
     @cached_property
     def _colour_of(self) -> Callable[[Cell], str]:
         return colours.of_cells(self.cells)
+
+
+def of_cell(cell: Cell, x: Iterable[object], y: Iterable[float], *, hover: str) -> Json:
+    """The only line of a cell's own chart."""
+    return theme.line(x, y, colours.runtime(cell.runtime), name=titles.runtime(cell.runtime), hover=hover)
 
 
 def _moved(column: Column[Row]) -> Column[Placed[Row]]:

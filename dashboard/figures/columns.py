@@ -28,3 +28,8 @@ def name(along: Sequence[axes.Axis], address: Address, *, only: str = "") -> Col
         return Entry(axes.name_of(cell, along) if along or not only else only, href=address(cell.id))
 
     return Column("Cell", entry)
+
+
+def rounded(value: float, decimals: int = 0) -> Entry:
+    """A figure with so many decimals, sortable by itself."""
+    return Entry(numbers.fixed(value, decimals), value)

@@ -1,16 +1,16 @@
-"""Fewer points of a long line, and fewer bars, in a way that keeps the extremes: what stood out still stands out."""
+"""Fewer points of a long line, fewer bars, fewer letters: what stood out still stands out."""
 
 from collections.abc import Callable, Sequence
 
 from farm.contract.document_cells import Cell
 from farm.rules.wording import numbers
 
-MOST_BARS = 40
+MAX_BARS = 40
 
 
 def barred(cells: Sequence[Cell], value: Callable[[Cell], float]) -> tuple[list[Cell], str]:
-    """The cells that get a bar, at most MOST_BARS, and a sentence about the others; empty when there are none."""
-    shown = [cells[place] for place in spread([value(cell) for cell in cells], most=MOST_BARS)]
+    """The cells that get a bar, at most MAX_BARS, and a sentence about the others; empty when there are none."""
+    shown = [cells[place] for place in spread([value(cell) for cell in cells], most=MAX_BARS)]
     left = len(cells) - len(shown)
     return shown, f" {numbers.counted(left, 'cell')} between them are in the table only." if left else ""
 
@@ -39,3 +39,13 @@ def spread(values: Sequence[float], *, most: int) -> list[int]:
         return list(range(count))
     ranked = sorted(range(count), key=values.__getitem__)
     return sorted({ranked[number * (count - 1) // (most - 1)] for number in range(most)})
+
+
+def start_of(name: str, *, most: int) -> str:
+    """The first letters of a long name."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def end_of(name: str, *, most: int) -> str:
+    """The last letters of a long name: nodes of one model are told apart by them."""
+    return name if len(name) <= most else f"…{name[-most + 1 :]}"

@@ -12,21 +12,26 @@ from farm.rules.presenting.tables import Column, Number, Table, counted
 from farm.rules.wording import numbers, titles
 
 NAME = "latency"
-# beyond this spread small latencies would be invisible on a linear axis
-LOG_FROM = 6.0
 
 
 def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: Address) -> Figure:
     """Every measured cell as a point with its interval."""
     measured = [cell for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
-    if not measured:
-        return nothing(NAME, "No cell has a latency yet.", _table([], [], address))
     others = [axis for axis in axes.varying(measured) if axis.name != "runtime"]
+    shown: tuple[Column[Cell], ...] = (
+        columns.name(others, address, only="all cells"),
+        columns.RUNTIME,
+        columns.P50,
+        columns.HALF_WIDTH,
+        Number("launches", lambda cell: counted(len(cell.samples_ms))),
+    )
+    table = Table.of(NAME, "Median latency of each cell", shown, measured)
+    if not measured:
+        return nothing(NAME, "No cell has a latency yet.", table)
     rows = axes.places(measured, others)
     values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]
-    is_log = max(values) / min(values) > LOG_FROM
-    reached = scales.ends([cell.p50_ci_ms for cell in measured], *values)
-    runtimes = _runtimes(measured)
+    scale = scales.spread(values, scales.ends([cell.p50_ci_ms for cell in measured], *values))
+    runtimes = sorted({cell.runtime for cell in measured}, key=axes.version_key)
     return Figure(
         name=NAME,
         title=finding(measured, comparisons),
@@ -37,14 +42,11 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
         ],
         layout=theme.layout(
             height=theme.row_height(len(rows), per_row=32),
-            xaxis=theme.axis(
-                f"p50 latency, ms{', logarithmic' if is_log else ''}",
-                **(scales.logarithmic(reached) if is_log else scales.linear(reached)),
-            ),
-            yaxis=theme.axis("", autorange="reversed", type="category", categoryarray=[_name(row) for row in rows]),
+            xaxis=theme.axis(f"p50 latency, ms{', logarithmic' if 'type' in scale else ''}", **scale),
+            yaxis=theme.named_rows([_name(row) for row in rows]),
             showlegend=len(runtimes) > 1,
         ),
-        table=_table(measured, others, address),
+        table=table,
         note="Whiskers: 95 % interval of p50 over process launches.",
     )
 
@@ -69,10 +71,6 @@ def _summary(cells: Sequence[Cell]) -> str:
     )
 
 
-def _runtimes(cells: Sequence[Cell]) -> list[str]:
-    return sorted({cell.runtime for cell in cells}, key=axes.version_key)
-
-
 def _colours(runtimes: Sequence[str]) -> list[str]:
     """Of many releases the oldest and the newest ones in colour, the others in grey."""
     coloured = {*runtimes[:1], *runtimes[1 - theme.SLOTS :]}
@@ -86,26 +84,13 @@ def _name(labels: Sequence[str]) -> str:
 def _series(runtime: str, mine: Sequence[Cell], others: Sequence[axes.Axis], address: Address, colour: str) -> Json:
     values = [cell.p50_ms or 0.0 for cell in mine]
     ends = [cell.p50_ci_ms or (value, value) for cell, value in zip(mine, values, strict=True)]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": titles.runtime(runtime),
-        "x": values,
-        "y": [_name(axes.place_of(cell, others)) for cell in mine],
-        "error_x": theme.whiskers(values, ends, colour),
-        "marker": {"color": colour, "size": 9, "symbol": colours.runtime_mark(runtime)},
-        "text": [numbers.latency(cell.p50_ms, cell.p50_ci_ms) for cell in mine],
-        "customdata": [address(cell.id) for cell in mine],
-        "hovertemplate": "%{fullData.name}, %{y}<br>%{text}<extra></extra>",
-    }
-
-
-def _table(cells: Sequence[Cell], others: Sequence[axes.Axis], address: Address) -> Table:
-    shown: tuple[Column[Cell], ...] = (
-        columns.name(others, address, only="all cells"),
-        columns.RUNTIME,
-        columns.P50,
-        columns.HALF_WIDTH,
-        Number("launches", lambda cell: counted(len(cell.samples_ms))),
+    return theme.dots(
+        values,
+        ends,
+        [_name(axes.place_of(cell, others)) for cell in mine],
+        colour,
+        colours.runtime_mark(runtime),
+        name=titles.runtime(runtime),
+        text=[numbers.latency(cell.p50_ms, cell.p50_ci_ms) for cell in mine],
+        customdata=[address(cell.id) for cell in mine],
     )
-    return Table.of(NAME, "Median latency of each cell", shown, cells)

@@ -1,10 +1,11 @@
 """The operators behind a comparison: time of each in baseline and candidate, side by side, largest change first."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dashboard import axes
 from dashboard.figures import colours, scales, theme
+from dashboard.figures.excerpts import end_of
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell
@@ -14,7 +15,7 @@ from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, ve
 from farm.rules.wording import numbers, titles
 
 NAME = "operators"
-MOST = 10
+MAX_OPERATORS = 10
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
 
 def of_runtimes(baseline: str, candidate: str) -> tuple[Side, Side]:
     """The sides of which only the releases are known, as requirements."""
-    first, second = (Side(titles.runtime(one), colours.runtime(one)) for one in (baseline, candidate))
+    first, second = (Side(titles.runtime(name), colours.runtime(name)) for name in (baseline, candidate))
     return _apart(first, second)
 
 
@@ -55,7 +56,7 @@ def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
     table = Table.of(NAME, caption, (*COLUMNS, *VERDICTS) if is_judged else COLUMNS, by_change(comparison))
     if not comparison.operators:
         return nothing(NAME, "These two cells have not been traced side by side yet.", table)
-    largest = by_change(comparison)[:MOST]
+    largest = by_change(comparison)[:MAX_OPERATORS]
     return Figure(
         name=NAME,
         title=finding(comparison),
@@ -73,7 +74,7 @@ def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
                 "time per inference, µs",
                 **scales.linear([t for c in largest for t in (c.baseline_us, c.candidate_us)], room=scales.FOR_LABELS),
             ),
-            yaxis=theme.axis("", autorange="reversed", type="category"),
+            yaxis=theme.named_rows(),
             barmode="group",
             bargap=0.3,
             bargroupgap=0.08,
@@ -110,31 +111,29 @@ def _called(comparison: Comparison) -> str:
     called = called_operators(comparison)
     if not called:
         return "; no single operator is significantly slower or faster"
-    named = ", ".join(f"{_short(one)} {one.verdict}" for one in called[:2])
+    named = ", ".join(f"{_short(change)} {change.verdict}" for change in called[:2])
     more = f" and {len(called) - 2} more" if len(called) > 2 else ""
     return f"; significant on their own: {named}{more}"
 
 
 def _bars(side: Side, values: Sequence[float], changes: Sequence[OperatorChange]) -> Json:
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": side.name,
-        "y": [_short(change) for change in changes],
-        "x": list(values),
-        "text": [numbers.plain(value) for value in values],
-        "textposition": "outside",
-        "cliponaxis": False,
-        "textfont": {"size": 11, "color": theme.SOFT},
-        "marker": {"color": side.colour},
-        "customdata": [change.op_type for change in changes],
-        "hovertemplate": "%{fullData.name}, %{y} (%{customdata})<br>%{x:.4~g} µs per inference<extra></extra>",
-    }
+    return theme.bars(
+        values,
+        map(_short, changes),
+        name=side.name,
+        **theme.behind_bars(map(numbers.plain, values)),
+        marker={"color": side.colour},
+        customdata=[change.op_type for change in changes],
+        hover="%{fullData.name}, %{y} (%{customdata})<br>%{x:.4~g} µs per inference",
+    )
 
 
-def _short(change: OperatorChange, most: int = 44) -> str:
-    """A node's name from its end, which tells nodes of one model apart better than the beginning."""
-    return change.node if len(change.node) <= most else f"…{change.node[-most + 1 :]}"
+def _short(change: OperatorChange) -> str:
+    return end_of(change.node, most=44)
+
+
+def _interval(low: float | None, high: float | None, write: Callable[[float], str]) -> Entry:
+    return Entry(numbers.NOT_MEASURED if low is None or high is None else f"{write(low)} to {write(high)}", low)
 
 
 COLUMNS: tuple[Column[OperatorChange], ...] = (
@@ -143,7 +142,11 @@ COLUMNS: tuple[Column[OperatorChange], ...] = (
     Number("baseline, µs", lambda change: written(change.baseline_us)),
     Number("candidate, µs", lambda change: written(change.candidate_us)),
     Number("change, µs", lambda change: written(change.candidate_us - change.baseline_us, numbers.signed)),
-    Number("interval, µs", lambda change: Entry(_interval(change), change.change_low_us), "over paired traces"),
+    Number(
+        "interval, µs",
+        lambda change: _interval(change.change_low_us, change.change_high_us, numbers.signed),
+        "over paired traces",
+    ),
     Number(
         "explains",
         lambda change: written(change.share, numbers.share),
@@ -162,17 +165,7 @@ VERDICTS: tuple[Column[OperatorChange], ...] = (
         "by the operator's own pairs, over all operators of the comparison",
     ),
     Number("ratio", lambda change: written(change.ratio), "candidate / baseline over paired rounds"),
-    Number("ratio from, to", lambda change: Entry(_ratios(change), change.ci_low), "95 % interval"),
+    Number("ratio from, to", lambda change: _interval(change.ci_low, change.ci_high, numbers.plain), "95 % interval"),
     Number("rounds", lambda change: written(change.rounds)),
     Prose("Why", lambda change: Entry(change.reason or "")),
 )
-
-
-def _ratios(change: OperatorChange) -> str:
-    low, high = change.ci_low, change.ci_high
-    return numbers.NOT_MEASURED if low is None or high is None else f"{numbers.plain(low)} to {numbers.plain(high)}"
-
-
-def _interval(change: OperatorChange) -> str:
-    low, high = change.change_low_us, change.change_high_us
-    return numbers.NOT_MEASURED if low is None or high is None else f"{numbers.signed(low)} to {numbers.signed(high)}"

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from dashboard.figures import scales, theme
-from dashboard.figures.cell_lines import CellLines
+from dashboard.figures.cell_lines import CellLines, Curve
+from dashboard.figures.columns import rounded
 from dashboard.figures.figure import Address, Figure
 from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell, CellPhase
@@ -15,38 +16,43 @@ from farm.rules.wording import numbers
 from farm.rules.wording.numbers import plain
 
 LATENCY, GOODPUT, PROCESSOR = "rates", "goodput", "processor"
-AXIS = "requests per s"
+COLUMNS = (
+    Number[CellPhase]("per s", lambda rate: written(rate.metrics["rate_per_s"])),
+    Number[CellPhase]("p50, ms", lambda rate: written(rate.metrics["p50_ms"], numbers.milliseconds)),
+    Number[CellPhase]("p99, ms", lambda rate: written(rate.metrics["p99_ms"], numbers.milliseconds)),
+    Number[CellPhase](
+        "goodput, per s", lambda rate: written(rate.metrics["goodput_per_s"]), "requests that kept the bound"
+    ),
+    Number[CellPhase]("processor, ms each", lambda rate: written(rate.metrics["cpu_ms"], numbers.milliseconds)),
+    Number[CellPhase](
+        "late, ms", lambda rate: rounded(rate.metrics["late_ms"], 2), "how late the generator began, at the median"
+    ),
+)
 
 
 def rates_of(cell: Cell) -> list[CellPhase]:
     """The rates that a cell was driven at, from the lowest."""
-    found = [one for one in cell.phases if "rate_per_s" in one.metrics]
-    return sorted(found, key=lambda one: one.metrics["rate_per_s"])
+    return sorted((phase for phase in cell.phases if "rate_per_s" in phase.metrics), key=_metric("rate_per_s"))
 
 
-def figures(cells: Sequence[Cell], address: Address | None = None) -> list[Figure]:
-    """The three figures of cells that have rates."""
+def latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
+    """p50 and p99 of each cell, with the bounds that they were asked to keep."""
     lines = CellLines(cells, address)
-    return [_latency(lines), _goodput(lines), _processor(lines)]
-
-
-def _latency(lines: CellLines) -> Figure:
-    bounds = sorted({bound for cell in lines.cells if (bound := parsed(cell.scenario).bound_ms) is not None})
-    p50s, p99s = (_all(lines, name) for name in ("p50_ms", "p99_ms"))
-    hover = "%{x:.4~g} per s: %{y:.5~g} ms"
+    bounds = sorted({bound for cell in cells if (bound := parsed(cell.scenario).bound_ms) is not None})
+    reached = [*_all(lines, "p50_ms"), *_all(lines, "p99_ms"), *bounds]
     data: list[Json] = []
-    for cell in lines.cells:
-        rates = _of(cell, "rate_per_s")
-        names = ("p50", "p99") if lines.is_alone else (lines.name(cell),) * 2
-        low = lines.line(cell, rates, _of(cell, "p50_ms"), hover=f"p50 at {hover}", name=names[0])
-        high = lines.line(cell, rates, _of(cell, "p99_ms"), hover=f"p99 at {hover}", name=names[1])
-        # of several cells the key names each once
-        data += [
-            {**low, "line": {**_line_of(low), "dash": "dot"}, "showlegend": lines.is_alone},
-            high,
-        ]
-    level: Json = {"type": "line", "xref": "paper", "x0": 0, "x1": 1}
-    thin: Json = {"width": 1, "dash": "dash", "color": theme.SOFT}
+    for cell in cells:
+        for what, dash in (("p50", "dot"), ("p99", "")):
+            line = lines.line(
+                cell,
+                map(_metric("rate_per_s"), rates_of(cell)),
+                map(_metric(f"{what}_ms"), rates_of(cell)),
+                hover=f"{what} at %{{x:.4~g}} per s: %{{y:.5~g}} ms",
+                name=what if lines.is_alone else lines.name(cell),
+                dash=dash,
+            )
+            # of several cells the key names each once
+            data.append({**line, "showlegend": lines.is_alone} if dash else line)
     return Figure(
         name=LATENCY,
         title=_finding(lines),
@@ -55,61 +61,48 @@ def _latency(lines: CellLines) -> Figure:
         layout=theme.layout(
             height=260,
             xaxis=_rate_axis(lines),
-            yaxis=theme.axis("latency, ms", **scales.logarithmic([*p50s, *p99s, *bounds])),
-            shapes=[{**level, "line": thin, "y0": bound, "y1": bound} for bound in bounds],
+            yaxis=theme.axis("latency, ms", **scales.logarithmic(reached)),
+            shapes=[theme.rule("y", bound, dash="dash") for bound in bounds],
             showlegend=True,
         ),
-        table=_table(lines, LATENCY, "Latency over rates"),
+        table=Table.of(LATENCY, "Latency over rates", lines.columns(COLUMNS), lines.rows(rates_of)),
         note=f"Whole lines: p99; dotted: p50{'; dashed: the bound' if bounds else ''}.",
     )
 
 
-def _goodput(lines: CellLines) -> Figure:
-    rates, goodputs = _all(lines, "rate_per_s"), _all(lines, "goodput_per_s")
-    most = max(rates)
-    return Figure(
-        name=GOODPUT,
+def goodput(cells: Sequence[Cell], address: Address | None = None) -> Figure:
+    """What was answered in time of what came."""
+    lines = CellLines(cells, address)
+    goodputs, highest = _all(lines, "goodput_per_s"), max(_all(lines, "rate_per_s"))
+    all_that_came = {"x0": 0, "y0": 0, "x1": highest, "y1": highest}
+    return lines.figure(
+        _curve(GOODPUT, "Goodput over rates", "goodput_per_s", "%{x:.4~g} → %{y:.4~g} per s"),
         title=f"At most {plain(max(goodputs))} requests per s were answered in time",
         summary=_summary(lines, "Requests that were answered within the bound, or at all where there is none,"),
-        data=[
-            lines.line(cell, _of(cell, "rate_per_s"), _of(cell, "goodput_per_s"), hover="%{x:.4~g} → %{y:.4~g} per s")
-            for cell in lines.cells
-        ],
-        layout=theme.layout(
-            height=240,
-            xaxis=_rate_axis(lines),
-            yaxis=theme.axis("goodput, per s", **scales.linear([*goodputs, most])),
-            shapes=[
-                {"type": "line", "x0": 0, "y0": 0, "x1": most, "y1": most}
-                | {"line": {"width": 1, "dash": "dash", "color": theme.SOFT}}
-            ],
-            showlegend=not lines.is_alone,
-        ),
-        table=_table(lines, GOODPUT, "Goodput over rates"),
+        xaxis=_rate_axis(lines),
+        yaxis=theme.axis("goodput, per s", **scales.linear([*goodputs, highest])),
+        shapes=[{"type": "line", **all_that_came, "line": theme.pen(theme.SOFT, 1, "dash")}],
         note="Dashed: all that came.",
     )
 
 
-def _processor(lines: CellLines) -> Figure:
+def processor(cells: Sequence[Cell], address: Address | None = None) -> Figure:
+    """What a request costs."""
+    lines = CellLines(cells, address)
     times = _all(lines, "cpu_ms")
-    least, most = (f"{numbers.milliseconds(one)} ms" for one in (min(times), max(times)))
-    return Figure(
-        name=PROCESSOR,
-        title=f"Processor time of a request: {least} to {most}",
+    ends = (f"{numbers.milliseconds(time_ms)} ms" for time_ms in (min(times), max(times)))
+    return lines.figure(
+        _curve(PROCESSOR, "Processor time over rates", "cpu_ms", "%{x:.4~g} per s: %{y:.4~g} ms"),
+        title=f"Processor time of a request: {' to '.join(ends)}",
         summary=_summary(lines, "Processor time of the whole process for each request"),
-        data=[
-            lines.line(cell, _of(cell, "rate_per_s"), _of(cell, "cpu_ms"), hover="%{x:.4~g} per s: %{y:.4~g} ms")
-            for cell in lines.cells
-        ],
-        layout=theme.layout(
-            height=240,
-            xaxis=_rate_axis(lines),
-            yaxis=theme.axis("processor time, ms each", **scales.linear(times)),
-            showlegend=not lines.is_alone,
-        ),
-        table=_table(lines, PROCESSOR, "Processor time over rates"),
+        xaxis=_rate_axis(lines),
+        yaxis=theme.axis("processor time, ms each", **scales.linear(times)),
         note="Waiting for the next arrival ends in looking at the clock, which is in it.",
     )
+
+
+# what draws each of them, by its name
+FIGURES = {LATENCY: latency, GOODPUT: goodput, PROCESSOR: processor}
 
 
 def _finding(lines: CellLines) -> str:
@@ -119,60 +112,35 @@ def _finding(lines: CellLines) -> str:
     known = [cell for cell in lines.cells if MAX_RATE in cell.figures]
     if len(known) < 2:
         return f"Latency of {numbers.counted(len(lines.cells), 'cell')} over the rate of arrivals"
-    least, most = (choose(known, key=_most_rate) for choose in (min, max))
-    told = (f"{load.up_to(_most_rate(one), one.phases)} per s ({lines.name(one)})" for one in (least, most))
-    return f"Keeps the bound {' and '.join(told)}"
+    ends = (pick(known, key=_max_rate) for pick in (min, max))
+    words = (f"{load.up_to(_max_rate(cell), cell.phases)} per s ({lines.name(cell)})" for cell in ends)
+    return f"Keeps the bound {' and '.join(words)}"
 
 
-def _most_rate(cell: Cell) -> float:
+def _max_rate(cell: Cell) -> float:
     return cell.figures[MAX_RATE].value
 
 
 def _summary(lines: CellLines, what: str) -> str:
-    rates = len(lines.rows(rates_of))
-    launches = max(one.row.launches for one in lines.rows(rates_of))
+    rates = lines.rows(rates_of)
+    launches = max(placed.row.launches for placed in rates)
     return (
-        f"{what} at {numbers.counted(rates, 'rate')} of {numbers.counted(len(lines.cells), 'cell')}, medians of "
+        f"{what} at {numbers.counted(len(rates), 'rate')} of {numbers.counted(len(lines.cells), 'cell')}, medians of "
         f"{numbers.counted(launches, 'launch', 'launches')}. The table has every rate."
     )
 
 
-def _table(lines: CellLines, name: str, caption: str) -> Table:
-    def number(head: str, key: str, write: Callable[[float | None], str], note: str = "") -> Number[CellPhase]:
-        return Number(head, lambda one: written(one.metrics[key], write), note=note)
-
-    shown = (
-        number("per s", "rate_per_s", _three),
-        number("p50, ms", "p50_ms", numbers.milliseconds),
-        number("p99, ms", "p99_ms", numbers.milliseconds),
-        number("goodput, per s", "goodput_per_s", _three, note="requests that kept the bound"),
-        number("processor, ms each", "cpu_ms", numbers.milliseconds),
-        number("late, ms", "late_ms", _hundredths, note="how late the generator began, at the median"),
-    )
-    return Table.of(name, caption, lines.columns(shown), lines.rows(rates_of))
-
-
 def _rate_axis(lines: CellLines) -> Json:
-    return theme.axis(AXIS, **scales.linear(_all(lines, "rate_per_s")))
-
-
-def _of(cell: Cell, key: str) -> list[float]:
-    return [one.metrics[key] for one in rates_of(cell)]
+    return theme.axis("requests per s", **scales.linear(_all(lines, "rate_per_s")))
 
 
 def _all(lines: CellLines, key: str) -> list[float]:
-    return [one.row.metrics[key] for one in lines.rows(rates_of)]
+    return [placed.row.metrics[key] for placed in lines.rows(rates_of)]
 
 
-def _line_of(trace: Json) -> Json:
-    line = trace["line"]
-    assert isinstance(line, dict)
-    return line
+def _curve(name: str, caption: str, key: str, hover: str) -> Curve[CellPhase]:
+    return Curve(name, caption, rates_of, _metric("rate_per_s"), _metric(key), hover, COLUMNS)
 
 
-def _hundredths(value: float | None) -> str:
-    return "" if value is None else numbers.fixed(value, 2)
-
-
-def _three(value: float | None) -> str:
-    return "" if value is None else plain(value)
+def _metric(key: str) -> Callable[[CellPhase], float]:
+    return lambda phase: phase.metrics[key]

@@ -1,175 +1,258 @@
-"""Accuracy against latency against bytes: the Pareto front drawn, dominated cells faded, areas as large as models."""
+"""Accuracy against latency, the Pareto front drawn: of the cells of a run with their bytes, and over hardware."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from math import sqrt
 
 from dashboard import axes
 from dashboard.figures import accuracies, colours, scales, theme
+from dashboard.figures.columns import P50
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
-from farm.contract.document_cells import Cell
+from farm.contract.document_cells import Accuracy, Cell
+from farm.rules.presenting import hardware_words
+from farm.rules.presenting.hardware import Measured, fault_of
+from farm.rules.presenting.tables import Column, Entry, Number, Table
 from farm.rules.quality.accuracy import pareto_front, undominated
 from farm.rules.wording import numbers
 
-NAME = "pareto"
-NONE = "No cell was judged on labelled data: add some on the model’s page, an .npz of inputs and labels, and run again."
+CELLS, HARDWARE = "pareto", "hardware"
+NO_CELL = (
+    "No cell was judged on labelled data: add some on the model’s page, an .npz of inputs and labels, and run again."
+)
+NO_SETTING = (
+    "No measured setting was judged on labelled data, so there is no accuracy to draw: add an .npz of inputs and "
+    "labels on the model’s page, and run again."
+)
 SMALLEST, LARGEST = 8.0, 30.0
 # so many points are named in the drawing itself
-MOST_LABELS = 8
+MAX_LABELS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A cell with the latency and the accuracy that place it, and its page. Over hardware also where, and what."""
+
+    cell: Cell
+    accuracy: Accuracy
+    p50_ms: float
+    value: float
+    href: str
+    target: str = ""
+    setting: str = ""
+
+    @property
+    def goodness(self) -> float:
+        """The accuracy; an error with its sign turned."""
+        return self.value if self.accuracy.higher_is_better else -self.value
+
+    @property
+    def latencies(self) -> tuple[float, float]:
+        return self.cell.p50_ci_ms or (self.p50_ms, self.p50_ms)
+
+    @property
+    def accuracies(self) -> tuple[float, float]:
+        low, high = self.accuracy.ci_low, self.accuracy.ci_high
+        return (self.value, self.value) if low is None or high is None else (low, high)
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{numbers.latency(self.cell.p50_ms, self.cell.p50_ci_ms)}<br>{accuracies.value(self.accuracy)} "
+            f"({accuracies.interval(self.accuracy)})"
+        )
 
 
 def pareto(cells: Sequence[Cell], address: Address) -> Figure:
-    """Every cell that has a latency and an accuracy; the metric is the one that most of them have."""
-    judged = _drawn(cells)
+    """Every cell that has a latency and an accuracy; the metric is the one that most of them have. Dominated cells are
+    faded, and areas as large as models."""
+    judged = _of_usual_recipe(_judged(cell, address(cell.id)) for cell in cells if cell.twin_of is None)
     if not judged:
-        return nothing(NAME, NONE, accuracies.table([], frozenset(), address))
-    along = axes.varying(judged)
-    front = undominated([(cell.p50_ms or 0.0, float(cell.model_bytes or 0), -_goodness(cell)) for cell in judged])
-    chosen = [judged[at] for at in front]
-    others = [cell for at, cell in enumerate(judged) if at not in set(front)]
-    metric = accuracies.METRIC_NAMES[judged[0].accuracy.metric] if judged[0].accuracy else ""
+        return nothing(CELLS, NO_CELL, accuracies.table([], frozenset(), address))
+    known = [point.cell for point in judged]
+    along, colour_of = axes.varying(known), colours.of_cells(known)
+    front = set(undominated([(p.p50_ms, float(p.cell.model_bytes or 0), -p.goodness) for p in judged]))
+    chosen = [point for place, point in enumerate(judged) if place in front]
+    others = [point for place, point in enumerate(judged) if place not in front]
+    metric = accuracies.METRIC_NAMES[judged[0].accuracy.metric]
+    fastest = min(chosen, key=lambda point: point.p50_ms)
+    takes = f"{_latency(fastest)} at {metric} {accuracies.value(fastest.accuracy)}"
+    largest = max(cell.model_bytes or 0 for cell in known)
+
+    def drawn(points: Sequence[Judged], *, is_front: bool) -> Json:
+        names = [axes.name_of(point.cell, along) if along else "the model" for point in points]
+        says = [
+            f"{name}<br>{p.words}<br>{numbers.size(p.cell.model_bytes)}" for name, p in zip(names, points, strict=True)
+        ]
+        marker = {
+            "color": [colour_of(point.cell) if is_front else colours.GREY for point in points],
+            "size": [_diameter(point.cell, largest) for point in points],
+            "opacity": 0.9 if is_front else 0.35,
+            "line": theme.pen(theme.INK if is_front else theme.LINE, 1),
+        }
+        ink = theme.INK if is_front else theme.SOFT
+        return _points(points, names, says, ink=ink, has_names=len(judged) <= MAX_LABELS, marker=marker)
+
     return Figure(
-        name=NAME,
-        title=_title(judged, chosen, along, metric=metric),
+        name=CELLS,
+        title=f"{_latency(judged[0])}, {metric} {accuracies.value(judged[0].accuracy)}"
+        if len(judged) == 1
+        else f"{len(front)} of {len(judged)} cells are on the Pareto front; the fastest, "
+        f"{axes.name_of(fastest.cell, along)}, takes {takes}",
         summary=(
             f"{metric} against latency of {numbers.counted(len(judged), 'cell')}, {len(chosen)} of them on the Pareto "
             "front; the larger a point, the more bytes its model has. The table below has every number."
         ),
-        data=[
-            _line(judged),
-            *([_points(others, judged, along, address, is_front=False)] if others else []),
-            _points(chosen, judged, along, address, is_front=True),
-        ],
-        layout=theme.layout(
-            height=380,
-            xaxis=theme.axis(
-                "p50 of one inference, ms",
-                **scales.linear(scales.ends([c.p50_ci_ms for c in judged], *(c.p50_ms for c in judged))),
-            ),
-            yaxis=theme.axis(
-                metric,
-                tickformat=".4~p" if _is_share(judged) else ".3~g",
-                **scales.linear(scales.ends(map(_interval, judged)), from_zero=False),
-            ),
-            showlegend=False,
-        ),
-        table=accuracies.table(judged, frozenset(cell.id for cell in chosen), address),
+        data=[_front_line(judged), *([drawn(others, is_front=False)] if others else []), drawn(chosen, is_front=True)],
+        layout=_layout(judged, metric, "p50 of one inference, ms", showlegend=False),
+        table=accuracies.table(known, frozenset(point.cell.id for point in chosen), address),
         note="Whiskers: 95 % intervals. Dotted: the front of latency and accuracy. A larger point: a larger model.",
     )
 
 
-def _drawn(cells: Sequence[Cell]) -> list[Cell]:
-    known = [
-        cell
-        for cell in cells
-        if cell.p50_ms is not None
-        and cell.twin_of is None
-        and cell.accuracy is not None
-        and cell.accuracy.value is not None
-    ]
-    recipes = [cell.accuracy.recipe for cell in known if cell.accuracy]
-    usual = max(recipes, key=recipes.count, default="")
-    return [cell for cell in known if cell.accuracy is not None and cell.accuracy.recipe == usual]
+def over_hardware(measured: Sequence[Measured], names: Sequence[str], address: Callable[[Measured], str]) -> Figure:
+    """Settings of one batch size, the one that most of them have, that may be recommended, in the colour of their
+    target or provider. `names`: targets in the order of their colours."""
+    judged = _of_usual_recipe(
+        _judged(own.cell, address(own), target_of(own), hardware_words.setting(own))
+        for own in measured
+        if fault_of(own.cell) is None
+    )
+    batches = [point.cell.batch for point in judged]
+    batch = max(batches, key=batches.count, default=None)
+    judged = [point for point in judged if point.cell.batch == batch]
+    front = [judged[place] for place in _front(judged)]
+    table = Table.of(
+        HARDWARE,
+        "Accuracy and latency of each judged setting",
+        _columns(front),
+        sorted(judged, key=lambda point: point.p50_ms),
+    )
+    if not judged:
+        return nothing(HARDWARE, NO_SETTING, table)
+    metric = accuracies.METRIC_NAMES[judged[0].accuracy.metric]
+    targets = list(dict.fromkeys(point.target for point in judged))
+    fastest = min(front, key=lambda point: point.p50_ms)
+    with_batch = f"batch {batch}" if batch is not None else "no batch"
+    # a provider's own colour where targets differ in it, as on every page; else one by the target's place
+    by_provider = len({point.cell.provider for point in judged}) > 1
 
+    def drawn(target: str) -> Json:
+        own = [point for point in judged if point.target == target]
+        place = names.index(target) if target in names else len(names)
+        colour = f"@series-{place + 1}" if place < theme.SLOTS else theme.OTHER
+        marker = {
+            "color": colours.provider(own[0].cell.provider) if by_provider else colour,
+            "symbol": theme.MARKS[place % len(theme.MARKS)],
+            "size": 10,
+            "line": theme.pen(theme.INK, 1),
+        }
+        says = [f"{target}<br>{point.setting}<br>{point.words}" for point in own]
+        precisions = [point.cell.precision for point in own]
+        has_names = len(judged) <= MAX_LABELS
+        return _points(own, precisions, says, ink=theme.INK, has_names=has_names, marker=marker, name=target)
 
-def _goodness(cell: Cell) -> float:
-    """The accuracy; an error with its sign turned."""
-    accuracy = cell.accuracy
-    if accuracy is None or accuracy.value is None:
-        return 0.0
-    return accuracy.value if accuracy.higher_is_better else -accuracy.value
-
-
-def _value(cell: Cell) -> float:
-    return abs(_goodness(cell))
-
-
-def _is_share(cells: Sequence[Cell]) -> bool:
-    return cells[0].accuracy is not None and cells[0].accuracy.higher_is_better
-
-
-def _title(cells: Sequence[Cell], front: Sequence[Cell], along: Sequence[axes.Axis], *, metric: str) -> str:
-    if len(cells) == 1:
-        return f"{numbers.latency(cells[0].p50_ms, cells[0].p50_ci_ms)}, {metric} {accuracies.value(cells[0].accuracy)}"
-    fastest = min(front, key=lambda cell: cell.p50_ms or 0.0)
-    return (
-        f"{len(front)} of {len(cells)} cells are on the Pareto front; the fastest, {axes.name_of(fastest, along)}, "
-        f"takes {numbers.latency(fastest.p50_ms, fastest.p50_ci_ms)} at {metric} {accuracies.value(fastest.accuracy)}"
+    return Figure(
+        name=HARDWARE,
+        title=(
+            f"{len(front)} of {numbers.counted(len(judged), 'setting')} on {numbers.counted(len(targets), 'target')} "
+            f"{'is' if len(front) == 1 else 'are'} on the Pareto front; the fastest of them, on {fastest.target}, "
+            f"takes {_latency(fastest)} at {metric} {accuracies.value(fastest.accuracy)}"
+        ),
+        summary=(
+            f"{metric} against p50 latency of {numbers.counted(len(judged), 'setting')} with {with_batch}, one "
+            "mark a target. Different hardware, side by side. The table below has every number."
+        ),
+        data=[{**_front_line(judged), "showlegend": False}, *map(drawn, targets)],
+        layout=_layout(judged, metric, f"p50 of one inference, {with_batch}, ms", showlegend=len(targets) > 1),
+        table=table,
+        note="Whiskers: 95 % intervals. Dotted: the Pareto front, over all targets.",
     )
 
 
-def _line(cells: Sequence[Cell]) -> Json:
+def target_of(measured: Measured) -> str:
+    """The target of a setting: a node with its tag."""
+    return f"{measured.node} ({measured.tag})"
+
+
+def _judged(cell: Cell, href: str, target: str = "", setting: str = "") -> Judged | None:
+    if cell.p50_ms is None or cell.accuracy is None or cell.accuracy.value is None:
+        return None
+    return Judged(cell, cell.accuracy, cell.p50_ms, cell.accuracy.value, href, target, setting)
+
+
+def _of_usual_recipe(points: Iterable[Judged | None]) -> list[Judged]:
+    """Those of the recipe that most of them were judged by."""
+    known = [point for point in points if point is not None]
+    recipes = [point.accuracy.recipe for point in known]
+    usual = max(recipes, key=recipes.count, default="")
+    return [point for point in known if point.accuracy.recipe == usual]
+
+
+def _front(judged: Sequence[Judged]) -> list[int]:
+    return pareto_front([(point.p50_ms, point.goodness) for point in judged])
+
+
+def _latency(point: Judged) -> str:
+    return numbers.latency(point.cell.p50_ms, point.cell.p50_ci_ms)
+
+
+def _layout(judged: Sequence[Judged], metric: str, xaxis: str, *, showlegend: bool) -> Json:
+    form = ".4~p" if judged[0].accuracy.higher_is_better else ".3~g"
+    values = scales.linear(scales.ends([point.accuracies for point in judged]), from_zero=False)
+    return theme.layout(
+        height=380,
+        xaxis=theme.axis(xaxis, **scales.linear(scales.ends([point.latencies for point in judged]))),
+        yaxis=theme.axis(metric, tickformat=form, **values),
+        showlegend=showlegend,
+    )
+
+
+def _front_line(judged: Sequence[Judged]) -> Json:
     """The front of latency and accuracy alone, as steps: what one gives up for speed."""
-    at = pareto_front([(cell.p50_ms or 0.0, _goodness(cell)) for cell in cells])
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [cells[place].p50_ms for place in at],
-        "y": [_value(cells[place]) for place in at],
-        "line": {"color": theme.SOFT, "width": 1.5, "dash": "dot", "shape": "hv"},
-        "hoverinfo": "skip",
-    }
+    front = [judged[place] for place in _front(judged)]
+    steps = {**theme.pen(theme.SOFT, 1.5, "dot"), "shape": "hv"}
+    return theme.points([point.p50_ms for point in front], [point.value for point in front], mode="lines", line=steps)
 
 
 def _points(
-    cells: Sequence[Cell], whole: Sequence[Cell], along: Sequence[axes.Axis], address: Address, *, is_front: bool
+    points: Sequence[Judged],
+    names: Sequence[str],
+    says: Sequence[str],
+    *,
+    ink: str,
+    has_names: bool,
+    **more: object,
 ) -> Json:
-    colour_of = colours.of_cells(whole)
-    names = [axes.name_of(cell, along) if along else "the model" for cell in cells]
-    return {
-        "type": "scatter",
-        "mode": "markers+text" if len(whole) <= MOST_LABELS else "markers",
-        "x": [cell.p50_ms for cell in cells],
-        "y": [_value(cell) for cell in cells],
-        "error_x": _errors([cell.p50_ci_ms or (cell.p50_ms or 0.0,) * 2 for cell in cells], [c.p50_ms for c in cells]),
-        "error_y": _errors([_interval(cell) for cell in cells], [_value(cell) for cell in cells]),
-        "text": names,
-        "textposition": "top center",
-        "textfont": {"size": 12, "color": theme.INK if is_front else theme.SOFT},
-        "marker": {
-            "color": [colour_of(cell) if is_front else colours.GREY for cell in cells],
-            "size": [_diameter(cell, whole) for cell in cells],
-            "opacity": 0.9 if is_front else 0.35,
-            "line": {"width": 1, "color": theme.INK if is_front else theme.LINE},
-        },
-        "customdata": [
-            [address(cell.id), f"{name}<br>{_words(cell)}"] for cell, name in zip(cells, names, strict=True)
-        ],
-        "hovertemplate": "%{customdata[1]}<extra></extra>",
-        "cliponaxis": False,
-    }
-
-
-def _words(cell: Cell) -> str:
-    return (
-        f"{numbers.latency(cell.p50_ms, cell.p50_ci_ms)}<br>{accuracies.value(cell.accuracy)} "
-        f"({accuracies.interval(cell.accuracy)})<br>{numbers.size(cell.model_bytes)}"
+    p50s, values = [point.p50_ms for point in points], [point.value for point in points]
+    return theme.points(
+        p50s,
+        values,
+        mode="markers+text" if has_names else "markers",
+        error_x=theme.whiskers(p50s, [point.latencies for point in points], theme.SOFT, thickness=1),
+        error_y=theme.whiskers(values, [point.accuracies for point in points], theme.SOFT, thickness=1),
+        text=[*names],
+        textposition="top center",
+        textfont={"size": 12, "color": ink},
+        customdata=[[point.href, words] for point, words in zip(points, says, strict=True)],
+        hover="%{customdata[1]}",
+        cliponaxis=False,
+        **more,
     )
 
 
-def _interval(cell: Cell) -> tuple[float, float]:
-    accuracy = cell.accuracy
-    if accuracy is None or accuracy.ci_low is None or accuracy.ci_high is None:
-        return _value(cell), _value(cell)
-    return accuracy.ci_low, accuracy.ci_high
-
-
-def _errors(intervals: Sequence[tuple[float, ...]], values: Sequence[float | None]) -> Json:
-    pairs = list(zip(intervals, values, strict=True))
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [max(0.0, high - (value or 0.0)) for (_, high), value in pairs],
-        "arrayminus": [max(0.0, (value or 0.0) - low) for (low, _), value in pairs],
-        "color": theme.SOFT,
-        "thickness": 1,
-        "width": 3,
-    }
-
-
-def _diameter(cell: Cell, whole: Sequence[Cell]) -> float:
+def _diameter(cell: Cell, largest: int) -> float:
     """Areas in proportion to bytes, the largest model's point LARGEST wide."""
-    largest = max((one.model_bytes or 0 for one in whole), default=0)
     if not largest or not cell.model_bytes:
         return SMALLEST
     return round(max(SMALLEST, LARGEST * sqrt(cell.model_bytes / largest)), 1)
+
+
+def _columns(front: Sequence[Judged]) -> tuple[Column[Judged], ...]:
+    return (
+        Column("Target", lambda point: Entry(point.target)),
+        Column("Setting", lambda point: Entry(point.setting, href=point.href)),
+        Number(P50.text, lambda point: P50.entry(point.cell)),
+        Number("accuracy", lambda point: accuracies.entry(point.cell), note="with its 95 % interval"),
+        Column("Pareto front", lambda point: Entry("on the front" if point in front else "", int(point not in front))),
+    )

@@ -1,4 +1,4 @@
-"""Comparisons on one axis: candidate / baseline on a logarithmic scale around 1, with interval and margin."""
+"""Comparisons on row axis: candidate / baseline on a logarithmic scale around 1, with interval and margin."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from farm.rules.wording.vocabulary import rank
 
 NAME = "comparisons"
 _QUANTITIES = {"items": "items per second", "rate": "the highest rate"}
-MOST = 40
+MAX_ROWS = 40
 
 
 @dataclass(frozen=True)
 class Named:
-    """A comparison with its name on this page: where both cells are, and the step from one to the other.
+    """A comparison with its name on this page: where both cells are, and the step from row to the other.
 
     `line`: what it comes to, where both cells are known.
     """
@@ -35,8 +35,8 @@ class Named:
     @property
     def change(self) -> Change:
         """Its word, ratio and interval, of latency or of items per second."""
-        one = self.comparison
-        return self.line.change if self.line else Change("latency", one.verdict, one.ratio, one.ci_low, one.ci_high)
+        bare = self.comparison
+        return self.line.change if self.line else Change("latency", bare.verdict, bare.ratio, bare.ci_low, bare.ci_high)
 
     @property
     def caveat(self) -> str:
@@ -49,35 +49,26 @@ class Named:
         return f"{self.where}: {self.step}" if self.step else self.where
 
 
-def _change(one: Named) -> Entry:
-    change = one.change
-    return Entry(change.text or numbers.NOT_MEASURED, change.ratio)
-
-
-def _interval(one: Named) -> Entry:
-    change = one.change
-    return Entry(change.interval, change.low)
-
-
-VERDICT: Column[Named] = Column("Verdict", lambda one: verdict_entry(one.change.word, soft=one.caveat))
-CHANGE: Column[Named] = Number("change", _change)
-INTERVAL: Column[Named] = Number("95 % interval", _interval)
+VERDICT: Column[Named] = Column("Verdict", lambda row: verdict_entry(row.change.word, soft=row.caveat))
+CHANGE: Column[Named] = Number("change", lambda row: Entry(row.change.text or numbers.NOT_MEASURED, row.change.ratio))
+INTERVAL: Column[Named] = Number("95 % interval", lambda row: Entry(row.change.interval, row.change.low))
 MARGIN: Column[Named] = Number(
-    "margin", lambda one: Entry(f"± {numbers.share(one.comparison.margin)}", one.comparison.margin)
+    "margin", lambda row: Entry(f"± {numbers.share(row.comparison.margin)}", row.comparison.margin)
 )
-NAMED: Column[Named] = Column("Comparison", lambda one: Entry(one.name, href=one.href))
+NAMED: Column[Named] = Column("Comparison", lambda row: Entry(row.name, href=row.href))
 
 
 def ratios(named: Sequence[Named]) -> Figure:
     """A row for each comparison; at most 40 are drawn, the largest changes first when there are more."""
-    drawn = [one for one in named if one.change.ratio is not None]
+    drawn = [row for row in named if row.change.ratio is not None]
     table = Table.of(NAME, "Candidate against baseline", (NAMED, VERDICT, CHANGE, INTERVAL, MARGIN), named)
     if not drawn:
         return nothing(NAME, "No two cells have been compared yet.", table)
-    if len(drawn) > MOST:
-        drawn = sorted(drawn, key=lambda one: -one.change.size)[:MOST]
-    reached = scales.ends([(one.change.low, one.change.high, one.change.ratio) for one in drawn])
-    of = {one.change.quantity for one in drawn}
+    if len(drawn) > MAX_ROWS:
+        drawn = sorted(drawn, key=lambda row: -row.change.size)[:MAX_ROWS]
+    reached = scales.ends([(row.change.low, row.change.high, row.change.ratio) for row in drawn])
+    margin = max(row.comparison.margin for row in drawn)
+    of = {row.change.quantity for row in drawn}
     quantity = _QUANTITIES.get(next(iter(of)), "latency") if len(of) == 1 else "latency"
     return Figure(
         name=NAME,
@@ -86,7 +77,7 @@ def ratios(named: Sequence[Named]) -> Figure:
             f"Change of {quantity} of {numbers.counted(len(drawn), 'comparison')}, with 95 % intervals; the grey band "
             "is the margin within which a change is called equal. The table has every number."
         ),
-        data=[_points(verdict, drawn) for verdict in dict.fromkeys(one.change.word for one in drawn)],
+        data=[_points(verdict, drawn) for verdict in dict.fromkeys(row.change.word for row in drawn)],
         layout=theme.layout(
             height=theme.row_height(len(drawn), per_row=26),
             xaxis=theme.axis(
@@ -94,11 +85,9 @@ def ratios(named: Sequence[Named]) -> Figure:
                 tickangle=0,
                 **scales.ratio(reached),
             ),
-            yaxis=theme.axis(
-                "", autorange="reversed", type="category", categoryarray=[_label(one, drawn) for one in drawn]
-            ),
-            shapes=_shapes(drawn),
-            showlegend=len({one.change.word for one in drawn}) > 1,
+            yaxis=theme.named_rows([_label(row, drawn) for row in drawn]),
+            shapes=[theme.band("x", 1 / (1 + margin), 1 + margin, percent=8), theme.rule("x", 1)],
+            showlegend=len({row.change.word for row in drawn}) > 1,
         ),
         table=table,
         note="Whiskers: 95 % interval. Grey band: the margin within which a change is called equal.",
@@ -107,52 +96,41 @@ def ratios(named: Sequence[Named]) -> Figure:
 
 def _step(named: Sequence[Named]) -> str:
     """The step that all comparisons share; empty where they differ."""
-    steps = {one.step for one in named}
+    steps = {row.step for row in named}
     return f" {next(iter(steps))}" if len(steps) == 1 else ""
 
 
-def _label(one: Named, drawn: Sequence[Named]) -> str:
+def _label(row: Named, drawn: Sequence[Named]) -> str:
     """What tells a comparison apart from the others that are drawn."""
-    return one.where if _step(drawn) else one.name
+    return row.where if _step(drawn) else row.name
 
 
 def finding(named: Sequence[Named]) -> str:
     """How many comparisons came out which way."""
     words = Counter(
-        f"{one.change.word}{one.change.unit}" for one in sorted(named, key=lambda one: rank(one.change.word))
+        f"{row.change.word}{row.change.unit}" for row in sorted(named, key=lambda row: rank(row.change.word))
     )
     parts = [f"{count} {word}" for word, count in words.items()]
     return f"{numbers.counted(len(named), 'comparison')}: {numbers.listed(parts, most=5)}"
 
 
 def _points(verdict: str, drawn: Sequence[Named]) -> Json:
-    mine = [one for one in drawn if one.change.word == verdict]
-    values = [one.change.ratio or 1.0 for one in mine]
-    ends = [(one.change.low or value, one.change.high or value) for one, value in zip(mine, values, strict=True)]
-    colour = theme.verdict_colour(verdict)
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": f"{verdict}{mine[0].change.unit}",
-        "x": values,
-        "y": [_label(one, drawn) for one in mine],
-        "error_x": theme.whiskers(values, ends, colour),
-        "marker": {"color": colour, "size": 9, "symbol": theme.verdict_mark(verdict)},
-        "text": [_in_words(one.change) for one in mine],
-        "customdata": [one.href for one in mine],
-        "hovertemplate": "%{y}<br>%{text}<extra></extra>",
-    }
+    mine = [row for row in drawn if row.change.word == verdict]
+    values = [row.change.ratio or 1.0 for row in mine]
+    ends = [(row.change.low or value, row.change.high or value) for row, value in zip(mine, values, strict=True)]
+    return theme.dots(
+        values,
+        ends,
+        [_label(row, drawn) for row in mine],
+        theme.verdict_colour(verdict),
+        theme.verdict_mark(verdict),
+        name=f"{verdict}{mine[0].change.unit}",
+        text=[_in_words(row.change) for row in mine],
+        customdata=[row.href for row in mine],
+        hover="%{y}<br>%{text}",
+    )
 
 
 def _in_words(change: Change) -> str:
     told = change.text if change.is_decided else f"{change.word}, {change.text}"
     return f"{told} ({change.interval})"
-
-
-def _shapes(drawn: Sequence[Named]) -> list[Json]:
-    margin = max(one.comparison.margin for one in drawn)
-    down = {"yref": "paper", "y0": 0, "y1": 1}
-    return [
-        {"type": "rect", **down, "x0": 1 / (1 + margin), "x1": 1 + margin, "line": {"width": 0}, "fillcolor": "@ink/8"},
-        {"type": "line", **down, "x0": 1, "x1": 1, "line": {"width": 1, "color": theme.SOFT}},
-    ]

@@ -46,6 +46,8 @@ def samples(cell: Cell) -> Figure:
     table = _table(cell.samples_ms, groups)
     if not cell.samples_ms:
         return nothing(NAME, "No launch has been timed yet.", table)
+    levels = [groups.low, groups.high] if groups is not None else []
+    reached = scales.ends([cell.p50_ci_ms], cell.p50_ms, *levels, *cell.samples_ms)
     return Figure(
         name=NAME,
         title=finding(cell, groups),
@@ -54,13 +56,21 @@ def samples(cell: Cell) -> Figure:
             f"{numbers.milliseconds(min(cell.samples_ms))} to {numbers.milliseconds(max(cell.samples_ms))} ms. "
             "The table below has every launch."
         ),
-        data=[_points(cell)],
+        data=[
+            theme.points(
+                range(1, len(cell.samples_ms) + 1),
+                cell.samples_ms,
+                name=titles.runtime(cell.runtime),
+                marker={"color": colours.runtime(cell.runtime), "size": 9},
+                hover="launch %{x}: %{y:.5~g} ms",
+            )
+        ],
         layout=theme.layout(
             height=260,
             xaxis=theme.axis("process launch, in time order", dtick=max(1, len(cell.samples_ms) // 12), zeroline=False),
-            yaxis=theme.axis("p50 of the launch, ms", zeroline=False, **_reach(cell, groups)),
-            shapes=_shapes(cell, groups),
-            annotations=_notes(groups),
+            yaxis=theme.axis("p50 of the launch, ms", zeroline=False, **scales.linear(reached, from_zero=False)),
+            shapes=_shapes(cell, levels),
+            annotations=[_note(level) for level in levels],
             # the names of groups stand beside the launches, not over them
             margin={"l": 8, "r": 16 if groups is None else 72, "t": 8, "b": 8},
         ),
@@ -86,56 +96,24 @@ def finding(cell: Cell, groups: Groups | None) -> str:
     return f"{len(cell.samples_ms)} launches within {numbers.share(spread)} of each other"
 
 
-def _reach(cell: Cell, groups: Groups | None) -> Json:
-    """All launches, and what is drawn across them."""
-    lines = (groups.low, groups.high) if groups is not None else ()
-    return scales.linear(scales.ends([cell.p50_ci_ms], cell.p50_ms, *lines, *cell.samples_ms), from_zero=False)
-
-
-def _points(cell: Cell) -> Json:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": titles.runtime(cell.runtime),
-        "x": list(range(1, len(cell.samples_ms) + 1)),
-        "y": list(cell.samples_ms),
-        "marker": {"color": colours.runtime(cell.runtime), "size": 9},
-        "hovertemplate": "launch %{x}: %{y:.5~g} ms<extra></extra>",
-    }
-
-
-def _shapes(cell: Cell, groups: Groups | None) -> list[Json]:
-    across = {"xref": "paper", "x0": 0, "x1": 1}
-    shapes: list[Json] = []
-    if cell.p50_ci_ms is not None:
-        low, high = cell.p50_ci_ms
-        shapes.append({"type": "rect", **across, "y0": low, "y1": high, "line": {"width": 0}, "fillcolor": "@ink/10"})
+def _shapes(cell: Cell, levels: Sequence[float]) -> list[Json]:
+    shapes = [theme.band("y", *cell.p50_ci_ms, percent=10)] if cell.p50_ci_ms is not None else []
     if cell.p50_ms is not None:
-        shapes.append(
-            {"type": "line", **across, "y0": cell.p50_ms, "y1": cell.p50_ms, "line": {"width": 1, "color": theme.INK}}
-        )
-    if groups is not None:
-        dash = {"width": 1, "dash": "dot", "color": theme.SOFT}
-        shapes += [{"type": "line", **across, "y0": y, "y1": y, "line": dash} for y in (groups.low, groups.high)]
-    return shapes
+        shapes.append(theme.rule("y", cell.p50_ms, colour=theme.INK))
+    return [*shapes, *(theme.rule("y", level, dash="dot") for level in levels)]
 
 
-def _notes(groups: Groups | None) -> list[Json]:
-    if groups is None:
-        return []
-    return [
-        {
-            "xref": "paper",
-            "x": 1,
-            "xanchor": "left",
-            "y": y,
-            "yanchor": "middle",
-            "showarrow": False,
-            "text": f"{numbers.milliseconds(y)} ms",
-            "font": {"size": 11, "color": theme.SOFT},
-        }
-        for y in (groups.low, groups.high)
-    ]
+def _note(level: float) -> Json:
+    return {
+        "xref": "paper",
+        "x": 1,
+        "xanchor": "left",
+        "y": level,
+        "yanchor": "middle",
+        "showarrow": False,
+        "text": f"{numbers.milliseconds(level)} ms",
+        "font": {"size": 11, "color": theme.SOFT},
+    }
 
 
 def _table(values: Sequence[float], groups: Groups | None) -> Table:

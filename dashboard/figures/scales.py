@@ -9,11 +9,13 @@ from farm.rules.wording import numbers
 from farm.rules.wording.numbers import is_factor
 
 # so many steps at most, so that labels of a narrow window stand apart
-MOST_STEPS = 6
+MAX_STEPS = 6
 # beyond the outermost ticks, as a part of the axis: a point on the last tick is drawn whole
 ROOM = 0.02
 # beyond the last tick where bars have their number behind them
 FOR_LABELS = 0.12
+# beyond this spread small values would be invisible on a linear axis
+LOG_FROM = 6.0
 # two ticks of a logarithmic axis around 1 lie at least such a part of it apart
 APART = 1 / 7
 # round changes away from 1, by how far they lie from it
@@ -24,7 +26,7 @@ FASTER = (0.98, 0.95, 0.9, 0.8, 0.67, 0.5, 0.33, 0.2, 0.1, 0.05, 0.02, 0.01)
 def ends(intervals: Iterable[tuple[float | None, ...] | None], *values: float | None) -> list[float]:
     """All numbers that an axis has to reach: the ends of the intervals that are known, and the values."""
     reached = [end for interval in intervals if interval is not None for end in interval]
-    return [one for one in (*reached, *values) if one is not None and isfinite(one)]
+    return [number for number in (*reached, *values) if number is not None and isfinite(number)]
 
 
 def linear(values: Sequence[float], *, from_zero: bool = True, room: float = ROOM) -> Json:
@@ -37,6 +39,12 @@ def linear(values: Sequence[float], *, from_zero: bool = True, room: float = ROO
     shown = [float(f"{place * step:.6g}") for place in range(first, last + 1)]
     beyond = room * (shown[-1] - shown[0])
     return {"range": [shown[0] - (0.0 if from_zero else beyond), shown[-1] + beyond], "tickvals": shown}
+
+
+def spread(values: Sequence[float], reached: Sequence[float]) -> Json:
+    """From zero on, or logarithmic where values lie too far apart for that. `reached`: with the ends of whiskers."""
+    is_wide = max(values) / min(values) > LOG_FROM and min(reached) > 0
+    return logarithmic(reached) if is_wide else linear(reached)
 
 
 def logarithmic(values: Sequence[float]) -> Json:
@@ -72,9 +80,9 @@ def ratio(values: Sequence[float]) -> Json:
 
 
 def _step(width: float) -> float:
-    """The smallest round step that covers the width in MOST_STEPS."""
-    power = floor(log10(width / MOST_STEPS))
-    return next(step for digit in (1, 2, 2.5, 5, 10) if (step := float(f"{digit}e{power}")) >= width / MOST_STEPS)
+    """The smallest round step that covers the width in MAX_STEPS."""
+    power = floor(log10(width / MAX_STEPS))
+    return next(step for digit in (1, 2, 2.5, 5, 10) if (step := float(f"{digit}e{power}")) >= width / MAX_STEPS)
 
 
 def _digits(powers: float) -> Sequence[int]:
@@ -83,7 +91,7 @@ def _digits(powers: float) -> Sequence[int]:
 
 def _beyond(reach: float, changes: Sequence[float]) -> float:
     """The first round change at least this far from 1, in powers of ten."""
-    known = next((one for one in changes if abs(log10(one)) >= reach - 1e-9), None)
+    known = next((change for change in changes if abs(log10(change)) >= reach - 1e-9), None)
     if known is not None:
         return known
     power = next(power for power in count(3) if power >= reach - 1e-9)

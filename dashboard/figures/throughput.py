@@ -16,9 +16,16 @@ NAME = "throughput"
 def throughput(cells: Sequence[Cell], address: Address) -> Figure:
     """Items per second of every cell that has a batch."""
     measured = [cell for cell in cells if cell.throughput is not None and cell.batch and cell.twin_of is None]
-    if not measured:
-        return nothing(NAME, "No cell with a batch has a throughput yet.", _table([], [], address))
     others = [axis for axis in axes.varying(measured) if axis.name != "batch"]
+    shown: tuple[Column[Cell], ...] = (
+        columns.name(others, address),
+        Number("Batch", lambda cell: counted(cell.batch or 0)),
+        Number("items/s", lambda cell: written(cell.throughput)),
+        columns.P50,
+    )
+    table = Table.of(NAME, "Throughput of each cell", shown, measured)
+    if not measured:
+        return nothing(NAME, "No cell with a batch has a throughput yet.", table)
     names = list(dict.fromkeys(axes.name_of(cell, others) for cell in measured))
     lines = [[cell for cell in measured if axes.name_of(cell, others) == name] for name in names]
     best = max(measured, key=lambda cell: cell.throughput or 0.0)
@@ -40,7 +47,7 @@ def throughput(cells: Sequence[Cell], address: Address) -> Figure:
             yaxis=theme.axis("items/s", **scales.linear([end for cell in measured for end in _ends(cell)])),
             showlegend=len(lines) > 1,
         ),
-        table=_table(measured, others, address),
+        table=table,
         note="Whiskers: the 95 % interval of p50, as items/s. A break in a line: not measured with that batch.",
     )
 
@@ -61,25 +68,20 @@ def _with_gaps(line: Sequence[Cell], batches: Sequence[int]) -> list[Cell | None
 def _line(cells: Sequence[Cell | None], batches: Sequence[int], *, name: str, colour: str, address: Address) -> Json:
     first = next(cell for cell in cells if cell is not None)
     values = [None if cell is None else cell.throughput for cell in cells]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": name,
-        "x": [str(batch) for batch in batches],
-        "y": values,
-        "connectgaps": False,
-        "error_y": theme.whiskers(
-            [value or 0.0 for value in values],
-            [(0.0, 0.0) if cell is None else _ends(cell) for cell in cells],
-            colour,
-            thickness=1,
-        ),
-        "line": {"color": colour, "width": 1.5, "dash": colours.dash(first)},
-        "marker": {"color": colour, "size": 7, "symbol": colours.mark(first)},
-        "customdata": ["" if cell is None else address(cell.id) for cell in cells],
-        "hovertemplate": "%{fullData.name}<br>batch %{x}: %{y:.4~g} items/s<extra></extra>",
-        "cliponaxis": False,
-    }
+    ends = [(0.0, 0.0) if cell is None else _ends(cell) for cell in cells]
+    return theme.line(
+        map(str, batches),
+        values,
+        colour,
+        mark=colours.mark(first),
+        dash=colours.dash(first),
+        name=name,
+        connectgaps=False,
+        error_y=theme.whiskers([value or 0.0 for value in values], ends, colour, thickness=1),
+        customdata=["" if cell is None else address(cell.id) for cell in cells],
+        hover="%{fullData.name}<br>batch %{x}: %{y:.4~g} items/s",
+        cliponaxis=False,
+    )
 
 
 def _ends(cell: Cell) -> tuple[float, float]:
@@ -87,13 +89,3 @@ def _ends(cell: Cell) -> tuple[float, float]:
     value, items = cell.throughput or 0.0, 1000 * (cell.batch or 0) * cell.concurrency
     low, high = cell.p50_ci_ms or (0.0, 0.0)
     return items / high if high > 0 else value, items / low if low > 0 else value
-
-
-def _table(cells: Sequence[Cell], others: Sequence[axes.Axis], address: Address) -> Table:
-    shown: tuple[Column[Cell], ...] = (
-        columns.name(others, address),
-        Number("Batch", lambda cell: counted(cell.batch or 0)),
-        Number("items/s", lambda cell: written(cell.throughput)),
-        columns.P50,
-    )
-    return Table.of(NAME, "Throughput of each cell", shown, cells)

@@ -1,19 +1,22 @@
-"""One traced inference of each compared cell, one below the other on one axis; what moved is outlined."""
+"""One inference as a flame chart, nodes along the time, of a cell or of several, one below the other on one axis."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from dashboard.figures import colours, theme
+from dashboard.figures.excerpts import end_of
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
-from dashboard.figures.timeline import short, types_of
-from farm.rules.presenting.tables import Column, Entry, Number, Table, written
+from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.tracing.timeline import Span, Timeline
 from farm.rules.wording import numbers, titles
 
-NAME = "timelines"
-# over all cells: bars beyond this could not be told apart, and the longest are drawn
-MOST_BARS = 1500
+ONE, SEVERAL = "timeline", "timelines"
+# bars beyond this could not be told apart; the shortest are left out, so that what stood out still stands out
+MAX_BARS = 1500
+MAX_ROWS = 300
+MAX_TYPES = 6
+NOTHING = Timeline(runs=0, number=0, duration_us=0.0, spans=())
 
 
 @dataclass(frozen=True)
@@ -28,37 +31,98 @@ class Traced:
 class _Bar:
     span: Span
     row: int
-    has_moved: bool
+    has_moved: bool = False
+
+
+def timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figure:
+    """The timeline, or the sentence that says why there is none. `untraced_ms`: the cell's p50 without tracing."""
+    if isinstance(trace, str):
+        return nothing(ONE, trace, _table(NOTHING))
+    longest = sorted(trace.spans, key=lambda span: -span.duration_us)[:MAX_BARS]
+    drawn = sorted(longest, key=lambda span: span.start_us)
+    if not drawn:
+        return nothing(ONE, "The trace holds no executed node.", _table(NOTHING))
+    # thread and depth of each row, top to bottom
+    places = sorted({(span.lane, span.depth) for span in drawn})
+    bars = [_Bar(span, places.index((span.lane, span.depth))) for span in drawn]
+    return Figure(
+        name=ONE,
+        title=finding(trace),
+        summary=_summary(trace, len(drawn)),
+        data=_series(bars, trace.spans, is_compared=False),
+        layout=_layout(
+            [_row_name(*place) for place in places],
+            [trace],
+            "µs since the traced inference began",
+            height=theme.row_height(len(places), per_row=44, least=160),
+            bargap=0.1,
+        ),
+        table=_table(trace),
+        note=_note(trace, untraced_ms),
+        zooms=True,
+    )
 
 
 def timelines(traced: Sequence[Traced], moved: Collection[str]) -> Figure:
-    """The inferences that are there. `moved`: the own nodes whose time moved between the cells."""
+    """The inferences that are there. `moved`: the own nodes whose time moved between the cells, which are outlined."""
     known = [(one.name, one.trace) for one in traced if not isinstance(one.trace, str) and one.trace.spans]
-    table = Table.of(NAME, "The traced inference of each cell", COLUMNS, known)
+    table = Table.of(SEVERAL, "The traced inference of each cell", COLUMNS, known)
     if not known:
         why = next((one.trace for one in traced if isinstance(one.trace, str)), "The traces hold no executed node.")
-        return nothing(NAME, why, table)
-    rows, bars = _drawn(known, moved)
-    types = types_of([span for _, trace in known for span in trace.spans])
-    coloured = colours.operators(types)
+        return nothing(SEVERAL, why, table)
+    rows: list[str] = []
+    bars: list[_Bar] = []
+    for name, trace in known:
+        places = sorted({(span.lane, span.depth) for span in trace.spans})
+        bars += [
+            _Bar(span, len(rows) + places.index((span.lane, span.depth)), span.name in moved) for span in trace.spans
+        ]
+        rows += [_cell_row_name(name, *place) for place in places]
+    bars = sorted(bars, key=lambda bar: -bar.span.duration_us)[:MAX_BARS]
+    took = [f"{_us(trace.duration_us)} µs in {name}" for name, trace in known]
     return Figure(
-        name=NAME,
-        title=finding(known),
-        summary=_summary(traced, known, drawn=len(bars)),
-        data=[drawn for name in [*types, ""] if (drawn := _series(name, bars, coloured)) is not None],
-        layout=_layout(rows, max(_end(trace) for _, trace in known)),
+        name=SEVERAL,
+        title=numbers.unbroken(f"One traced inference: {numbers.listed(took, most=4)}"),
+        summary=_summary_of_several(traced, known, drawn=len(bars)),
+        data=_series(bars, [span for _, trace in known for span in trace.spans], is_compared=True),
+        layout=_layout(
+            rows,
+            [trace for _, trace in known],
+            "µs since the inference began",
+            height=theme.row_height(len(rows), per_row=56, least=200),
+            bargap=0.15,
+        ),
         table=table,
         zooms=True,
     )
 
 
-def finding(known: Sequence[tuple[str, Timeline]]) -> str:
-    """How long each inference took."""
-    took = [f"{_us(trace.duration_us)} µs in {name}" for name, trace in known]
-    return numbers.unbroken(f"One traced inference: {numbers.listed(took, most=4)}")
+def finding(trace: Timeline) -> str:
+    """How long the inference took, how much of it in nodes, and the longest."""
+    longest = max(trace.spans, key=lambda span: span.self_us)
+    share = numbers.share(trace.in_nodes_us / trace.duration_us if trace.duration_us else None)
+    # a node without a name has its type for it
+    node = longest.op_type if longest.name == longest.op_type else f"{longest.op_type} {short(longest.name)}"
+    return (
+        f"One traced inference of {_us(trace.duration_us)} µs, {share} of it in nodes; "
+        f"longest: {node}, {_us(longest.self_us)} µs"
+    )
 
 
-def _summary(traced: Sequence[Traced], known: Sequence[tuple[str, Timeline]], *, drawn: int) -> str:
+def short(name: str) -> str:
+    return end_of(name, most=60)
+
+
+def _summary(trace: Timeline, drawn: int) -> str:
+    left = len(trace.spans) - drawn
+    rest = f" {numbers.counted(left, 'shortest node')} are not drawn." if left else ""
+    return (
+        f"The inference of median length among {trace.runs} traced ones; tracing takes time itself, so it is longer "
+        f"than a timed one.{rest} The table below has the longest nodes."
+    )
+
+
+def _summary_of_several(traced: Sequence[Traced], known: Sequence[tuple[str, Timeline]], *, drawn: int) -> str:
     left = sum(len(trace.spans) for _, trace in known) - drawn
     rest = f" {numbers.counted(left, 'short node')} are not drawn." if left else ""
     missing = [f"{one.name}: {one.trace}" for one in traced if isinstance(one.trace, str)]
@@ -68,77 +132,74 @@ def _summary(traced: Sequence[Traced], known: Sequence[tuple[str, Timeline]], *,
     )
 
 
-def _drawn(known: Sequence[tuple[str, Timeline]], moved: Collection[str]) -> tuple[list[str], list[_Bar]]:
-    """The names of rows from top to bottom, a cell's threads and depths below it, and the longest bars on them."""
-    rows: list[str] = []
-    bars: list[_Bar] = []
-    for name, trace in known:
-        places = sorted({(span.lane, span.depth) for span in trace.spans})
-        first = len(rows)
-        rows += [_row_name(name, *place) for place in places]
-        bars += [_Bar(span, first + places.index((span.lane, span.depth)), span.name in moved) for span in trace.spans]
-    return rows, sorted(bars, key=lambda one: -one.span.duration_us)[:MOST_BARS]
+def _note(trace: Timeline, untraced_ms: float | None) -> str:
+    """That tracing adds time, and how much where it is known."""
+    general = "Tracing adds time: read shares and order from it, and latency from p50."
+    if untraced_ms is None:
+        return general
+    took, untraced = _us(trace.duration_us), _us(1000 * untraced_ms)
+    return f"{general} This inference took {took} µs; p50 without tracing is {untraced} µs."
 
 
-def _row_name(name: str, lane: int, depth: int) -> str:
+def _row_name(lane: int, depth: int) -> str:
+    inside = "nodes" if depth == 0 else "inside" if depth == 1 else f"inside, {depth} deep"
+    return f"thread {lane + 1}, {inside}" if lane else inside
+
+
+def _cell_row_name(name: str, lane: int, depth: int) -> str:
+    """A cell's threads and depths stand below it."""
     where = [f"thread {lane + 1}"] if lane else []
     where += [f"inside, {depth} deep"] if depth else []
     return ", ".join(where) if where else name
 
 
-def _series(name: str, bars: Sequence[_Bar], coloured: Mapping[str, str]) -> Json | None:
-    mine = [one for one in bars if (one.span.op_type == name if name else one.span.op_type not in coloured)]
-    if not mine:
-        return None
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": name or "others",
-        "base": [round(one.span.start_us, 1) for one in mine],
-        "x": [round(one.span.duration_us, 1) for one in mine],
-        "y": [one.row for one in mine],
-        "marker": {
-            "color": coloured.get(name, theme.OTHER),
-            "line": {
-                "color": [theme.INK if one.has_moved else "@paper" for one in mine],
-                "width": [2 if one.has_moved else 0.5 for one in mine],
-            },
-        },
-        "customdata": [[short(one.span.name), one.span.op_type, _said(one)] for one in mine],
-        "hovertemplate": (
-            "%{customdata[1]} %{customdata[0]}<br>%{x:.4~g} µs from %{base:.4~g} µs on, %{customdata[2]}<extra></extra>"
-        ),
-    }
-
-
-def _said(one: _Bar) -> str:
-    return f"{titles.provider(one.span.provider)}{', moved' if one.has_moved else ''}"
-
-
-def _layout(rows: Sequence[str], longest_us: float) -> Json:
+def _layout(rows: Sequence[str], traces: Sequence[Timeline], title: str, *, height: int, bargap: float) -> Json:
+    """Until the end of the longest inference, or of the last node where that is later."""
+    end = max(max(trace.duration_us, *(span.start_us + span.duration_us for span in trace.spans)) for trace in traces)
     return theme.layout(
-        height=theme.row_height(len(rows), per_row=56, least=200),
-        xaxis=theme.axis(
-            "µs since the inference began", range=[0, round(longest_us, 1)], fixedrange=False, zeroline=False
-        ),
-        yaxis=theme.axis(
-            "",
-            tickvals=list(range(len(rows))),
-            ticktext=list(rows),
-            range=[len(rows) - 0.5, -0.5],
-            showgrid=False,
-            zeroline=False,
-        ),
+        height=height,
+        xaxis=theme.axis(title, range=[0, round(end, 1)], fixedrange=False, zeroline=False),
+        yaxis=theme.numbered_rows(rows),
         barmode="overlay",
-        bargap=0.15,
+        bargap=bargap,
         showlegend=True,
         dragmode="zoom",
     )
 
 
-def _end(trace: Timeline) -> float:
-    """The end of the inference, or of the last node where that is later."""
-    return max(trace.duration_us, *(span.start_us + span.duration_us for span in trace.spans))
+def _series(bars: Sequence[_Bar], spans: Sequence[Span], *, is_compared: bool) -> list[Json]:
+    """A series for each of the types of operator with most time; the others share one."""
+    times: dict[str, float] = {}
+    for span in spans:
+        times[span.op_type] = times.get(span.op_type, 0.0) + span.self_us
+    types = sorted(filter(None, times), key=lambda name: -times[name])[:MAX_TYPES]
+    coloured = {**colours.operators(types), "": colours.GREY}
+    of_type = {name: [bar for bar in bars if bar.span.op_type == name] for name in types}
+    of_type[""] = [bar for bar in bars if bar.span.op_type not in types]
+    return [_bars(name, mine, coloured[name], is_compared) for name, mine in of_type.items() if mine]
+
+
+def _bars(name: str, bars: Sequence[_Bar], colour: str, is_compared: bool) -> Json:
+    outlined = {
+        "color": [theme.INK if bar.has_moved else "@paper" for bar in bars],
+        "width": [2 if bar.has_moved else 0.5 for bar in bars],
+    }
+    return theme.bars(
+        [round(bar.span.duration_us, 1) for bar in bars],
+        [bar.row for bar in bars],
+        base=[round(bar.span.start_us, 1) for bar in bars],
+        name=name or "others",
+        marker={"color": colour, "line": outlined if is_compared else theme.pen("@paper", 0.5)},
+        customdata=[
+            [
+                short(bar.span.name),
+                bar.span.op_type,
+                f"{titles.provider(bar.span.provider)}{', moved' if bar.has_moved else ''}",
+            ]
+            for bar in bars
+        ],
+        hover="%{customdata[1]} %{customdata[0]}<br>%{x:.4~g} µs from %{base:.4~g} µs on, %{customdata[2]}",
+    )
 
 
 def _us(value: float | None) -> str:
@@ -146,10 +207,31 @@ def _us(value: float | None) -> str:
     return numbers.fixed(value or 0.0, 0)
 
 
+def _table(trace: Timeline) -> Table:
+    longest = sorted(trace.spans, key=lambda span: -span.self_us)[:MAX_ROWS]
+    columns: tuple[Column[Span], ...] = (
+        Column("Executed node", lambda span: Entry(span.name, is_name=True)),
+        Column("Type", lambda span: Entry(span.op_type)),
+        Column("Provider", lambda span: Entry(titles.provider(span.provider))),
+        Number("from, µs", lambda span: written(span.start_us, _us), note="since the inference began"),
+        Number("takes, µs", lambda span: written(span.duration_us, _us), note="with what runs inside it"),
+        Number("itself, µs", lambda span: written(span.self_us, _us)),
+        Number(
+            "share",
+            lambda span: Entry(numbers.share(span.self_us / (trace.duration_us or 1)), span.self_us),
+            note="of the inference",
+        ),
+    )
+    left = len(trace.spans) - len(longest)
+    caption = "Executed nodes in the order in which they began"
+    caption += f"; {numbers.counted(left, 'shorter one')} left out" if left else ""
+    return Table.of(ONE, caption, columns, sorted(longest, key=lambda span: span.start_us))
+
+
 COLUMNS: tuple[Column[tuple[str, Timeline]], ...] = (
-    Column("Cell", lambda one: Entry(one[0])),
-    Number("inference, µs", lambda one: written(one[1].duration_us, _us)),
-    Number("in nodes, µs", lambda one: written(one[1].in_nodes_us, _us)),
-    Number("executed nodes", lambda one: Entry(str(len(one[1].spans)), len(one[1].spans))),
-    Number("inferences traced", lambda one: Entry(str(one[1].runs), one[1].runs)),
+    Column("Cell", lambda row: Entry(row[0])),
+    Number("inference, µs", lambda row: written(row[1].duration_us, _us)),
+    Number("in nodes, µs", lambda row: written(row[1].in_nodes_us, _us)),
+    Number("executed nodes", lambda row: counted(len(row[1].spans))),
+    Number("inferences traced", lambda row: counted(row[1].runs)),
 )

@@ -13,7 +13,7 @@ from farm.rules.wording import numbers
 NAME = "trend"
 # lines with a colour of their own, and further ones in grey
 COLOURED, DRAWN = 7, 30
-MOST_SPOTS, MOST_GREY_SPOTS = 300, 80
+MAX_SPOTS, MAX_GREY_SPOTS = 300, 80
 # with more, whiskers hide the line
 WHISKERS = 60
 
@@ -47,7 +47,7 @@ def trend(
             margin={"l": 8, "r": 24, "t": 8, "b": 8},
             xaxis=_axis(releases),
             yaxis=theme.axis(f"{what} against {reference}, logarithmic", **scales.ratio(_reached(ordered))),
-            shapes=[_level()],
+            shapes=[theme.rule("y", 1)],
             showlegend=len(ordered) > 1,
             legend={"traceorder": "reversed"},
         ),
@@ -91,9 +91,9 @@ def _summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str, what:
 def _colours(lines: Sequence[Line], chosen: str) -> dict[tuple[str, str], str]:
     """The colour of each series on a node, which it keeps when it is chosen."""
     own = dict(
-        zip([(one.series, one.node) for one in lines], colours.of_names([one.name for one in lines]), strict=True)
+        zip([(line.series, line.node) for line in lines], colours.of_names([line.name for line in lines]), strict=True)
     )
-    wanted = [(one.series, one.node) for one in lines if one.key == chosen]
+    wanted = [(line.series, line.node) for line in lines if line.key == chosen]
     if not wanted:
         return own
     shown = own[wanted[0]] if own[wanted[0]] != colours.GREY else theme.ACCENT
@@ -105,11 +105,6 @@ def _axis(releases: Sequence[str]) -> Json:
         return theme.axis("measured, UTC", type="date")
     ends = [-0.5, len(releases) - 0.5]
     return theme.axis("release", type="category", categoryorder="array", categoryarray=[*releases], range=ends)
-
-
-def _level() -> Json:
-    across = {"xref": "paper", "x0": 0, "x1": 1}
-    return {"type": "line", **across, "y0": 1, "y1": 1, "line": {"width": 1, "color": theme.SOFT}}
 
 
 def _reached(lines: Sequence[Line]) -> list[float]:
@@ -125,7 +120,7 @@ def _has_whiskers(line: Line) -> bool:
 def _drawn(line: Line, across: Across, colour: str) -> list[Json]:
     is_grey = colour == colours.GREY
     marked = {shift.place for shift in line.shifts} | {mark.place for mark in line.marks}
-    places = kept([spot.ratio for spot in line.spots], most=MOST_GREY_SPOTS if is_grey else MOST_SPOTS)
+    places = kept([spot.ratio for spot in line.spots], most=MAX_GREY_SPOTS if is_grey else MAX_SPOTS)
     shown = sorted({*places, *marked})
     drawn = [_line(line, shown, across, colour=colour)]
     if line.shifts:
@@ -139,27 +134,27 @@ def _line(line: Line, places: Sequence[int], across: Across, *, colour: str) -> 
     """The values, and a gap wherever others were measured and this line was not."""
     points = across.with_gaps(line, places)
     spots = [spot for _, _, spot in points]
-    drawn: Json = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": line.name,
-        "x": [x for x, _, _ in points],
-        "y": [None if spot is None else round(spot.ratio, 5) for spot in spots],
-        "connectgaps": False,
-        "line": {"color": colour, "width": 1.5, "shape": "linear" if across.releases else "hv"},
-        "marker": {"color": colour, "size": 6},
-        "text": ["" if spot is None else f"{spot.version}, {_words(line, spot)}" for spot in spots],
-        "customdata": _links(line, [place for _, place, _ in points]),
-        "hovertemplate": "%{fullData.name}<br>%{text}<extra></extra>",
-    }
+    more: Json = {}
     if _has_whiskers(line):
         values = [1.0 if spot is None else spot.ratio for spot in spots]
         ends = [
             (value, value) if spot is None else (spot.low or value, spot.high or value)
             for value, spot in zip(values, spots, strict=True)
         ]
-        drawn["error_y"] = theme.whiskers(values, ends, colour, thickness=1)
-    return drawn
+        more["error_y"] = theme.whiskers(values, ends, colour, thickness=1)
+    return theme.points(
+        [x for x, _, _ in points],
+        [None if spot is None else round(spot.ratio, 5) for spot in spots],
+        mode="lines+markers",
+        name=line.name,
+        connectgaps=False,
+        line={**theme.pen(colour, 1.5), "shape": "linear" if across.releases else "hv"},
+        marker={"color": colour, "size": 6},
+        text=["" if spot is None else f"{spot.version}, {_words(line, spot)}" for spot in spots],
+        customdata=_links(line, [place for _, place, _ in points]),
+        hover="%{fullData.name}<br>%{text}",
+        **more,
+    )
 
 
 def _links(line: Line, places: Sequence[int | None]) -> list[str]:
@@ -179,34 +174,42 @@ def _words(line: Line, spot: Spot) -> str:
 
 
 def _shifts(line: Line, across: Across, *, colour: str) -> Json:
-    return _marked(line, [shift.place for shift in line.shifts], across) | {
-        "mode": "markers",
-        "marker": {"color": colour, "size": 14, "symbol": "diamond-open", "line": {"width": 2}},
-        "text": [shift_words(line, shift) for shift in line.shifts],
-        "hovertemplate": "level shift of %{fullData.name}<br>%{text}<extra></extra>",
-    }
+    return _marked(
+        line,
+        [shift.place for shift in line.shifts],
+        across,
+        marker={"color": colour, "size": 14, "symbol": "diamond-open", "line": {"width": 2}},
+        text=[shift_words(line, shift) for shift in line.shifts],
+        hover="level shift of %{fullData.name}<br>%{text}",
+    )
 
 
 def _alerts(line: Line, across: Across) -> Json:
-    return _marked(line, [mark.place for mark in line.marks], across) | {
-        "mode": "markers+text",
-        "text": [f"alert {mark.alert}" for mark in line.marks],
-        "textposition": "top center",
-        "textfont": {"size": 11, "color": theme.INK},
-        "cliponaxis": False,
-        "marker": {"color": theme.verdict_colour("slower"), "size": 12, "symbol": "triangle-up"},
-        "customdata": [f"/alerts/{mark.alert}/" for mark in line.marks],
-        "hovertemplate": "%{text} of %{fullData.name}, a click opens it<extra></extra>",
-    }
+    return _marked(
+        line,
+        [mark.place for mark in line.marks],
+        across,
+        mode="markers+text",
+        text=[f"alert {mark.alert}" for mark in line.marks],
+        textposition="top center",
+        textfont={"size": 11, "color": theme.INK},
+        cliponaxis=False,
+        marker={"color": theme.verdict_colour("slower"), "size": 12, "symbol": "triangle-up"},
+        customdata=[f"/alerts/{mark.alert}/" for mark in line.marks],
+        hover="%{text} of %{fullData.name}, a click opens it",
+    )
 
 
-def _marked(line: Line, places: Sequence[int], across: Across) -> Json:
+def _marked(
+    line: Line, places: Sequence[int], across: Across, *, hover: str, mode: str = "markers", **more: object
+) -> Json:
     spots = [line.spots[place] for place in places]
-    return {
-        "type": "scatter",
-        "showlegend": False,
-        "name": line.name,
-        "x": [across.x(spot) for spot in spots],
-        "y": [round(spot.ratio, 5) for spot in spots],
-        "customdata": _links(line, places),
-    }
+    return theme.points(
+        [across.x(spot) for spot in spots],
+        [round(spot.ratio, 5) for spot in spots],
+        mode=mode,
+        showlegend=False,
+        name=line.name,
+        hover=hover,
+        **{"customdata": _links(line, places), **more},
+    )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from dashboard.figures import colours, scales, theme
+from dashboard.figures.columns import rounded
 from dashboard.figures.excerpts import kept
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
@@ -14,7 +15,7 @@ from farm.rules.wording import numbers
 NAME = "warm-up"
 COLUMNS: tuple[Column[tuple[int, Sequence[float]]], ...] = (
     Number("Launch", lambda launch: Entry(str(launch[0] + 1), launch[0])),
-    Number("timings", lambda launch: Entry(numbers.fixed(len(launch[1]), 0), len(launch[1]))),
+    Number("timings", lambda launch: rounded(len(launch[1]))),
     Number("first tenth, ms", lambda launch: written(_ends(launch[1])[0], numbers.milliseconds)),
     Number("last half, ms", lambda launch: written(_ends(launch[1])[1], numbers.milliseconds)),
     Number(
@@ -23,23 +24,23 @@ COLUMNS: tuple[Column[tuple[int, Sequence[float]]], ...] = (
     Number("slowest, ms", lambda launch: written(max(launch[1]), numbers.milliseconds)),
 )
 # points of all launches together: some 100 kB of JSON
-MOST_POINTS = 4000
-MOST_LAUNCHES = 16
+MAX_POINTS = 4000
+MAX_LAUNCHES = 16
 # windows of a launch agree within this much (docs/samples.md)
 STEADY = 0.05
-LEAST = 10
+MIN_TIMINGS = 10
 
 Launches = Sequence[tuple[int, Sequence[float]]]
 
 
 def warm_up(cell: Cell, launches: Launches) -> Figure:
     """A thin line for each launch; the last is drawn in ink. Every lowest and highest timing is among the points."""
-    known = [(number, values) for number, values in launches if len(values) >= LEAST]
+    known = [(number, values) for number, values in launches if len(values) >= MIN_TIMINGS]
     table = Table.of(NAME, "How each launch begins", COLUMNS, known)
     if not known:
-        return nothing(NAME, f"No launch has {LEAST} timings, too few to show how it settles.", table)
-    shown = known[-MOST_LAUNCHES:]
-    each = MOST_POINTS // len(shown)
+        return nothing(NAME, f"No launch has {MIN_TIMINGS} timings, too few to show how it settles.", table)
+    shown = known[-MAX_LAUNCHES:]
+    each = MAX_POINTS // len(shown)
     return Figure(
         name=NAME,
         title=finding(known),
@@ -54,9 +55,9 @@ def warm_up(cell: Cell, launches: Launches) -> Figure:
         layout=theme.layout(
             height=260,
             xaxis=theme.axis(
-                "inference of the launch", zeroline=False, **scales.linear([len(one) for _, one in shown])
+                "inference of the launch", zeroline=False, **scales.linear([len(values) for _, values in shown])
             ),
-            yaxis=theme.axis("ms", **scales.linear([max(one) for _, one in shown])),
+            yaxis=theme.axis("ms", **scales.linear([max(values) for _, values in shown])),
         ),
         table=table,
         note="In colour: the last launch. Grey: those before it.",
@@ -83,13 +84,13 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
 
 def _line(cell: Cell, number: int, values: Sequence[float], *, most: int, is_last: bool) -> Json:
     places = kept(values, most=max(4, most))
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": f"launch {number + 1}",
-        "x": [place + 1 for place in places],
-        "y": [float(f"{values[place]:.4g}") for place in places],
-        "line": {"color": colours.runtime(cell.runtime) if is_last else theme.OTHER, "width": 1},
-        "opacity": 1.0 if is_last else 0.45,
-        "hovertemplate": f"launch {number + 1}, inference %{{x}}: %{{y:.4~g}} ms<extra></extra>",
-    }
+    colour = colours.runtime(cell.runtime) if is_last else theme.OTHER
+    return theme.points(
+        [place + 1 for place in places],
+        [float(f"{values[place]:.4g}") for place in places],
+        mode="lines",
+        name=f"launch {number + 1}",
+        line=theme.pen(colour, 1),
+        opacity=1.0 if is_last else 0.45,
+        hover=f"launch {number + 1}, inference %{{x}}: %{{y:.4~g}} ms",
+    )

@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from dashboard.figures import accuracies
-from dashboard.figures import hardware as drawing
+from dashboard.figures import accuracies, pareto
 from dashboard.figures.figure import Figure
-from dashboard.figures.hardware import Address
 from dashboard.reading.best_settings import read_budget
 from farm.rules.presenting import hardware, hardware_words
 from farm.rules.presenting.hardware import By, Goal, Measured, Target, Wish
@@ -16,6 +14,8 @@ from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, mo
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign
 
+# from a measured cell to its page
+Address = Callable[[Measured], str]
 GOALS: Mapping[str, str] = {"latency": "the lowest latency", "items": "the most items/s"}
 WAYS: Mapping[str, str] = {"node": "node and hardware tag", "tag": "hardware tag"}
 NEWEST, EVERY = "newest", "all"
@@ -84,7 +84,7 @@ def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel
     found = of_version(every, asked.version)
     newest = hardware.of_version(found)
     shown = [one for one in found if asked.every or not asked.wish.is_asked or one.keeping != "exceeded"]
-    names = sorted({drawing.target_of(one) for one in measured})
+    names = sorted({pareto.target_of(one) for one in measured})
     versions = sorted({one.version for one in measured}, reverse=True)
     drawn = [one for one in measured if newest and one.version == newest[0].version]
     return Panel(
@@ -95,7 +95,7 @@ def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel
         table=Table.of("targets", "Best setting on each target", _columns(asked, address), shown),
         hidden=len(found) - len(shown),
         grid=_grid(hardware.targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,
-        figure=drawing.pareto(drawn, names, address),
+        figure=pareto.over_hardware(drawn, names, address),
         versions=versions,
         shown=shown,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from django.http import HttpRequest
 
-from dashboard.figures import cold_start, latency, memory, operators, pareto, placement, ratios, scenarios, throughput
+from dashboard.figures import cell_bars, latency, operators, pareto, ratios, scenarios, throughput
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.reading import comparisons
 from farm.contract.document import Document
@@ -86,11 +86,11 @@ def of_run(request: HttpRequest, row: "Run", document: Document, address: Addres
     drawn: dict[str, Callable[[], Figure]] = {
         "comparisons": lambda: _ratios(document, address, along=request.GET.get("along", "")),
         "latency": lambda: latency.latency(document.cells, document.comparisons, address),
-        "providers": lambda: placement.placement(document.cells, address),
+        "providers": lambda: cell_bars.providers(document.cells, address),
         "throughput": lambda: throughput.throughput(document.cells, address),
         "pareto": lambda: of_accuracy(row, document, address),
-        "cold-start": lambda: cold_start.cold_start(document.cells, address),
-        "memory": lambda: memory.memory(document.cells, address),
+        "cold-start": lambda: cell_bars.cold_start(document.cells, address),
+        "memory": lambda: cell_bars.memory(document.cells, address),
     }
     return {"tabs": tabs, "chart": chart, "figure": drawn[chart]()}
 

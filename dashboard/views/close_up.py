@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.figures import placement_map, timeline, warm_up
+from dashboard.figures import placement_map, timelines, warm_up
 from dashboard.views.access import page, person
 from farm.runs import selectors
 from farm.runs.selectors.closer import launches_of
@@ -24,7 +24,7 @@ def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "run": row,
         "cell": cell,
         "figures": [
-            timeline.timeline(trace, untraced_ms=cell.p50_ms),
+            timelines.timeline(trace, untraced_ms=cell.p50_ms),
             placement_map.placed(trace),
             *([] if gone else [warm_up.warm_up(cell, launches_of(row, cell_id))]),
         ],

@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from dashboard.figures import beside, runs_beside
+from dashboard.figures import beside
 from dashboard.reading import copies
 from dashboard.reading import whole_runs as reading
 from dashboard.views import downloads
@@ -49,8 +49,8 @@ def _chart(request: HttpRequest, numbers: list[int], left: list[reading.Match]) 
     if not metrics:
         return {}
     metric = next((one for one in metrics if one.name == request.GET.get("metric")), metrics[0])
-    rows = [runs_beside.Matched(one.name, one.cells) for one in left]
-    figure = runs_beside.runs_beside(metric, numbers, rows, _address)
+    rows = [beside.Matched(one.name, one.cells) for one in left]
+    figure = beside.runs_beside(metric, numbers, rows, _address)
     return {"figure": figure, "metrics": metrics, "metric": metric.name}
 
 

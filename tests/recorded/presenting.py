@@ -14,7 +14,7 @@ from typing import Any, cast
 from rich.console import Console
 from typer.testing import CliRunner
 
-from dashboard.figures import latency, placement, ratios, throughput
+from dashboard.figures import cell_bars, latency, ratios, throughput
 from dashboard.reading import comparisons
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.divergence import DivergenceDocument
@@ -102,7 +102,7 @@ def _drawn(document: Document) -> Iterator[tuple[str, str]]:
     figures = [
         latency.latency(document.cells, document.comparisons, _address),
         throughput.throughput(document.cells, _address),
-        placement.placement(document.cells, _address),
+        cell_bars.providers(document.cells, _address),
         ratios.ratios(comparisons.named(along, cells, _address)),
     ]
     for figure in figures:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.figures import cold_start, memory, placement_map, theme, timeline, warm_up
+from dashboard.figures import cell_bars, placement_map, theme, timelines, warm_up
 from dashboard.figures.excerpts import spread
 from dashboard.figures.figure import Figure
 from farm.contract.document import Document
@@ -33,8 +33,8 @@ def figures(document: Document) -> list[Figure]:
     mixed = traced(*(span(number, provider=CUDA if number % 3 else CPU) for number in range(30)))
     launches = [(number, [2.0] * 3 + [1.0] * 97) for number in range(8)]
     return [
-        timeline.timeline(mixed), placement_map.placed(mixed), warm_up.warm_up(document.cells[0], launches),
-        cold_start.cold_start(document.cells, address), memory.memory(document.cells, address),
+        timelines.timeline(mixed), placement_map.placed(mixed), warm_up.warm_up(document.cells[0], launches),
+        cell_bars.cold_start(document.cells, address), cell_bars.memory(document.cells, address),
     ]  # fmt: skip
 
 
@@ -52,29 +52,29 @@ def test_each_has_a_finding_a_summary_and_a_table_as_wide_as_its_head(document: 
 def test_the_largest_timeline_stays_light_and_keeps_its_longest_nodes() -> None:
     spans = [span(number, length=5.0) for number in range(20_000)]
     spans[777] = span(777, length=9999.0)
-    figure = timeline.timeline(traced(*spans))
+    figure = timelines.timeline(traced(*spans))
     assert len(figure.json.encode()) < LIMIT
     drawn = [length for series in figure.data for length in series["x"]]  # type: ignore[attr-defined]
-    assert len(drawn) == timeline.MOST_BARS
+    assert len(drawn) == timelines.MAX_BARS
     assert max(drawn) == 9999.0
     assert "18" in figure.summary
     assert "shortest nodes are not drawn" in figure.summary
-    assert len(figure.table.rows) == timeline.MOST_ROWS
+    assert len(figure.table.rows) == timelines.MAX_ROWS
     assert "19" in figure.table.caption
     assert figure.zooms
 
 
 def test_a_timeline_says_how_much_of_the_inference_its_nodes_are_and_which_is_longest() -> None:
-    figure = timeline.timeline(traced(span(0), span(1, length=30.0)))
+    figure = timelines.timeline(traced(span(0), span(1, length=30.0)))
     assert figure.title.startswith(
         "One traced inference of 25 µs, 160 % of it in nodes; longest: Op1 /encoder/layers.1"
     )
-    inside = timeline.timeline(traced(span(0), span(1, depth=1)))
+    inside = timelines.timeline(traced(span(0), span(1, depth=1)))
     assert inside.layout["yaxis"]["ticktext"] == ["nodes", "inside"]
 
 
 @pytest.mark.parametrize(
-    "figure", [timeline.timeline("Why."), placement_map.placed("Why."), timeline.timeline(traced())]
+    "figure", [timelines.timeline("Why."), placement_map.placed("Why."), timelines.timeline(traced())]
 )
 def test_what_cannot_be_drawn_is_a_sentence(figure: Figure) -> None:
     assert figure.empty.endswith(".")
@@ -82,11 +82,11 @@ def test_what_cannot_be_drawn_is_a_sentence(figure: Figure) -> None:
 
 
 def test_a_timeline_says_that_tracing_adds_time_and_how_long_the_inference_takes_without() -> None:
-    figure = timeline.timeline(traced(span(0), span(1)), untraced_ms=0.018)
+    figure = timelines.timeline(traced(span(0), span(1)), untraced_ms=0.018)
     assert "traced" in figure.layout["xaxis"]["title"]["text"]
     assert figure.note.startswith("Tracing adds time")
     assert figure.note.endswith("This inference took 25 µs; p50 without tracing is 18 µs.")
-    assert timeline.timeline(traced(span(0))).note.startswith("Tracing adds time")
+    assert timelines.timeline(traced(span(0))).note.startswith("Tracing adds time")
 
 
 def test_a_cell_on_one_provider_has_a_sentence_for_a_map() -> None:
@@ -108,9 +108,9 @@ def test_a_slow_beginning_is_told_and_no_extreme_is_lost(by_id: dict[str, Cell])
     values[4321] = 50.0
     figure = warm_up.warm_up(by_id["b1-a0"], [(number, values) for number in range(24)])
     assert figure.title == "The first tenth of a launch is 200 % slower than its last half"
-    assert len(figure.data) == warm_up.MOST_LAUNCHES
+    assert len(figure.data) == warm_up.MAX_LAUNCHES
     assert all(max(line["y"]) == 50.0 for line in figure.data)
-    assert sum(len(line["x"]) for line in figure.data) <= warm_up.MOST_POINTS
+    assert sum(len(line["x"]) for line in figure.data) <= warm_up.MAX_POINTS
     assert len(figure.json.encode()) < LIMIT
     assert len(figure.table.rows) == 24
 
@@ -130,7 +130,7 @@ def test_cold_start_and_memory_lead_to_cells_and_name_the_ends(document: Documen
     assert not [row for row in start.table.rows if row[0].text.endswith("twin")]
 
 
-@pytest.mark.parametrize("make", [cold_start.cold_start, memory.memory])
+@pytest.mark.parametrize("make", [cell_bars.cold_start, cell_bars.memory])
 def test_many_cells_leave_the_middle_to_the_table(make: Any, by_id: dict[str, Cell]) -> None:
     cell = by_id["b1-a0"]
     many = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.figures import colours, latency, memory, ratios, theme, throughput
+from dashboard.figures import cell_bars, colours, latency, ratios, theme, throughput
 from farm.contract.document_cells import Cell
 from farm.rules.cells.recipes import PRECISIONS
 from farm.rules.runtimes.provider_table import PROVIDERS
@@ -78,7 +78,7 @@ def test_a_release_has_the_same_colour_in_every_chart_of_a_run(by_id: dict[str, 
     own = [colours.runtime(cell.runtime) for cell in both]
     assert [one["marker"]["color"] for one in latency.latency(both, [], address).data] == own
     assert [one["line"]["color"] for one in throughput.throughput(both, address).data] == own
-    assert memory.memory(both, address).data[0]["marker"]["color"] == own
+    assert cell_bars.memory(both, address).data[0]["marker"]["color"] == own
 
 
 def test_cells_of_one_release_are_told_apart_by_provider_or_precision(by_id: dict[str, Cell]) -> None:
@@ -117,7 +117,7 @@ def test_a_batch_that_a_line_was_not_measured_with_is_a_gap(by_id: dict[str, Cel
 
 
 def test_no_figure_assigns_a_series_colour_itself() -> None:
-    """Series by number stand in colours.py; targets of Across hardware, which no other page draws, in hardware.py."""
+    """Series by number stand in colours.py; targets of Across hardware, which no other page draws, in pareto.py."""
     named = {path.name for path in FIGURES.glob("*.py") if re.search(r"@series-(\{|\d)", path.read_text())}
-    assert named == {"colours.py", "hardware.py"}
+    assert named == {"colours.py", "pareto.py"}
     assert ratios.NAME

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.figures import latency, operators, placement, ratios, samples, theme, throughput
+from dashboard.figures import cell_bars, latency, operators, ratios, samples, theme, throughput
 from dashboard.figures.figure import Figure
 from dashboard.reading import comparisons
 from farm.contract.document import Document
@@ -28,7 +28,7 @@ def all_figures(document: Document) -> list[Figure]:
     return [
         latency.latency(document.cells, document.comparisons, address),
         throughput.throughput(document.cells, address),
-        placement.placement(document.cells, address),
+        cell_bars.providers(document.cells, address),
         operators.operators(document.comparisons[0], operators.sides(by_id["b1-a0"], by_id["b1-a1"])),
         samples.samples(by_id["b1-a0"]),
         samples.samples(by_id["b1-a6"]),
@@ -117,7 +117,7 @@ def test_more_comparisons_than_fit_leave_the_smallest_changes_to_the_table(docum
     by_id = {cell.id: cell for cell in document.cells}
     named = comparisons.named(document.comparisons, by_id, address) * 10
     figure = ratios.ratios(named)
-    assert sum(len(series["x"]) for series in figure.data) == ratios.MOST
+    assert sum(len(series["x"]) for series in figure.data) == ratios.MAX_ROWS
     assert len(figure.table.rows) == len(named)
 
 
@@ -127,7 +127,7 @@ def test_operators_are_sorted_by_their_change_and_the_finding_adds_up_a_type(
     figure = operators.operators(document.comparisons[0], operators.sides(by_id["b1-a0"], by_id["b1-a1"]))
     assert "LayerNormalization" in figure.data[0]["y"][0]
     assert figure.title.startswith("SkipLayerNormalization (4 nodes) changes most: +4")
-    assert len(figure.data[0]["x"]) == operators.MOST
+    assert len(figure.data[0]["x"]) == operators.MAX_OPERATORS
     assert len(figure.table.rows) == 12
 
 
@@ -189,9 +189,9 @@ def test_one_launch_shows_no_spread(by_id: dict[str, Cell]) -> None:
 
 
 def test_time_outside_the_asked_provider_is_the_finding(document: Document) -> None:
-    figure = placement.placement(document.cells, address)
+    figure = cell_bars.providers(document.cells, address)
     assert "spends 38 % of its time outside OpenVINO" in figure.title
-    alone = placement.placement([document.cells[0]], address)
+    alone = cell_bars.providers([document.cells[0]], address)
     assert alone.title == "All time is spent where it was asked for: CPU"
 
 
@@ -207,7 +207,7 @@ def test_throughput_joins_the_batches_of_one_line_in_order(document: Document) -
     [
         lambda: latency.latency([], [], address),
         lambda: throughput.throughput([], address),
-        lambda: placement.placement([], address),
+        lambda: cell_bars.providers([], address),
         lambda: ratios.ratios([]),
     ],
 )

@@ -4,7 +4,7 @@ import json
 import re
 
 from dashboard import markup
-from dashboard.figures import keys, latency, memory, throughput, trends
+from dashboard.figures import cell_bars, keys, latency, throughput, trends
 from dashboard.figures.figure import Figure
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -29,7 +29,7 @@ def test_a_key_has_the_colour_and_the_mark_of_its_series(by_id: dict[str, Cell])
     assert line.dashes is not None
     assert 'fill="var(--series-1)"' in markup.key(first)
     assert "<path d=" in markup.key(line)
-    assert memory.memory([by_id["b1-a0"]], address).key == []
+    assert cell_bars.memory([by_id["b1-a0"]], address).key == []
 
 
 def test_of_more_series_than_colours_the_grey_ones_stand_apart(by_id: dict[str, Cell]) -> None:

@@ -1,0 +1,251 @@
+"""A bar for each cell: its cold start part by part, its peak memory, its share of time by execution provider."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from dashboard import axes
+from dashboard.figures import colours, columns, scales, theme
+from dashboard.figures.excerpts import barred
+from dashboard.figures.figure import Address, Figure, nothing
+from dashboard.figures.theme import Json
+from farm.contract.document_cells import Cell, ProviderTime
+from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.numbers import MIB
+
+COLD_START, MEMORY, PROVIDERS = "cold-start", "memory", "providers"
+# between the parts of a bar
+EDGE: Json = {"color": "@paper", "width": 1}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of every bar, with how long it is."""
+
+    name: str
+    colour: str
+    of: Callable[[Cell], float]
+
+
+@dataclass(frozen=True)
+class CellBars:
+    """What the bars of these cells have in common. `address`: None on the page of the only one."""
+
+    cells: Sequence[Cell]
+    address: Address | None
+
+    @cached_property
+    def along(self) -> Sequence[axes.Axis]:
+        return axes.varying(self.cells)
+
+    def names(self, cells: Sequence[Cell]) -> list[str]:
+        return [axes.name_of(cell, self.along) for cell in cells]
+
+    def stacked(self, parts: Sequence[Part], shown: Sequence[Cell]) -> list[Json]:
+        """A series for each part of the bars of those that are shown, in ms."""
+        return [
+            theme.bars(
+                [float(f"{part.of(cell):.4g}") for cell in shown],
+                self.names(shown),
+                name=part.name,
+                marker={"color": part.colour, "line": EDGE},
+                customdata=[self.address(cell.id) for cell in shown] if self.address else [],
+                hover="%{y}<br>%{fullData.name}: %{x:.4~g} ms",
+            )
+            for part in parts
+        ]
+
+    def extremes(self, of: Callable[[Cell], float], write: Callable[[float], str]) -> str:
+        """From the least to the most: `4 ms (1.29.0) to 6 ms (1.31.1)`."""
+        ends = [pick(self.cells, key=of) for pick in (min, max)]
+        return " to ".join(f"{write(of(cell))} ({axes.name_of(cell, self.along)})" for cell in ends)
+
+
+def ms(value: float) -> str:
+    return f"{numbers.plain(value)} ms"
+
+
+START = (
+    Part("import", theme.OTHER, lambda cell: cell.import_ms or 0.0),
+    Part("session creation", "@accent/45", lambda cell: cell.session_ms or 0.0),
+    Part("first inference", "@accent", lambda cell: cell.first_ms or 0.0),
+)
+
+
+def cold_start(cells: Sequence[Cell], address: Address) -> Figure:
+    """What a fresh process pays before its first answer, of each cell that was started; where there are many, of the
+    fastest, the slowest and some between."""
+    known = [cell for cell in cells if cell.twin_of is None and None not in (cell.session_ms, cell.first_ms)]
+    bars = CellBars(known, address)
+    table = _table(
+        bars,
+        COLD_START,
+        "Cold start of each cell",
+        Number("import, ms", lambda cell: written(cell.import_ms), note="of ONNX Runtime, in a fresh process"),
+        Number("session creation, ms", lambda cell: written(cell.session_ms)),
+        Number("first inference, ms", lambda cell: written(cell.first_ms)),
+        Number("together, ms", lambda cell: written(_start_ms(cell))),
+        replace(columns.P50, text="then p50, ms"),
+    )
+    if not known:
+        return nothing(COLD_START, "No cell has created a session yet.", table)
+    shown, rest = barred(known, _start_ms)
+    reached = scales.linear([_start_ms(cell) for cell in shown])
+    return Figure(
+        name=COLD_START,
+        title=f"{ms(_start_ms(known[0]))} until the first answer"
+        if len(known) == 1
+        else f"Until the first answer: {bars.extremes(_start_ms, ms)}",
+        summary=(
+            f"Import, session creation and first inference of {numbers.counted(len(known), 'cell')}, each in one fresh "
+            f"process, so without an interval.{rest} The table below has every number."
+        ),
+        data=bars.stacked(START, shown),
+        layout=theme.row_layout(
+            len(shown),
+            theme.axis("ms until the first answer, in one fresh process", **reached),
+            barmode="stack",
+            showlegend=True,
+        ),
+        table=table,
+    )
+
+
+def memory(cells: Sequence[Cell], address: Address) -> Figure:
+    """The peak memory of each cell's process beside the bytes of its model; where there are many cells, of the least,
+    the most and some between."""
+    known = [cell for cell in cells if cell.twin_of is None and cell.peak_memory_bytes]
+    bars = CellBars(known, address)
+    table = _table(
+        bars,
+        MEMORY,
+        "Peak memory of each cell's process",
+        columns.RUNTIME,
+        Number(
+            "peak, MiB",
+            lambda cell: Entry(numbers.plain(_peak(cell) / MIB), _peak(cell)),
+            note="of the whole process: Python, ONNX Runtime, model, inputs and outputs",
+        ),
+        Number(
+            "model, MiB",
+            lambda cell: Entry(numbers.plain(cell.model_bytes / MIB if cell.model_bytes else None), cell.model_bytes),
+        ),
+    )
+    if not known:
+        return nothing(MEMORY, "No cell has reported its memory yet.", table)
+    shown, rest = barred(known, _peak)
+    reached = scales.linear([_peak(cell) / MIB for cell in shown], room=scales.FOR_LABELS)
+    colour_of = colours.of_cells(shown)
+    return Figure(
+        name=MEMORY,
+        title=f"At most {numbers.memory(_peak(known[0]))}"
+        if len(set(map(_peak, known))) == 1
+        else f"From {bars.extremes(_peak, numbers.memory)}",
+        summary=(
+            f"Peak memory of the process of {numbers.counted(len(known), 'cell')}, measured in one process each, so "
+            f"without an interval.{rest} The table below has every number."
+        ),
+        data=[
+            theme.bars(
+                [round(_peak(cell) / MIB, 2) for cell in shown],
+                bars.names(shown),
+                **theme.behind_bars(numbers.memory(_peak(cell)) for cell in shown),
+                marker={"color": [colour_of(cell) for cell in shown]},
+                customdata=[[address(cell.id), titles.runtime(cell.runtime)] for cell in shown],
+                hover="%{y}, %{customdata[1]}<br>%{x:.4~g} MiB",
+            )
+        ],
+        layout=theme.row_layout(len(shown), theme.axis("peak memory of the process, MiB", **reached)),
+        table=table,
+    )
+
+
+def providers(cells: Sequence[Cell], address: Address) -> Figure:
+    """Where the time goes: a stacked bar of time shares for every traced cell."""
+    traced = [cell for cell in cells if cell.providers and cell.twin_of is None]
+    bars = CellBars(traced, address)
+    table = Table.of(
+        PROVIDERS,
+        "Time and executed nodes by provider",
+        _provider_columns(columns.name(bars.along, address)),
+        [(cell, part) for cell in traced for part in cell.providers],
+    )
+    if not traced:
+        return nothing(PROVIDERS, "No cell has been traced yet.", table)
+    names = list(dict.fromkeys(part.name for cell in traced for part in cell.providers))
+    return Figure(
+        name=PROVIDERS,
+        title=_placement_found(bars),
+        summary=(
+            f"Share of inference time of {numbers.listed([titles.provider(name) for name in names])} in "
+            f"{numbers.counted(len(traced), 'cell')}, from a trace of each. The table below has every number."
+        ),
+        data=[_shares(name, bars, address) for name in names],
+        layout=theme.row_layout(
+            len(traced),
+            theme.axis("share of inference time, %", range=[0, 100], dtick=25),
+            barmode="stack",
+            showlegend=True,
+        ),
+        table=table,
+        note="Shares are from traces, which add some time to every node.",
+    )
+
+
+def _start_ms(cell: Cell) -> float:
+    return sum(part.of(cell) for part in START)
+
+
+def _peak(cell: Cell) -> float:
+    return float(cell.peak_memory_bytes or 0)
+
+
+def _table(bars: CellBars, name: str, caption: str, *own: Column[Cell]) -> Table:
+    assert bars.address is not None
+    return Table.of(name, caption, (columns.name(bars.along, bars.address), *own), bars.cells)
+
+
+def _placement_found(bars: CellBars) -> str:
+    """Whether any cell spends time on a provider other than the one asked for, judged by time."""
+    mixed = [(elsewhere, cell) for cell in bars.cells if (elsewhere := _share_elsewhere(cell)) > 0]
+    if not mixed:
+        asked = sorted({titles.provider(cell.provider) for cell in bars.cells})
+        return f"All time is spent where it was asked for: {numbers.listed(asked)}"
+    elsewhere, worst = max(mixed, key=lambda pair: pair[0])
+    wished = titles.provider(worst.provider)
+    return f"{axes.name_of(worst, bars.along)} spends {numbers.share(elsewhere)} of its time outside {wished}"
+
+
+def _share_elsewhere(cell: Cell) -> float:
+    return sum(part.time_share for part in cell.providers if part.name != cell.provider)
+
+
+def _shares(provider: str, bars: CellBars, address: Address) -> Json:
+    parts = [next((part for part in cell.providers if part.name == provider), None) for cell in bars.cells]
+    return theme.bars(
+        [100 * part.time_share if part else 0 for part in parts],
+        bars.names(bars.cells),
+        name=titles.provider(provider),
+        text=[numbers.share(part.time_share) if part and part.time_share >= 0.08 else "" for part in parts],
+        textposition="inside",
+        insidetextanchor="middle",
+        textfont={"color": "@paper"},
+        marker={"color": colours.provider(provider), "line": EDGE},
+        customdata=[
+            [address(cell.id), part.nodes if part else 0] for cell, part in zip(bars.cells, parts, strict=True)
+        ],
+        hover="%{fullData.name}, %{y}<br>%{x:.3~g} % of the time, %{customdata[1]} nodes",
+    )
+
+
+def _provider_columns(name: Column[Cell]) -> Sequence[Column[tuple[Cell, ProviderTime]]]:
+    return (
+        Column("Cell", lambda row: name.entry(row[0])),
+        Column("Provider", lambda row: Entry(row[1].name, is_name=True)),
+        Number(
+            "share of time",
+            lambda row: Entry(numbers.share(row[1].time_share), row[1].time_share, share=row[1].time_share),
+        ),
+        Number("executed nodes", lambda row: counted(row[1].nodes)),
+    )
