@@ -9,7 +9,9 @@ from urllib.parse import urlencode
 
 import pytest
 from django.conf import settings
+from django.contrib.contenttypes.management import create_contenttypes
 from django.core.cache import caches
+from django.db.models.signals import post_migrate
 from django.test import Client
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
@@ -77,6 +79,13 @@ def _nothing_kept() -> None:
     for cache in caches.all():
         cache.clear()
     documents._kept_document.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> None:
+    """No test reads Django's own permissions, which would be written anew whenever a test's tables are emptied."""
+    assert post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
+    assert post_migrate.disconnect(create_contenttypes)
 
 
 @pytest.fixture

@@ -85,8 +85,6 @@ def _is_earlier(said: str, release: str) -> bool:
 
 def _loaded(path: Path) -> type[migrations.Migration]:
     spec = importlib.util.spec_from_file_location(f"read_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found: type[migrations.Migration] = module.Migration

@@ -37,7 +37,6 @@ def test_a_change_of_one_quantum_is_found_and_its_node_is_named_by_the_node_that
     print(f" {asked['sentence']} ({time.monotonic() - began:.1f} s)")
     assert asked["state"] == "found", asked
     found = DivergenceDocument.model_validate(asked["answer"]).found
-    assert found is not None
     assert found.part.shows_it
     assert "conv" in {found.node, *found.part.nodes}
     part = farm.api("GET", asked["part"].removeprefix("/api/v1"))

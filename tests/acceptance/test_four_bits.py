@@ -57,5 +57,4 @@ def test_a_model_without_a_matmul_is_refused_in_the_words_of_the_worker_and_its_
     assert cells["fp32"].status == "done"
     refused = cells["int4"]
     assert (refused.status, refused.p50_ms) == ("refused", None)
-    assert refused.reason is not None
     assert "int4" in refused.reason.text

@@ -58,7 +58,6 @@ def test_a_farm_comes_up_for_its_owner_and_ends_by_ctrl_c(tmp_path: Path) -> Non
     url = f"http://127.0.0.1:{port}"
     with serving(tmp_path, "--port", str(port)) as said:
         link = re.search(r"Sign in, once, with (\S+)", said)
-        assert link is not None
         with request.urlopen(link[1]) as page:
             assert "<button" in page.read().decode()
         account = {"ONNXFARM_TOKEN": (home / "token").read_text().strip(), "ONNXFARM_SERVER": url}

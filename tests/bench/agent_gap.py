@@ -7,7 +7,6 @@ from the moment one process is ready for its turns to the start of the next one'
 and the turns of others are told apart, as medians.
 """
 
-import argparse
 import statistics
 import tempfile
 from pathlib import Path
@@ -16,16 +15,14 @@ from farm.contract.reports import EndReport, RoundReport, Sample
 from tests.bench.figure import publish
 from tests.bench.workbench import write_fixed
 from tests.integration.worker.making import Workbench, of_kind
+from tests.options import read_options
 
 TARGET_S = 0.1
 
 
 def main() -> None:
     """Prints the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    options = read_options(__doc__, rounds=8, seed=1)
     with tempfile.TemporaryDirectory() as name:
         bench = Workbench(Path(name))
         model, inputs = write_fixed("transformer", Path(name))

@@ -11,7 +11,6 @@ The same is then asked of public series that people labelled (tests/bench/public
 rounded to coarse units, where neighbours are often equal.
 """
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -27,6 +26,7 @@ import numpy as np
 from farm.rules.comparing import changepoints
 from tests.bench import figure, public_series
 from tests.bench.series import Labelled, labelled_series, rounded
+from tests.options import read_options
 
 TOLERANCE = 3
 INSTALL_TIMEOUT_S = 600
@@ -130,11 +130,7 @@ def rival(package: str, program: str, series: Values) -> dict[str, list[list[int
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--series", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=2026)
-    parser.add_argument("--alone", action="store_true", help="leave the other packages out")
-    given = parser.parse_args()
+    given = read_options(__doc__, series=1000, seed=2026, alone=(False, "leave the other packages out"))
     series = labelled_series(given.series, seed=given.seed)
     found, seconds = _timed(lambda: ours(_values(series)))
     public = public_series.public_series()

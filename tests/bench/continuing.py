@@ -14,7 +14,6 @@ Where the normal distribution says of a sum that its p is above .02, that p stan
 is near it, and a simulation takes a tenth of the time. Rivals that look after every round take normal p throughout.
 """
 
-import argparse
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from farm.rules.comparing import flips, look_levels, power, special, statistics, verdicts
 from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import figure, noise
+from tests.options import read_options
 
 ROUNDS = 200
 TARGET = 0.01
@@ -47,10 +47,7 @@ Rival = Callable[[Floats], NDArray[np.int64]]
 
 def main() -> None:
     """Prints the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--simulations", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    given = read_options(__doc__, simulations=20_000, seed=1)
     flips.sign_flip_p = screened(flips.sign_flip_p)  # type: ignore[assignment]
     few = max(100, given.simulations // 10)
     names = [name for name in noise.ALL if name != "ar, each arm by itself"]

@@ -7,7 +7,6 @@ and `shipped` with the default margin, at a small and a large everyday spread of
 noise and setting is a line as soon as it is simulated, and a second call simulates those that are missing.
 """
 
-import argparse
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from farm.rules.comparing import statistics, verdicts
 from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import figure, noise
 from tests.bench.ledger import Ledger
+from tests.options import read_options
 
 TARGET = 0.01
 SMALL_SPREAD = 0.01
@@ -50,11 +50,7 @@ def summed_up(counts: Counter[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--simulations", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--ledger", type=Path, metavar="FILE")
-    given = parser.parse_args()
+    given = read_options(__doc__, simulations=100_000, seed=1, ledger=Path)
     with tempfile.TemporaryDirectory() as folder:
         head = {"simulations": given.simulations, "seed": given.seed}
         ledger = Ledger(given.ledger or Path(folder) / "ledger.jsonl", head=head)

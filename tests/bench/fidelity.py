@@ -11,7 +11,6 @@ also `polygraphy run` and `onnxruntime_test`, which can take no turns, run befor
 compared with our means. Needs a C compiler (`cc`); `--others` needs a package index.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -34,6 +33,7 @@ from farm.rules.comparing import verdicts
 from tests.bench.figure import publish
 from tests.bench.workbench import SIZES, prepared, write_fixed
 from tests.integration.worker.making import Workbench
+from tests.options import read_options
 from worker.agent.kit import installer
 from worker.agent.machine.affinity import core_of_block
 from worker.agent.passes.arms import PreparedArm
@@ -190,12 +190,7 @@ def _read_bare(said: str) -> dict[str, Any]:
 
 def main() -> None:
     """Prints the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=24)
-    parser.add_argument("--models", default=",".join(SIZES))
-    parser.add_argument("--others", action="store_true")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    options = read_options(__doc__, pairs=24, models=",".join(SIZES), others=False, seed=1)
     names, dice = options.models.split(","), random.Random(options.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -22,6 +22,7 @@ from tests.bench.figure import publish
 from tests.bench.pages import database
 from tests.bench.seeded import farm
 from tests.bench.seeded.web import sessions, web
+from tests.options import read_options
 
 TARGET_MS = 1500.0
 LIMIT_S = 30.0
@@ -76,12 +77,7 @@ def measured(browser: Browser, url: str, session: str, path: str, times: int) ->
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scale", type=float, default=0.05)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", metavar="FOLDER")
-    parser.add_argument("--times", type=int, default=5)
-    words = parser.parse_args()
+    words = read_options(__doc__, scale=0.05, seed=1, keep=str, times=5)
     if CHROMIUM is None:
         sys.stderr.write("skipped: there is no Chromium here; install Debian's package chromium.\n")
         return 77

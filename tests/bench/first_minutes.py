@@ -7,7 +7,6 @@ meanwhile. `--loops`: beside so many processes that do nothing but run; they end
 seconds until the pages and until the end, and of the comparisons by runtime how many are slower, and by which time.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -21,6 +20,7 @@ from typing import Any
 from farm.config.embedded.plan import free_port
 from tests.bench import figure
 from tests.bench.busy_aa import beside
+from tests.options import read_options
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = "The pages are up at"
@@ -46,7 +46,6 @@ def run_once(environment: dict[str, str]) -> dict[str, Any]:
         argv = ["bash", str(ROOT / "deploy" / "quickstart"), "--once", "--json", str(out), "--port", str(free_port())]
         began = time.monotonic()
         process = subprocess.Popen(argv, env=os.environ | environment, stderr=subprocess.PIPE, text=True)
-        assert process.stderr is not None
         pages_s, said_at, longest_silence_s = None, began, 0.0
         for line in process.stderr:
             now = time.monotonic()
@@ -69,11 +68,7 @@ def _verdicts(document: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--loops", type=int, default=0)
-    parser.add_argument("--cold", action="store_true")
-    parser.add_argument("--times", type=int, default=1)
-    given = parser.parse_args()
+    given = read_options(__doc__, loops=0, cold=False, times=1)
     runs = []
     for _ in range(given.times):
         with contextlib.ExitStack() as stack:

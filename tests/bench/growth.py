@@ -6,7 +6,6 @@ leaks 1 MiB in 1,000 inferences where bytes change. Memory does not need a quiet
     python -m tests.bench.growth --seed 1 [--models encoder_dyn,transformer]
 """
 
-import argparse
 import shutil
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from farm.workshop.samples import builders
 from tests.bench import figure
 from tests.bench.blocks import REFERENCE_MODELS, without_gate
 from tests.integration.worker.making import Workbench, of_kind
+from tests.options import read_options
 from worker.agent.kit.stages import stage_runner
 
 ROUNDS = 8
@@ -124,11 +124,7 @@ def measure(subject: Subject, folder: Path, *, seed: int, rounds: int) -> dict[s
 
 def main() -> int:
     """Prints one JSON object; 1 where a plain arm grows, or the double's leak is not found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--models", default=",".join(one.name for one in SUBJECTS))
-    asked = parser.parse_args()
+    asked = read_options(__doc__, seed=1, rounds=ROUNDS, models=",".join(one.name for one in SUBJECTS))
     found = {}
     for subject in (one for one in SUBJECTS if one.name in asked.models.split(",")):
         with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,6 @@ A grouped 2-D Conv whose channels no blocked kernel takes has a scratch buffer a
 the whole image unrolled, until 1.27.0. Prints a line of JSON a part; with --strict, what is missed ends it with 1.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -18,6 +17,8 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+from tests.options import read_options
 
 RELEASES = "1.23.1,1.23.2,1.24.4,1.25.1,1.26.0,1.27.0,1.29.0,1.31.1"
 LIMIT_MB = 1024
@@ -152,12 +153,9 @@ def missed(part: str, found: Any) -> list[str]:
 
 
 def main() -> None:
-    reader = argparse.ArgumentParser()
-    reader.add_argument("--seed", type=int, default=1)
-    reader.add_argument("--home", type=Path, required=True)
-    reader.add_argument("--strict", action="store_true")
-    reader.add_argument("--part", default="pairs,limit,bisect,controls,nchwc")
-    given = reader.parse_args()
+    given = read_options(
+        __doc__, required=("home",), seed=1, home=Path, strict=False, part="pairs,limit,bisect,controls,nchwc"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for part in given.part.split(","):
             told = PARTS[part](Path(folder), home=given.home, seed=given.seed)

@@ -13,7 +13,6 @@ A recorded file has real A/A launches, {"comparisons": [{"model": …, "pairs": 
 consecutive ones of a model.
 """
 
-import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from farm.rules.comparing import power, verdicts
 from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import figure, noise
+from tests.options import read_options
 
 SHIFTS = (0.01, 0.02, 0.03, 0.05, 0.10, 0.20, 0.40)
 DEVIATIONS = (0.007, 0.015, 0.03, 0.056)
@@ -119,11 +119,7 @@ def recorded_figures(path: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--simulations", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--recorded", type=Path, metavar="FILE.json")
-    given = parser.parse_args()
+    given = read_options(__doc__, simulations=20_000, seed=1, recorded=Path)
     if given.recorded:
         claim = "What real launches of this machine, made slower by a factor, are called."
         figure.publish(claim=claim, seed=given.seed, figures=recorded_figures(given.recorded))

@@ -22,6 +22,7 @@ from farm.contract.document import Document
 from farm.rules.cells.readers import read_runtime
 from onnxfarm.main import app
 from tests.bench import figure
+from tests.options import read_options
 from worker.agent.kit.runtimes import RuntimeStore
 
 EAGER, COMPILED, PLAIN = "torch==2.13.0", "torch==2.13.0+compile", "1.31.1"
@@ -66,14 +67,9 @@ with torch.no_grad():
 
 
 def main() -> None:
-    read = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    read.add_argument("--seed", type=int, default=1)
-    read.add_argument("--home", type=Path, required=True)
-    read.add_argument("--layers", type=int, default=12)
-    read.add_argument("--threads", type=int, default=2)
-    read.add_argument("--budget", default="standard")
-    read.add_argument("--with-compile", action="store_true")
-    given = read.parse_args()
+    given = read_options(
+        __doc__, required=("home",), seed=1, home=Path, layers=12, threads=2, budget="standard", with_compile=False
+    )
     with tempfile.TemporaryDirectory(prefix="onnxfarm-bert-") as name:
         figure.publish(claim="ONNX Runtime against PyTorch", seed=given.seed, figures=measured(Path(name), given))
 

@@ -8,7 +8,6 @@ its twin in the quick budget with its real windows, so many seconds a round, onc
 estimate stands beside it.
 """
 
-import argparse
 import json
 import tempfile
 from pathlib import Path
@@ -21,6 +20,7 @@ from farm.rules.comparing import margins, power
 from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.planning import estimates
 from tests.bench import blocks, figure
+from tests.options import read_options
 
 CHANGES = (0.03, 0.05, 0.10)
 ARMS = 2
@@ -59,11 +59,7 @@ def answer(change: float, *, deviation: float, times: dict[str, float]) -> dict[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--recorded", type=Path, required=True, metavar="FILE.json")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--runtimes", type=Path, default=blocks.runtimes_of_bench(), metavar="DIR")
-    given = parser.parse_args()
+    given = read_options(__doc__, required=("recorded",), recorded=Path, seed=1, runtimes=blocks.runtimes_of_bench())
     models: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, blocks.without_gate():
         place = blocks.Workplace(Path(folder).resolve(), runtimes=given.runtimes)

@@ -7,7 +7,6 @@ sample transformer, one thread, half a second of timed inferences a launch; insi
 round, and the ratio of the p50s with its interval. Both run this very interpreter.
 """
 
-import argparse
 import os
 import random
 import statistics
@@ -23,6 +22,7 @@ from farm.sandbox import child, confinement, interpreters
 from farm.sandbox.policy import Policy
 from farm.workshop.samples import builders
 from tests.bench.figure import publish
+from tests.options import read_options
 
 _CONFINED = """
 import os
@@ -55,11 +55,7 @@ PYTHON = os.path.abspath(sys.executable)
 
 def main() -> None:
     """Prints the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--launches", type=int, default=40)
-    parser.add_argument("--pairs", type=int, default=24)
-    parser.add_argument("--seed", type=int, default=2026)
-    options = parser.parse_args()
+    options = read_options(__doc__, launches=40, pairs=24, seed=2026)
     with tempfile.TemporaryDirectory() as folder:
         model = builders.write_model("transformer", Path(folder))
         shift = _shift(model, pairs=options.pairs, order=random.Random(options.seed))

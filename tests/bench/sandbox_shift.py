@@ -7,7 +7,6 @@ half second, far more often than in service. Outside: the same runner, the same 
 around it. Both are fresh processes of the same runtime on one core, and take turns as the arms of a block do.
 """
 
-import argparse
 import json
 import os
 import random
@@ -29,6 +28,7 @@ from farm.sandbox.watch import Running
 from tests.bench.figure import publish
 from tests.bench.workbench import prepared, write_fixed
 from tests.integration.worker.making import Workbench
+from tests.options import read_options
 from worker.agent.line.gateway import Gateway
 from worker.agent.line.lease import LeaseKeeper
 from worker.agent.machine.affinity import core_of_block
@@ -45,11 +45,7 @@ LIMIT_S = 120.0
 
 def main() -> None:
     """Prints the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=48)
-    parser.add_argument("--models", default="transformer,convnet")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    options = read_options(__doc__, pairs=48, models="transformer,convnet", seed=1)
     dice = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

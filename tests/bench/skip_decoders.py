@@ -8,7 +8,6 @@ head. By GroupQueryAttention, which 1.30.0 made faster for a token, decoding wou
 docs/generate.md.
 """
 
-import argparse
 from pathlib import Path
 
 import onnx
@@ -17,16 +16,14 @@ from farm.workshop.samples.attention import Parts, attend, prepare_mask
 from farm.workshop.samples.decoder import CONTEXT, HEADS, HIDDEN, INNER, KEPT_HEADS, VOCABULARY, WIDTH
 from farm.workshop.samples.graphs import GraphBuilder, Port
 from farm.workshop.samples.weights import Seeded
+from tests.options import read_options
 
 NORMS = {"skip": "SkipLayerNormalization", "skip-simplified": "SkipSimplifiedLayerNormalization"}
 
 
 def main() -> None:
     """Writes both."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--layers", type=int, default=8)
-    asked = parser.parse_args()
+    asked = read_options(__doc__, "folder", layers=8)
     asked.folder.mkdir(parents=True, exist_ok=True)
     for name in NORMS:
         print(write(name, asked.folder, layers=asked.layers))

@@ -7,7 +7,6 @@ fingerprint, proves what it can do and measures two releases of ONNX Runtime Web
 count from the opening of the link; the farm fetches each release from npm once, on first use.
 """
 
-import argparse
 import re
 import shutil
 import subprocess
@@ -21,6 +20,7 @@ from tests.acceptance.browser.chromium import CHROMIUM, SWITCHES
 from tests.acceptance.browser.tabs import PHONE, WAIT_MS, finished, opened
 from tests.acceptance.conftest import LiveFarm, accepted, live_farm
 from tests.bench import figure
+from tests.options import read_options
 
 MODELS = Path(__file__).resolve().parents[1] / "models"
 RELEASES = ["onnxruntime-web==1.29.0", "onnxruntime-web==1.30.0"]
@@ -73,9 +73,7 @@ def walk(farm: LiveFarm, page: Page, journey: Journey) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pictures", type=Path, help="a folder for a picture of each step")
-    words = parser.parse_args()
+    words = read_options(__doc__, pictures=(Path, "a folder for a picture of each step"))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         for farm in live_farm(Path(folder) / "home", with_node=False):
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)

@@ -8,7 +8,6 @@ machine. s is the standard deviation of the pairs' log ratios, of wall time and 
 ratio to the s of 20 ms with a bootstrap interval over rotations, and what a round takes.
 """
 
-import argparse
 import random
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from tests.bench.figure import publish
 from tests.bench.turns import order_of, sample_of, staged_with_turns
 from tests.bench.workbench import prepared, write_fixed
 from tests.integration.worker.making import Workbench
+from tests.options import read_options
 from worker.agent.machine.affinity import core_of_block
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.launches import Launcher
@@ -42,12 +42,7 @@ Logs = np.ndarray[Any, np.dtype[np.float64]]
 
 def main() -> None:
     """Prints the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=64)
-    parser.add_argument("--model", default="transformer")
-    parser.add_argument("--lengths", default="5,10,20,40", help="milliseconds")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    options = read_options(__doc__, rounds=64, model="transformer", lengths=("5,10,20,40", "milliseconds"), seed=1)
     lengths = sorted({SHIPPED_MS, *(int(length) for length in options.lengths.split(","))})
     pairs, seconds = measure(options.model, lengths, rounds=options.rounds, dice=random.Random(options.seed))
     publish(

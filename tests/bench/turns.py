@@ -8,7 +8,6 @@ deviation of the pairs' log ratios. Beside it: turns of 200 ms, of which the fir
 that a p50 that suffers from the neighbours' use of the caches would show.
 """
 
-import argparse
 import base64
 import random
 import tempfile
@@ -23,6 +22,7 @@ from farm.rules.comparing import verdicts
 from tests.bench.figure import publish
 from tests.bench.workbench import prepared, write_fixed
 from tests.integration.worker.making import Workbench
+from tests.options import read_options
 from worker.agent.kit.stages import stage_runner
 from worker.agent.machine.affinity import core_of_block
 from worker.agent.passes.arms import PreparedArm
@@ -39,11 +39,7 @@ LONG_WINDOW_S = 2.0
 
 def main() -> None:
     """Prints the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=16)
-    parser.add_argument("--model", default="transformer")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    options = read_options(__doc__, rounds=16, model="transformer", seed=1)
     dice = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

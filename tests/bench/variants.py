@@ -8,7 +8,6 @@ loaded by a fresh, sandboxed runner of the runtime and its outputs compared with
 before the clock starts.
 """
 
-import argparse
 import os
 import tempfile
 import time
@@ -28,6 +27,7 @@ from onnxfarm.here import workbench
 from onnxfarm.subject import Subject
 from tests.bench.figure import publish
 from tests.integration.worker.making import FACTS, runtime_store
+from tests.options import read_options
 from worker.agent.kit.cache import ArtifactCache
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.kit.stages import stage_runner
@@ -42,9 +42,7 @@ WANTED_S = 90.0
 
 def main() -> None:
     """Prints the figures as JSON; exit code 1 when a cell was not checked or it took longer than it may."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runtime", default="1.31.1")
-    options = parser.parse_args()
+    options = read_options(__doc__, runtime="1.31.1")
     declared = matrices.from_options(runtime=options.runtime, precision=PRECISIONS, opset=OPSETS)
     runtime_store().provide(Runtime(distribution="onnxruntime", version=options.runtime))
     with tempfile.TemporaryDirectory() as name:

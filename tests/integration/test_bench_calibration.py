@@ -45,7 +45,6 @@ def test_samples_are_named_in_the_recipe_and_few_are_warned_about(model: Path, t
         (block,) = bench.plan(declared).blocks
         order, refused = bench.template.preparation.order(block, seed=0)
     assert refused == []
-    assert order is not None
     assert len({arm.bundle.digest for arm in order.arms}) == 4
     digest = {arm.cell.recipe.options.get(recipes.SAMPLES) for arm in order.arms[2:]}
     assert len(digest) == 1
@@ -74,7 +73,6 @@ def test_a_folder_of_test_data_is_calibration_data(model: Path, tmp_path: Path, 
     with workbench.opened(Subject(model), home=tmp_path / "home", console=said) as bench:
         bench.calibrate(tmp_path / "data")
         taken = bench.template.preparation.calibration
-        assert taken is not None
         stored = arrays.read_npz(bench.template.files.paths[taken.sha256])
     np.testing.assert_array_equal(stored["x"], np.concatenate([pictures[n : n + 2] for n in (0, 1, 10)]))
     names = [name for name, _ in names_and_files(tmp_path / "data")]

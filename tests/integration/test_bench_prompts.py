@@ -38,7 +38,6 @@ def test_arms_of_given_prompts_are_handed_the_file_and_those_of_drawn_ones_are_n
                 assert (refused, order is None) == ([], False)
                 orders.append(order)
     one, drawn, zipped, _ = [order.arms[0] for order in orders if order is not None]
-    assert one.prompts is not None
     assert one.cell.workload.scenario == f"generate:prompt=3:new=8:given={one.prompts.sha256}"
     assert drawn.prompts is None
     assert drawn.cell.workload.scenario == "generate:prompt=16:new=8"

@@ -59,7 +59,6 @@ def test_people_and_nodes_are_told_a_name_of_the_certificate(
 ) -> None:
     cert, key = made(tmp_path, names, common=common)
     found = secured(plan, cert=cert, key=key, port=free_port())
-    assert found.tls is not None
     assert found.told == f"https://{host}:{found.tls.port}"
     assert found.told_to_nodes == f"https://{host}:{found.tls.gateway_port}"
     assert "ONNXFARM_BEHIND_PROXY" not in found.environment

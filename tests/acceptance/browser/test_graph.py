@@ -71,7 +71,6 @@ def test_netron_draws_the_graph_with_times_on_its_nodes_and_asks_nobody(opened: 
 def test_a_file_that_is_gone_is_said_beside_the_table_and_the_page_fits_a_phone(opened: Opening, run: Run) -> None:
     store_model(run.version)
     outline = Outline.objects.get().blob
-    assert outline is not None
     storage.place(team_id=run.version.artifact.team_id, sha256=outline.sha256).unlink()
     page = opened(f"/models/versions/{run.version_id}/graph/", size=PHONE)
     expect(page.locator("#graph-says")).to_contain_text("is not stored any more")
@@ -97,7 +96,6 @@ def test_a_timeline_is_moved_by_keys_and_a_frame_around_points_chooses_cells(ope
     page.goto(f"/runs/{run.pk}/?chart=latency")
     wait_for_chart(page)
     box = page.locator("#chart-latency .nsewdrag").bounding_box()
-    assert box is not None
     page.mouse.move(box["x"] + 2, box["y"] + 2)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] - 2, steps=4)

@@ -37,7 +37,6 @@ def test_the_verdict_its_size_its_certainty_and_its_operator_are_read_without_sc
     wait_for_chart(page)
     assert_says_who_how_much_how_sure_and_why(page)
     heat = page.locator("table.heat").bounding_box()
-    assert heat is not None
     assert heat["y"] + heat["height"] <= 768
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
 
@@ -49,7 +48,6 @@ def test_the_headline_has_the_number_sign_and_interval_of_the_document_and_of_th
     document = selectors.document(run)
     cells = {cell.id: cell for cell in document.cells}
     lead = opening_of(document.comparisons, cells).lead
-    assert lead is not None
     assert lead.change.figures is not None
     page = opened(f"/runs/{run.pk}/")
     told = f"{page.locator('h1').inner_text()} {page.locator('.because').inner_text()}".replace(
@@ -119,7 +117,6 @@ def test_every_page_stays_on_this_machine_and_within_its_policy(
         "/settings/",
     ):
         response = page.goto(path)
-        assert response is not None
         assert response.status == 200
         assert "script-src 'self'" in response.headers["content-security-policy"]
         if page.locator(".chart").count():

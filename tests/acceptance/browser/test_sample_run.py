@@ -57,6 +57,5 @@ def test_who_is_slower_by_how_much_how_surely_and_through_what(farm: LiveFarm, p
     assert f"{comparison['rounds']} rounds" in words
     # the picture stands in the same window
     box = page.locator(".chart").bounding_box()
-    assert box is not None
     assert box["y"] + box["height"] <= LAPTOP["height"]
     page.watch.assert_is_clean()  # type: ignore[attr-defined]

@@ -19,7 +19,6 @@ def test_a_word_explains_itself_to_the_keyboard_and_within_a_phones_width(opened
     box = page.locator(".explained")
     expect(box).to_contain_text("A/A pair: two arms with the same cell")
     placed = box.bounding_box()
-    assert placed is not None
     assert placed["x"] >= 0
     assert placed["x"] + placed["width"] <= PHONE["width"]
     page.keyboard.press("Tab")

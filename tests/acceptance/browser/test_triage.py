@@ -113,7 +113,6 @@ def test_a_trend_is_drawn_with_its_shift_and_its_alert_leads_to_it(
     page.locator(".chart .textpoint").first.wait_for()
     marker = page.locator(".chart .scatterlayer .trace").last.locator(".point").first
     box = marker.bounding_box()
-    assert box is not None
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=5)
     page.locator(".chart .hovertext").first.wait_for()
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -147,7 +146,6 @@ def test_the_pages_of_watches_fit_a_phone_and_stay_on_this_machine(
     page = opened("/", size=PHONE)
     for path in pages_of(alert, watch):
         response = page.goto(path)
-        assert response is not None
         assert response.status == 200
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
     page.watch.assert_is_clean()  # type: ignore[attr-defined]

@@ -7,7 +7,6 @@ table's numbers reach. A copy keeps its times, so that a farm N times as large h
 same half year.
 """
 
-import argparse
 import json
 import sys
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.seeded import farm
+from tests.options import read_options
 from tests.postgres import SKIPPED, Cluster, NoPostgresError
 
 # what a server of a farm of this size has set: a gigabyte of its own, and no WAL that nobody replays
@@ -129,10 +129,7 @@ def _finish(tables: Mapping[str, int]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--times", type=int, required=True)
-    words = parser.parse_args()
+    words = read_options(__doc__, "folder", required=("times",), times=int)
     try:
         with kept_cluster(words.folder) as cluster:
             farm.use(words.folder, database_url=cluster.url)

@@ -129,7 +129,6 @@ class World:
 
     def _invitation(self, team: Team, owner: User, stranger: User) -> int:
         invitation = invite(team=team, name=stranger.username, by=owner).invitation
-        assert invitation is not None
         return int(invitation.pk)
 
     def _shared(self, owner: User) -> dict[str, object]:

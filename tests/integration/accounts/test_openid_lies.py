@@ -195,7 +195,6 @@ def test_a_configuration_that_cannot_work_is_named(
 ) -> None:
     given = {"oidc_issuer": "https://login.example", "oidc_client_id": "farm", "oidc_client_secret": SECRET} | values
     known = registration(Environment(home=tmp_path, **given))
-    assert known is not None
     assert problem in known.problem
     assert bool(known.problem) == bool(problem)
     assert SECRET not in repr(known)
@@ -213,7 +212,6 @@ def test_the_secret_may_stand_in_a_file(tmp_path: Path) -> None:
         oidc_client_secret_file=tmp_path / "secret",
     )  # fmt: skip
     known = registration(environment)
-    assert known is not None
     assert (known.secret, known.name, known.problem) == ("of-a-file", "login.example", "")
     assert registration(Environment(home=tmp_path)) is None
 

@@ -145,7 +145,6 @@ def test_an_alert_says_who_by_how_much_since_when_through_what_and_the_way_round
     assert "The same nodes ran on the same provider, fused alike." in words
     assert "2 comparisons: 2 slower" in words
     symptom = alert.symptoms.first()
-    assert symptom is not None
     assert f'href="/runs/{symptom.run_id}/cells/{symptom.cell}/"' in text
     assert 'id="figure-operators"' in text
     assert "Confirmation run" in words

@@ -32,7 +32,6 @@ def test_the_graph_has_both_times_and_a_cell_that_is_none_is_not_compared(signed
     page = signed_in.get(f"{graph}&against={run.pk}:c1")
     assert "2 of 4 operators moved" in assert_is_page(page)
     notes = re.search(r'id="graph-notes">(.*?)</script>', page.content.decode())
-    assert notes is not None
     assert sorted(str(note["step"]) for note in json.loads(notes[1]).values()) == ["0"] * 4 + ["longer"] * 2
     for odd in ("x", "9:c1", f"{run.pk}:c5"):
         assert "of the time" in assert_is_page(signed_in.get(f"{graph}&against={odd}"))

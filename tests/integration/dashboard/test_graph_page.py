@@ -59,7 +59,6 @@ def test_the_page_opens_with_where_the_time_goes_and_lists_every_node_with_its_p
 def test_the_notes_for_the_picture_are_those_of_the_chosen_cell(signed_in: Client, run: Run) -> None:
     page = signed_in.get(f"{address(run.version)}?cell={run.pk}:c5").content.decode()
     found = re.search(r'id="graph-notes">(.*?)</script>', page, re.DOTALL)
-    assert found is not None
     notes = json.loads(found.group(1))
     cell = cell_document(run, "c5")
     slowest = max(cell.operators, key=lambda one: one.time_us)
@@ -150,7 +149,6 @@ def test_an_outline_that_is_gone_from_the_store_is_a_404(signed_in: Client, vers
     store(version, model_with_weights())
     signed_in.get(address(version, "outline/"))
     blob = make_outline(version).blob
-    assert blob is not None
     storage.place(team_id=blob.team_id, sha256=blob.sha256).unlink()
     assert_is_page(signed_in.get(address(version, "outline/")), 404)
 

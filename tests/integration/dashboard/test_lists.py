@@ -101,7 +101,6 @@ def test_every_figure_has_the_name_of_its_column_for_windows_too_narrow_for_a_ta
 ) -> None:
     text = signed_in.get("/runs/").content.decode()
     row = re.search(r"<tr id=\"runs-\d+\">.*?</tr>", text)
-    assert row is not None
     labels = re.findall(r'<td data-label="(.*?)"', row.group())
     assert labels[:6] == ["Model", "State", "Verdict", "change", "interval", "confidence"]
     assert '<option value="-change">change ↓</option>' in text
@@ -113,7 +112,6 @@ def test_rows_can_be_chosen_and_compared(signed_in: Client, listed: list[Run]) -
     assert re.search(r'<button class="copy" formaction="/compare/" data-together="c">Compare</button>', text)
     # a form that goes to an address carries no token there
     chosen = re.search(r'<form id="runs-chosen".*?</form>', text, re.DOTALL)
-    assert chosen is not None
     assert "csrfmiddlewaretoken" not in chosen.group()
 
 

@@ -24,7 +24,6 @@ def fields_of(response: Response) -> dict[str, str]:
 
 def text_of(response: Response) -> str:
     found = re.search(r'<textarea name="matrix"[^>]*>(.*?)</textarea>', response.content.decode(), re.DOTALL)
-    assert found is not None
     return html.unescape(found[1])
 
 

@@ -95,7 +95,6 @@ def test_a_model_shows_its_series_and_its_badge(signed_in: Client, watch: Watch,
     assert f"alert {alert.pk}" in words
     assert "<polyline" in text
     badge = re.search(r'<img src="(/api/v1/badges/[^"]+\.svg)" alt="([^"]+)"', text)
-    assert badge is not None
     assert badge[2] == "onnxruntime: slower since 1.31.1"
     assert f"({badge[1]})" in text.replace("http://127.0.0.1:8000", "")
     image = Client().get(badge[1])

@@ -95,7 +95,6 @@ def test_a_cell_that_worked_on_shows_its_curve_and_when_it_throttled(
     words = assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c1/"))
     assert "Throttles after 0.04 s: p50 stays 21 % above its first point" in words
     found = selectors.cell_document(run, "c1").sustained
-    assert found is not None
     assert (len(found.points), found.throttle_s) == (6, 0.04)
     document = selectors.document(run)
     # the twin is the same cell and has no curve of its own

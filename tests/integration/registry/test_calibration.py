@@ -74,7 +74,6 @@ def test_ranges_are_read_off_the_samples_that_came_with_the_version(
 ) -> None:
     version = upload(calibration=("pictures.npz", npz(**digits.calibration())))
     artifact = version.artifact
-    assert artifact.calibration is not None
     recipe = recipe_of(version)
     assert recipe.options[recipes.SAMPLES] == artifact.calibration.sha256
     row = made(version, recipe)
@@ -91,7 +90,6 @@ def test_a_look_into_a_variant_ranks_its_layers_on_the_same_samples(upload: Uplo
     report = services.order_variant_report(variant=row, by=member)
     services.report_variant(report.pk)
     found = quantised_report(row)
-    assert found is not None
     assert found.errors
     assert found.errors[0].model_db is not None
     assert any(len(scales) == 32 for scales in found.scales.values())
@@ -161,7 +159,6 @@ def test_a_variant_that_takes_too_long_ends_with_a_reason(upload: Upload) -> Non
     with override_settings(MAKING_TIMEOUT_S=0.01):
         row = made(upload(), Recipe(precision="int8-dynamic"))
     assert row.state == MakingState.FAILED
-    assert row.reason is not None
     assert row.reason.code == ReasonCode.TIMEOUT
     assert "Making the variant did not end in time" in row.reason.text
 

@@ -59,7 +59,6 @@ def test_data_that_come_with_the_model_are_looked_at_and_kept(api_of: ApiOf, mem
     assert (found["state"], found["problem"], found["recipe"]) == ("ready", None, "softmax+top5")
     assert (found["samples"], found["classes"], found["output"]) == (70, 10, "y")
     order = evaluation_order(Version.objects.get(pk=version["id"]))
-    assert order is not None
     assert (order.recipe.metric, order.recipe.apply) == ("top5", "softmax")
     again = api.post(
         "/api/v1/uploads",

@@ -68,7 +68,6 @@ def test_a_folder_is_one_version_that_both_engines_measure(
         "tokenizer.json",
     ]
     facts = model_facts(row)
-    assert facts.genai is not None
     assert (facts.genai.context, facts.genai.has_tokenizer, facts.genai.problem) == (512, True, "")
     plan = planner.plan(matrix.parse({"matrix": AXES}), facts)
     assert not plan.refused

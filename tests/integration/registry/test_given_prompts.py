@@ -65,10 +65,8 @@ def test_prompts_in_a_zip_or_a_field_are_the_same_cells(upload: Upload, model: b
     assert {one.state for one in (alone, by_name, by_field)} == {VersionState.READY}
     assert model_facts(alone).prompts is None
     facts = model_facts(by_name)
-    assert facts.prompts is not None
     assert (facts.prompts.rows, facts.prompts.tokens, facts.prompts.text_tokens) == (1, 2, 3)
     ref = prompts_ref(by_name.artifact)
-    assert ref is not None
     assert ref.sha256 == facts.prompts.sha256
     said = [planner.plan(MATRIX, model_facts(one)).blocks[0].arms[0].spec for one in (alone, by_name, by_field)]
     assert said[0].workload.scenario == "generate:prompt=128:new=8"
@@ -102,6 +100,5 @@ def test_two_files_of_prompts_are_refused_and_removed_ones_leave_nothing(
     assert (answer.status_code, answer.json()["code"]) == (400, "same_role")
     row = upload(files=("decoder.onnx", model), prompts=("prompts.npz", npz(prompt=[5, 17])))
     digest = model_facts(row).prompts
-    assert digest is not None
     assert api_of(member).delete(f"/api/v1/versions/{row.pk}").status_code in (200, 204)
     assert not Blob.objects.filter(sha256=digest.sha256).exists()

@@ -51,7 +51,6 @@ def test_a_program_is_part_of_the_version_and_is_planned_for_pytorch_alone(
     assert b"".join(sent.streaming_content) == (tmp_path / "small.pt2").read_bytes()  # type: ignore[attr-defined]
     assert sent["Content-Disposition"] == 'attachment; filename="small.pt2"'
     facts = model_facts(row)
-    assert facts.source is not None
     assert (facts.source.name, facts.source.problem) == ("small.pt2", "")
     runtimes = ["torch==2.13.0", "1.31.1"]
     plan = planner.plan(matrix.parse({"matrix": {"runtime": runtimes}}), facts)
@@ -67,7 +66,6 @@ def test_nodes_are_given_the_program_without_what_is_pickled(version: Callable[.
     variant.refresh_from_db()
     assert (variant.state, variant.reason) == (MakingState.READY, None)
     assert name_of(variant) == "program for PyTorch"
-    assert variant.bundle is not None
     (file,) = variant.bundle.files
     assert (file.name, variant.bundle.main) == ("model.pt2", "model.pt2")
     with open_stored(file.sha256) as stored, zipfile.ZipFile(stored) as archive:
@@ -91,5 +89,4 @@ def test_a_program_with_operators_of_others_leaves_its_version_ready_and_is_refu
     services.make_variant(variant.pk)
     variant.refresh_from_db()
     assert variant.state == MakingState.FAILED
-    assert variant.reason is not None
     assert variant.reason.code == ReasonCode.MODEL_NOT_LOADED

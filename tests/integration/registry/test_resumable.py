@@ -163,6 +163,11 @@ def test_a_name_that_cannot_be_kept_is_refused(uploader: Uploader, name: str) ->
     assert code_of(uploader.try_to_begin("3", name)) == (400, "bad_name")
 
 
+def test_a_name_may_have_as_many_characters_as_are_kept(uploader: Uploader) -> None:
+    uploader.begin(3, "x" * 200)
+    assert PartialUpload.objects.get().name == "x" * 200
+
+
 def test_metadata_that_is_no_base64_is_refused(uploader: Uploader) -> None:
     headers = {**TUS, "Upload-Length": "3", "Upload-Metadata": "filename ***"}
     assert code_of(uploader.client.post(FILES, headers=headers)) == (400, "bad_header")

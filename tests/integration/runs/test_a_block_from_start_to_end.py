@@ -172,7 +172,6 @@ def test_a_cell_that_the_plan_refused_has_its_reason(node: Node, version: Versio
     matrix = {"runtime": ["1.31.1"], "batch": [1], "provider": ["cpu", "openvino"]}
     run = make_run(version, member, matrix=matrix)
     refused = run.cells.get(status="refused")
-    assert refused.reason is not None
     assert refused.reason.code == "provider_not_in_build"
     measure(node, first_block(run), [1.0, 1.0])
     run.refresh_from_db()

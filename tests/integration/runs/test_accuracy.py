@@ -66,7 +66,6 @@ def test_a_nodes_order_names_the_labelled_data_and_it_may_fetch_them(
     from farm.runs.selectors.files import _needed
 
     block = first_block(run)
-    assert labelled.data is not None
     assert type(labelled.data).objects.filter(_needed(block), pk=labelled.data.pk).exists()
 
 
@@ -90,8 +89,6 @@ def test_accuracy_reaches_the_document_the_table_and_the_database(
     document = selectors.document(Run.objects.get(pk=run.pk))
     by_precision = {cell.precision: cell for cell in document.cells if cell.twin_of is None}
     plain, quantised = by_precision["fp32"].accuracy, by_precision["int8-dynamic"].accuracy
-    assert plain is not None
-    assert quantised is not None
     assert (plain.value, plain.n, plain.baseline, plain.samples) == (0.95, 100, None, "")
     assert (quantised.value, quantised.baseline) == (0.70, by_precision["fp32"].id)
     assert quantised.difference == pytest.approx(-0.25)
@@ -113,7 +110,6 @@ def test_a_cell_that_could_not_be_judged_is_measured_all_the_same(
     cells = {cell.precision: cell for cell in selectors.document(Run.objects.get(pk=run.pk)).cells}
     found = cells["int8-dynamic"]
     assert (found.status, found.reason) == ("done", None)
-    assert found.accuracy is not None
     assert (found.accuracy.value, found.accuracy.text) == (None, "The runner crashed on the labelled data.")
 
 

@@ -60,6 +60,5 @@ def test_a_node_cannot_choose_the_command_and_the_files_of_its_answer(
     row = Divergence.objects.get()
     assert "evil.example" not in row.body
     part = row.document.found.part if row.document and row.document.found else None
-    assert part is not None
     assert (part.main, part.files) == ("encoder.onnx", ("inputs.npz",))
     assert part.command.startswith("onnxfarm diverge encoder.onnx --ort 1.31.1 ")

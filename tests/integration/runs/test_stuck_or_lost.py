@@ -87,7 +87,6 @@ def test_a_block_for_a_named_node_that_is_retired_fails_with_the_way_out(
     run.refresh_from_db()
     reason = first_block(run).reason
     assert (run.state, run.outcome) == (RunState.FINISHED, RunOutcome.PARTIAL)
-    assert reason is not None
     assert reason.code == ReasonCode.NODE_LOST
     assert "bench-1 was removed from the farm" in reason.text
     assert "start a new run" in reason.text

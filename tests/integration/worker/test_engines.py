@@ -82,15 +82,12 @@ def test_a_node_that_is_asked_where_two_arms_part_names_the_node_and_measures_no
     assert [report.kind for report in found] == ["facts", "diverge", "diverge", "end"]
     differs, agrees = of_kind(found, DivergenceReport)
     assert differs.reason is None
-    assert differs.document is not None
-    assert differs.document.found is not None
     assert differs.document.found.part.shows_it
     assert "conv" in differs.document.found.part.nodes
     assert differs.part_sha256 == hashlib.sha256(parts[1]).hexdigest()
     with zipfile.ZipFile(io.BytesIO(parts[1])) as archive:
         assert set(archive.namelist()) == {"divergence.json", "inputs.npz", "qdq_bias.onnx", "reference.npz"}
     # 1.20.1 adds the bias in float, as the CPU without optimisations does
-    assert agrees.document is not None
     assert agrees.document.found is None
     assert DivergenceReport.model_validate_json(differs.model_dump_json()) == differs
 
@@ -103,7 +100,6 @@ def test_a_side_that_cannot_be_asked_says_why(tmp_path: Path) -> None:
     )
     (report,) = of_kind(bench.execute([old], divergences=(DivergenceOrder(arm=0),)), DivergenceReport)
     assert report.document is None
-    assert report.reason is not None
     assert report.reason.code in (ReasonCode.OPSET_TOO_NEW, ReasonCode.IR_TOO_NEW)
 
 
@@ -112,6 +108,5 @@ def test_an_agent_that_was_started_without_a_search_says_so_instead_of_nothing(t
     bench.environment = replace(bench.environment, search=None)
     found = bench.execute([bench.arm(0, QDQ)], divergences=(DivergenceOrder(arm=0),))
     (ended,) = of_kind(found, EndReport)
-    assert ended.reason is not None
     assert ended.reason.code is ReasonCode.NOT_SUPPORTED
     assert "started without a search" in ended.reason.text

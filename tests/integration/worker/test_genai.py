@@ -114,7 +114,6 @@ def test_a_configuration_that_the_library_does_not_read_is_refused_in_its_words(
         workload=work("generate:prompt=8:new=8"),
     )
     reason = checks(bench.execute([arm]))[0].reason
-    assert reason is not None
     assert "nothing-known" in reason.text
 
 
@@ -131,7 +130,6 @@ def test_a_release_that_does_not_load_beside_an_old_runtime_is_refused_in_one_se
     assert isinstance(arm.cell, CellSpec)
     assert arm.cell.runtime == Runtime(distribution="onnxruntime-genai", version="0.13.2+onnxruntime.1.17.3")
     reason = checks(bench.execute([arm]))[0].reason
-    assert reason is not None
     assert reason.text.startswith("onnxruntime-genai==0.13.2+onnxruntime==1.17.3 could not be installed: ")
     assert reason.text.endswith("it may not load beside onnxruntime==1.17.3, so name another one")
 

@@ -43,7 +43,6 @@ def assert_others_are_unharmed(reports: list[Report], *, rounds: int = 1) -> Non
 def test_a_runner_that_crashes_in_its_check_ends_its_cell_with_the_signals_name(bench: Workbench) -> None:
     reports = run(bench, "check:crash")
     reason = checks(reports)[1].reason
-    assert reason is not None
     assert (reason.code, reason.status) == (ReasonCode.CRASHED, CellStatus.CRASHED)
     assert "SIGSEGV" in reason.text
     assert 1 not in traces(reports)
@@ -54,7 +53,6 @@ def test_a_runner_that_crashes_in_a_round_loses_its_place_in_the_next_ones(bench
     reports = run(bench, "sample:abort", rounds=2)
     first, second = of_kind(reports, RoundReport)
     crashed = next(sample for sample in first.samples if sample.arm == 1)
-    assert crashed.reason is not None
     assert "SIGABRT" in crashed.reason.text
     assert {sample.arm for sample in second.samples} == {0, 2}
     assert_others_are_unharmed(reports, rounds=2)
@@ -62,7 +60,6 @@ def test_a_runner_that_crashes_in_a_round_loses_its_place_in_the_next_ones(bench
 
 def test_a_runner_that_is_killed_says_by_which_signal(bench: Workbench) -> None:
     reason = checks(run(bench, "check:killed"))[1].reason
-    assert reason is not None
     assert "SIGKILL" in reason.text
 
 
@@ -78,7 +75,6 @@ def test_a_runner_that_hangs_is_ended_at_its_limit(bench: Workbench, monkeypatch
     monkeypatch.setattr("farm.sandbox.watch.time", SimpleNamespace(monotonic=monotonic))
     reports = run(bench, "check:hang", runner_timeout_s=600.0)
     reason = checks(reports)[1].reason
-    assert reason is not None
     assert (reason.code, reason.status) == (ReasonCode.TIMEOUT, CellStatus.TIMEOUT)
     assert "its limit is 600 s" in reason.text
     assert_others_are_unharmed(reports)
@@ -88,7 +84,6 @@ def test_a_runner_that_hangs_is_ended_at_its_limit(bench: Workbench, monkeypatch
 def test_a_runner_that_floods_its_pipe_or_its_log_is_ended(bench: Workbench, how: str) -> None:
     reports = run(bench, how)
     reason = checks(reports)[1].reason
-    assert reason is not None
     assert reason.code == ReasonCode.FLOODED
     assert_others_are_unharmed(reports)
 
@@ -97,7 +92,6 @@ def test_a_runner_that_floods_its_pipe_or_its_log_is_ended(bench: Workbench, how
 def test_a_runner_that_answers_garbage_ends_its_cell_as_garbled(bench: Workbench, how: str) -> None:
     reports = run(bench, how)
     reason = checks(reports)[1].reason
-    assert reason is not None
     assert reason.code == ReasonCode.GARBLED
     assert_others_are_unharmed(reports)
 
@@ -106,7 +100,6 @@ def test_a_sample_of_garbage_is_no_measurement(bench: Workbench) -> None:
     reports = run(bench, "sample:lies")
     sample = next(one for one in of_kind(reports, RoundReport)[0].samples if one.arm == 1)
     assert sample.sample is None
-    assert sample.reason is not None
     assert sample.reason.code == ReasonCode.GARBLED
     assert_others_are_unharmed(reports)
 
@@ -120,14 +113,12 @@ def test_a_trace_that_fails_leaves_its_cell_measured_without_placement(bench: Wo
 def test_a_runner_that_takes_too_much_memory_is_ended(bench: Workbench) -> None:
     reports = run(bench, "check:greed", memory_bytes=512 << 20)
     reason = checks(reports)[1].reason
-    assert reason is not None
     assert reason.code == ReasonCode.OUT_OF_MEMORY
     assert_others_are_unharmed(reports)
 
 
 def test_a_runner_that_gives_up_keeps_its_last_words(bench: Workbench) -> None:
     reason = checks(run(bench, "check:exit"))[1].reason
-    assert reason is not None
     assert reason.code == ReasonCode.CRASHED
     assert "the runner gave up" in reason.text
 
@@ -135,7 +126,6 @@ def test_a_runner_that_gives_up_keeps_its_last_words(bench: Workbench) -> None:
 def test_with_fail_fast_the_first_failure_ends_the_block(bench: Workbench) -> None:
     reports = run(bench, "check:crash", fail_fast=True)
     reason = end(reports).reason
-    assert reason is not None
     assert reason.code == ReasonCode.FAIL_FAST
     assert of_kind(reports, RoundReport) == []
 
@@ -149,7 +139,6 @@ def test_a_cancelled_block_ends_the_runner_that_hangs(bench: Workbench) -> None:
 
     reports = bench.execute([misbehaving(bench, 0, "check:hang")], is_cancelled=is_cancelled)
     reason = end(reports).reason
-    assert reason is not None
     assert reason.code == ReasonCode.CANCELLED
     assert end(reports).wall_s < 60
 
@@ -157,7 +146,6 @@ def test_a_cancelled_block_ends_the_runner_that_hangs(bench: Workbench) -> None:
 def test_a_block_that_takes_too_long_ends_with_its_limit(bench: Workbench) -> None:
     reports = bench.execute([bench.arm(0, MODEL)], rounds=8, block_timeout_s=0.01)
     reason = end(reports).reason
-    assert reason is not None
     assert reason.code == ReasonCode.TIMEOUT
 
 

@@ -13,34 +13,18 @@ from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from onnxfarm.remote.runs import Standing, follow
 from onnxfarm.screen import show
 from tests.answers import answer, plain
+from tests.documents import CPU, NEW, make_cell, make_comparison
 
 
 def cell(name: str, **changes: object) -> Cell:
-    facts: dict[str, object] = {
-        "id": name,
-        "digest": "0" * 64,
-        "model": "encoder",
-        "model_sha256": "0" * 64,
-        "runtime": "onnxruntime==1.31.1",
-        "provider": "CPUExecutionProvider",
-        "active_providers": ["CPUExecutionProvider"],
-        "batch": 1,
-        "precision": "fp32",
-        "threads": 1,
-        "status": CellStatus.DONE,
-        "p50_ms": 0.2284,
-        "p50_ci_ms": (0.226, 0.230),
-        "throughput": 4378.0,
-        "session_ms": 31.0,
-        "peak_memory_bytes": 60 << 20,
-    }
-    return Cell.model_validate(facts | changes)
+    measured = {"active_providers": [CPU], "p50_ms": 0.2284, "p50_ci_ms": (0.226, 0.230), "throughput": 4378.0}
+    asked = {"runtime": NEW, "session_ms": 31.0, "peak_memory_bytes": 60 << 20}
+    return make_cell(name, **(measured | asked | changes))
 
 
 def compared(baseline: str, candidate: str, **changes: object) -> Comparison:
-    facts: dict[str, object] = {"ratio": 1.24, "ci_low": 1.21, "ci_high": 1.26, "ci_level": 0.95, "rounds": 8}
-    kind = {"axis": "runtime", "verdict": "slower", "margin": 0.02, "smallest_detectable": 0.03}
-    return Comparison.model_validate(facts | kind | changes | {"baseline": baseline, "candidate": candidate})
+    known = {"ci_low": 1.21, "ci_high": 1.26, "smallest_detectable": 0.03, "baseline": baseline, "candidate": candidate}
+    return make_comparison(**(known | changes))
 
 
 def screen(document: Document, *, width: int = 80) -> str:

@@ -4,14 +4,11 @@ from typing import Any
 
 from dashboard.reading.output_checks import beside
 from farm.contract.document_cells import Cell, EngineParity, Parity, ParityOutput
+from tests.documents import NEW, make_cell
 
 
 def cell(name: str, **changes: Any) -> Cell:
-    known: dict[str, Any] = {
-        "digest": name, "model_sha256": "a" * 64, "provider": "CPUExecutionProvider", "precision": "fp32",
-        "threads": 1, "status": "done", "runtime": "onnxruntime==1.31.1", "block": "b1", "is_repeatable": True,
-    }  # fmt: skip
-    return Cell(id=name, **{**known, **changes})
+    return make_cell(name, **{"batch": None, "runtime": NEW, "block": "b1", "is_repeatable": True, **changes})
 
 
 def lines(cells: list[Cell], name: str) -> dict[str, list[str]]:

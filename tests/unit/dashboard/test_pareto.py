@@ -10,18 +10,15 @@ from dashboard.figures.figure import Figure
 from dashboard.reading import cells
 from farm.contract.document_cells import Accuracy, Cell, OperatorTime
 from farm.contract.reasons import Reason, ReasonCode
+from tests.documents import NEW, make_cell
 from tests.unit.dashboard.conftest import address
 
 
 def cell(name: str, *, p50: float | None, right: float | None, size: int, precision: str = "fp32", **more: Any) -> Cell:
-    known: dict[str, Any] = {
-        "id": name, "digest": name * 32, "model": "digits", "model_sha256": "a" * 64, "runtime": "onnxruntime==1.31.1",
-        "provider": "CPUExecutionProvider", "precision": precision, "recipe": "" if precision == "fp32" else precision,
-        "threads": 1, "status": "done", "p50_ms": p50, "p50_ci_ms": None if p50 is None else (0.9 * p50, 1.1 * p50),
-        "model_bytes": size,
-        "accuracy": None if right is None else judged(right),
-    }  # fmt: skip
-    return Cell(**{**known, **more})
+    known = {"runtime": NEW, "batch": None, "precision": precision, "recipe": precision.replace("fp32", "")}
+    measured = {"p50_ms": p50, "p50_ci_ms": None if p50 is None else (0.9 * p50, 1.1 * p50), "model_bytes": size}
+    accuracy = None if right is None else judged(right)
+    return make_cell(name, **{**known, **measured, "digest": name * 32, "accuracy": accuracy, **more})
 
 
 def judged(right: float, **more: Any) -> Accuracy:

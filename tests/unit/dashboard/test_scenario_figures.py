@@ -8,7 +8,8 @@ from dashboard.figures import scenarios
 from dashboard.views import charts
 from farm.contract.document_cells import Cell
 from farm.rules.wording import numbers
-from tests.unit.rules.test_cell_axes import cell, document
+from tests.documents import make_document
+from tests.unit.rules.test_cell_axes import cell
 
 MEMORY = [
     {"name": f"memory {n}", "launches": 8, "metrics": {"inferences": 125.0 * n, "resident_bytes": 70e6 + n}}
@@ -140,7 +141,7 @@ def test_a_run_s_memory_and_minutes_are_a_line_a_cell() -> None:
 def opened(wanted: str, *cells: Cell) -> charts.Chart:
     """What a run's page shows where its address asks for this chart."""
     request = RequestFactory().get("/", {"chart": wanted} if wanted else {})
-    return charts.of_run(request, None, document(*cells), "/{}".format)
+    return charts.of_run(request, None, make_document(*cells), "/{}".format)
 
 
 def test_a_run_opens_with_the_chart_of_what_all_its_cells_did_and_shows_its_table() -> None:

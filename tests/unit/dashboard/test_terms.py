@@ -31,7 +31,6 @@ def test_a_word_leads_to_its_row_and_is_described_by_its_explanation() -> None:
     assert 'title="two arms with the same cell' in link
     assert link.endswith(">A/A twins</a>")
     words = documents.document("words")
-    assert words is not None
     assert '<tr id="word-aa">' in words.body
 
 

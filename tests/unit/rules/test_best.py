@@ -43,6 +43,5 @@ def test_a_cell_whose_throughput_is_unknown_is_not_the_most() -> None:
 def test_what_was_left_out_is_counted_and_the_fastest_of_it_named() -> None:
     wrong, worse = replace(ONE, is_right=False), replace(EIGHT, is_right=False)
     found = left_out([ONE, worse, wrong, replace(OTHER, is_right=None)])
-    assert found is not None
     assert (found.count, found.fastest) == (2, wrong)
     assert left_out([ONE, replace(OTHER, is_right=None)]) is None

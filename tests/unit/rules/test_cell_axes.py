@@ -9,7 +9,6 @@ from rich.console import Console
 
 from dashboard import axes as pages
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
-from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import label
@@ -20,6 +19,7 @@ from farm.rules.presenting import sentences
 from farm.rules.presenting.spreadsheets import csv_of
 from onnxfarm.here import same_cells
 from onnxfarm.screen import show
+from tests.documents import CPU, make_cell, make_document
 
 # for each axis what another cell may have, and how that reads on its own; an axis without an entry fails here
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
@@ -45,18 +45,9 @@ every_axis = pytest.mark.parametrize("axis", AXES, ids=[axis.name for axis in AX
 
 
 def cell(name: str = "c1", **changes: Any) -> Cell:
-    facts: dict[str, Any] = {
-        "id": name, "digest": "0" * 64, "model": "encoder", "model_sha256": "0" * 64, "runtime": "onnxruntime==1.29.0",
-        "provider": "CPUExecutionProvider", "active_providers": ["CPUExecutionProvider"], "batch": 1, "opset": 17,
-        "precision": "fp32", "threads": 1, "session": {"name": "default"}, "node": "bench-1", "status": "done",
-        "p50_ms": 1.0,
-    }  # fmt: skip
-    return Cell.model_validate(facts | changes)
-
-
-def document(*cells: Cell) -> Document:
-    facts = {"schema": "onnxfarm.bench/1", "machine": {}, "seed": 0, "comparisons": []}
-    return Document.model_validate(facts | {"cells": list(cells)})
+    known = {"digest": "0" * 64, "model_sha256": "0" * 64, "opset": 17, "session": {"name": "default"}}
+    measured = {"active_providers": [CPU], "node": "bench-1", "p50_ms": 1.0}
+    return make_cell(name, **(known | measured | changes))
 
 
 def other(axis: Axis) -> Cell:
@@ -110,14 +101,14 @@ def test_a_sentence_and_a_series_say_what_a_cell_is_measured_with(axis: Axis) ->
 
 @every_axis
 def test_every_axis_is_a_column_of_the_csv_file(axis: Axis) -> None:
-    usual, changed = csv.DictReader(io.StringIO(csv_of(document(cell(), other(axis)))))
+    usual, changed = csv.DictReader(io.StringIO(csv_of(make_document(cell(), other(axis)))))
     assert usual[axis.name] != changed[axis.name]
 
 
 @every_axis
 def test_every_axis_that_varies_is_a_column_of_the_terminal(axis: Axis) -> None:
     text = io.StringIO()
-    show(document(cell(), other(axis)), console=Console(file=text, width=160, color_system=None))
+    show(make_document(cell(), other(axis)), console=Console(file=text, width=160, color_system=None))
     assert axis.heading.lower() in next(line for line in text.getvalue().splitlines() if "p50" in line)
     assert axis.short(other(axis)) in text.getvalue()
 

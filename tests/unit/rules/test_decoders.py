@@ -35,7 +35,6 @@ PASTS, PRESENTS = of_layers("past_key_values"), of_layers("present", length="tot
 def test_a_usual_export_is_read_and_said_in_one_sentence() -> None:
     extra = Port("position_ids", "int64", ("batch", "sequence"))
     found = decoders.decoder_of([IDS, MASK, extra, *PASTS], [LOGITS, *reversed(PRESENTS)])
-    assert found is not None
     assert found.sentence() == "a decoder with past: 2 layers, 2 heads of 64, vocabulary 1,000"
     assert (found.tokens, found.mask, found.positions, found.scores) == (
         "input_ids", "attention_mask", "position_ids", "logits",
@@ -50,7 +49,6 @@ def test_a_usual_export_is_read_and_said_in_one_sentence() -> None:
 def test_lengths_of_group_query_attention_are_told_apart() -> None:
     lengths = [Port("seqlens_k", "int32", ("batch",)), Port("total_sequence_length", "int32", ())]
     found = decoders.decoder_of([IDS, *lengths, *PASTS], [LOGITS, *PRESENTS])
-    assert found is not None
     assert (found.last_places, found.total, found.mask) == ("seqlens_k", "total_sequence_length", "")
 
 
@@ -63,8 +61,6 @@ def test_keys_and_values_may_be_named_before_the_layer_or_be_one_tensor() -> Non
         [IDS, Port("past_0", "float16", both)],
         [Port("scores", "float16", ("batch", "sequence", "vocabulary")), Port("present_0", "float16", both)],
     )
-    assert named is not None
-    assert one is not None
     assert named.caches == (("past_key_0", "present_key_0"), ("past_value_0", "present_value_0"))
     assert one.sentence() == "a decoder with past: 1 layer, 4 heads of 32"
     assert (one.scores, one.vocabulary, one.bytes_a_token) == ("scores", None, 2 * 4 * 32 * 2)

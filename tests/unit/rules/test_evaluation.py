@@ -14,6 +14,7 @@ from farm.rules.presenting import accuracy_words
 from farm.rules.quality import evaluation
 from farm.rules.reporting import accuracies
 from farm.rules.wording import numbers
+from tests.documents import NEW, make_cell
 
 RIGHT = np.array([True] * 95 + [False] * 5)
 WORSE = np.array([True] * 70 + [False] * 30)
@@ -90,12 +91,9 @@ def test_errors_that_are_no_errors_are_refused(value: float) -> None:
 
 
 def cell(name: str, judged: np.ndarray | None, *, precision: str = "fp32", **changes: Any) -> doc_cells.Cell:
-    known: dict[str, Any] = {
-        "id": name, "digest": "0" * 64, "model_sha256": "a" * 64, "runtime": "onnxruntime==1.31.1", "threads": 1,
-        "provider": accuracies.CPU, "precision": precision, "recipe": "" if precision == "fp32" else precision,
-        "status": "done", "accuracy": None if judged is None else accuracies.of_report(report(judged)),
-    }  # fmt: skip
-    return doc_cells.Cell(**{**known, **changes})
+    accuracy = None if judged is None else accuracies.of_report(report(judged))
+    known = {"runtime": NEW, "precision": precision, "recipe": precision.replace("fp32", ""), "accuracy": accuracy}
+    return make_cell(name, **{**known, "digest": "0" * 64, **changes})
 
 
 def told(cells: list[doc_cells.Cell], name: str) -> doc_cells.Accuracy:
@@ -132,7 +130,6 @@ def test_an_fp32_cell_on_the_cpu_has_no_baseline_and_one_elsewhere_has() -> None
 
 def test_cells_judged_on_other_data_are_not_held_against_each_other() -> None:
     first, second = cell("c1", RIGHT), cell("c2", WORSE, precision="fp16")
-    assert first.accuracy is not None
     elsewhere = first.model_copy(update={"accuracy": first.accuracy.model_copy(update={"data_sha256": "f" * 64})})
     assert told([elsewhere, second], "c2").baseline is None
 
@@ -174,7 +171,6 @@ def test_one_sample_shows_no_difference_of_errors() -> None:
 
 def test_a_cell_with_samples_and_no_figure_keeps_its_own_words() -> None:
     judged = cell("c2", WORSE, precision="int8-qdq")
-    assert judged.accuracy is not None
     bare = judged.accuracy.model_copy(update={"value": None, "text": "Judged elsewhere."})
     found = told([cell("c1", RIGHT), judged.model_copy(update={"accuracy": bare})], "c2")
     assert found.text.startswith("Judged elsewhere. Against FP32 (c1)")
@@ -182,9 +178,7 @@ def test_a_cell_with_samples_and_no_figure_keeps_its_own_words() -> None:
 
 def test_a_cell_whose_samples_were_not_kept_is_held_against_nothing() -> None:
     kept = cell("c2", WORSE, precision="int8-qdq")
-    assert kept.accuracy is not None
     bare = kept.model_copy(update={"accuracy": kept.accuracy.model_copy(update={"samples": ""})})
     assert told([cell("c1", RIGHT), bare], "c2").baseline is None
     (same,) = [one for one in accuracies.paired([kept], keep_samples=True) if one.id == "c2"]
-    assert same.accuracy is not None
     assert same.accuracy.samples == kept.accuracy.samples

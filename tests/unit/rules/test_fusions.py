@@ -2,10 +2,9 @@
 
 import pytest
 
-from farm.contract.document import Document
-from farm.contract.document_cells import Cell, OperatorTime
-from farm.contract.document_comparisons import Comparison
+from farm.contract.document_cells import OperatorTime
 from farm.rules.presenting import fusions, sentences
+from tests.documents import CPU, make_cell, make_comparison, make_document
 
 FUSED = {"stem": ["stem_relu"], "down1": ["down1_relu", "down1_sum"]}
 
@@ -16,11 +15,7 @@ def executed(fused):
     nodes = ["stem", "stem_relu", "down1", "down1_relu", "down1_sum", "head"]
     return [
         OperatorTime(
-            node=node,
-            covers=fused.get(node, []),
-            op_type=node.partition("_")[2] or "conv",
-            provider="CPUExecutionProvider",
-            time_us=1.0,
+            node=node, covers=fused.get(node, []), op_type=node.partition("_")[2] or "conv", provider=CPU, time_us=1.0
         )
         for node in nodes
         if node not in taken
@@ -28,19 +23,7 @@ def executed(fused):
 
 
 def cell(name, runtime, opset, fused):
-    return Cell(
-        id=name,
-        digest=name,
-        model="net",
-        model_sha256="s",
-        opset=opset,
-        runtime=runtime,
-        provider="CPUExecutionProvider",
-        precision="fp32",
-        threads=1,
-        status="done",
-        operators=executed(fused),
-    )
+    return make_cell(name, model="net", opset=opset, runtime=runtime, batch=None, operators=executed(fused))
 
 
 def document(*releases):
@@ -50,8 +33,8 @@ def document(*releases):
         old, new = cell(f"a{number}", runtime, 21, FUSED), cell(f"b{number}", runtime, 22, fused)
         cells += [old, new]
         sides = {"baseline": old.id, "candidate": new.id}
-        comparisons.append(Comparison(**sides, axis="opset", verdict="slower", ratio=1.3, margin=0.02))
-    return Document(machine={}, seed=0, cells=cells, comparisons=comparisons)
+        comparisons.append(make_comparison(ratio=1.3, axis="opset", **sides))
+    return make_document(*cells, comparisons=comparisons)
 
 
 def test_the_releases_that_lose_fusions_for_a_stamp_are_named_and_the_one_that_keeps_them() -> None:

@@ -8,42 +8,23 @@ import pytest
 
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, OperatorTime, Parity, ParityOutput
-from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.contract.document_comparisons import MetricChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import gate, gate_reports
 from farm.rules.findings.kinds import CHECKS
+from tests.documents import make_cell, make_comparison, make_document
 
 
 def _cell(name: str, **changes: Any) -> Cell:
-    values: dict[str, Any] = {
-        "id": name,
-        "digest": name,
-        "model_sha256": "0" * 64,
-        "runtime": f"onnxruntime=={name}",
-        "provider": "CPUExecutionProvider",
-        "precision": "fp32",
-        "batch": 1,
-        "threads": 1,
-        "status": CellStatus.DONE,
-        "p50_ms": 2.0,
-        "p50_ci_ms": (1.9, 2.1),
-    }
-    return Cell(**{**values, **changes})
+    known = {"model": "", "model_sha256": "0" * 64, "runtime": f"onnxruntime=={name}", "p50_ms": 2.0}
+    return make_cell(name, **{**known, "p50_ci_ms": (1.9, 2.1), **changes})
 
 
 def _document(verdict: str = "equal", *, axis: str = "runtime", **candidate: Any) -> Document:
-    pair = Comparison(
-        baseline="1.0",
-        candidate="2.0",
-        axis=axis,
-        ratio=1.24,
-        ci_low=1.21,
-        ci_high=1.26,
-        verdict=verdict,
-        margin=0.02,
-        reason="8 rounds were not enough" if verdict == "undecided" else None,
-    )
-    return Document(machine={}, seed=1, cells=[_cell("1.0"), _cell("2.0", **candidate)], comparisons=[pair])
+    reason = "8 rounds were not enough" if verdict == "undecided" else None
+    sides = {"baseline": "1.0", "candidate": "2.0", "axis": axis}
+    pair = make_comparison(verdict, **sides, ci_low=1.21, ci_high=1.26, ci_level=None, rounds=0, reason=reason)
+    return make_document(_cell("1.0"), _cell("2.0", **candidate), comparisons=[pair])
 
 
 def _operators(*, op_type: str, covers: list[str]) -> list[OperatorTime]:

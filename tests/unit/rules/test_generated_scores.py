@@ -162,7 +162,6 @@ def test_a_trace_tells_both_phases_fused_attention_and_copies_of_the_cache() -> 
         operator("head", "MatMul", 10.0),
         cache_copies=("key",),
     )
-    assert cell.prompt is not None
     assert (cell.prompt.tokens, cell.prompt.traced_us, cell.prompt.unaccounted_us) == (4, 90.0, 10.0)
     assert [one.node for one in cell.prompt.operators] == ["head"]
     assert cell.scenario_text.endswith(
@@ -214,7 +213,6 @@ def test_the_first_sentence_names_the_phase_and_its_operator() -> None:
     )
     assert said.startswith(start)
     told = sentences.explanation(comparison)
-    assert told is not None
     assert told.startswith(
         f"prefill: SkipLayerNormalization: 1 node, 3{THIN}500 → 4{THIN}025 µs, explains 100 % of the change"
     )

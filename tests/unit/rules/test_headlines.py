@@ -8,7 +8,6 @@ import pytest
 from rich.console import Console
 
 from dashboard.reading import comparisons, side
-from farm.contract.document import Document
 from farm.contract.document_cells import Cell, Parity
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing import quantities
@@ -16,25 +15,19 @@ from farm.rules.comparing.sides import turned
 from farm.rules.presenting import headlines, sentences
 from farm.rules.reporting.documents import told
 from onnxfarm.screen import show
+from tests.documents import make_cell, make_comparison, make_document
 
 WRONG = Parity(verdict="fail", text="Outputs differ.")
 
 
 def cell(name, **changes):
-    known = {
-        "id": name, "digest": name, "model": "encoder", "model_sha256": "s", "runtime": "onnxruntime==1.29.0",
-        "provider": "CPUExecutionProvider", "batch": 1, "precision": "fp32", "threads": 1, "status": "done",
-        "node": "bench-1", "p50_ms": 0.228, "p50_ci_ms": (0.226, 0.230), "samples_ms": [0.226, 0.228, 0.23],
-    }  # fmt: skip
-    return Cell(**{**known, **changes})
+    measured = {"node": "bench-1", "p50_ms": 0.228, "p50_ci_ms": (0.226, 0.230), "samples_ms": [0.226, 0.228, 0.23]}
+    return make_cell(name, **{**measured, **changes})
 
 
 def compared(candidate="new", **changes):
-    known = {
-        "baseline": "base", "candidate": candidate, "axis": "runtime", "ratio": 1.24, "ci_low": 1.21, "ci_high": 1.26,
-        "ci_level": 0.95, "verdict": "slower", "rounds": 8, "margin": 0.02, "smallest_detectable": 0.029,
-    }  # fmt: skip
-    return Comparison(**{**known, **changes})
+    known = {"baseline": "base", "ci_low": 1.21, "ci_high": 1.26, "smallest_detectable": 0.029}
+    return make_comparison(**{**known, "candidate": candidate, **changes})
 
 
 BASE = cell("base")
@@ -45,7 +38,7 @@ BOTH = cell("both", runtime="onnxruntime==1.31.1", precision="int8-dynamic")
 
 
 def document(*pairs, cells=(BASE, NEW, INT8, EIGHT, BOTH)):
-    return told(Document(machine={}, seed=0, cells=list(cells), comparisons=list(pairs)))
+    return told(make_document(*cells, comparisons=list(pairs)))
 
 
 def terminal(found):

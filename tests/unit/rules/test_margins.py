@@ -25,7 +25,6 @@ def test_the_noise_floor_is_pooled_over_comparisons_each_about_its_own_mean() ->
     rng = np.random.default_rng(1)
     rounds = [offset + 0.015 * rng.normal(size=8) for offset in rng.normal(0.0, 1.0, size=300)]
     floor = margins.noise_floor([one.tolist() for one in rounds])
-    assert floor is not None
     assert floor.deviation == pytest.approx(0.015, rel=0.05)
     assert (floor.comparisons, floor.margin) == (300, 0.02)
     assert sorted(floor.smallest_detectable) == [8, 12, 16, 24]
@@ -38,7 +37,6 @@ def test_without_two_rounds_of_anything_there_is_no_noise_floor(nothing: list[li
 
 def test_false_alarms_are_counted_with_their_interval() -> None:
     alarms = margins.false_alarms(["equal"] * 97 + ["slower", "faster", "undecided"])
-    assert alarms is not None
     assert (alarms.alarms, alarms.comparisons, alarms.rate) == (2, 100, 0.02)
     assert (alarms.low, alarms.high) == (pytest.approx(0.0024, abs=1e-4), pytest.approx(0.0704, abs=1e-4))
 

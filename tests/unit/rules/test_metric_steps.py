@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from farm.contract.document import Document
-from farm.contract.document_cells import Cell
-from farm.contract.document_comparisons import Comparison, MetricChange
-from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from farm.contract.document_comparisons import MetricChange
+from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.changes import metric_steps, watch_rounds
 from farm.rules.changes.bisection import Bisection, Outcome
+from tests.documents import make_cell, make_comparison, make_document
 
 OLD, NEW = "onnxruntime==1.23.1", "onnxruntime==1.23.2"
 SPACE, RESIDENT, GROWTH = "peak_address_space_bytes", "peak_memory_bytes", "growth_bytes_per_1000"
@@ -21,19 +21,10 @@ def change(name: str, verdict: Any, ratio: float | None, **more: Any) -> MetricC
 
 
 def document(*changes: MetricChange, new: str = "done", is_compared: bool = True) -> Document:
-    facts: dict[str, Any] = {
-        "block": "b1", "model_sha256": "0" * 64, "p50_ms": 1.0, "provider": "CPUExecutionProvider", "precision": "fp32",
-        "threads": 2,
-    }  # fmt: skip
+    facts: dict[str, Any] = {"block": "b1", "p50_ms": 1.0, "threads": 2}
     reason = None if new == "done" else Reason(code=ReasonCode.CRASHED, text="It died.")
-    cells = [
-        Cell(id="c1", digest="1", runtime=OLD, status=CellStatus.DONE, **facts),
-        Cell(id="c2", digest="2", runtime=NEW, status=CellStatus(new), reason=reason, **facts),
-    ]
-    pair = Comparison(
-        baseline="c1", candidate="c2", axis="runtime", verdict="equal", margin=0.02, metrics=list(changes)
-    )
-    return Document(machine={}, seed=0, cells=cells, comparisons=[pair] if is_compared else [])
+    cells = make_cell(runtime=OLD, **facts), make_cell("c2", runtime=NEW, status=new, reason=reason, **facts)
+    return make_document(*cells, comparisons=[make_comparison("equal", 1.0, metrics=list(changes))] * is_compared)
 
 
 def sought(*changes: MetricChange, asked: str = "memory") -> metric_steps.SoughtMetric | None:
@@ -73,12 +64,10 @@ def test_the_largest_loss_is_looked_for_then_the_largest_gain() -> None:
         change(RESIDENT, "bigger", 1.2),
     )
     found = sought(shrunk, grown)
-    assert found is not None
     assert found.change == grown
     assert found.words == ("in which peak address space is bigger", SPACE)
     assert sought(more, grown) == found
     only = sought(shrunk)
-    assert only is not None
     assert only.change == shrunk
     assert sought(change(SPACE, "equal", 1.0)) is None
     assert sought(change("session_ms", "slower", 2.0)) is None

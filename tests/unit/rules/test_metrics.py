@@ -54,7 +54,6 @@ def test_a_metric_of_launches_reaches_the_document_the_csv_and_the_page():
 def test_a_metric_of_the_check_pass_is_told_once():
     document = measured(counts=(None,) * 4, metrics={"memory_per_session_bytes": 7.0 * 2**20})
     told = document.cells[0].metric("memory_per_session_bytes")
-    assert told is not None
     assert (told.value, told.n, told.samples) == (7.0 * 2**20, 1, [])
     assert page(document.cells[0])[metrics.BY_NAME[told.name].title][0] == "7 MiB"
 

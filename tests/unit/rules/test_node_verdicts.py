@@ -149,11 +149,9 @@ def test_nodes_that_one_release_fuses_get_one_verdict_with_those_that_the_other_
     found = attributed(fused, apart)
     first, second = found.nodes
     assert (first.node, first.covers, first.op_type) == ("norm_1", ("add_1",), "Norm")
-    assert first.figures is not None
     assert first.figures.verdict == "slower"
     assert first.figures.ci_low < 1.8 < first.figures.ci_high
     assert first.share == pytest.approx(1.0, abs=0.1)
-    assert second.figures is not None
     assert second.figures.verdict in ("equal", "undecided")
     assert (found.traces, found.is_enough) == (8, True)
 

@@ -67,7 +67,6 @@ def test_they_are_told_and_judged_as_our_own_are() -> None:
     found = document()
     cell = next(one for one in found.cells if one.runtime.endswith("1.31.1"))
     worst = cell.metric("paused_worst_ms")
-    assert worst is not None
     assert (worst.unit, worst.better, worst.n) == ("ms", "less", 12)
     assert (worst.ci_low or 0) < worst.value < (worst.ci_high or 0)
     (pair,) = [one for one in found.comparisons if one.axis == "runtime"]
@@ -118,7 +117,6 @@ def test_words_and_digits_follow_the_unit_and_what_is_better(
     declared: Measure, words: tuple[str, str], reads: str
 ) -> None:
     made = declared.metric
-    assert made.judging is not None
     assert (made.judging.words, made.reads) == (words, reads)
 
 

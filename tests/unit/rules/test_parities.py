@@ -4,13 +4,14 @@ from typing import Any
 
 from farm.contract.cells import Recipe, Runtime
 from farm.contract.document import Document
-from farm.contract.document_cells import Cell, EngineParity
+from farm.contract.document_cells import EngineParity
 from farm.contract.reports import EnginePair, EnginesReport
 from farm.rules.cells.commands import diverge_command
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.presenting import parities, sentences
 from farm.rules.quality import parity
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
+from tests.documents import NEW, make_cell, make_document
 from tests.unit.rules.making import make_block, make_check, make_model, make_output, make_reason, make_reports
 
 DIFFERENT = make_output(violations=17, elements=2048, max_abs=0.05, shape=(2048,), reference_shape=(2048,))
@@ -21,12 +22,6 @@ def document(block: PlannedBlock, *pairs: EnginePair, **check: Any) -> Document:
     checks = [make_check(arm.arm, **check) for arm in block.arms]
     record = BlockRecord(block=block, reports=[*reports, *checks, EnginesReport(pairs=pairs)])
     return assemble(RunRecord(model=make_model(), blocks=[record]))
-
-
-def cell(name: str, runtime: str, **changes: Any) -> Cell:
-    known: dict[str, Any] = {"digest": name, "model_sha256": "a" * 64, "provider": "CPUExecutionProvider",
-                             "precision": "fp32", "threads": 1, "status": "done"}  # fmt: skip
-    return Cell(id=name, runtime=runtime, **{**known, **changes})
 
 
 def test_a_later_cell_is_held_against_each_earlier_one_with_a_sentence() -> None:
@@ -68,11 +63,11 @@ def test_a_change_between_runtimes_is_in_the_opening_sentence() -> None:
 
 def test_only_pairs_that_differ_in_the_runtime_alone_are_a_change_between_runtimes() -> None:
     against = EngineParity(cell="c1", verdict="fail", text="Output 'y' differs.")
-    old = cell("c1", "onnxruntime==1.29.0")
-    changed = cell("c2", "onnxruntime==1.31.1", engines=[against])
-    other = cell("c3", "onnxruntime-openvino==1.24.1", engines=[against])
-    quantised = cell("c4", "onnxruntime==1.31.1", precision="int8-qdq", engines=[against])
-    found = Document(machine={}, seed=0, cells=[old, changed, other, quantised])
+    old = make_cell("c1")
+    changed = make_cell("c2", runtime=NEW, engines=[against])
+    other = make_cell("c3", runtime="onnxruntime-openvino==1.24.1", engines=[against])
+    quantised = make_cell("c4", runtime=NEW, precision="int8-qdq", engines=[against])
+    found = make_document(old, changed, other, quantised)
     assert [new.id for _, new, _ in parities.runtime_changes(found)] == ["c2", "c3"]
     said = parities.change_sentence(found)
     assert said == "The outputs changed between 1.29.0 and 1.31.1 (and 1 more pairs): Output 'y' differs."
@@ -86,7 +81,6 @@ def test_the_own_runtime_without_optimisations_is_judged_by_the_tolerance_of_lev
     within = make_output(max_abs=5e-5)
     for outputs, verdict in (((within,), "pass"), ((DIFFERENT,), "fail")):
         found = document(make_block(), unoptimised=outputs).cells[0].unoptimised
-        assert found is not None
         assert (found.verdict, found.atol, found.rtol) == (verdict, 1e-4, 0.0)
         assert "the same runtime without optimisations" in found.text
     assert document(make_block()).cells[0].unoptimised is None

@@ -13,11 +13,10 @@ import pytest
 
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, OperatorTime
-from farm.contract.document_comparisons import Comparison
-from farm.contract.reasons import CellStatus
 from farm.rules.changes import gate, watch_rounds
 from farm.rules.tracing.executions import as_counts, histogram
 from farm.rules.tracing.placement import cell_changes, placement_changes
+from tests.documents import make_cell, make_comparison, make_document
 
 CPU, OTHER = "CPUExecutionProvider", "CUDAExecutionProvider"
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("placements.jsonl").read_text().splitlines()[1:]]
@@ -33,24 +32,12 @@ def traced(model: str, release: str) -> list[OperatorTime]:
 
 
 def cell(name: str, operators: Sequence[OperatorTime]) -> Cell:
-    return Cell(
-        id=name,
-        digest=name,
-        model="m",
-        model_sha256="0" * 64,
-        runtime=f"onnxruntime=={name}",
-        provider=CPU,
-        precision="fp32",
-        threads=1,
-        status=CellStatus.DONE,
-        operators=list(operators),
-        copies=0,
-    )
+    return make_cell(name, runtime=f"onnxruntime=={name}", operators=list(operators), copies=0)
 
 
 def document(old: Sequence[OperatorTime], new: Sequence[OperatorTime]) -> Document:
-    pair = Comparison(baseline="1.0", candidate="2.0", axis="runtime", ratio=1.0, verdict="equal", margin=0.02)
-    return Document(machine={}, seed=1, cells=[cell("1.0", old), cell("2.0", new)], comparisons=[pair])
+    pair = make_comparison("equal", 1.0, baseline="1.0", candidate="2.0")
+    return make_document(cell("1.0", old), cell("2.0", new), comparisons=[pair])
 
 
 def gated(old: Sequence[OperatorTime], new: Sequence[OperatorTime]) -> gate.GateAnswer:

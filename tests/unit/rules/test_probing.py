@@ -11,16 +11,13 @@ from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.bisection import Outcome
 from farm.rules.changes.probes import Sought, read_step
+from tests.documents import make_cell
 
 OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"
 
 
 def _cell(name: str, runtime: str, **changes: Any) -> Cell:
-    known: dict[str, Any] = {
-        "id": name, "digest": name, "block": "b1", "model_sha256": "0" * 64, "runtime": runtime, "p50_ms": 1.0,
-        "provider": "CPUExecutionProvider", "precision": "fp32", "threads": 1, "status": CellStatus.DONE,
-    }  # fmt: skip
-    return Cell(**{**known, **changes})
+    return make_cell(name, **{"runtime": runtime, "block": "b1", "p50_ms": 1.0, **changes})
 
 
 def _step(

@@ -35,7 +35,6 @@ ROUNDS = 9
 )
 def test_a_difference_that_every_repeat_shows_is_one(pairs: list[tuple[float, float]], way: str) -> None:
     judged = repeats.judge(pairs, least=16)
-    assert judged is not None
     assert judged.way == way
     assert judged.low <= judged.ratio <= judged.high
     assert judged.margin == pytest.approx(16 / judged.baseline)
@@ -43,7 +42,6 @@ def test_a_difference_that_every_repeat_shows_is_one(pairs: list[tuple[float, fl
 
 def test_one_launch_is_no_repeat() -> None:
     judged = repeats.judge([(320, 833)], least=16)
-    assert judged is not None
     assert (judged.way, judged.rounds) == ("undecided", 1)
     assert repeats.judge([], least=16) is None
 

@@ -299,7 +299,6 @@ def test_the_runner_is_told_the_load_and_its_streams_take_threads() -> None:
     assert not scenarios.of(spec(scenario="load:rate=5:bound=20ms")).looks_for_a_rate
     assert (scenarios.is_plain(loaded), scenarios.is_one_stream(loaded)) == (False, False)
     refused = threads.refusal(loaded, cores=2)
-    assert refused is not None
     assert refused.text.startswith("4 streams of 1 thread on a machine of 2 cores")
 
 

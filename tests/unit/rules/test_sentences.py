@@ -7,49 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.contract.document import Document
-from farm.contract.document_cells import Cell
-from farm.contract.document_comparisons import Comparison, OperatorChange
+from farm.contract.document_comparisons import OperatorChange
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.presenting import called_operators, sentences
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import THIN
+from tests.documents import make_cell, make_comparison, make_document
 
 
 def cell(name="c1", **changes):
-    known = {
-        "id": name,
-        "digest": "d",
-        "model": "encoder",
-        "model_sha256": "s",
-        "runtime": "onnxruntime==1.29.0",
-        "provider": "CPUExecutionProvider",
-        "batch": 1,
-        "precision": "fp32",
-        "threads": 1,
-        "status": "done",
-        "node": "bench-1",
-        "p50_ms": 0.228,
-        "p50_ci_ms": (0.226, 0.230),
-        "samples_ms": [0.228] * 8,
-    }
-    return Cell(**{**known, **changes})
+    measured = {"node": "bench-1", "p50_ms": 0.228, "p50_ci_ms": (0.226, 0.230), "samples_ms": [0.228] * 8}
+    return make_cell(name, **{**measured, **changes})
 
 
 def compared(**changes):
-    known = {
-        "baseline": "c1",
-        "candidate": "c2",
-        "axis": "runtime",
-        "ratio": 1.24,
-        "ci_low": 1.21,
-        "ci_high": 1.26,
-        "ci_level": 0.95,
-        "verdict": "slower",
-        "rounds": 8,
-        "margin": 0.02,
-        "smallest_detectable": 0.029,
-    }
-    return Comparison(**{**known, **changes})
+    return make_comparison(**{"ci_low": 1.21, "ci_high": 1.26, "smallest_detectable": 0.029, **changes})
 
 
 def changed(op_type, baseline_us, candidate_us, share):
@@ -63,7 +35,7 @@ CELLS = {"c1": cell(), "c2": NEW}
 
 
 def document(comparisons, cells=None):
-    return Document(machine={}, seed=0, cells=list((cells or CELLS).values()), comparisons=comparisons)
+    return make_document(*(cells or CELLS).values(), comparisons=comparisons)
 
 
 def test_the_verdict_line_says_who_is_slower_by_how_much_how_sure_and_why():

@@ -9,10 +9,11 @@ import pytest
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import OperatorTime, Parity
-from farm.contract.document_comparisons import Comparison, OperatorChange
+from farm.contract.document_comparisons import OperatorChange
 from farm.rules.changes import gate, gate_reports, report
 from farm.rules.changes.watch_rounds import Judgement, Rule, judge
 from farm.rules.comparing.sides import between, by_sides, turned
+from tests.documents import make_comparison, make_document
 from tests.unit.rules.test_watching import cell
 
 OLDER, LATER = "onnxruntime==1.27.0", "onnxruntime==1.29.0"
@@ -22,15 +23,11 @@ GELU = OperatorChange(
 )  # fmt: skip
 
 
-def measured(verdict: Any, ratio: float | None = None, **older: Any) -> Document:
+def measured(verdict: str, ratio: float | None = None, **older: Any) -> Document:
     """As a block compares them: the older release is the baseline. `older` changes its cell."""
-    ends = (None, None) if ratio is None else (ratio - 0.02, ratio + 0.03)
-    comparison = Comparison(
-        baseline="c1", candidate="c2", axis="runtime", ratio=ratio, ci_low=ends[0], ci_high=ends[1], ci_level=0.95,
-        verdict=verdict, rounds=8, margin=0.02, traces=5, operators=[GELU],
-    )  # fmt: skip
-    cells = [cell("c1", OLDER, **older), cell("c2", LATER)]
-    return Document(machine={}, seed=0, cells=cells, comparisons=[comparison])
+    ends = {} if ratio is None else {"ci_low": ratio - 0.02, "ci_high": ratio + 0.03}
+    comparison = make_comparison(verdict, ratio, traces=5, operators=[GELU], **ends)
+    return make_document(cell("c1", OLDER, **older), cell("c2", LATER), comparisons=[comparison])
 
 
 def called(document: Document, **rule: Any) -> Judgement:
@@ -139,7 +136,6 @@ def test_a_report_to_file_tells_the_turned_change() -> None:
     runtime = Runtime(distribution="onnxruntime", version="1.27.0")
     spec = CellSpec(artifact_sha256="a" * 64, runtime=runtime)
     case = report.Case(document, document.cells[1], document.cells[0], spec, "encoder.onnx", "Slower.")
-    assert case.comparison is not None
     assert case.comparison.verdict == "slower"
     assert "# [Performance] 25 % slower: onnxruntime==1.27.0 compared with 1.29.0" in report.issue(case)
     assert replace(case, old=case.new, new=case.old).comparison == document.comparisons[0]

@@ -3,10 +3,10 @@
 import pytest
 
 from farm.contract.cells import Runtime
-from farm.contract.document import Document
 from farm.contract.document_cells import Cell, Parity
 from farm.rules.planning.plans import NodeOffer
 from farm.rules.presenting import hardware, sentences, simulated
+from tests.documents import make_cell, make_document
 from tests.unit.rules.making import make_block, make_check, make_model, make_rounds, only_refusal, plan_of
 from tests.unit.rules.test_judging import SLOWER, fed
 
@@ -17,28 +17,11 @@ ASKED = {"runtime": "onnxruntime-qnn==2.7.0", "provider": "qnn"}
 
 def cell(name: str = "c1", **changes: object) -> Cell:
     known: dict[str, object] = {
-        "id": name,
-        "digest": "d",
-        "model": "m",
-        "model_sha256": "0" * 64,
-        "opset": 17,
-        "runtime": "onnxruntime-qnn==2.7.0",
-        "provider": QNN,
-        "precision": "int8-qdq",
-        "batch": 1,
-        "threads": 1,
-        "hardware": "qnn-simulated",
-        "status": "done",
-        "p50_ms": 190.0,
-        "parity": Parity(verdict="pass"),
-        "simulated": True,
+        "model": "m", "opset": 17, "runtime": "onnxruntime-qnn==2.7.0", "provider": QNN, "precision": "int8-qdq",
+        "hardware": "qnn-simulated", "p50_ms": 190.0, "parity": Parity(verdict="pass"), "simulated": True,
         "executed": {QNN: {"QNN_1": 1, "QNN_2": 1}, "CPUExecutionProvider": {"Softmax": 1, "QuantizeLinear": 1}},
-    }
-    return Cell.model_validate({**known, **changes})
-
-
-def document(*cells: Cell) -> Document:
-    return Document(machine={}, seed=0, cells=list(cells), comparisons=[])
+    }  # fmt: skip
+    return make_cell(name, **{**known, **changes})
 
 
 def test_a_machine_that_can_only_simulate_the_device_gives_its_cells_a_tag_of_their_own():
@@ -80,7 +63,7 @@ def test_latencies_of_a_simulator_are_compared_with_nothing():
 
 
 def test_placement_and_parity_of_a_simulated_cell_are_said_first():
-    said = sentences.opening(document(cell()))
+    said = sentences.opening(make_document(cell()))
     assert said.startswith(
         "c1 (QNN, int8-qdq, batch 1, 1 thread) ran on a simulator of QNN: it took 2 parts of the graph; "
         "QuantizeLinear, Softmax stay on the CPU; its outputs agree with the reference."
@@ -103,12 +86,14 @@ def test_placement_and_parity_of_a_simulated_cell_are_said_first():
     ],
 )
 def test_what_is_not_known_of_a_simulated_cell_is_said_too(changes: dict[str, object], words: str):
-    assert words in simulated.sentence(document(cell(**changes)))
+    assert words in simulated.sentence(make_document(cell(**changes)))
 
 
 def test_further_simulated_cells_are_counted_and_others_say_nothing():
-    assert "1 further cell likewise" in simulated.sentence(document(cell(), cell("c2"), cell("c3", simulated=False)))
-    assert simulated.sentence(document(cell(simulated=False))) == ""
+    assert "1 further cell likewise" in simulated.sentence(
+        make_document(cell(), cell("c2"), cell("c3", simulated=False))
+    )
+    assert simulated.sentence(make_document(cell(simulated=False))) == ""
 
 
 def test_a_runtime_without_a_simulator_has_the_usual_tag():

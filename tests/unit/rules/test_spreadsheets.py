@@ -6,18 +6,13 @@ import io
 import pytest
 
 from farm.contract.document import Document
-from farm.contract.document_cells import Accuracy, Cell
-from farm.contract.reasons import CellStatus
+from farm.contract.document_cells import Accuracy
 from farm.rules.presenting.spreadsheets import ACCURACY, HEADS, csv_of, rows_of, safe
+from tests.documents import NEW, make_cell, make_document
 
 
 def document(accuracy: Accuracy | None) -> Document:
-    cell = Cell(
-        id="c1", digest="0" * 64, model_sha256="0" * 64, runtime="onnxruntime==1.31.1", status=CellStatus.DONE,
-        provider="CPUExecutionProvider", precision="int8-dynamic", batch=8, threads=1, accuracy=accuracy,
-    )  # fmt: skip
-    facts = {"schema": "onnxfarm.bench/1", "machine": {}, "seed": 0, "comparisons": [], "cells": [cell]}
-    return Document.model_validate(facts)
+    return make_document(make_cell(runtime=NEW, precision="int8-dynamic", batch=8, accuracy=accuracy))
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("https://evil.example")'])

@@ -1,11 +1,13 @@
 """“Unstable” is said only where a verdict is at risk: a table of what was measured and whether it is said."""
 
+from typing import Any
+
 import pytest
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.contract.reasons import CellStatus
 from farm.rules.presenting.stability import at_risk
+from tests.documents import make_cell, make_comparison
 
 UNDECIDED = ("undecided", 1.01, 0.95, 1.07)
 LARGE = ("slower", 1.24, 1.21, 1.26)
@@ -17,21 +19,13 @@ NOTHING = ("not comparable", None, None, None)
 OTHER_HARDWARE = ("not comparable", 3.0, 2.0, 4.0)
 
 
-def cell(
-    *, is_stable: bool | None = False, p50_ci_ms: tuple[float, float] | None = (0.99, 1.01), name: str = "c1"
-) -> Cell:
-    return Cell(
-        id=name, digest="0" * 64, model="encoder", model_sha256="0" * 64, runtime="onnxruntime==1.31.1",
-        provider="CPUExecutionProvider", precision="fp32", threads=1, status=CellStatus.DONE, p50_ms=1.0,
-        p50_ci_ms=p50_ci_ms, is_stable=is_stable,
-    )  # fmt: skip
+def cell(name: str = "c1", **changes: Any) -> Cell:
+    return make_cell(name, **{"p50_ms": 1.0, "p50_ci_ms": (0.99, 1.01), "is_stable": False, **changes})
 
 
 def compared(verdict: str, ratio: float | None, low: float | None, high: float | None, *, of: str = "c1") -> Comparison:
-    return Comparison.model_validate(
-        {"baseline": "c0", "candidate": of, "axis": "runtime", "verdict": verdict, "ratio": ratio, "ci_low": low,
-         "ci_high": high, "ci_level": 0.95, "rounds": 8, "margin": 0.02, "smallest_detectable": 0.03}
-    )  # fmt: skip
+    ends = {"ci_low": low, "ci_high": high}
+    return make_comparison(verdict, ratio, baseline="c0", candidate=of, smallest_detectable=0.03, **ends)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.points import expand
 from farm.rules.planning.blocks import comparisons_among
 from farm.rules.planning.planner import plan
+from tests.documents import NEW, OLD
 from tests.unit.rules.making import make_model
-from tests.unit.rules.test_watching import NEW, OLD, cell
+from tests.unit.rules.test_watching import cell
 
 NAMES = ["AlphaFusion", "BetaElimination", "GammaTransformer"]
 
@@ -87,7 +88,6 @@ def test_the_search_goes_down_and_never_back_into_a_larger_group() -> None:
 
 def test_the_smallest_switch_is_offered_of_those_that_give_back_about_as_much() -> None:
     best = switches.best_of([trial(LEVEL, 1.0), trial(GROUP, 0.95), trial(SINGLE, 0.9)])
-    assert best is not None
     assert best.candidate == SINGLE
     assert switches.best_of([trial(LEVEL, 1.0), trial(SINGLE, 0.5)]).candidate == LEVEL
 

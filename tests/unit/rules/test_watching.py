@@ -7,35 +7,27 @@ from pydantic import ValidationError
 
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, OperatorTime, Parity, ParityOutput
-from farm.contract.document_comparisons import Comparison, MetricChange
-from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from farm.contract.document_comparisons import MetricChange
+from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement, Rule, judge
 from farm.rules.findings.kinds import KINDS, Key
-
-OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"
-CPU = "CPUExecutionProvider"
+from tests.documents import CPU, NEW, OLD, make_cell, make_comparison, make_document
 
 
 def cell(name: str, runtime: str, **changes: Any) -> Cell:
     known: dict[str, Any] = {
-        "id": name, "digest": name, "block": "b1", "model": "encoder", "model_sha256": "a" * 64, "runtime": runtime,
-        "provider": CPU, "batch": 1, "precision": "fp32", "threads": 1, "node": "bench-1", "status": CellStatus.DONE,
-        "session": {"name": "default"}, "p50_ms": 1.0, "session_ms": 100.0, "first_ms": 10.0,
-        "peak_memory_bytes": 100_000_000, "parity": Parity(verdict="pass"),
+        "block": "b1", "runtime": runtime, "node": "bench-1", "session": {"name": "default"}, "p50_ms": 1.0,
+        "session_ms": 100.0, "first_ms": 10.0, "peak_memory_bytes": 100_000_000, "parity": Parity(verdict="pass"),
         "operators": [OperatorTime(node="a", op_type="MatMul", provider=CPU, time_us=5.0)],
     }  # fmt: skip
-    return Cell(**{**known, **changes})
+    return make_cell(name, **{**known, **changes})
 
 
-def pair(verdict: Any = "equal", ratio: float | None = 1.0, **new: Any) -> Document:
+def pair(verdict: str = "equal", ratio: float | None = 1.0, **new: Any) -> Document:
     """Old and new side by side; `new` changes the new cell."""
-    comparison = Comparison(
-        baseline="c1", candidate="c2", axis="runtime", ratio=ratio, ci_low=ratio, ci_high=ratio, ci_level=0.95,
-        verdict=verdict, rounds=8, margin=0.02,
-    )  # fmt: skip
-    cells = [cell("c1", OLD), cell("c2", NEW, **new)]
-    return Document(machine={}, seed=0, cells=cells, comparisons=[comparison])
+    cells = cell("c1", OLD), cell("c2", NEW, **new)
+    return make_document(*cells, comparisons=[make_comparison(verdict, ratio)])
 
 
 def judged(document: Document, **rule: Any) -> Judgement:

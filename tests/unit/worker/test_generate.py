@@ -103,7 +103,6 @@ def test_a_context_that_is_too_short_is_said_with_the_token(tmp_path: Path) -> N
 )
 def test_the_runner_pairs_inputs_and_outputs_as_the_rules_do(inputs: list[Port], outputs: list[Port]) -> None:
     read, found = decoders.decoder_of(inputs, outputs), decoder_ports.decoder_of(Session(inputs, outputs))
-    assert read is not None
     assert {(past.name, present) for past, present in found.caches} == set(read.caches)
     assert found.scores.name == read.scores
     assert {role: port.name for role, port in found.roles.items()} == {
@@ -176,7 +175,6 @@ def test_a_given_text_is_scored_alike_by_both_spellings_and_gaps_are_those_of_th
     assert scored[0].places == (0, 2, 4, 6, 8, 10, 12, 15)
     assert scored[0].scores != scored[1].scores or one["gaps"] == other["gaps"]
     found = forced.compared(*scored, tolerance=1e-4)
-    assert found is not None
     assert found.is_same
     assert len(one["gaps"]) == 16
     assert min(one["gaps"]) > 0
@@ -253,7 +251,6 @@ def test_given_prompts_are_answered_as_they_are_and_a_text_is_handed_on(tmp_path
     assert "perplexity" not in answered(path, prompt=6, new=8)["metrics"]
     order = order_of(path, given=tmp_path / "prompts.npz", prompt=6, batch=2)
     text = prompts.text_of(order, vocabulary=1000)
-    assert text is not None
     assert text.tolist() == rows.reshape(-1).tolist()
     assert prompts.text_of(order_of(path, prompt=6), vocabulary=1000) is None
 

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.skipif(not holders.LOCKS.exists(), reason="this system 
 def held_by(path: Path, *words: str) -> "subprocess.Popen[str]":
     path.touch()
     other = subprocess.Popen([sys.executable, "-c", HOLD, str(path), *words], stdout=subprocess.PIPE, text=True)
-    assert other.stdout is not None
     assert other.stdout.readline() == "held\n"
     return other
 
@@ -40,7 +39,6 @@ def test_who_waits_is_told_at_once_who_measures_since_when_and_what_to_do(
     finally:
         other.kill()
         other.wait()
-        assert other.stdout is not None
         other.stdout.close()
     assert len(told) == 1
     for said in (told[0], str(busy.value)):

@@ -63,7 +63,6 @@ def test_memory_that_ran_out_names_the_limit_and_other_failures_stay() -> None:
 def test_a_crash_under_a_limit_says_that_there_was_one() -> None:
     crashed = Reason(code=ReasonCode.CRASHED, text="The runner died of SIGABRT.")
     told = launches.under_limit(crashed, 256)
-    assert told is not None
     assert told.text == "The runner died of SIGABRT. It ran under a memory limit of 256 MiB, which it may have reached."
     late = Reason(code=ReasonCode.TIMEOUT, text="It was stopped.")
     assert [launches.under_limit(one, limit) for one, limit in ((None, 1), (crashed, 0), (late, 1))] == [

@@ -12,7 +12,6 @@ from worker.agent.kit import stages
 @pytest.mark.slow
 def test_this_machine_passes_and_is_timed(tmp_path: Path) -> None:
     tested = selftest.at_home(tmp_path)
-    assert tested is not None
     assert tested.passed, tested.sentence
     assert tested.p50_ms is not None
     assert tested.p50_ms > 0
@@ -27,7 +26,6 @@ def test_a_wrong_answer_fails_with_how_many_values(tmp_path: Path, monkeypatch: 
     right = selftest._right_answer
     monkeypatch.setattr(selftest, "_right_answer", lambda inputs, weights: right(inputs, weights) + 1)
     tested = selftest.at_home(tmp_path)
-    assert tested is not None
     assert not tested.passed
     assert "The golden model is wrong in 8192 of 8192 values." in tested.sentence
 

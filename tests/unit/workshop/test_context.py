@@ -72,5 +72,4 @@ def test_a_mask_of_fixed_length_says_it() -> None:
 def test_inspection_says_it_of_the_samples(name: str, tmp_path: Path) -> None:
     path = builders.write_model(name, tmp_path)
     inspected = orders.inspect(tmp_path, path.name).context
-    assert inspected is not None
     assert inspected.words == "context 512 (the 512 rows of position_table, which Gather reads by position)"

@@ -69,7 +69,6 @@ def test_a_node_that_computes_wrongly_is_named_after_few_looks(tmp_path: Path) -
         tmp_path / "in", "convnet.onnx", inputs=inputs, work_dir=tmp_path / "work",
         sides=Sides(compare=comparing(miscounting("Conv", "block_inner"))),
     )  # fmt: skip
-    assert found is not None
     assert (found.node.name, found.tensor, found.part) == ("block_inner", "block_inner_out", ("block_inner",))
     assert len(found.looks) <= 5
     assert found.sentence().endswith("made by block_inner (Conv); that node alone shows it.")
@@ -85,13 +84,11 @@ def test_a_quantised_convolution_that_lands_one_quantum_away_is_cut_out(tmp_path
         folder, "model.onnx", inputs=MODELS / "qdq_bias.inputs.npz", work_dir=tmp_path / "work",
         sides=Sides(compare=comparing(optimised)),
     )  # fmt: skip
-    assert found is not None
     assert "conv" in found.part
     # what the difference does not need was left out again
     assert set(found.part) < {"quantise_x", "dequantise_x", "dequantise_w", "conv", "quantise_y", "dequantise_y"}
     assert found.parity.violations > 0
     assert found.tensor_parity.name == found.tensor
-    assert found.part_parity is not None
     assert found.part_parity.max_abs is not None
     assert found.part_parity.violations > 0
 
@@ -122,7 +119,6 @@ def test_a_variant_is_looked_at_where_both_have_a_tensor(tmp_path: Path) -> None
         tmp_path / "in", "digits.onnx", inputs=inputs, work_dir=tmp_path / "work",
         sides=Sides(compare=comparing(optimised)), variant_dir=tmp_path / "variant",
     )  # fmt: skip
-    assert found is not None
     assert found.node.op_type == "Conv"
     assert found.part_parity is None
 
@@ -137,7 +133,6 @@ def test_another_reference_than_the_cpu_without_optimisations_can_be_given(tmp_p
             compare=comparing(optimised), refer=lambda look: void(arrays.write_npz(look.reference, wrong(look)))
         ),
     )  # fmt: skip
-    assert found is not None
     assert (found.node.name, found.part) == (conv.name, (conv.name,))
 
 
