@@ -39,20 +39,16 @@ def test_a_variant_in_four_bits_is_made_stored_and_measured(farm: LiveFarm) -> N
     assert few.model_bytes is not None
     assert plain.model_bytes is not None
     assert 0 < few.model_bytes < 0.6 * plain.model_bytes
-    executed = few.executed["CPUExecutionProvider"]
-    assert executed.get("MatMulNBits", 0) > 0
+    assert few.executed["CPUExecutionProvider"].get("MatMulNBits", 0) > 0
     assert "MatMulNBits" not in plain.executed["CPUExecutionProvider"]
     assert few.p50_ms is not None
     assert few.parity.verdict != "not_measured"
     [compared] = [one for one in document["comparisons"] if one["axis"] == "precision"]
     assert {compared["baseline"], compared["candidate"]} == {plain.id, few.id}
-    page = farm.command("results", str(document["run"])).stdout
-    assert "int4" in page
+    assert "int4" in farm.command("results", str(document["run"])).stdout
 
 
-def test_a_model_without_a_matmul_is_refused_in_the_words_of_the_worker_and_its_other_cells_go_on(
-    farm: LiveFarm,
-) -> None:
+def test_a_model_without_a_matmul_is_refused_in_the_words_of_the_worker_and_its_other_cells_go_on(farm: LiveFarm):
     cells = by_precision(farm.submit(MODELS / "cnn_dyn.onnx", MATRIX))
     assert cells["fp32"].status == "done"
     refused = cells["int4"]

@@ -52,9 +52,7 @@ def test_samples_are_named_in_the_recipe_and_few_are_warned_about(model: Path, t
     assert "Warning: 64 calibration samples are few: take at least 100, better 500." in words(said)
 
 
-def test_the_plan_of_bench_names_the_operator_that_stops_a_conversion(
-    model: Path, tmp_path: Path, said: Console
-) -> None:
+def test_the_plan_of_bench_names_the_operator_that_stops_a_conversion(model: Path, tmp_path: Path, said: Console):
     declared = matrices.from_options(runtime="1.31.1", opset="as-is,18,max-of-runtime")
     with workbench.opened(Subject(model), home=tmp_path / "home", console=said) as bench:
         plan = bench.plan(declared)

@@ -51,8 +51,7 @@ def test_services_wait_for_what_they_need_and_volumes_are_declared() -> None:
 
 def test_settings_of_services_are_settings_of_the_farm() -> None:
     for one in SERVICES.values():
-        names = set(one.get("environment", {}))
-        assert names <= settings() | FOREIGN | BESIDE_SETTINGS
+        assert set(one.get("environment", {})) <= settings() | FOREIGN | BESIDE_SETTINGS
 
 
 def test_the_example_names_what_the_services_ask_for() -> None:

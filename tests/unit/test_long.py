@@ -87,9 +87,7 @@ def test_every_room_is_there_and_every_part_of_the_product_is_proved_by_a_story(
         ("docs/README.md", set(), {story.name for story in STORIES}),
     ],
 )
-def test_a_change_runs_the_stories_of_the_rooms_that_it_touches(
-    path: str, picked: set[str], left_out: set[str]
-) -> None:
+def test_a_change_runs_the_stories_of_the_rooms_that_it_touches(path: str, picked: set[str], left_out: set[str]):
     found = {story.name for story in long.touching([path], STORIES)}
     assert found >= picked
     assert not found & left_out

@@ -27,8 +27,7 @@ def test_a_refused_node_is_not_started_again_by_systemd() -> None:
 
 
 def test_a_percent_sign_in_a_path_is_no_specifier_of_systemd() -> None:
-    unit = service.unit_for("linux", command=COMMAND, home=Path("/srv/100%"))
-    assert '"/srv/100%%"' in unit.text
+    assert '"/srv/100%%"' in service.unit_for("linux", command=COMMAND, home=Path("/srv/100%")).text
 
 
 def test_a_launchd_agent_is_a_property_list_with_the_same_words() -> None:

@@ -59,8 +59,7 @@ def test_a_change_holds_where_all_rounds_but_one_say_so_and_it_is_large_enough()
     small = ruled({"a": [100.0] * 8, "b": [104.0] * 8}, before="a", after="b")
     assert small.is_quiet
     assert small.since == ""
-    shaky = ruled({"a": [100.0] * 8, "b": [130.0] * 6 + [90.0] * 2}, before="a", after="b")
-    assert shaky.is_quiet
+    assert ruled({"a": [100.0] * 8, "b": [130.0] * 6 + [90.0] * 2}, before="a", after="b").is_quiet
 
 
 def test_the_judge_dates_a_change_by_the_first_release_with_more_than_half_of_it() -> None:
@@ -150,9 +149,7 @@ def test_rows_are_kept_one_by_one_the_last_of_a_claim_counts_and_half_a_line_doe
     assert ledger.rows() == {"whole": FOUND}
 
 
-def test_a_row_of_a_busy_machine_is_run_again_whatever_it_says(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_row_of_a_busy_machine_is_run_again_whatever_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     ledger = Ledger(tmp_path / "rows.jsonl")
     ledger.add(replace(FOUND, core_share=0.2))
     made_up = {"known": MADE_UP_CLAIMS[:1], "find": lambda claim, folder: replace(FOUND, minutes=7.0)}

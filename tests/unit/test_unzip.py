@@ -182,9 +182,7 @@ def test_a_zip_that_declares_more_than_there_is_room_for_is_refused_by_its_list(
     st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), min_size=1, max_size=4),
     st.integers(0, 40),
 )
-def test_any_damage_is_a_refusal_or_changes_no_content(
-    form: str, changes: list[tuple[int, int]], cut_bytes: int
-) -> None:
+def test_any_damage_is_a_refusal_or_changes_no_content(form: str, changes: list[tuple[int, int]], cut_bytes: int):
     content = bytearray(GOOD[form]())
     for place, value in changes:
         content[place % len(content)] = value

@@ -26,9 +26,7 @@ MATRIX = {
 }
 
 
-def test_webgpu_on_a_software_adapter_is_proven_marked_and_compared_with_nothing(
-    farm: LiveFarm, browser: Browser
-) -> None:
+def test_webgpu_on_a_software_adapter_is_proven_marked_and_compared_with_nothing(farm: LiveFarm, browser: Browser):
     switches = [one for one in SWITCHES if one != "--disable-gpu"] + SWIFTSHADER
     own = browser.browser_type.launch(executable_path=CHROMIUM, args=switches)
     page = joined(farm, own.new_context(viewport=PHONE), name="softgpu")

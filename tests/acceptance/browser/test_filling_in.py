@@ -23,9 +23,7 @@ def version(person: User) -> Version:
     return rows.make_version(person.memberships.get().team, person)
 
 
-def test_a_machine_is_approved_limited_drained_and_retired_on_a_page_that_fills_in(
-    opened: Opening, person: User
-) -> None:
+def test_a_machine_is_approved_limited_drained_and_retired_on_a_page_that_fills_in(opened: Opening, person: User):
     node = rows.make_node(person.memberships.get().team, person, name="garage", health=NodeHealth.PENDING)
     Node.objects.update(state=NodeState.OFFLINE)
     page = opened(f"/fleet/{node.pk}/")
@@ -95,7 +93,6 @@ def test_a_run_is_shared_by_a_button_seen_by_anybody_and_closed(
     page.goto("/settings/shares/")
     page.click("#shares form button")
     expect(page.locator("#shares")).to_contain_text("revoked")
-    answer = anybody.goto(path)
-    assert answer.status == 410
+    assert anybody.goto(path).status == 410
     expect(anybody.locator("h1")).to_have_text("This share link was revoked.")
     context.close()

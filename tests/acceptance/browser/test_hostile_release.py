@@ -138,9 +138,7 @@ ESCAPED = """async ([farm, elsewhere]) => {
 }"""
 
 
-def test_a_frame_that_was_taken_over_reaches_nothing_either(
-    page: Page, elsewhere: Elsewhere, live_server: object
-) -> None:
+def test_a_frame_that_was_taken_over_reaches_nothing_either(page: Page, elsewhere: Elsewhere, live_server: object):
     launched(page, "export const env = {};")
     [frame] = page.frames[1:]
     assert frame.evaluate(ESCAPED, [str(live_server), elsewhere.url]) == []

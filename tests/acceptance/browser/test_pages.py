@@ -276,9 +276,7 @@ def test_a_copy_button_copies(opened: Opening) -> None:
     assert page.evaluate("navigator.clipboard.readText()") == "onnxfarm submit model.onnx --wait"
 
 
-def test_a_server_that_goes_away_is_said_and_recovers(
-    opened: Opening, version: Version, node: Node, person: User
-) -> None:
+def test_a_server_that_goes_away_is_said_and_recovers(opened: Opening, version: Version, node: Node, person: User):
     run = rows.begin_run(version, person)
     page = opened(f"/runs/{run.pk}/")
     page.route("**/*part=live*", lambda route: route.abort())

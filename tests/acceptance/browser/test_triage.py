@@ -103,9 +103,7 @@ def test_going_elsewhere_is_no_order(opened: Opening, watch: Watch, version: Ver
     assert alert.state == AlertState.OPEN
 
 
-def test_a_trend_is_drawn_with_its_shift_and_its_alert_leads_to_it(
-    opened: Opening, watch: Watch, version: Version
-) -> None:
+def test_a_trend_is_drawn_with_its_shift_and_its_alert_leads_to_it(opened: Opening, watch: Watch, version: Version):
     watching.long_series(watch, version, 60, step_at=40)
     alert = watching.bare_alert(watch, version, bad="1.31.1", round=watch.rounds.order_by("pk")[40])
     page = opened("/trends/")
@@ -137,16 +135,13 @@ def test_a_watch_is_made_and_paused_in_the_browser(opened: Opening, version: Ver
     assert page.watch.foreign == []  # type: ignore[attr-defined]
 
 
-def test_the_pages_of_watches_fit_a_phone_and_stay_on_this_machine(
-    opened: Opening, watch: Watch, version: Version
-) -> None:
+def test_the_pages_of_watches_fit_a_phone_and_stay_on_this_machine(opened: Opening, watch: Watch, version: Version):
     alert = watching.bare_alert(watch, version)
     watching.bare_round(watch, version)
     watching.long_series(watch, version, 12, step_at=8)
     page = opened("/", size=PHONE)
     for path in pages_of(alert, watch):
-        response = page.goto(path)
-        assert response.status == 200
+        assert page.goto(path).status == 200
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
 

@@ -134,9 +134,7 @@ def test_a_team_that_a_person_only_looks_at_changes_no_default(team: Team, stran
 
 
 @pytest.mark.parametrize("act", ["removed", "demoted"])
-def test_nobody_s_default_moves_when_others_take_a_team_from_them(
-    team: Team, owner: User, both: User, act: str
-) -> None:
+def test_nobody_s_default_moves_when_others_take_a_team_from_them(team: Team, owner: User, both: User, act: str):
     root = services.create_owner(name="root")
     elsewhere = Team.objects.get(name="elsewhere")
     Membership.objects.create(team=elsewhere, user=root, role=Role.ADMIN)

@@ -28,9 +28,7 @@ def verbs() -> list[str]:
     return [event.verb for event in AuditEvent.objects.order_by("pk")]
 
 
-def test_an_admin_cannot_move_where_somebody_else_writes(
-    team: Team, owner: User, stranger: User, api_of: ApiOf
-) -> None:
+def test_an_admin_cannot_move_where_somebody_else_writes(team: Team, owner: User, stranger: User, api_of: ApiOf):
     """The attack: put somebody into a team of a lower number, and their next upload lands there."""
     body = json.dumps({"username": stranger.username, "role": "admin"})
     api_of(owner, *Scope.values).post(f"/api/v1/teams/{team.pk}/members", body, content_type="application/json")
@@ -150,9 +148,7 @@ def test_only_admins_of_the_team_withdraw_and_a_member_or_nobody_has_none(
     assert verbs()[-1] == "invitation withdrawn"
 
 
-def test_whoever_came_into_the_team_otherwise_accepts_nothing(
-    invitation: Invitation, team: Team, stranger: User
-) -> None:
+def test_whoever_came_into_the_team_otherwise_accepts_nothing(invitation: Invitation, team: Team, stranger: User):
     Membership.objects.create(team=team, user=stranger, role=Role.ADMIN, from_groups=True)
     with pytest.raises(Conflict, match="already, as admin"):
         memberships.accept_invitation(invitation=invitation, by=stranger)
@@ -171,9 +167,7 @@ def test_a_full_team_counts_those_who_have_not_answered(
         memberships.accept_invitation(invitation=invitation, by=stranger)
 
 
-def test_an_admin_learns_no_more_of_an_account_than_before(
-    team: Team, owner: User, stranger: User, api_of: ApiOf
-) -> None:
+def test_an_admin_learns_no_more_of_an_account_than_before(team: Team, owner: User, stranger: User, api_of: ApiOf):
     """That there is one, which the missing link says; not when they were last here, nor where else they are."""
     User.objects.filter(pk=stranger.pk).update(last_login=timezone.now(), email="s@example.org")
     client = api_of(owner, *Scope.values)
@@ -245,8 +239,7 @@ def test_the_pages_invite_show_withdraw_and_answer(team: Team, owner: User, stra
     base = f"/settings/teams/{team.pk}/"
     sent = client.post(base, {"username": "stranger", "role": "member"})
     assert (sent.status_code, "/sign-in/ofl_" in sent.content.decode()) == (200, False)
-    page = client.get(base).content.decode()
-    assert 'id="invited"' in page
+    assert 'id="invited"' in client.get(base).content.decode()
     client.post(f"{base}invitations/stranger/withdraw/")
     assert 'id="invited"' not in client.get(base).content.decode()
     assert "data-invitation" not in theirs.get("/").content.decode()

@@ -62,9 +62,7 @@ def test_without_a_provider_there_is_no_button(client: Client, db: None) -> None
     assert press(client).status_code == 404
 
 
-def test_neither_a_user_name_nor_an_email_address_takes_an_account_over(
-    client: Client, issuer: Issuer, owner: User
-) -> None:
+def test_neither_a_user_name_nor_an_email_address_takes_an_account_over(client: Client, issuer: Issuer, owner: User):
     User.objects.filter(pk=owner.pk).update(email="owner@example.com")
     issuer.claims |= {"preferred_username": "OWNER", "email": "owner@example.com", "email_verified": True}
     sign_in(client, issuer)
@@ -84,9 +82,7 @@ def test_another_issuer_s_subject_is_another_person(client: Client, issuer: Issu
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "a/b?c", "../../admin", "ada\nroot", "ä b", "x" * 400])
-def test_a_name_with_odd_characters_becomes_one_that_may_stand_on_pages(
-    client: Client, issuer: Issuer, name: str
-) -> None:
+def test_a_name_with_odd_characters_becomes_one_that_may_stand_on_pages(client: Client, issuer: Issuer, name: str):
     issuer.claims["preferred_username"] = name
     sign_in(client, issuer)
     assert re.fullmatch(r"[\w.@+-]{1,100}", str(who(client)))
@@ -143,9 +139,7 @@ def test_groups_decide_in_mapped_teams_alone(client: Client, issuer: Issuer, roo
     assert Membership.objects.get(user=ada).from_groups is False
 
 
-def test_what_a_forgotten_group_gave_goes_at_the_next_sign_in(
-    client: Client, issuer: Issuer, root: User, team: Team
-) -> None:
+def test_what_a_forgotten_group_gave_goes_at_the_next_sign_in(client: Client, issuer: Issuer, root: User, team: Team):
     made = map_group(group="vision-dev", team=team, role=Role.MEMBER, by=root)
     sign_in(client, issuer)
     forget_group(mapping_id=made.pk, by=root)
@@ -189,9 +183,7 @@ def test_groups_are_found_where_providers_put_them(
     assert roles("ada") == {"vision": "viewer"}
 
 
-def test_no_groups_at_all_is_said_where_rights_depend_on_them(
-    client: Client, issuer: Issuer, root: User, team: Team
-) -> None:
+def test_no_groups_at_all_is_said_where_rights_depend_on_them(client: Client, issuer: Issuer, root: User, team: Team):
     map_group(group="vision-dev", team=team, role=Role.MEMBER, by=root)
     sign_in(client, issuer)
     del issuer.claims["groups"]
@@ -320,13 +312,10 @@ def test_where_local_sign_in_is_off_people_are_invited_after_their_first_sign_in
     invited = invite(team=team, name="ada", by=owner)
     assert (invited.link, invited.invitation is None) == (None, False)
     assert "One-time link" not in client.get("/sign-in/", follow=True).content.decode()
-    page = Client().get("/sign-in/").content.decode()
-    assert "no sign-in links of its own" in page
+    assert "no sign-in links of its own" in Client().get("/sign-in/").content.decode()
 
 
-def test_an_administrator_connects_an_account_by_its_subject(
-    client: Client, issuer: Issuer, owner: User, team: Team
-) -> None:
+def test_an_administrator_connects_an_account_by_its_subject(client: Client, issuer: Issuer, owner: User, team: Team):
     issuer.claims["preferred_username"] = "owner"
     sign_in(client, issuer)
     assert who(client) == "owner-2"

@@ -115,9 +115,7 @@ def test_made_up_codes_of_one_address_are_asked_of_the_provider_a_few_times(clie
     assert sign_in(Client(REMOTE_ADDR="192.0.2.7"), issuer).status_code == 302
 
 
-def test_an_issuer_that_calls_itself_otherwise_is_refused_before_anybody_is_sent_there(
-    client: Client, issuer: Issuer
-) -> None:
+def test_an_issuer_that_calls_itself_otherwise_is_refused_before_anybody_is_sent_there(client: Client, issuer: Issuer):
     _other_issuer(issuer)
     answer = press(client)
     assert said(answer).startswith("login.example says that it is “https://evil.example/<b>”, and this farm expects")
@@ -158,9 +156,7 @@ def test_hosts_that_an_administrator_named_are_the_issuer_s_too(issuer: Issuer) 
         (200, b'"' + b"x" * (1 << 20) + b'"', "login.example does not answer, so nobody was signed in."),
     ],
 )
-def test_a_configuration_that_is_none_is_said(
-    client: Client, issuer: Issuer, status: int, body: bytes, sentence: str
-) -> None:
+def test_a_configuration_that_is_none_is_said(client: Client, issuer: Issuer, status: int, body: bytes, sentence: str):
     issuer.answers["/.well-known/openid-configuration"] = (status, body)
     assert said(press(client)) == sentence
 

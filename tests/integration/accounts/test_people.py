@@ -24,9 +24,7 @@ def test_a_new_person_comes_in_by_the_link_of_their_invitation(team: Team, owner
     assert AuditEvent.objects.get(verb="person invited").actor == owner
 
 
-def test_an_admin_of_a_team_gets_no_link_that_signs_in_as_somebody_else(
-    team: Team, owner: User, stranger: User
-) -> None:
+def test_an_admin_of_a_team_gets_no_link_that_signs_in_as_somebody_else(team: Team, owner: User, stranger: User):
     administrator = services.create_owner(name="root", team_name="another")
     for name in (stranger.username, administrator.username):
         invited = memberships.invite(team=team, name=name, by=owner)
@@ -110,9 +108,7 @@ def test_a_closed_account_opens_nothing_until_an_administrator_invites_it_again(
     assert selectors.valid_token(secret) is None
 
 
-def test_nobody_closes_their_own_account_or_without_administering(
-    owner: User, member: User, administrator: User
-) -> None:
+def test_nobody_closes_their_own_account_or_without_administering(owner: User, member: User, administrator: User):
     with pytest.raises(NotAllowed):
         services.close_account(user=member, by=owner)
     with pytest.raises(Conflict, match="your own account"):

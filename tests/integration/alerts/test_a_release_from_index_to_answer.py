@@ -55,16 +55,14 @@ def test_a_slower_release_ends_in_one_alert_with_cause_release_and_operator(watc
     assert (alert.state, alert.node, alert.good, alert.bad) == (AlertState.OPEN, "bench-1", "1.29.0", "1.31.1")
     assert alert.sentence.startswith("ONNX Runtime 1.31.1 runs encoder (CPU, fp32, batch 1, 1 thread) 24.")
     assert "slower than 1.29.0 on bench-1" in alert.sentence
-    symptom = alert.symptoms.get()
-    assert symptom.explanation.startswith("SkipLayerNormalization: 2 nodes")
+    assert alert.symptoms.get().explanation.startswith("SkipLayerNormalization: 2 nodes")
     since = alert.investigations.get(kind="since_when")
     assert since.state == InvestigationState.ANSWERED
     assert since.answer["first_bad"] == "1.31.0"
     assert since.sentence.startswith("1.31.0 is the first bad release; 1.30.0 was still good")
     alert.refresh_from_db()
     assert alert.first_bad == "1.31.0"
-    kinds = list(alert.events.values_list("kind", flat=True))
-    assert kinds == ["opened", "explained"]
+    assert list(alert.events.values_list("kind", flat=True)) == ["opened", "explained"]
     assert_every_run_says_why(one, alert)
 
 
@@ -130,9 +128,7 @@ def test_a_step_whose_rounds_do_not_tell_goes_on_to_the_last_look(watch: Watch, 
     assert "continues for 16 more rounds" in " ".join(Event.objects.values_list("text", flat=True))
 
 
-def test_a_candidate_older_than_the_good_release_is_not_asked_since_when(
-    watch: Watch, node: Node, member: User
-) -> None:
+def test_a_candidate_older_than_the_good_release_is_not_asked_since_when(watch: Watch, node: Node, member: User):
     reason = Reason(code=ReasonCode.CRASHED, text="It died.")
     lab = Lab(node, checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.27.0" else {})
     call_watch(watch=watch, by=member, candidate="1.27.0")

@@ -80,9 +80,7 @@ def test_a_webhooks_secret_is_shown_and_renewed(client: Client, channel: dict[st
         ({"colour": 1}, 422, "colour"),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_a_sentence(
-    client: Client, changes: dict[str, Any], status: int, words: str
-) -> None:
+def test_what_cannot_be_used_is_refused_in_a_sentence(client: Client, changes: dict[str, Any], status: int, words: str):
     client.post(CHANNELS, HOOK | {"name": "taken"}, content_type=JSON)
     answer = client.post(CHANNELS, HOOK | changes, content_type=JSON)
     assert (answer.status_code, words in answer.json()["detail"]) == (status, True), answer.content

@@ -78,9 +78,7 @@ def test_a_receiver_that_fails_is_asked_again_with_the_same_id(team: Team, owner
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("answer", [302, 400, 404, 410])
-def test_an_answer_that_stays_is_a_failure_that_is_shown(
-    team: Team, owner: User, receiver: Receiver, answer: int
-) -> None:
+def test_an_answer_that_stays_is_a_failure_that_is_shown(team: Team, owner: User, receiver: Receiver, answer: int):
     receiver.answers = [answer]
     delivery = channels.test_channel(channel=make_channel(team, owner, receiver.url), by=owner)
     deliveries.deliver(delivery.pk)
@@ -253,9 +251,7 @@ def test_a_digest_comes_once_when_its_day_has_come_and_says_how_many_false_alert
 
 
 @pytest.mark.django_db
-def test_a_digest_counts_what_was_called_invalid_since_the_last_one(
-    watch: Watch, version: Version, owner: User
-) -> None:
+def test_a_digest_counts_what_was_called_invalid_since_the_last_one(watch: Watch, version: Version, owner: User):
     for number, days in enumerate((9, 2, 1)):
         alert = bare_alert(watch, version, bad=f"1.3{number}.0", opened_at=timezone.now() - timedelta(days=30))
         triage.call_invalid(alert=alert, by=owner, reason="the machine was throttled")

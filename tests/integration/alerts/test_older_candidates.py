@@ -27,9 +27,7 @@ def kinds(alert: Alert) -> list[str]:
     return list(alert.events.values_list("kind", flat=True))
 
 
-def test_one_that_is_slower_opens_an_alert_with_a_point_and_a_look_for_switches(
-    watch: Watch, node: Node, member: User
-) -> None:
+def test_one_that_is_slower_opens_an_alert_with_a_point_and_a_look_for_switches(watch: Watch, node: Node, member: User):
     lab = Lab(node, p50_ms=lambda spec: 1.24 if spec.runtime.version == "1.27.0" else 1.0)
     assert call(watch, member, lab, candidate="1.27.0") == RoundOutcome.ALERT
     one = WatchRound.objects.get()

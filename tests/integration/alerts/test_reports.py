@@ -83,9 +83,7 @@ def test_an_alert_of_a_cell_that_fails_is_reported_too(watch: Watch, node: Node,
     assert answer.content.decode().startswith("# [Regression] onnxruntime==1.30.0")
 
 
-def test_viewers_read_the_text_and_strangers_get_nothing(
-    api_of: ApiOf, alert: Alert, viewer: User, stranger: User
-) -> None:
+def test_viewers_read_the_text_and_strangers_get_nothing(api_of: ApiOf, alert: Alert, viewer: User, stranger: User):
     assert api_of(viewer).get(f"/api/v1/alerts/{alert.pk}/issue.md").status_code == 200
     assert api_of(viewer).get(f"/api/v1/alerts/{alert.pk}/report.zip").status_code == 403
     for name in ("report.zip", "issue.md"):

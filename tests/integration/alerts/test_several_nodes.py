@@ -35,9 +35,7 @@ def second(node: Node, owner: User) -> Node:
     return make_node(node.team, owner, name="bench-2")
 
 
-def test_what_is_worse_on_the_second_node_alone_is_its_alert(
-    version: Version, member: User, node: Node, second: Node
-) -> None:
+def test_what_is_worse_on_the_second_node_alone_is_its_alert(version: Version, member: User, node: Node, second: Node):
     make_watch(version, member, matrix=BOTH)
     offer("1.29.0", "1.30.0")
     lab = Two(node)

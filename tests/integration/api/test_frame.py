@@ -24,8 +24,7 @@ def test_nobody_is_let_in_without_a_token(client: Client, db: None, address: str
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer x", "Basic eDp5", "Bearer ofk_" + "A" * 43, "Bearer \x7f"])
 def test_a_wrong_token_opens_nothing(db: None, header: str) -> None:
-    answer = Client(headers={"authorization": header}).get("/api/v1/me")
-    assert answer.status_code == 401
+    assert Client(headers={"authorization": header}).get("/api/v1/me").status_code == 401
 
 
 def test_a_token_tells_who_one_is(api_of: ApiOf, viewer: User) -> None:
@@ -88,9 +87,7 @@ def test_a_stranger_cannot_close_a_token(api_of: ApiOf, member: User, stranger: 
         ("post", "/api/v1/tokens", 400),
     ],
 )
-def test_every_error_is_one_sentence_in_json(
-    api_of: ApiOf, member: User, method: str, address: str, status: int
-) -> None:
+def test_every_error_is_one_sentence_in_json(api_of: ApiOf, member: User, method: str, address: str, status: int):
     client = api_of(member, *Scope.values)
     answer = (
         getattr(client, method)(address, b"{broken", content_type="application/json")

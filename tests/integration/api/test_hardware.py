@@ -57,9 +57,7 @@ def test_every_target_stands_with_its_best_setting_and_its_interval(
     assert "none of them is called faster or slower" in found["note"]
 
 
-def test_where_it_may_run_within_a_latency_and_a_loss(
-    api_of: ApiOf, version: Version, runs: list[Run], owner: User
-) -> None:
+def test_where_it_may_run_within_a_latency_and_a_loss(api_of: ApiOf, version: Version, runs: list[Run], owner: User):
     found = asked(api_of(owner), version, budget_ms=1, loss_percent=1)
     assert [(name, one["keeping"]) for name, one in zip(names(found), found["targets"], strict=True)] == [
         ("bench-1 openvino", "kept"),

@@ -42,9 +42,7 @@ def test_a_stolen_ci_token_neither_invites_nor_approves_a_machine(
 
 
 @pytest.mark.parametrize("scopes", [(Scope.NODES,), tuple(Scope)])
-def test_a_token_for_nodes_invites_and_approves_them(
-    api_of: ApiOf, owner: User, node: Node, scopes: tuple[Scope, ...]
-) -> None:
+def test_a_token_for_nodes_invites_and_approves_them(api_of: ApiOf, owner: User, node: Node, scopes: tuple[Scope, ...]):
     client = api_of(owner, *scopes)
     assert client.post(INVITE, {}, content_type=JSON).status_code == 201
     assert client.post(f"/api/v1/nodes/{node.pk}/approve").json()["health"] == "active"

@@ -112,9 +112,7 @@ def test_a_rejected_model_is_a_usage_error_with_the_farms_sentence(
     assert "bad.onnx was rejected" in sentence(onnxfarm("submit", bad), code=2)
 
 
-def test_bad_files_and_matrices_are_refused_before_anything_is_sent(
-    onnxfarm: Command, models: Path, tmp_path: Path
-) -> None:
+def test_bad_files_and_matrices_are_refused_before_anything_is_sent(onnxfarm: Command, models: Path, tmp_path: Path):
     matrix = tmp_path / "matrix.yaml"
     matrix.write_text("matrix:\n  runtme: [1.31.1]\n")
     assert "runtime" in sentence(onnxfarm("submit", models / "lstm.onnx", "--matrix", matrix), code=2)

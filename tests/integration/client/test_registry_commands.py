@@ -34,9 +34,7 @@ def test_a_model_is_renamed_labelled_and_described(onnxfarm: Command, version: V
     assert Version.objects.get().note == "FP16"
 
 
-def test_a_measured_version_and_its_model_are_deleted_and_restored(
-    onnxfarm: Command, version: Version, member: User
-) -> None:
+def test_a_measured_version_and_its_model_are_deleted_and_restored(onnxfarm: Command, version: Version, member: User):
     Run.objects.create(team=version.model.team, version=version, matrix={})
     said = onnxfarm("models", "delete", "encoder", "--yes")
     assert "1 hidden with their runs and results kept" in said.output
@@ -48,9 +46,7 @@ def test_a_measured_version_and_its_model_are_deleted_and_restored(
     assert [one.removed_at for one in Version.objects.all()] == [None, None]
 
 
-def test_a_version_that_nobody_measured_is_deleted_for_good_by_its_models_number(
-    onnxfarm: Command, version: Version
-) -> None:
+def test_a_version_that_nobody_measured_is_deleted_for_good_by_its_models_number(onnxfarm: Command, version: Version):
     said = onnxfarm("models", "delete", version.model_id, "--yes")
     assert said.exit_code == 0
     assert "encoder is deleted: 1 version deleted permanently" in " ".join(said.output.split())

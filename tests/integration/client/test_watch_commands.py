@@ -120,9 +120,7 @@ def test_a_watch_is_called_and_its_outcome_is_the_exit_code(
         (["report", "999", "-o", "-"], "cannot be printed"),
     ],
 )
-def test_what_cannot_be_used_is_said_in_a_sentence(
-    onnxfarm: Command, version: Version, words: list[str], said: str
-) -> None:
+def test_what_cannot_be_used_is_said_in_a_sentence(onnxfarm: Command, version: Version, words: list[str], said: str):
     assert said in sentence(onnxfarm(*words))
 
 

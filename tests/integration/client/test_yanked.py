@@ -67,9 +67,7 @@ def sentence(result: Result) -> str:
         (["gate", RELU, "--baseline", "1.33.0", "--candidate", "1.31.1"], SILENT),
     ],
 )
-def test_a_yanked_release_is_said_in_a_sentence(
-    index: ReleaseIndex, tmp_path: Path, words: list[object], said: str
-) -> None:
+def test_a_yanked_release_is_said_in_a_sentence(index: ReleaseIndex, tmp_path: Path, words: list[object], said: str):
     line = sentence(CliRunner().invoke(app, [str(word) for word in (*words, "--home", tmp_path / "home")]))
     assert line.startswith(f"onnxfarm: {said}")
 

@@ -30,8 +30,7 @@ def alert(watch: Watch, version: Version) -> Alert:
 
 def test_a_farm_without_alerts_says_how_to_get_told(signed_in: Client) -> None:
     response = signed_in.get("/alerts/")
-    words = assert_is_page(response)
-    assert "No open alert" in words
+    assert "No open alert" in assert_is_page(response)
     assert re.search(r'data-copy="onnxfarm watch add', response.content.decode())
 
 
@@ -43,8 +42,7 @@ def test_alerts_are_a_table_of_what_changed_by_how_much_how_sure_and_through_wha
     known = watching.bare_alert(watch, other, bad="1.30.0")
     measured = {"ratio": 1.24, "ci_low": 1.21, "ci_high": 1.26, "ci_level": 0.95, "rounds": 8}
     known.symptoms.update(comparison=measured)
-    words = assert_is_page(signed_in.get("/alerts/"))
-    assert "2 open alerts" in words
+    assert "2 open alerts" in assert_is_page(signed_in.get("/alerts/"))
     row = table_rows(signed_in.get("/alerts/"), "alert")[0]
     assert row[:7] == [
         f"alert {known.pk}",
@@ -167,9 +165,7 @@ def test_an_alert_says_who_by_how_much_since_when_through_what_and_the_way_round
     assert (issue.status_code, issue["Content-Type"].partition(";")[0]) == (200, "text/markdown")
 
 
-def test_the_list_takes_as_many_queries_for_many_alerts_as_for_few(
-    signed_in: Client, watch: Watch, version: Version
-) -> None:
+def test_the_list_takes_as_many_queries_for_many_alerts_as_for_few(signed_in: Client, watch: Watch, version: Version):
     for minor in range(2):
         watching.bare_alert(watch, version, bad=f"1.{minor}.0")
     few = count_queries(signed_in, "/alerts/")

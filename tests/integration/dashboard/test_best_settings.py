@@ -26,9 +26,7 @@ def test_the_panel_names_the_most_items_and_the_lowest_latency_of_each_machine(s
     assert "bench-1 lowest latency 1.29.0, CPU, int8-dynamic, batch 1, 1 thread" in found
 
 
-def test_one_setting_that_is_best_in_both_ways_is_one_row(
-    signed_in: Client, version: Version, node: Node, owner: User
-) -> None:
+def test_one_setting_that_is_best_in_both_ways_is_one_row(signed_in: Client, version: Version, node: Node, owner: User):
     run = rows.finished_run(version, node, owner, matrix={"matrix": {**rows.MATRIX["matrix"], "batch": [1]}})
     found = words(signed_in, run)
     assert "bench-1 most items/s and lowest latency 1.29.0, CPU, int8-dynamic" in found

@@ -46,9 +46,7 @@ def test_a_channel_is_added_and_its_secrets_stay_hidden(signed_in: Client) -> No
         ({"team": "elsewhere"}, "team"),
     ],
 )
-def test_a_bad_channel_keeps_what_was_typed_and_marks_its_field(
-    signed_in: Client, changes: dict[str, str], field: str
-) -> None:
+def test_a_bad_channel_keeps_what_was_typed_and_marks_its_field(signed_in: Client, changes: dict[str, str], field: str):
     given = {"team": "vision", "name": "hook", "kind": "webhook", "target": "https://example.org/", "digest": "never"}
     response = signed_in.post("/settings/channels/", given | changes)
     assert 400 <= response.status_code < 500
@@ -107,9 +105,7 @@ def test_only_admins_change_channels(member: User, stranger: User, channel: Chan
     assert refused.status_code == 403
 
 
-def test_the_settings_take_as_many_queries_for_many_channels_as_for_few(
-    signed_in: Client, team: Team, owner: User
-) -> None:
+def test_the_settings_take_as_many_queries_for_many_channels_as_for_few(signed_in: Client, team: Team, owner: User):
     def add(number: int) -> None:
         one = create_channel(team=team, by=owner, name=f"c{number}", kind="webhook", target="https://example.org/")
         try_channel(channel=one, by=owner)

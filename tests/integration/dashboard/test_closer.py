@@ -158,7 +158,5 @@ def test_an_unknown_cell_and_a_stranger_get_a_404(signed_in: Client, run: Run, s
 
 
 def test_cold_start_and_memory_have_tabs_on_the_run(signed_in: Client, run: Run) -> None:
-    start = assert_is_page(signed_in.get(f"/runs/{run.pk}/?chart=cold-start"))
-    assert "then p50, ms" in start
-    memory = assert_is_page(signed_in.get(f"/runs/{run.pk}/?chart=memory"))
-    assert "peak, MiB" in memory
+    assert "then p50, ms" in assert_is_page(signed_in.get(f"/runs/{run.pk}/?chart=cold-start"))
+    assert "peak, MiB" in assert_is_page(signed_in.get(f"/runs/{run.pk}/?chart=memory"))

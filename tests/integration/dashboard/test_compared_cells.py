@@ -33,8 +33,7 @@ def test_the_base_is_pinned_in_the_address_and_any_cell_can_be_pinned(signed_in:
 
 def test_rows_and_the_metric_of_the_chart_are_chosen_by_the_address(signed_in: Client, run: Run) -> None:
     page = signed_in.get(address(run, "c1", "c5", more="&metric=session_ms&every=yes&find=runtime"))
-    words = assert_is_page(page)
-    assert "Session creation: 40.0 ms" in words
+    assert "Session creation: 40.0 ms" in assert_is_page(page)
     assert [line.name for line in page.context["rows"]] == ["Runtime", "Packages"]
     assert "No differing row has “zebra”" in assert_is_page(signed_in.get(address(run, "c1", "c5", more="&find=zebra")))
     # forms of the page keep what others chose

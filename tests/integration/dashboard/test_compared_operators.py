@@ -21,8 +21,7 @@ def test_operators_stand_side_by_side_with_what_moved_marked(signed_in: Client, 
     assert words.count("▲ longer") == 2
     assert "FusedMatMul" not in words
     assert "FusedMatMul" in assert_is_page(signed_in.get(f"{chosen}&every=yes"))
-    turned = assert_is_page(signed_in.get(f"{chosen}&base={run.pk}:c5"))
-    assert turned.count("▼ shorter") == 2
+    assert assert_is_page(signed_in.get(f"{chosen}&base={run.pk}:c5")).count("▼ shorter") == 2
     rows = list(csv.DictReader(io.StringIO(signed_in.get(f"{chosen}&as=csv").content.decode())))
     assert [row[f"{run.pk}:c5 moved"] for row in rows] == ["longer", "longer"]
 

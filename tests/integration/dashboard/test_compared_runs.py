@@ -46,9 +46,7 @@ def test_runs_of_two_releases_are_matched_by_what_they_vary_and_the_largest_chan
     assert "slower" not in words
 
 
-def test_filters_are_part_of_the_address_and_say_so_when_nothing_is_left(
-    signed_in: Client, older: Run, newer: Run
-) -> None:
+def test_filters_are_part_of_the_address_and_say_so_when_nothing_is_left(signed_in: Client, older: Run, newer: Run):
     assert "2 of 3 cells" in assert_is_page(signed_in.get(address(older, newer, more="&kind=both")))
     assert "1 of 3 cells" in assert_is_page(signed_in.get(address(older, newer, more="&kind=one")))
     assert "2 of 3 cells" in assert_is_page(signed_in.get(address(older, newer, more="&sure=yes&least=20")))
@@ -99,9 +97,7 @@ def test_other_hardware_is_called_so(
     assert "bench-1 bench-2" in words
 
 
-def test_the_same_view_is_a_file_and_up_to_four_runs_stand_side_by_side(
-    signed_in: Client, older: Run, newer: Run
-) -> None:
+def test_the_same_view_is_a_file_and_up_to_four_runs_stand_side_by_side(signed_in: Client, older: Run, newer: Run):
     text = signed_in.get(address(older, newer, more="&kind=both&as=csv")).content.decode()
     lines = list(csv.DictReader(io.StringIO(text)))
     assert len(lines) == 2
@@ -122,5 +118,4 @@ def test_a_run_that_is_not_theirs_is_a_404_and_one_run_alone_is_the_form(
 
 def test_a_run_that_measured_nothing_says_so(signed_in: Client, older: Run, version: Version, owner: User) -> None:
     waiting = rows.begin_run(version, owner, matrix=ONE_RELEASE)
-    words = assert_is_page(signed_in.get(address(older, waiting)))
-    assert "no cell was measured in both" in words
+    assert "no cell was measured in both" in assert_is_page(signed_in.get(address(older, waiting)))

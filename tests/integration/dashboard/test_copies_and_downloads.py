@@ -107,9 +107,7 @@ def test_every_list_comes_as_csv_and_as_json(signed_in: Client, run: Run, watch:
     assert "None" not in table.content.decode()
 
 
-def test_a_file_has_what_the_address_chooses_and_every_page_of_it(
-    signed_in: Client, version: Version, owner: User
-) -> None:
+def test_a_file_has_what_the_address_chooses_and_every_page_of_it(signed_in: Client, version: Version, owner: User):
     for number in range(60):
         rows.make_version(version.model.team, owner, name=f"model-{number:02}")
     found = signed_in.get("/models/?q=model-&as=json&page=2").json()
@@ -125,9 +123,7 @@ def test_nothing_of_another_team_is_in_a_file(stranger: User, run: Run, watch: W
             assert client.get(f"/{name}/?as=json").json() == [], name
 
 
-def test_a_name_that_a_spreadsheet_would_compute_is_made_harmless(
-    signed_in: Client, version: Version, owner: User
-) -> None:
+def test_a_name_that_a_spreadsheet_would_compute_is_made_harmless(signed_in: Client, version: Version, owner: User):
     rows.make_version(version.model.team, owner, name="=cmd|' /C calc'!A0")
     lines = csv.DictReader(StringIO(signed_in.get("/models/?as=csv").content.decode()))
     assert "'=cmd|' /C calc'!A0" in [line["model"] for line in lines]

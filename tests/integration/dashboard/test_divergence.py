@@ -27,8 +27,7 @@ def wrong(version: Version, node: Node, owner: User) -> Run:
 def test_a_failed_parity_offers_the_question_and_a_passed_one_does_not(
     signed_in: Client, wrong: Run, version: Version, node: Node, owner: User
 ) -> None:
-    page = signed_in.get(f"/runs/{wrong.pk}/cells/c1/")
-    assert "divergent" in assert_is_page(page)
+    assert "divergent" in assert_is_page(signed_in.get(f"/runs/{wrong.pk}/cells/c1/"))
     right = rows.finished_run(version, node, owner, matrix=MATRIX)
     assert "divergent" not in assert_is_page(signed_in.get(f"/runs/{right.pk}/cells/c1/"))
 
@@ -69,9 +68,7 @@ def test_a_refusal_is_said_on_the_cells_page(signed_in: Client, wrong: Run) -> N
     assert Divergence.objects.count() == 0
 
 
-def test_who_may_only_look_sees_no_button_and_a_stranger_nothing(
-    wrong: Run, viewer: User, stranger: User, team: Team
-) -> None:
+def test_who_may_only_look_sees_no_button_and_a_stranger_nothing(wrong: Run, viewer: User, stranger: User, team: Team):
     looking = client_of(viewer).get(f"/runs/{wrong.pk}/cells/c1/divergence/")
     assert looking.status_code == 200
     assert b"<button" not in looking.content

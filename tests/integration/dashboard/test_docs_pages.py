@@ -32,8 +32,7 @@ def test_no_document_brings_a_style_or_a_tag_of_its_own(signed_in: Client) -> No
 
 
 def test_a_search_finds_the_section_and_leads_to_its_heading(signed_in: Client) -> None:
-    text = assert_is_page(signed_in.get("/docs/", {"q": "lease attempt"}))
-    assert "with “lease attempt”" in text
+    assert "with “lease attempt”" in assert_is_page(signed_in.get("/docs/", {"q": "lease attempt"}))
     assert re.search(r'href="/docs/[^"]+#', signed_in.get("/docs/", {"q": "lease attempt"}).content.decode())
 
 

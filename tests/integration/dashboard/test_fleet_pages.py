@@ -80,9 +80,7 @@ def test_an_invitation_shows_the_command_once(signed_in: Client) -> None:
     assert "ofe_" not in words_of(signed_in.get("/fleet/"))
 
 
-def test_a_pending_node_shows_its_fingerprint_and_is_approved_by_its_owner(
-    signed_in: Client, team: Team, owner: User
-) -> None:
+def test_a_pending_node_shows_its_fingerprint_and_is_approved_by_its_owner(signed_in: Client, team: Team, owner: User):
     node = rows.make_node(team, owner, health=NodeHealth.PENDING)
     assert node.fingerprint in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
     words = assert_is_page(signed_in.post(f"/fleet/{node.pk}/approve/", follow=True))

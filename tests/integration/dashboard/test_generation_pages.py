@@ -92,8 +92,7 @@ def test_each_drawing_stands_as_a_table_too(signed_in: Client, generating: Run, 
 
 
 def test_one_length_of_prompt_draws_no_line_over_lengths(signed_in: Client, generating: Run) -> None:
-    text = assert_is_page(signed_in.get(f"/runs/{generating.pk}/"))
-    assert "First token" not in text
+    assert "First token" not in assert_is_page(signed_in.get(f"/runs/{generating.pk}/"))
 
 
 def test_several_lengths_do(signed_in: Client, version: Version, node: Node, owner: User) -> None:
@@ -104,9 +103,7 @@ def test_several_lengths_do(signed_in: Client, version: Version, node: Node, own
     assert "behind 64" in text
 
 
-def test_the_first_token_that_differs_is_marked_beside_those_of_the_first_cell(
-    signed_in: Client, generating: Run
-) -> None:
+def test_the_first_token_that_differs_is_marked_beside_those_of_the_first_cell(signed_in: Client, generating: Run):
     page = signed_in.get(f"/runs/{generating.pk}/cells/c2/")
     text = assert_is_page(page)
     assert "Token 5 of 8 is 7, where c1 chose 104: its two best scores were 0.5 apart." in text
@@ -122,8 +119,7 @@ def test_the_first_token_that_differs_is_marked_beside_those_of_the_first_cell(
 
 def test_a_first_cell_shows_its_own_tokens_alone(signed_in: Client, generating: Run) -> None:
     page = signed_in.get(f"/runs/{generating.pk}/cells/c1/")
-    text = assert_is_page(page)
-    assert "Tokens 1 to 8 of 8." in text
+    assert "Tokens 1 to 8 of 8." in assert_is_page(page)
     assert "<mark>" not in page.content.decode()
 
 

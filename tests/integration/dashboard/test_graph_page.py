@@ -44,9 +44,7 @@ def model_with_weights() -> bytes:
     return helper.make_model(graph).SerializeToString()
 
 
-def test_the_page_opens_with_where_the_time_goes_and_lists_every_node_with_its_provider(
-    signed_in: Client, run: Run
-) -> None:
+def test_the_page_opens_with_where_the_time_goes_and_lists_every_node_with_its_provider(signed_in: Client, run: Run):
     words = assert_is_page(signed_in.get(f"{address(run.version)}?cell={run.pk}:c1"))
     cell = cell_document(run, "c1")
     assert "of 4 executed operators" in words
@@ -126,9 +124,7 @@ def test_the_graph_is_handed_out_without_its_weights(signed_in: Client, version:
 
 
 @pytest.mark.parametrize(("content", "words"), [(b"no protobuf", "is not a valid ONNX model"), (b"", "is empty")])
-def test_a_file_that_cannot_be_read_is_said_in_words(
-    signed_in: Client, version: Version, content: bytes, words: str
-) -> None:
+def test_a_file_that_cannot_be_read_is_said_in_words(signed_in: Client, version: Version, content: bytes, words: str):
     store(version, content)
     assert signed_in.get(address(version, "outline/")).status_code == 202
     assert make_outline(version).state == MakingState.FAILED

@@ -50,5 +50,4 @@ def test_three_kinds_of_hardware_stand_side_by_side_and_a_question_is_answered(
 
 
 def test_a_model_that_nobody_measured_says_how_to_begin(signed_in: Client, version: Version) -> None:
-    page = assert_is_page(signed_in.get(f"/models/{version.model_id}/hardware/"))
-    assert "New run" in page
+    assert "New run" in assert_is_page(signed_in.get(f"/models/{version.model_id}/hardware/"))

@@ -50,8 +50,7 @@ def listed(version: Version, owner: User, team: Team) -> list[Run]:
 
 def test_a_run_is_a_row_of_figures_and_no_paragraph(signed_in: Client, run: Run) -> None:
     response = signed_in.get("/runs/")
-    words = assert_is_page(response)
-    assert "95 % interval" not in words
+    assert "95 % interval" not in assert_is_page(response)
     row = table_rows(response, "runs")[0]
     known = Lead.model_validate(run.lead)
     assert row[:4] == [f"run {run.pk}", "encoder v1", "✓ complete", f"{sign_of(known.verdict).mark} {known.verdict}"]
@@ -90,8 +89,7 @@ def test_a_head_leads_to_the_other_order_and_keeps_the_filters(signed_in: Client
 def test_runs_are_filtered_by_their_verdict(signed_in: Client, listed: list[Run]) -> None:
     assert [row[0] for row in table_rows(signed_in.get("/runs/?verdict=faster"), "runs")] == [f"run {listed[1].pk}"]
     assert len(table_rows(signed_in.get("/runs/?verdict=nonsense"), "runs")) == 3
-    words = assert_is_page(signed_in.get("/runs/?verdict=undecided"))
-    assert "No results. Show all" in words
+    assert "No results. Show all" in assert_is_page(signed_in.get("/runs/?verdict=undecided"))
     downloaded = signed_in.get("/runs/?verdict=faster&as=json").json()
     assert [(one["change"], one["low"], one["rounds"]) for one in downloaded] == [(0.34, 0.33, 8)]
 
@@ -212,8 +210,7 @@ def test_a_cell_is_run_again_by_itself_and_cells_are_chosen(signed_in: Client, r
     again = f"/runs/new/?version={run.version_id}&amp;like={run.pk}&amp;cell=c5"
     assert f'href="{again}"' in text
     assert f'name="cells" value="{run.pk}:c5"' in text
-    words = assert_is_page(signed_in.get(again.replace("&amp;", "&")))
-    assert "1 cell in 1 block" in words
+    assert "1 cell in 1 block" in assert_is_page(signed_in.get(again.replace("&amp;", "&")))
     assert again not in client_of(viewer).get(f"/runs/{run.pk}/").content.decode()
     for wrong in ("c99", "../../etc", "c5,c6"):
         address = f"/runs/new/?version={run.version_id}&like={run.pk}&cell={wrong}"
@@ -265,9 +262,7 @@ def test_a_list_says_which_of_its_rows_it_shows(signed_in: Client, listed: list[
     assert "1–25 of 28" in words_of(signed_in.get("/runs/"))
 
 
-def test_runs_are_searched_by_their_models_names_which_are_asked_for_first(
-    signed_in: Client, listed: list[Run]
-) -> None:
+def test_runs_are_searched_by_their_models_names_which_are_asked_for_first(signed_in: Client, listed: list[Run]):
     with CaptureQueriesContext(connection) as captured:
         found = table_rows(signed_in.get("/runs/?q=DECOD"), "runs")
     assert [row[0] for row in found] == [f"run {listed[2].pk}", f"run {listed[1].pk}"]

@@ -41,9 +41,7 @@ def test_the_page_shows_the_same_matrix_as_form_and_as_text(signed_in: Client, v
     assert fields["axis-opset"] == ""
 
 
-def test_text_that_is_typed_moves_the_fields_and_leaves_the_text_alone(
-    signed_in: Client, version: Version, node: Node
-) -> None:
+def test_text_that_is_typed_moves_the_fields_and_leaves_the_text_alone(signed_in: Client, version: Version, node: Node):
     response = plan(signed_in, version, "matrix", TEXT)
     assert fields_of(response)["axis-batch"] == "1, 8"
     assert 'id="fields" hx-swap-oob="true"' in response.content.decode()

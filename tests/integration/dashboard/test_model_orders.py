@@ -89,9 +89,7 @@ def test_a_rejected_upload_is_found_in_the_list_and_deleted(signed_in: Client, t
     assert not Model.objects.exists()
 
 
-def test_versions_with_the_same_files_name_each_other(
-    signed_in: Client, version: Version, team: Team, owner: User
-) -> None:
+def test_versions_with_the_same_files_name_each_other(signed_in: Client, version: Version, team: Team, owner: User):
     twin = rows.make_version(team, owner, name="encoder-old")
     Version.objects.filter(pk=twin.pk).update(artifact=version.artifact)
     words = assert_is_page(signed_in.get(f"/models/{version.model_id}/"))
@@ -147,8 +145,7 @@ def test_who_may_only_look_may_not_change_a_model(
     assert client_of(stranger).post(f"/models/{version.model_id}/{what}/", given).status_code == 404
     model = Model.objects.get()
     assert (model.name, model.removed_at) == ("encoder", None)
-    text = client_of(viewer).get(f"/models/{version.model_id}/").content.decode()
-    assert "/delete/" not in text
+    assert "/delete/" not in client_of(viewer).get(f"/models/{version.model_id}/").content.decode()
 
 
 def test_retiring_a_node_and_closing_a_token_are_asked_twice(signed_in: Client, node: Node, owner: User) -> None:

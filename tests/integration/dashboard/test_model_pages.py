@@ -66,8 +66,7 @@ def test_a_rejected_version_says_why(signed_in: Client, team: Team, owner: User)
 
 def test_a_version_that_is_being_inspected_asks_for_news(signed_in: Client, team: Team, owner: User) -> None:
     version = rows.make_version(team, owner, state=VersionState.PENDING)
-    text = signed_in.get(f"/models/{version.model_id}/").content.decode()
-    assert 'hx-trigger="every 1s"' in text
+    assert 'hx-trigger="every 1s"' in signed_in.get(f"/models/{version.model_id}/").content.decode()
     part = signed_in.get(f"/models/{version.model_id}/", headers={"hx-target": "version", "hx-request": "true"})
     assert "<html" not in part.content.decode()
 
@@ -122,8 +121,7 @@ def test_each_field_has_its_own_complaint(signed_in: Client, models: Path, typed
 
 
 def test_an_upload_without_a_file_is_asked_for_one(signed_in: Client) -> None:
-    words = words_of(signed_in.post("/models/upload/", {"model": "x"}))
-    assert "No file was chosen" in words
+    assert "No file was chosen" in words_of(signed_in.post("/models/upload/", {"model": "x"}))
 
 
 def test_an_upload_without_the_forms_token_is_refused(owner: User, models: Path) -> None:

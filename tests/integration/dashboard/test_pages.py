@@ -23,8 +23,7 @@ LISTS = (
 
 @pytest.mark.parametrize("address", LISTS)
 def test_an_empty_farm_invites(signed_in: Client, address: str) -> None:
-    words = assert_is_page(signed_in.get(address))
-    assert words
+    assert assert_is_page(signed_in.get(address))
 
 
 @pytest.mark.parametrize("address", LISTS)
@@ -77,8 +76,7 @@ def test_a_stranger_finds_nothing_of_another_team(run: Run, node: Node, version:
 
 @pytest.mark.parametrize("address", ["/models/999/", "/runs/999/", "/fleet/999/", "/nowhere/", "/models/x/"])
 def test_a_vanished_object_is_a_helpful_404(signed_in: Client, address: str) -> None:
-    words = assert_is_page(signed_in.get(address), 404)
-    assert "All models" in words
+    assert "All models" in assert_is_page(signed_in.get(address), 404)
 
 
 # new runs
@@ -125,9 +123,7 @@ def test_a_bad_seed_is_said_beside_its_field(signed_in: Client, version: Version
 
 
 @pytest.mark.parametrize("preset", ["releases", "history", "settings", "openvino", "unknown"])
-def test_every_preset_is_a_matrix_that_can_be_planned(
-    signed_in: Client, version: Version, node: Node, preset: str
-) -> None:
+def test_every_preset_is_a_matrix_that_can_be_planned(signed_in: Client, version: Version, node: Node, preset: str):
     words = assert_is_page(signed_in.get(f"/runs/new/?version={version.pk}&preset={preset}"))
     assert "is not" not in words.split("Plan")[1].split("Signed in")[0] or "refused" in words
     assert "matrix:" in signed_in.get(f"/runs/new/?preset={preset}").content.decode()
@@ -138,9 +134,7 @@ def test_a_run_can_be_repeated_with_its_matrix(signed_in: Client, run: Run) -> N
     assert "int8-dynamic" in text[text.index("<textarea") : text.index("</textarea>")]
 
 
-def test_a_version_that_is_not_ready_says_when_to_ask_again(
-    signed_in: Client, team: Team, owner: User, node: Node
-) -> None:
+def test_a_version_that_is_not_ready_says_when_to_ask_again(signed_in: Client, team: Team, owner: User, node: Node):
     version = rows.make_version(team, owner, state=VersionState.PENDING)
     assert "it is planned once it is inspected" in assert_is_page(signed_in.get(f"/runs/new/?version={version.pk}"))
 

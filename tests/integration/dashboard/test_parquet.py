@@ -42,9 +42,7 @@ def test_a_run_that_has_not_changed_is_answered_with_304_as_parquet_as_it_is_as_
     assert signed_in.get(address, headers={"if-none-match": first["ETag"]}).status_code == 200
 
 
-def test_a_server_without_pyarrow_says_what_is_missing(
-    signed_in: Client, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_without_pyarrow_says_what_is_missing(signed_in: Client, run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     answer = signed_in.get(f"/api/v1/runs/{run.pk}/results.parquet")
     assert (answer.status_code, answer.json()["code"]) == (422, "no_pyarrow")

@@ -90,8 +90,7 @@ def test_a_run_of_the_farms_own_says_why_there_is_one_and_is_no_latest_result(si
     Run.objects.filter(pk=run.pk).update(reason="confirmation")
     run.touch()
     assert "Started by a watch that has since been removed." in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
-    text = signed_in.get("/").content.decode()
-    assert "Latest results" not in text
+    assert "Latest results" not in signed_in.get("/").content.decode()
 
 
 def test_cells_that_ran_elsewhere_or_wrongly_are_named_before_any_number(
@@ -109,9 +108,7 @@ def test_cells_that_ran_elsewhere_or_wrongly_are_named_before_any_number(
     assert cell.index("not as asked") < cell.index("ms ±")
 
 
-def test_a_crashed_cell_has_its_reason_on_its_page(
-    signed_in: Client, version: Version, node: Node, owner: User
-) -> None:
+def test_a_crashed_cell_has_its_reason_on_its_page(signed_in: Client, version: Version, node: Node, owner: User):
     run = rows.finished_run(version, node, owner, crashes=[1])
     assert "crashed" in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
     crashed = run.cells.get(status="crashed")
@@ -146,8 +143,7 @@ def test_a_cell_that_is_still_measured_has_a_page(signed_in: Client, version: Ve
 
 
 def test_a_cell_that_is_not_there_is_a_helpful_404(signed_in: Client, run: Run) -> None:
-    words = assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c99/"), 404)
-    assert "has no cell 'c99'" in words
+    assert "has no cell 'c99'" in assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c99/"), 404)
 
 
 def test_cancelling_keeps_what_is_done_and_says_who_did_it(

@@ -74,8 +74,7 @@ def test_a_one_time_link_signs_in_once_and_goes_where_it_was_wanted(owner: User)
     [form] = re.findall(r'<form method="post".*?</form>', page, re.DOTALL)
     assert form.count("<button") == 1
     sent = dict(re.findall(r'name="(\w+)" value="([^"]+)"', form))
-    response = client.post(path, urlencode(sent), content_type=FORM)
-    assert response["Location"] == "/fleet/"
+    assert client.post(path, urlencode(sent), content_type=FORM)["Location"] == "/fleet/"
     assert client.get("/fleet/").status_code == 200
     assert_is_page(Client().post(path), 403)
     assert_is_page(Client().get(path), 403)

@@ -96,8 +96,7 @@ def test_a_shared_run_is_made_once_for_all_who_read_it(run: Run, owner: User) ->
 
 def test_only_the_digest_of_a_link_is_kept(run: Run, owner: User) -> None:
     secret = made(run, owner, "run").strip("/").rsplit("/", 1)[1]
-    kept = Share.objects.get()
-    assert kept.digest == digest_of_secret(secret)
+    assert Share.objects.get().digest == digest_of_secret(secret)
     assert secret not in str(Share.objects.values().get())
     assert secret not in str(list(AuditEvent.objects.values()))
 
@@ -132,8 +131,7 @@ def test_a_link_that_nobody_made_is_a_helpful_404() -> None:
 
 
 def test_a_button_makes_a_link_and_the_list_closes_it(signed_in: Client, run: Run) -> None:
-    page = signed_in.get(f"/runs/{run.pk}/").content.decode()
-    assert 'action="/settings/shares/"' in page
+    assert 'action="/settings/shares/"' in signed_in.get(f"/runs/{run.pk}/").content.decode()
     answer = signed_in.post("/settings/shares/", {"kind": "run", "subject": str(run.pk), "days": "7"})
     assert "Copy it now; it is not shown again." in assert_is_page(answer)
     url = re.search(r"<code>(http\S+/shared/ofp_[^<]+/)</code>", answer.content.decode())

@@ -39,9 +39,7 @@ def restless_run(version: Version, node: Node, owner: User) -> Run:
     return rows.finished_run(version, node, owner)
 
 
-def test_a_nodes_page_advises_from_what_was_read_before_its_blocks(
-    signed_in: Client, restless_run: Run, node: Node
-) -> None:
+def test_a_nodes_page_advises_from_what_was_read_before_its_blocks(signed_in: Client, restless_run: Run, node: Node):
     # the hello that came since knows nothing of it
     node.facts_json = {**node.facts_json, "advice": []}
     node.save()

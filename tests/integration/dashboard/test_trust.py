@@ -128,8 +128,7 @@ def test_energy_is_shown_or_why_there_is_none(
 
     run = rows.finished_run(version, node, owner, matrix=TWO, kind=Metered)
     assert shown in assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c1/"))
-    cell = selectors.cell_document(run, "c1")
-    assert cell.energy_mj == (energy.mj if energy else None)
+    assert selectors.cell_document(run, "c1").energy_mj == (energy.mj if energy else None)
 
 
 def test_several_sessions_at_once_reach_the_document_and_the_pages(
@@ -155,8 +154,7 @@ def test_several_sessions_at_once_reach_the_document_and_the_pages(
     assert one.with_copies_p50_ms is None
     (compared,) = [c for c in selectors.document(run).comparisons if c.axis == "concurrency"]
     assert compared.rounds == 8
-    words = assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/{four.id}/"))
-    assert "Concurrency 4" in words
+    assert "Concurrency 4" in assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/{four.id}/"))
     assert "concurrency" in words_of(signed_in.get(f"/runs/{run.pk}/"))
 
 
@@ -253,9 +251,7 @@ def compared_rows(page: str) -> tuple[list[str], list[list[str]]]:
     return heads, [words(re.findall(r"<t[hd][^>]*>.*?</t[hd]>", row, re.DOTALL)) for row in rows]
 
 
-def test_every_comparison_of_a_run_shows_interval_rounds_noise_floor_and_what_it_could_see(
-    signed_in: Client, run: Run
-) -> None:
+def test_every_comparison_of_a_run_shows_interval_rounds_noise_floor_and_what_it_could_see(signed_in: Client, run: Run):
     document = selectors.document(run)
     shown = 0
     for axis in {one.axis for one in document.comparisons}:

@@ -180,8 +180,7 @@ def test_a_variant_without_files_says_what_became_of_it(
 def test_an_fp16_variant_has_nothing_to_look_into(signed_in: Client, version: Version, node: Node, owner: User) -> None:
     rows.begin_run(version, owner, matrix={"runtime": ["1.31.1"], "precision": ["fp16"]})
     made = Variant.objects.get(recipe_json__precision="fp16")
-    words = assert_is_page(signed_in.get(address(made)))
-    assert "Where the error is" not in words
+    assert "Where the error is" not in assert_is_page(signed_in.get(address(made)))
     assert signed_in.post(f"{address(made)}report/").status_code == 409
 
 

@@ -41,9 +41,7 @@ def test_a_farm_without_watches_says_how_to_make_one(signed_in: Client) -> None:
     assert "No models to watch yet" in assert_is_page(signed_in.get("/watches/new/"))
 
 
-def test_a_watch_is_told_in_one_sentence_with_its_next_look(
-    signed_in: Client, watch: Watch, settings: Settings
-) -> None:
+def test_a_watch_is_told_in_one_sentence_with_its_next_look(signed_in: Client, watch: Watch, settings: Settings):
     settings.INDEX_POLL_S = 900
     IndexLook.objects.create(distribution="onnxruntime", looked_at=watch.created_at)
     words = assert_is_page(signed_in.get("/watches/"))
@@ -104,8 +102,7 @@ def test_the_gravest_of_a_causes_rounds_stands_for_all(
     watch = make_watch(version, owner, watched=[version.model, other.model])
     watching.bare_round(watch, version, key="release:1.30.0", outcome=RoundOutcome.INFRA, sentence="No node.")
     watching.bare_round(watch, other, key="release:1.30.0", outcome=RoundOutcome.QUIET)
-    words = assert_is_page(signed_in.get("/watches/"))
-    assert "1 watch: 1 could not measure" in words
+    assert "1 watch: 1 could not measure" in assert_is_page(signed_in.get("/watches/"))
     watching.bare_round(watch, version, key="call:1", state=RoundState.WAITING, outcome="", judged_at=None, sentence="")
     assert "1 measuring now" in assert_is_page(signed_in.get("/watches/"))
 
@@ -159,8 +156,7 @@ def test_lists_cost_as_many_queries_for_many_watches_as_for_few(
 
 def test_the_form_makes_a_watch(signed_in: Client, version: Version, team: Team, owner: User) -> None:
     channel = create_channel(team=team, by=owner, name="hook", kind="webhook", target="https://example.org/hook")
-    words = assert_is_page(signed_in.get(f"/watches/new/?model={version.model_id}"))
-    assert "hook" in words
+    assert "hook" in assert_is_page(signed_in.get(f"/watches/new/?model={version.model_id}"))
     given = form(version, channels=[str(channel.pk)], latency="7.5", kinds=["slower", "parity"], schedule="0 3 * * 1")
     response = signed_in.post("/watches/new/", given)
     watch = Watch.objects.get()

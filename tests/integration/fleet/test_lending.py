@@ -59,9 +59,7 @@ def offered(node: Node, by: User) -> Lending:
     return Lending.objects.get()
 
 
-def test_a_member_s_machine_gets_no_block_of_a_team_whose_admin_never_agreed(
-    node: Node, member: User, block: Block
-) -> None:
+def test_a_member_s_machine_gets_no_block_of_a_team_whose_admin_never_agreed(node: Node, member: User, block: Block):
     assert offered(node, member).words == "Waits for an admin of lab to agree."
     with pytest.raises(Conflict, match="does not measure for team “lab”"):
         claim(node, block)
@@ -188,9 +186,7 @@ def test_the_files_of_a_block_are_closed_to_a_machine_that_the_team_no_longer_le
         services.held_by_token(node=node, token=lease.token)
 
 
-def test_a_machine_without_walls_measures_what_its_owner_uploaded_whoever_asks(
-    team: Team, member: User, owner: User
-) -> None:
+def test_a_machine_without_walls_measures_what_its_owner_uploaded_whoever_asks(team: Team, member: User, owner: User):
     bare = make_node(team, owner=owner, name="bare", sandbox="none")
     theirs, mine = make_version(team, name="theirs"), make_version(team, name="mine")
     Version.objects.filter(pk=theirs.pk).update(uploaded_by=member)

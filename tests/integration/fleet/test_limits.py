@@ -77,9 +77,7 @@ def test_a_claim_outside_the_hours_is_refused_with_the_reason(node: Node, owner:
         claim_block(node=node, block_id=str(block.pk), attempt=1)
 
 
-def test_a_block_that_is_too_long_for_a_node_is_refused_with_both_lengths(
-    node: Node, owner: User, version: Version
-) -> None:
+def test_a_block_that_is_too_long_for_a_node_is_refused_with_both_lengths(node: Node, owner: User, version: Version):
     block = first_block(begin_run(version, owner))
     services.change_settings(node=node, by=owner, max_block_s=30)
     with pytest.raises(Conflict, match=r"takes blocks of at most 0.5 minutes; block \d+ is planned for"):
@@ -89,8 +87,7 @@ def test_a_block_that_is_too_long_for_a_node_is_refused_with_both_lengths(
 def test_the_page_shows_and_keeps_the_limits(node: Node, owner: User) -> None:
     browser = browser_of(owner)
     kept = browser.post(f"/fleet/{node.pk}/settings/", FORM, follow=True)
-    words = assert_is_page(kept)
-    assert "The limits of bench-1 were saved." in words
+    assert "The limits of bench-1 were saved." in assert_is_page(kept)
     node.refresh_from_db()
     limits = node.settings
     assert (limits.hours, limits.timezone, limits.max_block_s) == ("20:00-06:00", "Europe/Vienna", 300)
@@ -116,9 +113,7 @@ def test_the_page_shows_and_keeps_the_limits(node: Node, owner: User) -> None:
         ("teams", "nobody has this one"),
     ],
 )
-def test_a_limit_out_of_range_is_refused_on_the_page_in_one_sentence(
-    node: Node, owner: User, field: str, value: str
-) -> None:
+def test_a_limit_out_of_range_is_refused_on_the_page_in_one_sentence(node: Node, owner: User, field: str, value: str):
     answer = browser_of(owner).post(f"/fleet/{node.pk}/settings/", {**FORM, field: value}, follow=True)
     words = assert_is_page(answer, 404 if field == "teams" else 400)
     assert "Not saved: correct the marked field." in words
@@ -164,8 +159,7 @@ def test_the_api_lists_invites_limits_and_orders(api_of: ApiOf, node: Node, owne
         assert (again.status_code, again.json()["detail"]) == (409, f"{node.name} is {health} already.")
     assert client.post(f"/api/v1/nodes/{node.pk}/revoke").json()["health"] == "retired"
     assert [one["health"] for one in client.get("/api/v1/nodes").json()] == ["retired"]
-    refused = client.post(f"/api/v1/nodes/{node.pk}/resume")
-    assert refused.status_code == 409
+    assert client.post(f"/api/v1/nodes/{node.pk}/resume").status_code == 409
     assert client.post(f"/api/v1/nodes/{node.pk}/explode").status_code == 422
 
 

@@ -49,9 +49,7 @@ def test_a_node_that_computes_wrongly_is_put_aside_with_its_reason(machine: Node
     assert "wrong in 3 of 8192 values" in welcome["sentence"]
 
 
-def test_a_node_that_became_much_slower_is_put_aside_and_resuming_takes_its_new_pace(
-    machine: NodeClient, owner: User
-) -> None:
+def test_a_node_that_became_much_slower_is_put_aside_and_resuming_takes_its_new_pace(machine: NodeClient, owner: User):
     assert machine.hello(self_test=passed(1.0)).json()["health"] == "active"
     assert machine.hello(self_test=passed(2.9)).json()["health"] == "active"
     slow = machine.hello(self_test=passed(3.5)).json()

@@ -89,9 +89,7 @@ def test_requests_that_may_not_be(
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "-1", "1e999"])
-def test_a_report_with_a_number_that_is_none_is_refused(
-    machine: NodeClient, block: Block, token: str, number: str
-) -> None:
+def test_a_report_with_a_number_that_is_none_is_refused(machine: NodeClient, block: Block, token: str, number: str):
     body = f'{{"attempt": 1, "report": {{"kind": "end", "wall_s": {number}}}}}'
     assert machine.post(f"blocks/{block.pk}/reports", body, token=token).status_code == 422
     assert ReportRow.objects.count() == 0
@@ -150,8 +148,7 @@ def test_times_of_nodes_that_are_none_or_too_many_are_refused(
     sample = make_sample(1.0).model_dump(mode="json")
     places = [{"arm": 0, "position": 0, "sample": {**sample, "nodes_us": times}}]
     body = json.dumps({"attempt": 1, "report": {"kind": "round", "round": 0, "samples": places}})
-    answer = machine.post(f"blocks/{block.pk}/reports", body, token=token)
-    assert answer.status_code == 422
+    assert machine.post(f"blocks/{block.pk}/reports", body, token=token).status_code == 422
     assert not ReportRow.objects.exists()
 
 
@@ -173,8 +170,7 @@ def test_a_raw_trace_is_kept_under_its_digest(machine: NodeClient, block: Block,
         answer = machine.put(f"blocks/{block.pk}/traces/0/0?attempt=1", packed, token=token)
         assert answer.json() == {"sha256": sha256(packed).hexdigest()}
     trace = Trace.objects.get()
-    path = storage.place(team_id=block.run.team_id, sha256=trace.sha256)
-    assert path.read_bytes() == packed
+    assert storage.place(team_id=block.run.team_id, sha256=trace.sha256).read_bytes() == packed
 
 
 @pytest.mark.parametrize(
@@ -183,9 +179,7 @@ def test_a_raw_trace_is_kept_under_its_digest(machine: NodeClient, block: Block,
     # said, since gzip writes the time into its head, and the processes of a run must collect the same names
     ids=["nothing", "not gzip", "not packed", "not JSON", "cut short", "too long"],
 )
-def test_what_is_no_trace_is_refused_and_leaves_nothing(
-    machine: NodeClient, block: Block, token: str, body: bytes
-) -> None:
+def test_what_is_no_trace_is_refused_and_leaves_nothing(machine: NodeClient, block: Block, token: str, body: bytes):
     answer = machine.put(f"blocks/{block.pk}/traces/0/0?attempt=1", body, token=token)
     assert (answer.status_code, answer.json()["code"]) == (422, "bad_trace")
     assert Trace.objects.count() == 0
@@ -202,16 +196,12 @@ def test_a_trace_that_unpacks_to_gigabytes_is_refused(machine: NodeClient, block
 
 
 @pytest.mark.parametrize("place", ["9/0", "0/999", "x/0"])
-def test_a_trace_of_an_arm_that_is_not_there_is_refused(
-    machine: NodeClient, block: Block, token: str, place: str
-) -> None:
+def test_a_trace_of_an_arm_that_is_not_there_is_refused(machine: NodeClient, block: Block, token: str, place: str):
     answer = machine.put(f"blocks/{block.pk}/traces/{place}?attempt=1", gzip.compress(CHROME), token=token)
     assert answer.status_code in (404, 422)
 
 
-def test_a_node_reads_the_files_of_its_block_and_no_others(
-    machine: NodeClient, block: Block, token: str, team: Team
-) -> None:
+def test_a_node_reads_the_files_of_its_block_and_no_others(machine: NodeClient, block: Block, token: str, team: Team):
     artifact = block.run.version.artifact.files.get().blob
     other = make_version(team, name="secret").artifact.files.get().blob
     for blob in (artifact, other):
@@ -232,9 +222,7 @@ def test_files_are_closed_when_the_block_is_over(machine: NodeClient, block: Blo
     assert machine.get(f"files/{digest}", token=token).status_code == 409
 
 
-def test_another_node_s_token_opens_no_file(
-    machine: NodeClient, block: Block, token: str, team: Team, owner: User
-) -> None:
+def test_another_node_s_token_opens_no_file(machine: NodeClient, block: Block, token: str, team: Team, owner: User):
     thief = NodeClient("thief")
     thief.enrol(fleet.invite(team=team, by=owner, auto_approve=True)[1])
     thief.ask_for_secret()

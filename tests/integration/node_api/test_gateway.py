@@ -193,9 +193,7 @@ def test_something_else_in_a_queue_is_dropped(gateway: Gateway, team: Team) -> N
 
 
 @pytest.mark.parametrize("health", [NodeHealth.DRAINING, NodeHealth.QUARANTINED])
-def test_a_node_that_may_not_work_waits_for_nothing(
-    gateway: Gateway, team: Team, member: User, health: NodeHealth
-) -> None:
+def test_a_node_that_may_not_work_waits_for_nothing(gateway: Gateway, team: Team, member: User, health: NodeHealth):
     queued_block_for_its_node(team, member)
     Node.objects.update(health=health)
     assert gateway.hint(Node.objects.get()) is None
@@ -232,9 +230,7 @@ def test_a_stranger_is_turned_away(gateway: Gateway) -> None:
     assert httpx2.post(gateway.url + "messages").status_code == 405
 
 
-def test_a_broker_that_forgets_everything_delays_a_block_and_no_more(
-    gateway: Gateway, team: Team, member: User
-) -> None:
+def test_a_broker_that_forgets_everything_delays_a_block_and_no_more(gateway: Gateway, team: Team, member: User):
     node = known_node(team)
     block = queued_block(team, member)
     with current_app.connection_for_write() as connection:

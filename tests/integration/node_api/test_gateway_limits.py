@@ -271,8 +271,7 @@ def test_a_node_s_oldest_polls_end_when_it_opens_more(gateway: Watched, team: Te
 
 def test_what_the_gateway_itself_refuses_a_node_is_in_the_audit_log(gateway: Watched, team: Team) -> None:
     node = known_node(team)
-    answer = gateway.post("blocks/1/reports", node=node, content=b" " * 1_100_000)
-    assert answer.status_code == 413
+    assert gateway.post("blocks/1/reports", node=node, content=b" " * 1_100_000).status_code == 413
     told = AuditEvent.objects.get(verb="node refused")
     assert (told.subject, told.facts["code"], told.facts["address"]) == (node.name, "too_large", "reports")
 

@@ -60,8 +60,7 @@ def keys(client: Any) -> list[str]:
 
 
 def test_a_kept_file_is_in_the_bucket_under_its_place_in_the_store(bucket: Any) -> None:
-    path = kept()
-    assert path.read_bytes() == CONTENT
+    assert kept().read_bytes() == CONTENT
     assert keys(bucket) == [f"3/{SHA256[:2]}/{SHA256}"]
     assert bucket.get_object(Bucket="models", Key=keys(bucket)[0])["Body"].read() == CONTENT
 
@@ -114,6 +113,5 @@ def test_without_a_bucket_the_folder_is_all_there_is(settings: Any, tmp_path: Pa
 
 
 def test_amazons_own_servers_are_asked_in_their_own_way() -> None:
-    options = bucket_storage("models")["OPTIONS"]
-    assert "endpoint_url" not in options
+    assert "endpoint_url" not in bucket_storage("models")["OPTIONS"]
     assert bucket_storage("models", url="http://s3.lan:9000")["OPTIONS"]["addressing_style"] == "path"

@@ -69,9 +69,7 @@ def made(version: Version, recipe: Recipe) -> Variant:
     return row
 
 
-def test_ranges_are_read_off_the_samples_that_came_with_the_version(
-    upload: Upload, api_of: ApiOf, member: User
-) -> None:
+def test_ranges_are_read_off_the_samples_that_came_with_the_version(upload: Upload, api_of: ApiOf, member: User):
     version = upload(calibration=("pictures.npz", npz(**digits.calibration())))
     artifact = version.artifact
     recipe = recipe_of(version)

@@ -45,9 +45,7 @@ def test_bad_labels_are_refused(api_of: ApiOf, member: User, address: str, chang
         assert (answer.status_code, answer.json()["code"]) == (400, "bad_label")  # type: ignore[attr-defined]
 
 
-def test_a_viewer_looks_and_a_stranger_does_not_even_that(
-    api_of: ApiOf, viewer: User, stranger: User, address: str
-) -> None:
+def test_a_viewer_looks_and_a_stranger_does_not_even_that(api_of: ApiOf, viewer: User, stranger: User, address: str):
     assert patch(api_of(viewer), address, labels=["x"]).status_code == 403  # type: ignore[attr-defined]
     assert patch(api_of(stranger), address, labels=["x"]).status_code == 404  # type: ignore[attr-defined]
     assert patch(api_of(viewer), address, description="\x00" * 9).status_code in (400, 403)  # type: ignore[attr-defined]

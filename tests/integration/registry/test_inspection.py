@@ -119,9 +119,7 @@ def test_two_messages_for_one_version_inspect_it_once(
     assert (version.state, version.tries) == (VersionState.READY, 1)
 
 
-def test_a_worker_lost_three_times_ends_the_version_in_words(
-    db: None, api_of: ApiOf, member: User, models: Path
-) -> None:
+def test_a_worker_lost_three_times_ends_the_version_in_words(db: None, api_of: ApiOf, member: User, models: Path):
     number = sent(api_of(member), ("relu.onnx", (models / "relu_op13_ir7.onnx").read_bytes()))
     long_ago = timezone.now() - timedelta(hours=1)
     Version.objects.update(state=VersionState.INSPECTING, tries=3, asked_at=long_ago)

@@ -171,9 +171,7 @@ def test_a_versions_note_is_changed(api_of: ApiOf, member: User, viewer: User, m
     assert api_of(viewer).patch(address, {"note": "no"}, content_type="application/json").status_code == 403
 
 
-def test_only_those_who_may_write_may_remove(
-    api_of: ApiOf, member: User, viewer: User, stranger: User, models: Path
-) -> None:
+def test_only_those_who_may_write_may_remove(api_of: ApiOf, member: User, viewer: User, stranger: User, models: Path):
     number = sent(api_of(member), models / "lstm.onnx", "speech")
     model = Version.objects.get(pk=number).model_id
     for order in (f"/api/v1/models/{model}/restore", f"/api/v1/versions/{number}/restore"):

@@ -48,9 +48,7 @@ def refusal(response: object) -> tuple[int, str]:
     return response.status_code, body["code"]  # type: ignore[attr-defined]
 
 
-def test_a_bare_model_becomes_a_pending_version_of_a_model_named_after_it(
-    api_of: ApiOf, member: User, models: Path
-) -> None:
+def test_a_bare_model_becomes_a_pending_version_of_a_model_named_after_it(api_of: ApiOf, member: User, models: Path):
     answer = api_of(member).post(UPLOADS, {"files": part(models / "cnn_dyn.onnx"), "note": "first"})
     assert answer.status_code == 202
     body = answer.json()
@@ -298,9 +296,7 @@ def test_a_stranger_without_a_token_does_not_make_the_farm_write(
     assert not settings.STORE_DIR.exists()
 
 
-def test_a_stranger_cannot_see_a_private_model(
-    api_of: ApiOf, member: User, viewer: User, stranger: User, models: Path
-) -> None:
+def test_a_stranger_cannot_see_a_private_model(api_of: ApiOf, member: User, viewer: User, stranger: User, models: Path):
     version = api_of(member).post(UPLOADS, {"files": part(models / "lstm.onnx")}).json()
     pages = [f"/api/v1/models/{version['model_id']}", f"/api/v1/versions/{version['id']}"]
     for page in pages:
@@ -312,8 +308,7 @@ def test_a_stranger_cannot_see_a_private_model(
 def test_files_keep_their_roles_in_the_rows(api_of: ApiOf, member: User, models: Path) -> None:
     api_of(member).post(UPLOADS, {"files": [part(models / "lstm.onnx"), part(models / "lstm.inputs.npz")]})
     artifact = Version.objects.get().artifact
-    blob = artifact.blob_of(FileRole.INPUTS)
-    assert blob.bytes == (models / "lstm.inputs.npz").stat().st_size
+    assert artifact.blob_of(FileRole.INPUTS).bytes == (models / "lstm.inputs.npz").stat().st_size
     assert artifact.blob_of(FileRole.EXPECTED) is None
 
 

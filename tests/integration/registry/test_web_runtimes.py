@@ -231,9 +231,7 @@ def test_a_list_that_is_none_is_said_with_its_setting(registry: Registry, offere
 
 
 @pytest.mark.parametrize(("why", "said"), [(True, "deprecated"), ("no  more", "no more"), (None, ""), ("", "")])
-def test_a_version_that_npm_deprecates_is_one_that_nobody_should_take(
-    registry: Registry, why: object, said: str
-) -> None:
+def test_a_version_that_npm_deprecates_is_one_that_nobody_should_take(registry: Registry, why: object, said: str):
     registry.offered = {VERSION: {"deprecated": why}}
     assert services.published_on_npm() == {VERSION: said}
 

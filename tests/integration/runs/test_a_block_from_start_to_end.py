@@ -104,9 +104,7 @@ def test_a_run_is_concluded_after_its_end(run: Run, node: Node) -> None:
     assert selectors.progress(run).headline == run.headline
 
 
-def test_a_run_that_cannot_be_concluded_keeps_no_other_from_it(
-    run: Run, node: Node, version: Version, member: User
-) -> None:
+def test_a_run_that_cannot_be_concluded_keeps_no_other_from_it(run: Run, node: Node, version: Version, member: User):
     measure(node, first_block(run), [1.0, 1.2, 1.0])
     CellDocument.objects.filter(arm__block__run=run).update(body="{")
     whole = make_run(version, member)
@@ -171,8 +169,7 @@ def test_a_live_run_shows_what_it_has_so_far(run: Run, node: Node) -> None:
 def test_a_cell_that_the_plan_refused_has_its_reason(node: Node, version: Version, member: User) -> None:
     matrix = {"runtime": ["1.31.1"], "batch": [1], "provider": ["cpu", "openvino"]}
     run = make_run(version, member, matrix=matrix)
-    refused = run.cells.get(status="refused")
-    assert refused.reason.code == "provider_not_in_build"
+    assert run.cells.get(status="refused").reason.code == "provider_not_in_build"
     measure(node, first_block(run), [1.0, 1.0])
     run.refresh_from_db()
     assert run.outcome == RunOutcome.COMPLETE

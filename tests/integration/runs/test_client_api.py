@@ -33,9 +33,7 @@ def post_json(client: Client, address: str, body: Any) -> Any:
     return client.post(address, body, content_type="application/json")
 
 
-def test_a_plan_shows_cells_minutes_and_refused_points(
-    api_of: ApiOf, member: User, node: Node, version: Version
-) -> None:
+def test_a_plan_shows_cells_minutes_and_refused_points(api_of: ApiOf, member: User, node: Node, version: Version):
     matrix = {"matrix": {**PAIR, "provider": ["cpu", "openvino"]}}
     plan = post_json(api_of(member), "/api/v1/plan", order(version, matrix=matrix)).json()
     assert (plan["cells"], len(plan["blocks"]), len(plan["refused"])) == (2, 1, 2)
@@ -57,16 +55,13 @@ def test_a_run_is_started_followed_and_read(api_of: ApiOf, member: User, node: N
     assert kinds == ["run_started"]
 
 
-def test_a_matrix_may_be_sent_as_the_text_of_its_file(
-    api_of: ApiOf, member: User, node: Node, version: Version
-) -> None:
+def test_a_matrix_may_be_sent_as_the_text_of_its_file(api_of: ApiOf, member: User, node: Node, version: Version):
     text = "runtime: [1.29.0, 1.31.1]\nbatch: 1\n"
     assert post_json(api_of(member), "/api/v1/runs", order(version, matrix=text)).status_code == 201
 
 
 def test_without_a_matrix_the_default_one_is_planned(api_of: ApiOf, member: User, node: Node, version: Version) -> None:
-    plan = post_json(api_of(member), "/api/v1/plan", {"version": version.pk}).json()
-    assert plan["cells"] == 8
+    assert post_json(api_of(member), "/api/v1/plan", {"version": version.pk}).json()["cells"] == 8
 
 
 def test_a_plan_of_a_release_that_does_not_exist_is_refused_as_its_run_would_be(
@@ -79,9 +74,7 @@ def test_a_plan_of_a_release_that_does_not_exist_is_refused_as_its_run_would_be(
     assert "1.31.99" in planned.json()["detail"]
 
 
-def test_a_plan_that_no_node_takes_is_refused_as_its_run_would_be(
-    api_of: ApiOf, member: User, version: Version
-) -> None:
+def test_a_plan_that_no_node_takes_is_refused_as_its_run_would_be(api_of: ApiOf, member: User, version: Version):
     planned = post_json(api_of(member), "/api/v1/plan", order(version))
     assert (planned.status_code, planned.json()["code"]) == (422, "plan")
 
@@ -154,9 +147,7 @@ def test_what_has_not_changed_is_not_sent_again(api_of: ApiOf, member: User, run
     assert client.get(f"/api/v1/runs/{run.pk}", headers={"if-none-match": tag}).status_code == 200
 
 
-def test_following_a_run_costs_few_questions(
-    api_of: ApiOf, member: User, run: Run, django_assert_max_num_queries: Any
-) -> None:
+def test_following_a_run_costs_few_questions(api_of: ApiOf, member: User, run: Run, django_assert_max_num_queries: Any):
     client = api_of(member)
     client.get(f"/api/v1/runs/{run.pk}")
     # the last of them: what it waits for, and how long it will take
@@ -168,8 +159,7 @@ def test_events_go_on_after_the_last_one_read(api_of: ApiOf, member: User, done:
     client = api_of(member)
     every = client.get(f"/api/v1/runs/{done.pk}/events").json()
     assert every[-1]["kind"] == "run_finished"
-    after = client.get(f"/api/v1/runs/{done.pk}/events?after={every[1]['id']}").json()
-    assert after == every[2:]
+    assert client.get(f"/api/v1/runs/{done.pk}/events?after={every[1]['id']}").json() == every[2:]
 
 
 def test_a_run_is_cancelled_and_continued(api_of: ApiOf, member: User, done: Run, run: Run) -> None:
@@ -196,9 +186,7 @@ def test_members_and_viewers_read_and_others_do_not_know_it_exists(
 
 
 @pytest.mark.parametrize("address", WRITE)
-def test_only_members_change_a_run(
-    api_of: ApiOf, member: User, viewer: User, stranger: User, done: Run, address: str
-) -> None:
+def test_only_members_change_a_run(api_of: ApiOf, member: User, viewer: User, stranger: User, done: Run, address: str):
     where, body = address.format(id=done.pk), {"rounds": 4, "blocks": [1]}
     assert post_json(Client(), where, body).status_code == 401
     assert post_json(api_of(stranger), where, body).status_code == 404

@@ -173,9 +173,7 @@ def test_lookers_on_may_not_ask_and_strangers_see_nothing(
     assert api_of(stranger).get(f"/api/v1/divergences/{asked['id']}").status_code == 404
 
 
-def test_a_part_that_nobody_asked_for_or_that_is_no_zip_is_refused(
-    api_of: ApiOf, member: User, node: Node, done: Run
-) -> None:
+def test_a_part_that_nobody_asked_for_or_that_is_no_zip_is_refused(api_of: ApiOf, member: User, node: Node, done: Run):
     ask(api_of(member), done)
     lease = claim(node, first_block(done))
     held = {"node": node, "block_id": lease.order.block, "attempt": lease.order.attempt, "token": lease.token}
@@ -188,9 +186,7 @@ def test_a_part_that_nobody_asked_for_or_that_is_no_zip_is_refused(
         services.accept_part(**held, arm=1, chunks=[zipped()])
 
 
-def test_an_answer_about_an_arm_that_the_block_lacks_is_refused(
-    api_of: ApiOf, member: User, node: Node, done: Run
-) -> None:
+def test_an_answer_about_an_arm_that_the_block_lacks_is_refused(api_of: ApiOf, member: User, node: Node, done: Run):
     ask(api_of(member), done)
     lease = claim(node, first_block(done))
     with pytest.raises(Unprocessable, match="cannot be true"):

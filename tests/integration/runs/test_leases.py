@@ -94,8 +94,7 @@ def test_a_node_with_fewer_cores_than_a_cell_has_threads_is_planned_for_nothing_
     facts = make_facts().facts.model_copy(update={"logical_cores": 8})
     node = make_node(team, facts_json=facts.model_dump(mode="json"))
     run = make_run(version, member, matrix={"runtime": ["1.31.1"], "threads": [8, 999]})
-    refused = run.cells.get(status="refused")
-    assert "999 threads on a machine of 8 cores" in refused.reason_text
+    assert "999 threads on a machine of 8 cores" in run.cells.get(status="refused").reason_text
     Node.objects.filter(pk=node.pk).update(facts_json={**node.facts_json, "logical_cores": 2})
     node.refresh_from_db()
     with pytest.raises(Conflict, match="or cores for its threads"):
@@ -141,8 +140,7 @@ def test_another_node_cannot_use_a_stolen_token(run: Run, node: Node, team: Team
 
 
 def test_the_token_is_stored_as_a_digest_only(run: Run, node: Node) -> None:
-    lease = claim(node, first_block(run))
-    assert lease.token not in str(Attempt.objects.values().get())
+    assert claim(node, first_block(run)).token not in str(Attempt.objects.values().get())
 
 
 @pytest.mark.django_db(transaction=True)

@@ -54,9 +54,7 @@ def test_points_that_exclude_takes_out_do_not_count(api_of: ApiOf, viewer: User,
     assert asked(api_of(viewer), version, matrix).json()["cells"] == 200
 
 
-def test_a_person_has_one_plan_at_a_time(
-    api_of: ApiOf, member: User, owner: User, node: Node, version: Version
-) -> None:
+def test_a_person_has_one_plan_at_a_time(api_of: ApiOf, member: User, owner: User, node: Node, version: Version):
     order = open_order(member, version)
     busy = asked(api_of(member), version, matrix_of(2))
     assert (busy.status_code, busy.json()["code"], busy["Retry-After"]) == (429, "one_plan_at_a_time", "2")

@@ -169,9 +169,7 @@ def test_another_team_s_rule_touches_nothing(run: Run, stranger: User) -> None:
     assert rounds_of(run) > 0
 
 
-def test_raw_traces_go_with_their_files(
-    run: Run, team: Team, owner: User, django_capture_on_commit_callbacks: Any
-) -> None:
+def test_raw_traces_go_with_their_files(run: Run, team: Team, owner: User, django_capture_on_commit_callbacks: Any):
     path = storage.place(team_id=team.pk, sha256=trace_of(run, "a").sha256)
     made = rule(team, owner, traces_days=30)
     said = [(one.kind, one.count, one.bytes) for one in doomed(made)]

@@ -94,9 +94,7 @@ def test_a_message_of_an_earlier_attempt_settles_nothing(run: Run, node: Node) -
     assert Block.objects.get(pk=block.pk).state == BlockState.REPORTED
 
 
-def test_a_reported_block_is_neither_claimed_nor_given_more_rounds_nor_asked(
-    run: Run, node: Node, member: User
-) -> None:
+def test_a_reported_block_is_neither_claimed_nor_given_more_rounds_nor_asked(run: Run, node: Node, member: User):
     block = reported(node, run)
     with pytest.raises(Conflict, match="is reported"):
         services.claim_block(node=node, block_id=str(block.pk), attempt=block.attempt)

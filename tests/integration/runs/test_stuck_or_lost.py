@@ -125,9 +125,7 @@ def test_cancelling_more_rounds_leaves_a_complete_run_complete(run: Run, member:
     assert run.events.filter(kind="run_cancelled", text="Cancelled by member.").exists()
 
 
-def test_cancelling_more_rounds_that_are_measured_lets_the_node_go(
-    run: Run, node: Node, member: User, going_on: Block
-) -> None:
+def test_cancelling_more_rounds_that_are_measured_lets_the_node_go(run: Run, node: Node, member: User, going_on: Block):
     lease = claim(node, going_on)
     post(node, lease, make_round(8, ONE))
     services.cancel_run(run=run, by=member)
@@ -191,9 +189,7 @@ def test_a_node_that_beats_for_ever_loses_its_block_also_after_the_farm_was_rest
         services.heartbeat(node=node, block_id=str(block.pk), attempt=1, token=lease.token)
 
 
-def test_a_round_below_the_first_one_asked_for_cannot_replace_what_was_measured(
-    run: Run, node: Node, going_on: Block
-) -> None:
+def test_a_round_below_the_first_one_asked_for_cannot_replace_what_was_measured(run: Run, node: Node, going_on: Block):
     lease = claim(node, going_on)
     with pytest.raises(Unprocessable, match="round 3 came and the order begins with round 8"):
         post(node, lease, make_round(3, {0: 99.0, 1: 1.0, 2: 1.0}))

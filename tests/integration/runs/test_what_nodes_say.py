@@ -30,8 +30,7 @@ def test_a_run_says_what_its_node_does(run: Run, node: Node) -> None:
     services.heartbeat(
         node=node, block_id=lease.order.block, attempt=lease.order.attempt, token=lease.token, doing=INSTALLING
     )
-    found = selectors.runs.progress(run)
-    assert found.words.endswith(f"; {node.name}: {INSTALLING}")
+    assert selectors.runs.progress(run).words.endswith(f"; {node.name}: {INSTALLING}")
     assert Run.objects.get(pk=run.pk).revision > before
 
 
@@ -102,9 +101,7 @@ def test_a_round_that_does_not_end_lengthens_what_is_left(run: Run, node: Node) 
     assert found.words_left.endswith(" left")
 
 
-def test_while_it_waits_the_api_says_for_what_and_what_comes_then(
-    run: Run, node: Node, api_of: Callable[..., Client]
-) -> None:
+def test_while_it_waits_the_api_says_for_what_and_what_comes_then(run: Run, node: Node, api_of: Callable[..., Client]):
     say(node, WAITING)
     assert run.requested_by is not None
     told = api_of(run.requested_by).get(f"/api/v1/runs/{run.pk}").json()["progress"]
@@ -122,5 +119,4 @@ def test_rounds_of_an_attempt_that_was_lost_are_not_counted_as_done(run: Run, no
     for number in range(3):
         post(node, lease, make_round(number, {0: 1.0, 1: 1.0}))
     Attempt.objects.filter(block=block).update(state=AttemptState.LOST)
-    found = selectors.runs.progress(run)
-    assert found.minutes_left == pytest.approx(run.minutes)
+    assert selectors.runs.progress(run).minutes_left == pytest.approx(run.minutes)

@@ -44,5 +44,4 @@ def test_several_threads_are_not_counted(tmp_path: Path) -> None:
 
 def test_where_no_counter_can_be_opened_a_sample_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONNXFARM_COUNTER_FD", "0")
-    sample = sample_of(tmp_path, threads=1)
-    assert sample.metrics.get("instructions", 101.0) > 100
+    assert sample_of(tmp_path, threads=1).metrics.get("instructions", 101.0) > 100

@@ -83,9 +83,7 @@ def picky(tmp_path: Path) -> Path:
     return tmp_path / "picky.onnx"
 
 
-def test_a_shape_that_the_model_refuses_ends_its_cell_in_one_sentence_and_no_other(
-    bench: Workbench, picky: Path
-) -> None:
+def test_a_shape_that_the_model_refuses_ends_its_cell_in_one_sentence_and_no_other(bench: Workbench, picky: Path):
     refused = bench.arm(0, picky, workload={"batch": None, "scenario": "fresh:n=16+7"})
     with shortened_windows(), without_gate():
         reports = bench.execute([refused, encoder(bench, 1, scenario="fresh")])

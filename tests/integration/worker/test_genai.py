@@ -113,8 +113,7 @@ def test_a_configuration_that_the_library_does_not_read_is_refused_in_its_words(
         runtime=GENAI,
         workload=work("generate:prompt=8:new=8"),
     )
-    reason = checks(bench.execute([arm]))[0].reason
-    assert "nothing-known" in reason.text
+    assert "nothing-known" in checks(bench.execute([arm]))[0].reason.text
 
 
 def test_a_release_that_does_not_load_beside_an_old_runtime_is_refused_in_one_sentence(bench, inputs, tmp_path):

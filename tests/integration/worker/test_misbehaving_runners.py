@@ -52,15 +52,13 @@ def test_a_runner_that_crashes_in_its_check_ends_its_cell_with_the_signals_name(
 def test_a_runner_that_crashes_in_a_round_loses_its_place_in_the_next_ones(bench: Workbench) -> None:
     reports = run(bench, "sample:abort", rounds=2)
     first, second = of_kind(reports, RoundReport)
-    crashed = next(sample for sample in first.samples if sample.arm == 1)
-    assert "SIGABRT" in crashed.reason.text
+    assert "SIGABRT" in next(sample for sample in first.samples if sample.arm == 1).reason.text
     assert {sample.arm for sample in second.samples} == {0, 2}
     assert_others_are_unharmed(reports, rounds=2)
 
 
 def test_a_runner_that_is_killed_says_by_which_signal(bench: Workbench) -> None:
-    reason = checks(run(bench, "check:killed"))[1].reason
-    assert "SIGKILL" in reason.text
+    assert "SIGKILL" in checks(run(bench, "check:killed"))[1].reason.text
 
 
 def test_a_runner_that_hangs_is_ended_at_its_limit(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,16 +81,14 @@ def test_a_runner_that_hangs_is_ended_at_its_limit(bench: Workbench, monkeypatch
 @pytest.mark.parametrize("how", ["check:flood", "check:chatter"])
 def test_a_runner_that_floods_its_pipe_or_its_log_is_ended(bench: Workbench, how: str) -> None:
     reports = run(bench, how)
-    reason = checks(reports)[1].reason
-    assert reason.code == ReasonCode.FLOODED
+    assert checks(reports)[1].reason.code == ReasonCode.FLOODED
     assert_others_are_unharmed(reports)
 
 
 @pytest.mark.parametrize("how", ["always:garbage", "check:silence", "check:lies"])
 def test_a_runner_that_answers_garbage_ends_its_cell_as_garbled(bench: Workbench, how: str) -> None:
     reports = run(bench, how)
-    reason = checks(reports)[1].reason
-    assert reason.code == ReasonCode.GARBLED
+    assert checks(reports)[1].reason.code == ReasonCode.GARBLED
     assert_others_are_unharmed(reports)
 
 
@@ -112,8 +108,7 @@ def test_a_trace_that_fails_leaves_its_cell_measured_without_placement(bench: Wo
 
 def test_a_runner_that_takes_too_much_memory_is_ended(bench: Workbench) -> None:
     reports = run(bench, "check:greed", memory_bytes=512 << 20)
-    reason = checks(reports)[1].reason
-    assert reason.code == ReasonCode.OUT_OF_MEMORY
+    assert checks(reports)[1].reason.code == ReasonCode.OUT_OF_MEMORY
     assert_others_are_unharmed(reports)
 
 
@@ -125,8 +120,7 @@ def test_a_runner_that_gives_up_keeps_its_last_words(bench: Workbench) -> None:
 
 def test_with_fail_fast_the_first_failure_ends_the_block(bench: Workbench) -> None:
     reports = run(bench, "check:crash", fail_fast=True)
-    reason = end(reports).reason
-    assert reason.code == ReasonCode.FAIL_FAST
+    assert end(reports).reason.code == ReasonCode.FAIL_FAST
     assert of_kind(reports, RoundReport) == []
 
 
@@ -138,15 +132,13 @@ def test_a_cancelled_block_ends_the_runner_that_hangs(bench: Workbench) -> None:
         return len(seen) > 12
 
     reports = bench.execute([misbehaving(bench, 0, "check:hang")], is_cancelled=is_cancelled)
-    reason = end(reports).reason
-    assert reason.code == ReasonCode.CANCELLED
+    assert end(reports).reason.code == ReasonCode.CANCELLED
     assert end(reports).wall_s < 60
 
 
 def test_a_block_that_takes_too_long_ends_with_its_limit(bench: Workbench) -> None:
     reports = bench.execute([bench.arm(0, MODEL)], rounds=8, block_timeout_s=0.01)
-    reason = end(reports).reason
-    assert reason.code == ReasonCode.TIMEOUT
+    assert end(reports).reason.code == ReasonCode.TIMEOUT
 
 
 def test_nothing_of_a_block_is_left_on_disk(bench: Workbench) -> None:

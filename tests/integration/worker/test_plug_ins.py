@@ -76,9 +76,7 @@ def test_a_plug_in_that_takes_its_name_from_its_registration_is_active(bench: Wo
     assert found.is_simulated
 
 
-def test_what_the_simulator_compiled_is_kept_and_runs_again_without_being_compiled(
-    bench: Workbench, tmp_path: Path
-) -> None:
+def test_what_the_simulator_compiled_is_kept_and_runs_again_without_being_compiled(bench: Workbench, tmp_path: Path):
     half, compiled = tmp_path / "half", tmp_path / "compiled" / "net_ctx.onnx"
     half.mkdir()
     compiled.parent.mkdir()

@@ -89,8 +89,7 @@ def test_a_runtime_that_does_not_exist_is_a_reason_with_the_installers_words(ben
 def test_inputs_of_another_size_than_a_fixed_batch_are_told_so(bench: Workbench, tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", x=np.zeros((2, 3, 32, 32), dtype=np.float32))
     arm = bench.arm(0, MODELS / "cnn_fixed_b1.onnx", inputs=tmp_path / "two.npz")
-    reason = checks(bench.execute_until([arm], CheckReport))[0].reason
-    assert reason.code == ReasonCode.FIXED_BATCH
+    assert checks(bench.execute_until([arm], CheckReport))[0].reason.code == ReasonCode.FIXED_BATCH
 
 
 def test_a_row_of_a_batch_is_compared_with_the_row_alone(bench: Workbench, tmp_path: Path) -> None:

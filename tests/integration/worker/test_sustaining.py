@@ -40,8 +40,7 @@ def test_each_cell_works_on_once_and_its_points_are_reported_last(bench: Workben
 
 
 def test_without_it_no_cell_works_on(bench: Workbench) -> None:
-    reports = bench.execute([bench.arm(0, MODEL)])
-    assert not of_kind(reports, CurveReport)
+    assert not of_kind(bench.execute([bench.arm(0, MODEL)]), CurveReport)
 
 
 def test_a_curve_ends_when_its_block_is_cancelled(bench: Workbench) -> None:

@@ -48,17 +48,14 @@ def test_arms_of_a_round_measure_in_parts_and_count_only_their_own_time(bench: W
     ("how", "code"),
     [("turn:crash", ReasonCode.CRASHED), ("turn:hang", ReasonCode.TIMEOUT), ("turn:endless", ReasonCode.TIMEOUT)],
 )
-def test_one_that_misbehaves_in_its_turn_ends_its_own_sample_alone(
-    bench: Workbench, how: str, code: ReasonCode
-) -> None:
+def test_one_that_misbehaves_in_its_turn_ends_its_own_sample_alone(bench: Workbench, how: str, code: ReasonCode):
     arms = [bench.arm(0, MODEL), misbehaving(bench, how), bench.arm(2, MODEL)]
     reports = bench.execute(arms, runner_timeout_s=5.0)
     taken = samples(reports)
     assert taken[1].reason is not None
     assert taken[1].reason.code == code
     for number in (0, 2):
-        sample = taken[number].sample
-        assert sample.turns > 0
+        assert taken[number].sample.turns > 0
     assert end(reports).reason is None
 
 
@@ -83,6 +80,5 @@ def test_a_cancelled_round_ends_every_process_that_waits(bench: Workbench) -> No
     arms = [bench.arm(0, MODEL), misbehaving(bench, "turn:hang"), bench.arm(2, MODEL)]
     # the checks and traces of three arms are over by then; the watch asks four times a second
     reports = bench.execute(arms, is_cancelled=lambda: next(looks) > 60, runner_timeout_s=600.0)
-    reason = end(reports).reason
-    assert reason.code == ReasonCode.CANCELLED
+    assert end(reports).reason.code == ReasonCode.CANCELLED
     assert end(reports).wall_s < 120

@@ -47,9 +47,7 @@ def test_inspect_prints_facts_and_findings() -> None:
     assert json.loads(answer.stdout)["external_files"] == ["mlp_external.onnx.data"]
 
 
-def test_names_of_dimensions_are_never_cut_however_narrow_the_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_of_dimensions_are_never_cut_however_narrow_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     names = [f"past_sequence_length_of_the_{place}_decoder_layer" for place in ("first", "second", "third")]
     given = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, names)
     returned = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, names)

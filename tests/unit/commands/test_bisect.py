@@ -100,8 +100,7 @@ def test_a_small_change_elsewhere_is_not_the_one_that_is_looked_for() -> None:
     def latency(spec: CellSpec) -> float:
         return {"1.29.0": 1.0, "1.30.0": 1.04, "1.31.0": 1.04, "1.31.1": 1.3}[spec.runtime.version]
 
-    bench = MadeUpBench(p50_ms=latency, noise=0.02)
-    assert search(bench, good="1.29.0")["first_bad"] == "1.31.1"
+    assert search(MadeUpBench(p50_ms=latency, noise=0.02), good="1.29.0")["first_bad"] == "1.31.1"
 
 
 @pytest.mark.parametrize(
@@ -120,9 +119,7 @@ def test_a_wrong_question_is_said_in_a_sentence(bench: MadeUpBench, words: str) 
     assert len(bench.measured) == 1
 
 
-def test_a_release_without_a_wheel_is_the_askers_affair_only_while_the_index_answers(
-    package_index: list[str],
-) -> None:
+def test_a_release_without_a_wheel_is_the_askers_affair_only_while_the_index_answers(package_index: list[str]):
     reason = Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text="It has wheels for Python 3.8 to 3.11 only.")
     bench = MadeUpBench(checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.15.0" else {})
     with pytest.raises(Infrastructure, match="index does not answer"):

@@ -32,9 +32,7 @@ def found(text: str) -> list[tuple[str, int]]:
         ("1\n2\n3", []),
     ],
 )
-def test_columns_are_series_and_a_time_is_none(
-    call: Call, write: Write, content: str, points: list[tuple[str, int]]
-) -> None:
+def test_columns_are_series_and_a_time_is_none(call: Call, write: Write, content: str, points: list[tuple[str, int]]):
     result = call("changepoints", write("series.csv", content), "--json")
     assert (result.exit_code, found(result.stdout)) == (0, points)
 

@@ -69,9 +69,7 @@ def test_without_a_matrix_the_default_one_is_measured_with_these_sizes() -> None
         (None, ["ids=0", "ids=1"], "--input ids is given twice, with 0 and 1"),
     ],
 )
-def test_a_mistyped_value_is_told_in_a_sentence_with_the_option_and_the_value(
-    shape: Any, inputs: Any, words: str
-) -> None:
+def test_a_mistyped_value_is_told_in_a_sentence_with_the_option_and_the_value(shape: Any, inputs: Any, words: str):
     with pytest.raises(Usage) as refused:
         fed(None, shape, inputs)
     assert str(refused.value).startswith(words)

@@ -32,8 +32,7 @@ def test_what_is_fused_in_one_cell_stands_beside_its_parts_in_the_other(by_id: d
     [group] = reading.groups(pair, [None])
     assert (group.node, group.covers) == ("mul", ("add",))
     assert [one.time_us for one in group.sides] == [50, 40]
-    row = reading.table(pair, [group]).rows[0]
-    assert row[1].text == "MatMul | FusedMatMul"
+    assert reading.table(pair, [group]).rows[0][1].text == "MatMul | FusedMatMul"
 
 
 def test_an_operator_that_one_cell_does_not_execute_says_so_and_counts_in_full(by_id: dict[str, Cell]) -> None:

@@ -130,8 +130,7 @@ def test_comparisons_are_grouped_by_axis_with_runtimes_first_and_twins_last(docu
 
 def test_a_twin_is_named_as_one_and_left_out_of_charts(document: Document, by_id: dict[str, Cell]) -> None:
     twin = comparisons.along(document.comparisons, "twin")
-    table = comparisons.table(twin, by_id, address)
-    assert table.rows[0][1].text == "A/A: the same cell twice"
+    assert comparisons.table(twin, by_id, address).rows[0][1].text == "A/A: the same cell twice"
     assert comparisons.without_twins(twin, by_id) == twin
     assert len(comparisons.without_twins(document.comparisons, by_id)) == 5
 
@@ -288,9 +287,7 @@ def test_facts_of_a_cell_tell_the_executed_precision(by_id: dict[str, Cell]) -> 
     assert shown["Provider options"] == "device_type=CPU"
 
 
-def test_facts_of_a_cell_tell_the_device_behind_a_plug_in_and_what_an_engine_takes_to_build(
-    by_id: dict[str, Cell],
-) -> None:
+def test_facts_of_a_cell_tell_the_device_behind_a_plug_in_and_what_an_engine_takes_to_build(by_id: dict[str, Cell]):
     plain = by_id["b1-a0"]
     assert not {"Device", "Engine"} & {fact.name for fact in facts.of_cell(plain)}
     built = plain.model_copy(

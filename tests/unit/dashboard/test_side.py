@@ -35,9 +35,7 @@ def test_the_pinned_cell_comes_first_and_a_key_that_is_none_pins_nothing(chosen:
     assert side.pinned(chosen, "9:x") == chosen
 
 
-def test_rows_say_what_differs_and_by_how_much_against_the_base(
-    chosen: list[side.Chosen], judged: list[side.Judged]
-) -> None:
+def test_rows_say_what_differs_and_by_how_much_against_the_base(chosen: list[side.Chosen], judged: list[side.Judged]):
     known = {line.name: line for line in side_rows.lines(chosen, judged)}
     assert known["Runtime"].differs
     assert not known["Batch"].differs
@@ -78,13 +76,10 @@ def test_a_cell_that_fails_parity_is_not_praised_in_the_sentence(chosen: list[si
     assert (judged.sign.word, judged.is_wrong) == ("fails parity", True)
     assert side.headline(wrong, [judged]) == "Against 1.29.0: 1.31.1 fails parity"
     assert "no verdict on speed" in judged.how
-    turned = side.judge(wrong[1], wrong[0], document.comparisons)
-    assert turned.sign.word == "base fails parity"
+    assert side.judge(wrong[1], wrong[0], document.comparisons).sign.word == "base fails parity"
 
 
-def test_bars_begin_at_zero_with_the_base_at_the_top_and_whiskers_that_the_axis_reaches(
-    chosen: list[side.Chosen],
-) -> None:
+def test_bars_begin_at_zero_with_the_base_at_the_top_and_whiskers_that_the_axis_reaches(chosen: list[side.Chosen]):
     bars = [beside.Bar(one.key, one.cell, one.href) for one in chosen]
     figure = beside.beside(BY_NAME["p50_ms"], bars)
     drawn = json.loads(figure.json)

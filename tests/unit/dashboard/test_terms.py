@@ -30,8 +30,7 @@ def test_a_word_leads_to_its_row_and_is_described_by_its_explanation() -> None:
     assert 'href="/docs/words#word-aa"' in link
     assert 'title="two arms with the same cell' in link
     assert link.endswith(">A/A twins</a>")
-    words = documents.document("words")
-    assert '<tr id="word-aa">' in words.body
+    assert '<tr id="word-aa">' in documents.document("words").body
 
 
 def test_the_words_that_were_dropped_are_not_explained_as_terms() -> None:

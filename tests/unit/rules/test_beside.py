@@ -95,9 +95,7 @@ def test_outputs_without_a_tolerance_are_not_judged_and_fail_nothing() -> None:
         (make_output(reference_shape=None), None, "not_measured"),
     ],
 )
-def test_what_is_wrong_in_any_case_fails_and_a_tolerance_judges(
-    output: OutputParity, atol: float | None, verdict: str
-) -> None:
+def test_what_is_wrong_in_any_case_fails_and_a_tolerance_judges(output: OutputParity, atol: float | None, verdict: str):
     found = document(output, tolerances={} if atol is None else {"y": Tolerance(atol=atol, rtol=0.0)})
     (pair,) = found.cells[1].engines
     assert pair.verdict == verdict

@@ -72,9 +72,7 @@ def test_the_matrix_of_one_cell_reads_back_to_the_very_same_cell(axis: str, valu
     places=st.integers(0, 2**30),
     kept=st.lists(st.integers(0, 7), min_size=1, max_size=4),
 )
-def test_the_matrix_of_any_cells_reads_back_to_them_and_to_no_others(
-    wide: set[str], places: int, kept: list[int]
-) -> None:
+def test_the_matrix_of_any_cells_reads_back_to_them_and_to_no_others(wide: set[str], places: int, kept: list[int]):
     """`wide`: axes with two values, the others have one; `places`: which; `kept`: which cells of the product."""
     dice = random.Random(places)
     every = cells_of({axis: dice.sample(values, 2 if axis in wide else 1) for axis, values in AXES.items()})

@@ -16,9 +16,7 @@ from farm.rules.comparing import confounders
         ({"cpu_model": "A"}, {"cpu_model": "A", "turbo": None}, []),
     ],
 )
-def test_each_fact_that_differs_gets_a_sentence(
-    old: dict[str, object], new: dict[str, object], told: list[str]
-) -> None:
+def test_each_fact_that_differs_gets_a_sentence(old: dict[str, object], new: dict[str, object], told: list[str]):
     assert confounders.confounders(old, new) == told
 
 

@@ -255,8 +255,7 @@ def test_the_prompts_processor_time_decides_where_the_tokens_does() -> None:
     busy = comparison.model_copy(update={"verdict_from": "processor", "metrics": [*comparison.metrics, cpu]})
     cell = Cell.model_construct(scenario="generate:prompt=4:new=3")  # type: ignore[call-arg]
     assert generation_phases.sentence(busy, cell) == "Prefill and decoding are equal."
-    named = sum((change.share or 0) for change in comparison.prompt_operators)
-    assert named == pytest.approx(1.0)
+    assert sum((change.share or 0) for change in comparison.prompt_operators) == pytest.approx(1.0)
 
 
 def test_shares_beyond_the_whole_change_are_all_of_it() -> None:

@@ -102,9 +102,7 @@ def test_sequences_at_once_are_the_batch_of_the_cell() -> None:
         ),
     ],
 )
-def test_what_it_cannot_do_is_refused_in_one_sentence(
-    declared: dict[str, Any], facts: dict[str, Any], words: str
-) -> None:
+def test_what_it_cannot_do_is_refused_in_one_sentence(declared: dict[str, Any], facts: dict[str, Any], words: str):
     fleet = [NodeOffer(id="1", tags=frozenset({"cpu", "wasm", "openvino"}))]
     given = {"runtime": "1.31.1", "scenario": "generate", **declared}
     (point,) = planner.plan(matrix.parse(given), make_model(**facts), fleet).refused

@@ -117,9 +117,7 @@ def test_a_cell_that_fails_parity_is_never_best_however_fast_it_is() -> None:
         ),
     ],
 )
-def test_a_loss_is_in_points_or_in_parts_of_an_error_with_its_worse_end(
-    one: Cell, loss: tuple[Any, ...] | None
-) -> None:
+def test_a_loss_is_in_points_or_in_parts_of_an_error_with_its_worse_end(one: Cell, loss: tuple[Any, ...] | None):
     found = hardware.loss_of(one)
     if loss is None:
         assert found is None

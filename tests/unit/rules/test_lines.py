@@ -144,8 +144,6 @@ def test_a_lone_cell_on_a_busy_machine_leads_with_its_processor_time(
         ({"metrics": [], "axis": "batch"}, [cell(p50_ms=0.0), cell("c2", batch=8)]),
     ],
 )
-def test_a_line_has_no_values_where_the_document_has_none_of_its_quantity(
-    told: dict[str, Any], cells: list[Cell]
-) -> None:
+def test_a_line_has_no_values_where_the_document_has_none_of_its_quantity(told: dict[str, Any], cells: list[Cell]):
     line = line_of(compared(**told), {one.id: one for one in cells})
     assert (line.sides, line.values, line.why) == (None, "", "")

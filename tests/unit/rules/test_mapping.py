@@ -43,8 +43,7 @@ CHAIN = graph(
 
 
 def test_an_index_below_the_number_of_own_nodes_is_that_node() -> None:
-    origins = map_executed([ran("sum", "Sum", index=1)], source=CHAIN, model=CHAIN)
-    assert origins[0].node == "sum"
+    assert map_executed([ran("sum", "Sum", index=1)], source=CHAIN, model=CHAIN)[0].node == "sum"
 
 
 def test_an_index_that_names_another_kind_of_node_is_not_believed() -> None:
@@ -199,8 +198,7 @@ def test_nodes_inside_a_branch_keep_their_name_or_count_for_the_branch() -> None
 
 
 def test_a_name_that_two_nodes_bear_names_neither() -> None:
-    twice = graph(node("mul", "Mul", "x w", "t1"), node("mul", "Mul", "t1 w", "y"))
-    assert twice.by_name == {}
+    assert graph(node("mul", "Mul", "x w", "t1"), node("mul", "Mul", "t1 w", "y")).by_name == {}
 
 
 def test_a_node_that_took_over_the_work_behind_it_covers_that_and_keeps_its_index() -> None:
@@ -223,5 +221,4 @@ def test_what_ran_in_a_branch_that_nobody_knows_leads_nowhere() -> None:
 
 def test_a_variants_node_that_nothing_of_the_upload_resembles_leads_nowhere() -> None:
     variant = graph(node("zip", "Zip", "p", "q"), node("zap", "Zap", "q", "r"), given="p")
-    origins = map_executed([ran("zip", "Zip", index=0)], source=CHAIN, model=variant)
-    assert origins[0].node is None
+    assert map_executed([ran("zip", "Zip", index=0)], source=CHAIN, model=variant)[0].node is None

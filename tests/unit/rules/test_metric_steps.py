@@ -67,8 +67,7 @@ def test_the_largest_loss_is_looked_for_then_the_largest_gain() -> None:
     assert found.change == grown
     assert found.words == ("in which peak address space is bigger", SPACE)
     assert sought(more, grown) == found
-    only = sought(shrunk)
-    assert only.change == shrunk
+    assert sought(shrunk).change == shrunk
     assert sought(change(SPACE, "equal", 1.0)) is None
     assert sought(change("session_ms", "slower", 2.0)) is None
     assert sought(change("session_ms", "slower", 2.0), asked="session_ms") is not None

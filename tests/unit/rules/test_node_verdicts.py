@@ -71,8 +71,7 @@ def test_all_rounds_speak_at_once_and_no_more_than_the_last_look_takes():
 
 def test_time_that_moved_from_a_node_to_its_neighbour_is_no_change():
     moved = {"add": 340.0, "soft": 200.0}
-    apart = judged(moved)
-    assert called(apart) == {"add": "slower", "soft": "faster"}
+    assert called(judged(moved)) == {"add": "slower", "soft": "faster"}
     beside = judged(moved, neighbours={"add": {"soft"}, "soft": {"add", "mm"}})
     assert called(beside) == {}
     assert beside["add"].verdict == "undecided"

@@ -34,8 +34,7 @@ def test_a_release_loads_the_ladder_up_to_its_own_opset(version: str) -> None:
 
 def test_every_known_release_is_in_the_table() -> None:
     for version in releases.ONNXRUNTIME:
-        limits = opsets.limits_of(version)
-        assert not limits.is_assumed
+        assert not opsets.limits_of(version).is_assumed
 
 
 def test_a_newer_opset_says_which_release_loads_it() -> None:
@@ -86,14 +85,12 @@ def test_a_release_newer_than_any_known_is_not_refused_for_what_is_only_assumed(
 
 
 def test_a_model_of_the_newest_operators_names_the_release_that_loads_it() -> None:
-    reason = opsets.refusal({"": 28}, 14, (), "1.31.1")
-    assert "opset 28 needs ONNX Runtime ≥ 1.32" in reason.text
+    assert "opset 28 needs ONNX Runtime ≥ 1.32" in opsets.refusal({"": 28}, 14, (), "1.31.1").text
 
 
 @pytest.mark.parametrize("version", ["1.14.1", "0.5.0", "newest"])
 def test_a_release_older_than_the_table_is_refused(version: str) -> None:
-    reason = opsets.refusal({"": 9}, 4, (), version)
-    assert reason.code == ReasonCode.UNKNOWN_RUNTIME
+    assert opsets.refusal({"": 9}, 4, (), version).code == ReasonCode.UNKNOWN_RUNTIME
     assert opsets.max_opset(version) is None
 
 

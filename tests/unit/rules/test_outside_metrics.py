@@ -113,9 +113,7 @@ def test_without_the_package_a_document_that_has_them_is_read_by_their_names(
         (DRIFT, RATE, "plain"),
     ],
 )
-def test_words_and_digits_follow_the_unit_and_what_is_better(
-    declared: Measure, words: tuple[str, str], reads: str
-) -> None:
+def test_words_and_digits_follow_the_unit_and_what_is_better(declared: Measure, words: tuple[str, str], reads: str):
     made = declared.metric
     assert (made.judging.words, made.reads) == (words, reads)
 

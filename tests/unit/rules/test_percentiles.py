@@ -59,9 +59,7 @@ def launches(count: int, *, slow: int, factor: float, spread: float = 0.01) -> l
         (200, 20, 1.7, True),
     ],
 )
-def test_two_groups_apart_are_seen_and_a_single_outlier_is_none(
-    count: int, slow: int, factor: float, bimodal: bool
-) -> None:
+def test_two_groups_apart_are_seen_and_a_single_outlier_is_none(count: int, slow: int, factor: float, bimodal: bool):
     assert percentiles.is_bimodal(launches(count, slow=slow, factor=factor)) is bimodal
 
 

@@ -19,9 +19,7 @@ def test_the_smallest_detectable_change_shrinks_with_rounds_down_to_the_margin(
     ("change", "deviation", "rounds"),
     [(0.05, 0.015, 8), (-0.05, 0.015, 8), (0.03, 0.015, 12), (0.05, 0.056, None), (0.02, 0.0001, None), (0.1, 0.0, 8)],
 )
-def test_a_wished_change_takes_so_many_rounds_or_none_will_do(
-    change: float, deviation: float, rounds: int | None
-) -> None:
+def test_a_wished_change_takes_so_many_rounds_or_none_will_do(change: float, deviation: float, rounds: int | None):
     assert power.rounds_for(change, deviation, 0.02) == rounds
 
 

@@ -239,9 +239,7 @@ def test_the_runner_is_told_the_sets_and_which_inputs_follow_from_sizes() -> Non
         ),
     ],
 )
-def test_what_fresh_cannot_do_is_refused_in_one_sentence(
-    declared: dict[str, Any], facts: dict[str, Any], words: str
-) -> None:
+def test_what_fresh_cannot_do_is_refused_in_one_sentence(declared: dict[str, Any], facts: dict[str, Any], words: str):
     given = {"runtime": "1.31.1", "scenario": "fresh", **declared}
     fleet = [NodeOffer(id="1", tags=frozenset({"cpu", "wasm", "tensorrt"}))]
     (point,) = planner.plan(matrix.parse(given), make_model(**facts), fleet).refused

@@ -35,9 +35,7 @@ def test_numbers_and_other_texts_stay_as_they_are(value: object, written: object
         ),
     ],
 )
-def test_a_row_and_a_csv_line_of_a_cell_say_the_same_of_its_accuracy(
-    accuracy: Accuracy | None, values: list[object]
-) -> None:
+def test_a_row_and_a_csv_line_of_a_cell_say_the_same_of_its_accuracy(accuracy: Accuracy | None, values: list[object]):
     (row,) = rows_of(document(accuracy))
     (line,) = csv.DictReader(io.StringIO(csv_of(document(accuracy))))
     assert tuple(row) == tuple(line) == HEADS

@@ -23,9 +23,7 @@ from tests.unit.rules.making import make_model, make_operator, make_sample
         ("glance", True, False),
     ],
 )
-def test_rounds_are_traced_where_a_matrix_says_so_and_by_precise(
-    budget: str, operators: bool | None, expected: bool
-) -> None:
+def test_rounds_are_traced_where_a_matrix_says_so_and_by_precise(budget: str, operators: bool | None, expected: bool):
     said = {} if operators is None else {"operators": operators}
     declared = matrices.parse({"budget": budget, "runtime": ["1.29.0", "1.31.1"], **said})
     assert declared.is_tracing_rounds is expected

@@ -25,8 +25,7 @@ def test_each_word_is_said_where_it_is_due(change: float, spread: float, verdict
 
 
 def test_too_few_launches_decide_nothing_and_say_what_their_interval_is_worth() -> None:
-    judged = unpaired.judge(*arms(4, 4, change=1.0), margin=0.02)
-    assert judged.verdict == "undecided"
+    assert unpaired.judge(*arms(4, 4, change=1.0), margin=0.02).verdict == "undecided"
     assert unpaired.judge(*arms(2, 2, spread=0.0), margin=0.02).verdict == "undecided"
     assert unpaired.judge(*arms(3, 3), margin=0.02).ci_level == pytest.approx(0.9)
 

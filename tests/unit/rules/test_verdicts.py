@@ -205,9 +205,7 @@ def test_the_unit_of_the_samples_does_not_matter(pairs: list[tuple[float, float]
 
 
 @given(any_blocks, st.floats(0.0, 0.2), st.floats(0.0, 0.2))
-def test_a_wider_margin_never_turns_equal_into_a_change(
-    pairs: list[tuple[float, float]], margin: float, more: float
-) -> None:
+def test_a_wider_margin_never_turns_equal_into_a_change(pairs: list[tuple[float, float]], margin: float, more: float):
     narrow, wide = (verdicts.judge_pairs(pairs, margin=m) for m in (margin, margin + more))
     if narrow.verdict == "equal":
         assert wide.verdict == "equal"

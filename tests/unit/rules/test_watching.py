@@ -116,8 +116,7 @@ def test_a_node_that_falls_back_to_the_cpu_is_a_finding_even_at_equal_latency() 
 
 
 def test_more_copies_are_a_finding_and_fewer_are_news() -> None:
-    more = pair(copies=2)
-    assert kinds(judged(more)) == ["placement"]
+    assert kinds(judged(pair(copies=2))) == ["placement"]
     fewer = pair(copies=0)
     fewer.cells[0].copies = 2
     assert judged(fewer).outcome == "news"

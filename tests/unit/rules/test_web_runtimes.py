@@ -67,8 +67,7 @@ def test_what_browsers_do_not_do_is_refused_in_words(options, words):
 
 
 def test_a_machine_that_measures_by_itself_is_no_browser():
-    reason = only_refusal(asked(fleet=None))
-    assert "runs in browsers and not on this machine" in reason.text
+    assert "runs in browsers and not on this machine" in only_refusal(asked(fleet=None)).text
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,6 @@ class Setting(NamedTuple):
         (1, None, "1.31.1, CPU, int8-dynamic, batch 1"),
     ],
 )
-def test_a_setting_names_the_batch_and_threads_that_were_chosen(
-    batch: int | None, threads: int | None, shown: str
-) -> None:
+def test_a_setting_names_the_batch_and_threads_that_were_chosen(batch: int | None, threads: int | None, shown: str):
     setting = Setting("onnxruntime==1.31.1", "CPUExecutionProvider", "int8-dynamic", batch, threads)
     assert titles.setting(setting) == shown

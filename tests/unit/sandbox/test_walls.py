@@ -130,9 +130,7 @@ os.write(int(os.environ["ONNXFARM_REPLY_FD"]), str(os.waitstatus_to_exitcode(os.
         ("the limits of process 1, under a word of 64 bits", "302, 7 << 32 | 1, 4, 0, 0"),
     ],
 )
-def test_a_word_that_the_kernel_cuts_to_32_bits_does_not_pass_the_filter(
-    confined: Confined, call: str, arguments: str
-) -> None:
+def test_a_word_that_the_kernel_cuts_to_32_bits_does_not_pass_the_filter(confined: Confined, call: str, arguments: str):
     code = f"""
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)

@@ -51,8 +51,7 @@ def test_a_process_without_a_counter_counts_nothing(told: str, monkeypatch: pyte
 def test_the_counter_is_known_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "counter").write_bytes(struct.pack("=QQQ", 5, 1, 1))
     monkeypatch.setenv(counters.VARIABLE, str(os.open(tmp_path / "counter", os.O_RDONLY)))
-    given = counters.given()
-    assert given.read() == 5
+    assert counters.given().read() == 5
 
 
 @pytest.mark.parametrize(("per_ms", "instructions"), [(1_000, 4_000.0), (None, None), (0, None)])

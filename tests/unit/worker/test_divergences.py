@@ -58,9 +58,7 @@ def question(tmp_path: Path, answer: Answer, **more: Any) -> tuple[divergence.Qu
 
 
 @pytest.mark.parametrize("code", [ReasonCode.CANCELLED, ReasonCode.CRASHED])
-def test_a_side_that_cannot_run_the_whole_model_ends_the_search_with_its_reason(
-    tmp_path: Path, code: ReasonCode
-) -> None:
+def test_a_side_that_cannot_run_the_whole_model_ends_the_search_with_its_reason(tmp_path: Path, code: ReasonCode):
     why = Reason(code=code, text="It ended.")
     asked, launcher = question(tmp_path, Answer(reason=why))
     with pytest.raises(LookFailedError) as raised:

@@ -64,9 +64,7 @@ def test_governor_and_turbo_are_read_where_they_are_and_unknown_elsewhere(tmp_pa
     ("text", "is_root", "level"),
     [("4", False, 4), ("3", False, 3), ("2", False, None), ("-1", False, None), ("4", True, None), ("x", False, None)],
 )
-def test_a_kernel_that_closes_its_counters_is_noticed(
-    tmp_path: Path, text: str, is_root: bool, level: int | None
-) -> None:
+def test_a_kernel_that_closes_its_counters_is_noticed(tmp_path: Path, text: str, is_root: bool, level: int | None):
     setting = tmp_path / "perf_event_paranoid"
     assert processor.counters_closed_at(setting, is_root=is_root) is None
     setting.write_text(f"{text}\n")
@@ -117,8 +115,7 @@ def test_facts_of_this_machine_are_complete_messages() -> None:
 
 
 def test_a_runner_of_another_agent_is_seen(tmp_path: Path) -> None:
-    before = company.other_runners()
-    assert before is not None
+    assert company.other_runners() is not None
     stage = tmp_path / "runner-0123456789abcdef"
     stage.mkdir()
     (stage / "__main__.py").write_text("print(flush=True); input()")

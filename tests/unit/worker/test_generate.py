@@ -174,8 +174,7 @@ def test_a_given_text_is_scored_alike_by_both_spellings_and_gaps_are_those_of_th
     scored = [ForcedScores.model_validate(told["forced"]) for told in (one, other)]
     assert scored[0].places == (0, 2, 4, 6, 8, 10, 12, 15)
     assert scored[0].scores != scored[1].scores or one["gaps"] == other["gaps"]
-    found = forced.compared(*scored, tolerance=1e-4)
-    assert found.is_same
+    assert forced.compared(*scored, tolerance=1e-4).is_same
     assert len(one["gaps"]) == 16
     assert min(one["gaps"]) > 0
 
@@ -212,9 +211,7 @@ def test_prompt_and_token_are_traced_apart(tmp_path: Path) -> None:
     assert prompt["run_us"] > answer["run_us"]
 
 
-def test_lengths_over_the_memory_are_refused_before_anything_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lengths_over_the_memory_are_refused_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = builders.write_model("decoder", tmp_path)
     monkeypatch.setattr(room, "free_bytes", lambda: 1_000_000)
     words = "a prompt of 400 tokens and 8 more take 3 MB for scores and caches, and 1 MB are free: ask for fewer"
@@ -250,8 +247,7 @@ def test_given_prompts_are_answered_as_they_are_and_a_text_is_handed_on(tmp_path
     assert told["metrics"]["perplexity"] > 1.0
     assert "perplexity" not in answered(path, prompt=6, new=8)["metrics"]
     order = order_of(path, given=tmp_path / "prompts.npz", prompt=6, batch=2)
-    text = prompts.text_of(order, vocabulary=1000)
-    assert text.tolist() == rows.reshape(-1).tolist()
+    assert prompts.text_of(order, vocabulary=1000).tolist() == rows.reshape(-1).tolist()
     assert prompts.text_of(order_of(path, prompt=6), vocabulary=1000) is None
 
 
@@ -265,9 +261,7 @@ def test_given_prompts_are_answered_as_they_are_and_a_text_is_handed_on(tmp_path
         ({"text": np.array([1, 2])}, "the order names no prompts with prompt"),
     ],
 )
-def test_prompts_that_are_not_what_the_farm_accepted_end_the_cell(
-    tmp_path: Path, held: dict[str, Any], words: str
-) -> None:
+def test_prompts_that_are_not_what_the_farm_accepted_end_the_cell(tmp_path: Path, held: dict[str, Any], words: str):
     path = builders.write_model("decoder", tmp_path)
     np.savez(tmp_path / "prompts.npz", **held)
     with pytest.raises(Refusal) as refused:

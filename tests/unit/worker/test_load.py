@@ -140,8 +140,7 @@ def test_the_search_finds_the_rate_by_halving() -> None:
     most = load.highest(found._steps, 5.0)
     assert most is not None
     assert 600 < most < 900
-    checked = loop_over(service_s=0.001, rate=most)
-    assert checked._at(most).p99_ms == pytest.approx(5.0, rel=0.25)
+    assert loop_over(service_s=0.001, rate=most)._at(most).p99_ms == pytest.approx(5.0, rel=0.25)
     assert len(found._steps) == load.HALVINGS
 
 

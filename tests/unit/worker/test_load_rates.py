@@ -39,8 +39,7 @@ def test_a_search_without_rates_is_no_answer() -> None:
     for reply in ({}, {"rates": []}, {"rates": [-1.0]}, {"rates": "many"}):
         rates = LoadRates()
         rates.look(OLD, launch=lambda reply=reply: Answer(reply=reply))
-        reason = rates.why_none(OLD)
-        assert reason.code == ReasonCode.GARBLED
+        assert rates.why_none(OLD).code == ReasonCode.GARBLED
 
 
 def test_nothing_is_searched_where_the_rate_is_known() -> None:

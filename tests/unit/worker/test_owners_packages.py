@@ -34,9 +34,7 @@ def test_a_node_does_not_start_with_an_allowance_that_is_no_name(
         main.start(home.folder, search=first_divergence)
 
 
-def test_a_node_refuses_what_its_owner_did_not_allow_though_a_farm_did(
-    home: NodeHome, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_refuses_what_its_owner_did_not_allow_though_a_farm_did(home: NodeHome, monkeypatch: pytest.MonkeyPatch):
     # the farm's own variable says nothing on a node, also where both are one machine
     monkeypatch.setenv("ONNXFARM_ALLOWED_PACKAGES", "evil-package")
     with Gateway(FARM) as gateway:

@@ -44,8 +44,7 @@ def test_a_machine_that_is_far_slower_ends_within_the_promise_with_what_it_has(c
 
 
 def test_rounds_beyond_the_first_look_leave_time_to_trace_what_changed(clock: Clock) -> None:
-    pace = begun(clock, 40.0)
-    assert rounds_within(pace, clock, round_s=2.0, most=24) == 14
+    assert rounds_within(begun(clock, 40.0), clock, round_s=2.0, most=24) == 14
     assert clock.now + 10.0 <= 600.0 + 40.0
 
 

@@ -44,9 +44,7 @@ def test_an_output_that_only_one_side_has_or_that_is_no_tensor_is_not_compared(t
     assert [(one["name"], "reference_shape" in one) for one in found["outputs"]] == [("z", False)]
 
 
-def test_of_two_models_outputs_of_other_names_are_compared_in_their_order_by_their_own_tolerance(
-    tmp_path: Path,
-) -> None:
+def test_of_two_models_outputs_of_other_names_are_compared_in_their_order_by_their_own_tolerance(tmp_path: Path):
     first = kept(tmp_path, "first", y=np.zeros(2), old_a=np.zeros(2), old_b=np.ones(2))
     second = kept(tmp_path, "second", new_a=np.zeros(2), y=np.full(2, 0.25), new_b=np.ones(2), more=np.ones(2))
     order = pair(0, 1, first, second) | {"own": {"y": (0.5, 0.0)}, "is_by_order": True}

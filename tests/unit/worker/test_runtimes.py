@@ -121,9 +121,7 @@ def test_the_runtime_used_longest_ago_goes_and_those_of_the_block_stay(tmp_path:
     assert "1.21.0" in said[0]
 
 
-def test_a_failed_install_is_a_reason_and_is_remembered_for_a_while(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_install_is_a_reason_and_is_remembered_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     # no network and nothing cached
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))

@@ -17,9 +17,7 @@ OPERATOR: dict[str, Any] = {"node": "a", "op_type": "Add", "provider": "P", "tim
 
 @pytest.mark.parametrize(("kind", "known"), [(Row, ROW), (Operator, OPERATOR)])
 @pytest.mark.parametrize("size", [-1, MOST_BYTES + 1, 1.5, "much"])
-def test_a_size_that_no_operator_can_have_is_refused(
-    kind: type[Row | Operator], known: dict[str, Any], size: object
-) -> None:
+def test_a_size_that_no_operator_can_have_is_refused(kind: type[Row | Operator], known: dict[str, Any], size: object):
     with pytest.raises(ValidationError):
         kind.model_validate({**known, "memory_bytes": size})
 

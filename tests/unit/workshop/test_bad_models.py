@@ -260,8 +260,7 @@ def test_a_file_that_swells_in_memory_is_ended_by_its_limit(tmp_path: Path, monk
     # ten million empty nodes: two bytes each on disk, some eighty in memory
     graph = b"\x0a\x00" * 10_000_000
     content = b"\x08\x08\x3a" + varint(len(graph)) + graph
-    found = orders.inspect(written(tmp_path, content), "model.onnx")
-    assert found.problem.code == "out_of_memory"
+    assert orders.inspect(written(tmp_path, content), "model.onnx").problem.code == "out_of_memory"
 
 
 def varint(number: int) -> bytes:

@@ -70,9 +70,7 @@ def out(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../secret", "model.onnx/../../secret"])
-def test_a_path_in_the_answer_does_not_become_a_file_of_the_variant(
-    taken_over: TakenOver, out: Path, name: str
-) -> None:
+def test_a_path_in_the_answer_does_not_become_a_file_of_the_variant(taken_over: TakenOver, out: Path, name: str):
     (out.parent / "secret").write_text("another team's")
     taken_over(said({**HONEST["variants"], "files": [MAIN, name]}), lambda folder: (folder / MAIN).touch())
     made = orders.make_variant(out, MAIN, recipe=Recipe(precision="fp16"), out_dir=out)
@@ -109,9 +107,7 @@ def test_what_lies_under_the_name_that_was_ordered_is_not_followed(
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_file_that_is_said_to_be_there_and_is_not_is_a_reason_in_words(
-    taken_over: TakenOver, out: Path, order: str
-) -> None:
+def test_a_file_that_is_said_to_be_there_and_is_not_is_a_reason_in_words(taken_over: TakenOver, out: Path, order: str):
     name, call = ORDERS[order]
     taken_over(said(HONEST[order]))
     with pytest.raises(orders.WorkshopError, match=f"left no {name}"):
@@ -139,9 +135,7 @@ def test_a_file_that_is_said_to_be_there_and_is_not_is_a_reason_in_words(
     ],
     ids=lambda reply: repr(reply[:40]),
 )
-def test_an_answer_of_another_form_is_a_reason_in_words(
-    taken_over: TakenOver, out: Path, order: str, reply: bytes
-) -> None:
+def test_an_answer_of_another_form_is_a_reason_in_words(taken_over: TakenOver, out: Path, order: str, reply: bytes):
     name, call = ORDERS[order]
     taken_over(reply, lambda folder: (folder / name).touch())
     with pytest.raises(orders.WorkshopError) as caught:

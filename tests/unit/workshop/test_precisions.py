@@ -68,9 +68,7 @@ def test_a_model_without_float_weights_has_no_half_precision(tmp_path: Path) -> 
     assert answer["problem"]["code"] == "nothing_halved"
 
 
-def test_static_int8_takes_unsigned_activations_and_signed_weights_on_x86(
-    classifier: Path, data: Path, tmp_path: Path
-) -> None:
+def test_static_int8_takes_unsigned_activations_and_signed_weights_on_x86(classifier: Path, data: Path, tmp_path: Path):
     made, history = done(classifier, tmp_path, precision="int8-qdq", calibration=str(data))
     assert quantised.is_quantised(made)
     assert quantised.signed_activations(made) == []
@@ -152,9 +150,7 @@ def test_without_a_batch_samples_lie_along_one_more_axis(tmp_path: Path) -> None
         ({"x": np.zeros((9, 4), np.float32), "z": np.zeros((9, 4), np.float32)}, "hold 'z', which is not an input"),
     ],
 )
-def test_calibration_data_that_do_not_fit_are_refused(
-    inputs: dict[str, np.ndarray], words: str, tmp_path: Path
-) -> None:
+def test_calibration_data_that_do_not_fit_are_refused(inputs: dict[str, np.ndarray], words: str, tmp_path: Path):
     with pytest.raises(Problem, match=words.replace("[", r"\[").replace("]", r"\]")):
         feeds(making.linear(), tmp_path, **inputs)
 
