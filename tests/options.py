@@ -7,11 +7,7 @@ from typing import Any
 
 
 def read_options(
-    description: str | None,
-    *files: str,
-    required: Collection[str] = (),
-    words: list[str] | None = None,
-    **options: Any,
+    description: str | None, *files: str, required: Collection[str] = (), words: list[str] | None = None, **options: Any
 ) -> argparse.Namespace:
     """Reads the command line: `files` are paths given without a name, and each option is written `--its-name`.
 

@@ -18,10 +18,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 
 RELU = Path(__file__).parents[1] / "models" / "relu_op13_ir7.onnx"
 # two threads: a sample of one is measured again and again while other tests keep the cores busy
-ONE_CELL = {
-    "budget": "quick",
-    "matrix": {"runtime": ["onnxruntime==1.31.1"], "provider": ["cpu"], "threads": [2]},
-}
+ONE_CELL = {"budget": "quick", "matrix": {"runtime": ["onnxruntime==1.31.1"], "provider": ["cpu"], "threads": [2]}}
 
 
 @pytest.fixture(scope="module")

@@ -85,11 +85,7 @@ def interval(ratios: list[float]) -> dict[str, float]:
     logs = [log(ratio) for ratio in ratios]
     width = T_95[len(logs) - 1] * stdev(logs) / sqrt(len(logs))
     middle = mean(logs)
-    return {
-        "ratio": round(exp(middle), 3),
-        "low": round(exp(middle - width), 3),
-        "high": round(exp(middle + width), 3),
-    }
+    return {"ratio": round(exp(middle), 3), "low": round(exp(middle - width), 3), "high": round(exp(middle + width), 3)}
 
 
 def in_checkout(

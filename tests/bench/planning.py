@@ -107,12 +107,7 @@ def planned(name: str) -> dict[str, float]:
         plan = planner.plan(matrix.parse(text), model, fleet)
         taken = time.process_time() - began
     comparisons = sum(len(block.comparisons) for block in plan.blocks)
-    return {
-        "cells": plan.cells,
-        "blocks": len(plan.blocks),
-        "comparisons": comparisons,
-        "processor_s": round(taken, 4),
-    }
+    return {"cells": plan.cells, "blocks": len(plan.blocks), "comparisons": comparisons, "processor_s": round(taken, 4)}
 
 
 if __name__ == "__main__":

@@ -143,10 +143,7 @@ def heartbeats(arm: PreparedArm) -> Iterator[None]:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     lease = Lease(order=BlockOrder(block="shift", attempt=1, arms=(arm.order,)), token="token", lease_s=LEASE_S)
     try:
-        with (
-            Gateway(f"http://127.0.0.1:{server.server_port}", secret="secret") as gateway,
-            LeaseKeeper(gateway, lease),
-        ):
+        with Gateway(f"http://127.0.0.1:{server.server_port}", secret="secret") as gateway, LeaseKeeper(gateway, lease):
             yield
     finally:
         server.shutdown()

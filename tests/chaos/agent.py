@@ -44,13 +44,7 @@ def sample_of(attempt: int, round_number: int) -> Sample:
     timings = np.full(4, nanoseconds).tolist()
     p50_ms = nanoseconds / 1e6
     return Sample(
-        p50_ms=p50_ms,
-        mean_ms=p50_ms,
-        std_ms=0.0,
-        min_ms=p50_ms,
-        max_ms=p50_ms,
-        n=4,
-        timings=pack_timings(timings),
+        p50_ms=p50_ms, mean_ms=p50_ms, std_ms=0.0, min_ms=p50_ms, max_ms=p50_ms, n=4, timings=pack_timings(timings)
     )
 
 

@@ -85,10 +85,7 @@ def test_what_breaks_the_rule_is_named_with_file_and_line(tmp_path: Path, operat
         ("migrations.AddField('thing', 'others', models.ManyToManyField('shop.Thing'))", ""),
         ("migrations.AlterField('thing', 'name', models.CharField(max_length=80))", ""),
         ("migrations.RunSQL('create index shop_name on shop_thing (name)')", ""),
-        (
-            "migrations.SeparateDatabaseAndState(state_operations=[migrations.RemoveField('thing', 'note')])",
-            "",
-        ),
+        ("migrations.SeparateDatabaseAndState(state_operations=[migrations.RemoveField('thing', 'note')])", ""),
         ("migrations.RemoveField('thing', 'note')", "    unused_since = '0.1.0'\n"),
     ],
 )

@@ -69,9 +69,7 @@ WEBGPU: dict[str, Any] = {
         "threads": [1],
     },
 }
-WATCHED: dict[str, Any] = {
-    "matrix": {"provider": ["cpu"], "precision": ["int8-dynamic"], "batch": [8], "threads": [1]},
-}
+WATCHED: dict[str, Any] = {"matrix": {"provider": ["cpu"], "precision": ["int8-dynamic"], "batch": [8], "threads": [1]}}
 OLDER, NEWER = "1.29.0", ("1.30.0", "1.31.1")
 
 

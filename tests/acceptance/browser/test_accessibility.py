@@ -77,11 +77,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def page(browser: Browser, live_server: object, person: User) -> Iterator[Page]:
     # axe is put into the page from outside, which the pages' own policy would not allow
-    context = browser.new_context(
-        viewport=LAPTOP,
-        base_url=str(live_server),
-        bypass_csp=True,
-    )
+    context = browser.new_context(viewport=LAPTOP, base_url=str(live_server), bypass_csp=True)
     sign_in(context, person, str(live_server))
     yield context.new_page()
     context.close()

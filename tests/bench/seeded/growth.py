@@ -34,17 +34,7 @@ class Growth:
 
     def __init__(self) -> None:
         from farm.fleet.models import NullEstimate
-        from farm.runs.models import (
-            Arm,
-            Attempt,
-            Block,
-            Cell,
-            CellDocument,
-            Comparison,
-            Event,
-            Report,
-            Run,
-        )
+        from farm.runs.models import Arm, Attempt, Block, Cell, CellDocument, Comparison, Event, Report, Run
 
         # parents first
         self._tables = (Run, Cell, Block, Arm, Attempt, Report, Event, CellDocument, Comparison, NullEstimate)

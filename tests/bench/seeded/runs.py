@@ -13,17 +13,7 @@ from farm.contract.base import digest_of
 from farm.fleet.models import Node
 from farm.registry.models import Preparation, Variant, Version
 from farm.rules.planning.blocks import TWIN
-from farm.runs.models import (
-    Arm,
-    Attempt,
-    Block,
-    Cell,
-    CellDocument,
-    Comparison,
-    Event,
-    Report,
-    Run,
-)
+from farm.runs.models import Arm, Attempt, Block, Cell, CellDocument, Comparison, Event, Report, Run
 from tests.bench.seeded.writing import Writer
 
 # what a latency is in these places of a cell's document

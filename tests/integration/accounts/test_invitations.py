@@ -173,12 +173,7 @@ def test_an_admin_learns_no_more_of_an_account_than_before(team: Team, owner: Us
     client = api_of(owner, *Scope.values)
     body = json.dumps({"username": stranger.username})
     sent = client.post(f"/api/v1/teams/{team.pk}/members", body, content_type="application/json")
-    assert sent.json() == {
-        "username": "stranger",
-        "role": "member",
-        "sign_in_link": None,
-        "has_to_accept": True,
-    }
+    assert sent.json() == {"username": "stranger", "role": "member", "sign_in_link": None, "has_to_accept": True}
     [found] = [team for team in client.get("/api/v1/teams").json() if team["name"] == "vision"]
     assert [sorted(waiting) for waiting in found["invited"]] == [["by", "expires_at", "role", "username"]]
     assert [member["username"] for member in found["members"]] == ["owner"]

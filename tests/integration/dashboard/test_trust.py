@@ -115,12 +115,7 @@ def test_a_cell_without_a_curve_has_no_panel_for_one(signed_in: Client, run: Run
     ],
 )
 def test_energy_is_shown_or_why_there_is_none(
-    signed_in: Client,
-    version: Version,
-    node: Node,
-    owner: User,
-    energy: Energy | None,
-    shown: str,
+    signed_in: Client, version: Version, node: Node, owner: User, energy: Energy | None, shown: str
 ) -> None:
     class Metered(rows.MadeUpNode):
         def _check(self, arm: object) -> CheckReport:

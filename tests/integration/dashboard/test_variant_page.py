@@ -22,10 +22,7 @@ from tests.integration.dashboard.pages import assert_is_page
 
 pytestmark = pytest.mark.django_db
 HISTORY = ["Quantised with onnxruntime 1.31.1: int8-qdq.", "Calibrated with 100 random samples, not with real data."]
-COVERAGE = [
-    {"op_type": "Conv", "all": 3, "kept_float": ["conv1"]},
-    {"op_type": "Gemm", "all": 2, "kept_float": []},
-]
+COVERAGE = [{"op_type": "Conv", "all": 3, "kept_float": ["conv1"]}, {"op_type": "Gemm", "all": 2, "kept_float": []}]
 REPORT = {
     "coverage": COVERAGE,
     "scales": {"conv2_weight": [0.01, 0.02, 0.03]},

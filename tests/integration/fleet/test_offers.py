@@ -15,9 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def queries(team: Team, user: User) -> int:
-    with CaptureQueriesContext(
-        connection,
-    ) as captured:
+    with CaptureQueriesContext(connection) as captured:
         offers(team=team, uploader=user)
     return len(captured)
 

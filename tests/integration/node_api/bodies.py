@@ -14,12 +14,7 @@ ANY = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
     max_leaves=4,
 )
-PLAIN: dict[Any, st.SearchStrategy[Any]] = {
-    type(None): st.none(),
-    bool: st.booleans(),
-    Any: ANY,
-    object: ANY,
-}
+PLAIN: dict[Any, st.SearchStrategy[Any]] = {type(None): st.none(), bool: st.booleans(), Any: ANY, object: ANY}
 
 
 def bodies(message: type[BaseModel]) -> st.SearchStrategy[dict[str, Any]]:

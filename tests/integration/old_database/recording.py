@@ -24,10 +24,7 @@ MARKUP = re.compile(r"<(script|style|svg|head)[^>]*>.*?</\1>|<[^>]+>", re.DOTALL
 
 def set_up() -> None:
     """Django with the farm's own settings, at a moment that stands still for whoever reads."""
-    os.environ |= {
-        "DJANGO_SETTINGS_MODULE": "farm.config.settings",
-        "ONNXFARM_LOG_LEVEL": "CRITICAL",
-    }
+    os.environ |= {"DJANGO_SETTINGS_MODULE": "farm.config.settings", "ONNXFARM_LOG_LEVEL": "CRITICAL"}
     import django
 
     django.setup()

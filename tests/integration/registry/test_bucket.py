@@ -32,9 +32,7 @@ def bucket(server: str, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tests")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "tests")
     settings.STORE_DIR = tmp_path / "store"
-    settings.STORAGES = settings.STORAGES | {
-        objects.ALIAS: bucket_storage("models", url=server, region="us-east-1"),
-    }
+    settings.STORAGES = settings.STORAGES | {objects.ALIAS: bucket_storage("models", url=server, region="us-east-1")}
     client = boto3.client("s3", endpoint_url=server, region_name="us-east-1")
     client.create_bucket(Bucket="models")
     yield client

@@ -157,11 +157,7 @@ BAD = {
         400,
         "same_role",
     ),
-    "zip with files": (
-        {"files": [zipped({"a.onnx": b"1"}), SimpleUploadedFile("b.data", b"2")]},
-        400,
-        "zip_and_files",
-    ),
+    "zip with files": ({"files": [zipped({"a.onnx": b"1"}), SimpleUploadedFile("b.data", b"2")]}, 400, "zip_and_files"),
     "not a zip": ({"files": SimpleUploadedFile("model.zip", b"PK but not really" * 10)}, 400, "bad_zip"),
     "traversal in a zip": ({"files": zipped({"../../etc/a.onnx": b"1"})}, 400, "bad_name"),
     "absolute path in a zip": ({"files": zipped({"/tmp/a.onnx": b"1"})}, 400, "bad_name"),

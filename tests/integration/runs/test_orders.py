@@ -110,7 +110,12 @@ def test_cancelling_a_continuation_keeps_what_was_measured(run: Run, node: Node,
 
 @pytest.mark.parametrize(
     ("rounds", "blocks", "error"),
-    [(0, None, Invalid), (97, None, Invalid), (8, [2], Invalid), (8, [-1], Invalid)],
+    [
+        (0, None, Invalid),
+        (97, None, Invalid),
+        (8, [2], Invalid),
+        (8, [-1], Invalid),
+    ],
 )
 def test_more_rounds_that_make_no_sense_are_refused(
     run: Run, node: Node, member: User, rounds: int, blocks: list[int] | None, error: type[Refusal]

@@ -134,10 +134,7 @@ def test_what_was_reported_when_a_run_is_cancelled_stays(node: Node, version: Ve
     block = reported(node, run)
     services.cancel_run(run=run, by=member)
     run.refresh_from_db()
-    assert (run.state, set(run.blocks.values_list("state", flat=True))) == (
-        RunState.RUNNING,
-        {"reported", "cancelled"},
-    )
+    assert (run.state, set(run.blocks.values_list("state", flat=True))) == (RunState.RUNNING, {"reported", "cancelled"})
     assert settle(block)
     run.refresh_from_db()
     assert (run.state, run.outcome, run.sentence) == (RunState.FINISHED, RunOutcome.CANCELLED, "Cancelled by member.")

@@ -162,7 +162,7 @@ def test_names_leave_out_what_all_series_share() -> None:
     elsewhere = [tuple("pi" if part == "bench-1" else part for part in row) for row in rows([1.0])]
     assert [line.name for line in reading.lines(WATCH, [*rows([1.0]), *elsewhere])] == ["bench-1", "pi"]
     assert [line.name for line in reading.lines(WATCH, [*both, *elsewhere])] == [
-        *("fp32 on bench-1", "fp32 on pi", "int8-dynamic on bench-1"),
+        *("fp32 on bench-1", "fp32 on pi", "int8-dynamic on bench-1")
     ]
 
 

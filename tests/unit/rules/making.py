@@ -39,11 +39,7 @@ def make_model(**changes: Any) -> ModelFacts:
 
 
 def plan_of(
-    options: Mapping[str, Any],
-    *,
-    model: ModelFacts | None = None,
-    fleet: Sequence[NodeOffer] | None = None,
-    **how: Any,
+    options: Mapping[str, Any], *, model: ModelFacts | None = None, fleet: Sequence[NodeOffer] | None = None, **how: Any
 ) -> Plan:
     """The plan of a matrix given as options of the command line."""
     return planner.plan(matrix.from_options(**options), model or make_model(), fleet, **how)

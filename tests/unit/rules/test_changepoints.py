@@ -115,10 +115,7 @@ def test_a_value_that_is_not_finite_is_refused(wrong: float) -> None:
         changepoints.find_changepoints([1.0] * 6 + [wrong])
 
 
-@given(
-    st.lists(st.floats(0.1, 10.0), min_size=6, max_size=60),
-    st.sampled_from([1e-3, 7.0, 1e5]),
-)
+@given(st.lists(st.floats(0.1, 10.0), min_size=6, max_size=60), st.sampled_from([1e-3, 7.0, 1e5]))
 def test_the_answer_is_the_same_in_any_unit_and_every_time(values: list[float], unit: float) -> None:
     found = changepoints.find_changepoints(values)
     assert found == changepoints.find_changepoints(values)

@@ -102,9 +102,7 @@ def test_a_near_tie_is_said_with_the_token() -> None:
 
 def test_other_scores_fail_parity_even_with_the_same_tokens() -> None:
     _, second = cells_of(
-        block_of(),
-        a={"tokens": (7, 8, 9), "forced": scores([1.0])},
-        b={"tokens": (7, 8, 9), "forced": scores([1.5])},
+        block_of(), a={"tokens": (7, 8, 9), "forced": scores([1.0])}, b={"tokens": (7, 8, 9), "forced": scores([1.5])}
     )
     assert second.parity.verdict == "fail"
     assert "All 3 tokens are those of" in second.parity.text
@@ -124,9 +122,7 @@ def test_drawn_tokens_that_differ_while_scores_agree_are_the_samplers() -> None:
 
 def test_a_row_of_a_batch_that_chose_otherwise_than_alone_fails_parity() -> None:
     (_, second) = cells_of(
-        block_of(),
-        a={"tokens": (7, 8, 9)},
-        b={"tokens": (7, 8, 9), "metrics": {**TOLD, "differing_rows": 1.0}},
+        block_of(), a={"tokens": (7, 8, 9)}, b={"tokens": (7, 8, 9), "metrics": {**TOLD, "differing_rows": 1.0}}
     )
     assert second.parity.verdict == "fail"
     assert second.parity.text.startswith("1 row of the batch chose other tokens than alone.")

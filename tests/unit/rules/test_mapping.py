@@ -73,9 +73,7 @@ def test_a_fused_node_that_keeps_a_name_covers_the_other_node() -> None:
 
 def test_a_node_renamed_after_its_outputs_tensor_in_another_layout_is_found_with_what_was_fused_behind_it() -> None:
     saved = graph(
-        node("t1_blocked", "Mul", "x w", "r0"),
-        node("Unblock", "Unblock", "r0", "t3"),
-        node("act", "Act", "t3", "y"),
+        node("t1_blocked", "Mul", "x w", "r0"), node("Unblock", "Unblock", "r0", "t3"), node("act", "Act", "t3", "y")
     )
     origins = map_executed(
         [ran("t1_blocked", "Mul"), ran("Unblock", "Unblock")], source=CHAIN, model=CHAIN, optimized=saved
@@ -167,11 +165,7 @@ def test_a_node_named_after_an_output_that_nothing_of_its_kind_made_is_the_maker
 
 
 def test_what_was_folded_into_a_constant_belongs_to_no_node_that_runs() -> None:
-    own = graph(
-        node("fold", "Mul", "w b", "k"),
-        node("act", "Act", "k", "t2"),
-        node("out", "Out", "t2", "y"),
-    )
+    own = graph(node("fold", "Mul", "w b", "k"), node("act", "Act", "k", "t2"), node("out", "Out", "t2", "y"))
     saved = graph(node("t2_blocked", "Mul", "k", "r0"), node("out", "Out", "r0", "y"), given="x w b k")
     found = align(saved, own)
     assert found["t2_blocked"] == Origin(node="act")

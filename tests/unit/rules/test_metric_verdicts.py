@@ -205,12 +205,7 @@ def loaded(old: float, new: float, **more: float) -> Document:
 @pytest.mark.parametrize(
     ("new", "verdict", "word", "said"),
     [
-        (
-            80.0,
-            "slower",
-            "lower",
-            "highest load, p99 within 20 ms) at a 20.0 % lower rate than 1.30.0",
-        ),
+        (80.0, "slower", "lower", "highest load, p99 within 20 ms) at a 20.0 % lower rate than 1.30.0"),
         (125.0, "faster", "higher", "25"),
         (100.0, "equal", "equal", "at as high a rate as 1.30.0"),
     ],

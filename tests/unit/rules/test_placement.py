@@ -47,10 +47,7 @@ def test_a_neighbour_that_is_fused_now_takes_no_fusion_apart() -> None:
     # ddddocr's common.onnx from 1.24.4 to 1.25.1: the same QuickGelu ran, and the sum before it runs in the convolution
     gelu = _operator("mul", op_type="QuickGelu", covers=("sigmoid",))
     old = [_operator("conv", op_type="Conv"), _operator("add"), gelu]
-    new = [
-        _operator("conv", op_type="Conv", covers=("add", "sigmoid")),
-        gelu.model_copy(update={"covers": ()}),
-    ]
+    new = [_operator("conv", op_type="Conv", covers=("add", "sigmoid")), gelu.model_copy(update={"covers": ()})]
     assert "fusion_gone" not in {change.kind for change in placement_changes(old, new)}
 
 

@@ -110,10 +110,7 @@ def test_threads_that_the_sandbox_lets_nobody_pin_are_not_measured_as_if_they_we
 @pytest.mark.parametrize(
     ("matrices", "sentence"),
     [
-        (
-            {"runtime": "1.22.1"},
-            "onnxruntime==1.22.1 follows no policy: take 1.23.0 or newer, or leave `policy` out.",
-        ),
+        ({"runtime": "1.22.1"}, "onnxruntime==1.22.1 follows no policy: take 1.23.0 or newer, or leave `policy` out."),
         (
             {"runtime": "onnxruntime-openvino==1.24.1", "provider": "openvino"},
             "The policy prefer-npu lets ONNX Runtime choose, and OpenVINOExecutionProvider is asked for: leave one of "

@@ -110,10 +110,7 @@ def test_sessions_at_once_on_a_device_wait_for_it_and_not_for_cores():
 
 
 def test_one_provider_without_a_node_leaves_the_others_to_run():
-    plan = plan_of(
-        {"runtime": "onnxruntime-openvino==1.24.1", "provider": "cpu,openvino"},
-        fleet=[node("a")],
-    )
+    plan = plan_of({"runtime": "onnxruntime-openvino==1.24.1", "provider": "cpu,openvino"}, fleet=[node("a")])
     assert [one.reason.code for one in plan.refused] == [ReasonCode.NO_NODE]
     assert plan.problem is None
     assert plan.cells == 1

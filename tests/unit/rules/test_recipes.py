@@ -115,7 +115,11 @@ def test_whole_numbers_of_few_bits_are_told_from_floats():
 
 @pytest.mark.parametrize(
     ("tags", "activation"),
-    [({"cpu", "x86"}, "uint8"), ({"cpu", "arm"}, "int8"), ({"cpu"}, "uint8")],
+    [
+        ({"cpu", "x86"}, "uint8"),
+        ({"cpu", "arm"}, "int8"),
+        ({"cpu"}, "uint8"),
+    ],
 )
 def test_types_of_activations_follow_the_nodes_that_may_measure(tags, activation):
     assert recipe_of("int8-qdq", fleet=[NodeOffer(id="n1", tags=frozenset(tags))]).options["activation"] == activation

@@ -70,10 +70,7 @@ def test_a_scenario_has_one_text_however_it_is_written(written: object, text: st
         ("load:rate=50ms", "rate of load is '50ms': write a number from 0.1 to 1e+06 per second"),
         ("load:rate=0", "rate of load is '0'"),
         ({"load": {"rate": True}}, "rate of load is True"),
-        (
-            "load:bound=1us",
-            "bound of load is '1us': below 0.1 ms the clock of a shared machine",
-        ),
+        ("load:bound=1us", "bound of load is '1us': below 0.1 ms the clock of a shared machine"),
         ("load:bound=2min", "bound of load is '2min': write a number from 0.1 to 60000 in ms, such as 20ms."),
         ("load:rate=50:sessions=none", "Unknown sessions of load 'none': choose one of shared, each."),
         ("load:rate=50:streams=65", "streams of load is '65': write a whole number from 1 to 64."),
@@ -218,11 +215,7 @@ def test_the_runner_is_told_the_sets_and_which_inputs_follow_from_sizes() -> Non
             "builds an engine for the shapes that it is given",
         ),
         ({"scenario": "load:rate=0.5"}, {}, "At 0.5 per s the 700 arrivals of a p99 take 23.3 minutes in each launch"),
-        (
-            {"scenario": "load:rate=50"},
-            {"latency_ms": 90.0},
-            "too many for 1 stream: ask for 5 streams or",
-        ),
+        ({"scenario": "load:rate=50"}, {"latency_ms": 90.0}, "too many for 1 stream: ask for 5 streams or"),
         ({"scenario": "load:bound=5ms"}, {"latency_ms": 9.0}, "below the latency of one inference alone, 9 ms"),
         ({"scenario": "load:rate=50"}, {"latency_ms": 9.0, "quickest_ms": 90.0}, "requests of 90 ms come in a second"),
         (
@@ -255,10 +248,7 @@ def test_fresh_takes_dynamic_dimensions_and_the_batch_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("figure", "words"),
     [
-        (
-            {"value": 1.0 * MIB, "low": 0.9 * MIB, "high": 1.1 * MIB},
-            "Memory grows by 1.00 MiB in 1,000 inferences (",
-        ),
+        ({"value": 1.0 * MIB, "low": 0.9 * MIB, "high": 1.1 * MIB}, "Memory grows by 1.00 MiB in 1,000 inferences ("),
         ({"value": -10.0, "low": -20.0, "high": 10.0}, "Memory settles: 0.00 MiB in 1,000 inferences (95 % interval"),
         ({"value": 0.0}, "Memory settles: 0.00 MiB in 1,000 inferences."),
         ({"value": 0.5 * MIB, "low": 0.0, "high": 1.0 * MIB}, "Whether memory grows is undecided: 0.50 MiB"),
@@ -328,25 +318,10 @@ def test_a_load_of_an_unknown_model_is_planned_by_its_bound_and_searched_once() 
 @pytest.mark.parametrize(
     ("text", "told", "p99_ms", "words"),
     [
-        (
-            "load:bound=20ms",
-            {MAX_RATE: (812.0, 790.0, 830.0)},
-            None,
-            "up to 812 requests per s (95 % interval 790 to",
-        ),
-        (
-            "load:bound=20ms",
-            {MAX_RATE: (812.0, None, None)},
-            None,
-            "p99 within 20 ms up to 812 requests per s.",
-        ),
+        ("load:bound=20ms", {MAX_RATE: (812.0, 790.0, 830.0)}, None, "up to 812 requests per s (95 % interval 790 to"),
+        ("load:bound=20ms", {MAX_RATE: (812.0, None, None)}, None, "p99 within 20 ms up to 812 requests per s."),
         ("load:bound=20ms", {}, None, "No rate that was tried kept its p99 within 20 ms."),
-        (
-            "load:rate=50:bound=20ms",
-            {GOODPUT: (49.6, 49, 50)},
-            12.3,
-            "p99 12.3 ms at 50 per s, 49.6 per s answered",
-        ),
+        ("load:rate=50:bound=20ms", {GOODPUT: (49.6, 49, 50)}, 12.3, "p99 12.3 ms at 50 per s, 49.6 per s answered"),
         ("load:rate=50", {GOODPUT: (49.6, 49, 50)}, None, "50 per s are held, 49.6 per s answered."),
         ("load:rate=50:bound=20ms", {GOODPUT: (31.0, 30, 32)}, 90.0, "50 per s are not held: 31.0 per s were answered"),
         ("load:rate=50", {}, 12.3, "p99 12.3 ms at 50 per s."),

@@ -146,11 +146,7 @@ def test_only_a_pair_of_which_one_side_was_not_measured_has_no_figures_to_compar
             {"runtime": "onnxruntime-openvino==1.24.1"},
             r"ONNX Runtime 1.24.1 \(onnxruntime-openvino\) runs .* ONNX Runtime 1.29.0",
         ),
-        (
-            "provider",
-            {"provider": "OpenVINOExecutionProvider"},
-            "OpenVINO runs .* than CPU",
-        ),
+        ("provider", {"provider": "OpenVINOExecutionProvider"}, "OpenVINO runs .* than CPU"),
         ("precision", {"precision": "int8-dynamic"}, "int8-dynamic runs encoder .CPU, batch 1, 1 thread. .* than fp32"),
         ("batch", {"batch": 8}, "batch 8 runs .* than batch 1"),
         ("threads", {"threads": 4}, "4 threads runs .* than 1 thread"),

@@ -39,10 +39,7 @@ def document() -> Document:
                 cpu_p50_ms=p50_ms,
                 phases_ms={"session": 30.0 + float(dice.standard_normal()), "first": 2.0},
                 peak_memory_bytes=60_000_000 + 1000 * number,
-                metrics={
-                    "peak_address_space_bytes": 3e8 + 4096.0 * number + 1e8 * (arm.arm == 1),
-                    "instructions": 1e6,
-                },
+                metrics={"peak_address_space_bytes": 3e8 + 4096.0 * number + 1e8 * (arm.arm == 1), "instructions": 1e6},
             )
         reports.append(make_round(number, told))
     record = BlockRecord(block=block, reports=[*reports, EndReport()], node="bench-1", is_over=True)

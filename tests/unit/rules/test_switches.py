@@ -94,7 +94,11 @@ def test_the_smallest_switch_is_offered_of_those_that_give_back_about_as_much() 
 
 @pytest.mark.parametrize(
     "poor",
-    [trial(SINGLE, 0.1), trial(SINGLE, 0.9, verdict="undecided"), trial(SINGLE, 0.9, keeps=False)],
+    [
+        trial(SINGLE, 0.1),
+        trial(SINGLE, 0.9, verdict="undecided"),
+        trial(SINGLE, 0.9, keeps=False),
+    ],
 )
 def test_what_gives_little_is_undecided_or_changes_outputs_is_not_offered(poor: Trial) -> None:
     assert switches.best_of([poor]) is None

@@ -33,7 +33,12 @@ def test_losses_come_before_gains_and_gains_before_what_is_open() -> None:
 
 @pytest.mark.parametrize(
     ("word", "shown"),
-    [("slower", "▲ slower"), ("timeout", "✕ timeout"), ("refused", "⊘ refused"), ("done", "done")],
+    [
+        ("slower", "▲ slower"),
+        ("timeout", "✕ timeout"),
+        ("refused", "⊘ refused"),
+        ("done", "done"),
+    ],
 )
 def test_a_sign_never_stands_alone(word: str, shown: str) -> None:
     assert signed(word) == shown

@@ -24,7 +24,11 @@ def test_the_likeliest_is_the_first_of_equal_ones() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "shares"),
-    [(0.5, {1: 1.0}), (0.7, {1: 2 / 3, 3: 1 / 3}), (1.0, {1: 0.5, 3: 0.25, 0: 0.125, 2: 0.125})],
+    [
+        (0.5, {1: 1.0}),
+        (0.7, {1: 2 / 3, 3: 1 / 3}),
+        (1.0, {1: 0.5, 3: 0.25, 0: 0.125, 2: 0.125}),
+    ],
 )
 def test_top_p_draws_from_the_fewest_that_have_so_much(limit: float, shares: dict[int, float]) -> None:
     found = chosen(sampling="top-p", limit=limit)

@@ -126,11 +126,7 @@ def order(tmp_path: Path, short: str, **options: str) -> Order:
     inputs = tmp_path / "inputs.npz"
     np.savez(inputs, x=np.zeros((2, 3, 8, 8), np.float32), scale=np.float32(1))
     entry = providers.resolve(short)
-    part = BuildingPart(
-        cache=entry.building.cache,
-        folder=str(tmp_path / "engines"),
-        shapes=entry.building.shapes,
-    )
+    part = BuildingPart(cache=entry.building.cache, folder=str(tmp_path / "engines"), shapes=entry.building.shapes)
     return Order(
         kind="check", model="", inputs=str(inputs), provider=entry.name, provider_options=options, building=part
     )

@@ -91,10 +91,7 @@ def counted() -> onnx.ModelProto:
 def endless() -> onnx.ModelProto:
     """A loop that nothing ends."""
     body = helper.make_graph(
-        [
-            helper.make_node("Identity", ["go"], ["go_on"]),
-            helper.make_node("Add", ["state", "state"], ["next"]),
-        ],
+        [helper.make_node("Identity", ["go"], ["go_on"]), helper.make_node("Add", ["state", "state"], ["next"])],
         "body",
         [making.port("i", [], INT64), making.port("go", [], TensorProto.BOOL), making.port("state", None)],
         [making.port("go_on", [], TensorProto.BOOL), making.port("next", None)],

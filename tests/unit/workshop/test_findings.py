@@ -105,17 +105,7 @@ def unknown_shape() -> Model:
 
 
 def turned(at_border: bool) -> Model:
-    nodes = [
-        node(
-            "Transpose",
-            [
-                "x" if at_border else "r",
-            ],
-            ["t"],
-            perm=[0, 3, 1, 2],
-        ),
-        node("Relu", ["t"], ["y"]),
-    ]
+    nodes = [node("Transpose", ["x" if at_border else "r"], ["t"], perm=[0, 3, 1, 2]), node("Relu", ["t"], ["y"])]
     if not at_border:
         nodes.insert(0, node("Relu", ["x"], ["r"]))
     return making.model(nodes, [making.port("x", [1, 8, 8, 3])], [making.port("y", [1, 3, 8, 8])])
