@@ -17,7 +17,7 @@ from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import busy_machine, metric_changes, prefills
 from farm.rules.presenting.accuracy_words import is_worse
 from farm.rules.presenting.called_operators import called_operators, operator_size, operator_times
-from farm.rules.presenting.headlines import axis_rank, opening_comparison
+from farm.rules.presenting.headlines import axis_rank, opening_of
 from farm.rules.presenting.lines import BUSY, Line, is_by_processor, line_of
 from farm.rules.presenting.stability import at_risk
 from farm.rules.wording import numbers, titles
@@ -288,8 +288,7 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
 
 def _ordered(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
     """The axis that the sentence above leads with, then as readers ask for them, A/A pairs last."""
-    leading = opening_comparison(comparisons, cells)
-    first = "" if leading is None else leading.axis
+    first = opening_of(comparisons, cells).axis
     return sorted(
         comparisons,
         key=lambda one: (one.axis == TWIN, one.axis != first, axis_rank(one.axis), *_weight(one, cells)),
@@ -325,12 +324,13 @@ def _weight(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int, flo
 
 
 def _show_operators(document: Document, *, console: Console) -> None:
-    """The operators that explain the largest change that was decided, by runtime where runtimes were compared."""
-    changed = [c for c in document.comparisons if is_change(c.verdict) and c.operators and c.axis != TWIN]
+    """The operators that explain the largest decided change on the axis that leads."""
+    cells = {cell.id: cell for cell in document.cells}
+    axis = opening_of(document.comparisons, cells).axis
+    changed = [c for c in document.comparisons if is_change(c.verdict) and c.operators and c.axis == axis]
     if not changed:
         return
-    cells = {cell.id: cell for cell in document.cells}
-    largest = min(changed, key=lambda one: (one.axis != "runtime", *_weight(one, cells)))
+    largest = min(changed, key=lambda one: _weight(one, cells))
     named = sorted(largest.operators, key=lambda one: -abs(one.candidate_us - one.baseline_us))[:NAMED_OPERATORS]
     where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
     busy = f" ({note})" if (note := busy_machine.note_of_traces(largest)) else ""

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from dashboard import axes
 from dashboard.figures.figure import Address
 from farm.contract.document_cells import Cell
+from farm.rules.presenting.lines import is_wrong
 from farm.rules.presenting.tables import Column, Entry, Number
 from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import STATES, WRONG
 
 RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(titles.runtime(cell.runtime), is_name=True))
 P50: Column[Cell] = Number(
@@ -22,10 +24,12 @@ HALF_WIDTH: Column[Cell] = Number(
 
 
 def name(along: Sequence[axes.Axis], address: Address, *, only: str = "") -> Column[Cell]:
-    """What tells cells apart, with a link; where there is nothing to tell them by, `only`, or else the runtime."""
+    """What tells cells apart, with a link; where there is nothing to tell them by, `only`, or else the runtime. Wrong
+    outputs are marked beside it."""
 
     def entry(cell: Cell) -> Entry:
-        return Entry(axes.name_of(cell, along) if along or not only else only, href=address(cell.id))
+        text = axes.name_of(cell, along) if along or not only else only
+        return Entry(text, href=address(cell.id), sign=STATES[WRONG] if is_wrong(cell) else None)
 
     return Column("Cell", entry)
 

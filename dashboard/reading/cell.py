@@ -12,6 +12,7 @@ from farm.contract.document_cells import Cell, Input, OperatorTime, ParityOutput
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT
+from farm.rules.presenting.headlines import lost_providers
 from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.wording import numbers, titles
 
@@ -75,7 +76,7 @@ def placement(cell: Cell) -> Placement:
     if cell.policy != NO_POLICY:
         # whatever ONNX Runtime chose is what was asked for
         return Placement(asked, ran, True, "")
-    missing = [name for name in requested if name not in cell.active_providers]
+    missing = lost_providers(cell)
     extra = [name for name in cell.active_providers if name not in requested]
     if missing:
         sentence = f"{_names(missing)} was requested but did not start: the numbers below are from {ran}."

@@ -10,7 +10,7 @@ from dashboard.figures.ratios import Named
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import metric_changes
-from farm.rules.presenting.headlines import axis_rank, opening_comparison
+from farm.rules.presenting.headlines import axis_rank, opening_of
 from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.wording import numbers
@@ -94,9 +94,8 @@ def along(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
 
 
 def leading_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> str:
-    """The axis of the comparison that the page opens with; empty where nothing was compared."""
-    leading = opening_comparison(comparisons, cells)
-    return "" if leading is None else leading.axis
+    """The axis that the page is about; empty where nothing was compared."""
+    return opening_of(comparisons, cells).axis
 
 
 def without_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:

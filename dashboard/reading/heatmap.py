@@ -12,15 +12,14 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.metrics import BY_NAME as MEASURED
 from farm.rules.comparing.quantities import Change, change_of
-from farm.rules.findings.kinds import KINDS
 from farm.rules.presenting import prefills
-from farm.rules.presenting.lines import PROCESSOR, is_by_processor, line_of
+from farm.rules.presenting.headlines import opening_of
+from farm.rules.presenting.lines import PROCESSOR, is_by_processor, is_wrong, line_of
 from farm.rules.wording import numbers
-from farm.rules.wording.vocabulary import Sign, sign_of
+from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
 
 # along these more work is done, so that more time is no slowdown
 WORKLOAD_AXES = ("batch", "shapes", "concurrency", "scenario")
-WRONG = KINDS["parity"].title
 OPEN_STATES = ("preparing", "queued", "measuring", "settling")
 # from these changes on a slower or faster cell has the next deeper colour
 STEPS = (0.05, 0.15)
@@ -189,7 +188,8 @@ def layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns:
     """Where these cells stand, with an axis across; `columns`: its name."""
     shown = [cell for cell in cells if cell.twin_of is None]
     choices = axes.varying(shown)
-    column_axis = _column_axis(choices, columns)
+    leading = opening_of(comparisons, {cell.id: cell for cell in shown}).axis
+    column_axis = _column_axis(choices, columns, leading)
     row_axes = [axis for axis in choices if axis != column_axis]
     groups: dict[tuple[str, ...], dict[str, list[Cell]]] = {}
     for cell in shown:
@@ -252,11 +252,11 @@ def _part(laid: Layout, number: int) -> Part:
     return Part(number, count, first, min(first + each - 1, len(laid.rows)), len(laid.rows))
 
 
-def _column_axis(choices: Sequence[axes.Axis], wished: str) -> axes.Axis:
-    """The wished axis where it varies, else the runtime where it varies, else the last axis that does."""
+def _column_axis(choices: Sequence[axes.Axis], *wished: str) -> axes.Axis:
+    """The first wished axis that varies, else the runtime where it varies, else the last axis that does."""
     named = {axis.name: axis for axis in choices}
     last = choices[-1] if choices else axes.BY_NAME["runtime"]
-    return named.get(wished) or named.get("runtime") or last
+    return next((named[name] for name in (*wished, "runtime") if name in named), last)
 
 
 def _by_candidate(comparisons: Sequence[Comparison]) -> dict[str, list[Comparison]]:
@@ -289,15 +289,15 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     if cell.p50_ms is None:
         return Place(href, sign=sign_of(state), tone="off", title=cell.reason.text if cell.reason else "")
     if grid.metric.name != "verdict":
-        sign = WRONG if cell.parity.verdict == "fail" else None
+        sign = STATES[WRONG] if is_wrong(cell) else None
         tone = _ramp(grid.metric.read(cell), grid.ends)
         return Place(href, grid.metric.write(cell), sign, tone, _title(cell))
     comparison = None if grid.column_axis.label(cell) == first_head else _against(group, grid, first_head)
     sign, tone, title = _judged(cell, comparison, grid, is_first=grid.column_axis.label(cell) == first_head)
     value, why = _value(cell, comparison, grid)
-    if cell.parity.verdict == "fail":
+    if is_wrong(cell):
         # never praised, and marked wherever it stands
-        sign, tone, why = WRONG, "", "; ".join(filter(None, (sign.word, why)))
+        sign, tone, why = STATES[WRONG], "", "; ".join(filter(None, (sign.word, why)))
     return Place(href, value, sign, tone, "; ".join(filter(None, (title, why))))
 
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dashboard.reading import cell as reading
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.rules.presenting import sentences
+from farm.rules.presenting.headlines import named
 from farm.rules.wording import numbers
 
 
@@ -31,23 +33,14 @@ def opening(document: Document, *, model: str, planned: int, ended: int, activit
     if document.comparisons:
         first, rest = split(document.sentence)
         return first, f"{rest} So far: {ended} of {numbers.counted(planned, 'cell')} have ended.".strip()
-    return OPENINGS.get(activity, "Finishing {model}").format(model=model), ""
+    return OPENINGS.get(activity, "Finishing {model}").format(model=model), sentences.wrong_outputs(document)
 
 
 def warnings(cells: Sequence[Cell]) -> list[str]:
-    """Differences between what was asked and what ran, and wrong outputs: said before any number."""
+    """Differences between what was asked and what ran, said before any number; wrong outputs the headline says."""
     cells = [cell for cell in cells if cell.twin_of is None]
-    elsewhere = [cell.id for cell in cells if not reading.placement(cell).is_as_asked]
-    wrong = [cell.id for cell in cells if cell.parity.verdict == "fail"]
-    sentences = []
-    if elsewhere:
-        ran = numbers.counted(len(elsewhere), "cell")
-        sentences.append(
-            f"Not as asked: {ran} ran on other providers than requested ({numbers.listed(elsewhere, most=6)})."
-        )
-    if wrong:
-        failed = numbers.counted(len(wrong), "cell")
-        sentences.append(
-            f"Not right: the outputs of {failed} differ from the reference ({numbers.listed(wrong, most=6)})."
-        )
-    return sentences
+    elsewhere = [cell for cell in cells if not reading.placement(cell).is_as_asked]
+    if not elsewhere:
+        return []
+    ran = numbers.counted(len(elsewhere), "cell")
+    return [f"Not as asked: {ran} ran on other providers than requested ({named(elsewhere, cells)})."]

@@ -23,7 +23,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.registry.selectors import model_file_digest
 from farm.rules.presenting import prefills, sentences, simulated
-from farm.rules.presenting.headlines import opening_comparison
+from farm.rules.presenting.headlines import opening_of
 from farm.rules.presenting.stability import at_risk
 from farm.rules.reporting import compiled_models
 from farm.rules.wording import numbers, titles
@@ -178,10 +178,8 @@ def notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
 def _because(compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
     """The comparison that matters most, in words."""
     known = [one for one in compared if one.baseline in by_id and one.candidate in by_id]
-    opening = opening_comparison(known, by_id)
-    if opening is None:
-        return ""
-    return sentences.comparison_sentence(opening, by_id)
+    lead = opening_of(known, by_id).lead
+    return sentences.comparison_sentence(lead.comparison, by_id) if lead is not None else ""
 
 
 def _traces(row: "Run", cell: Cell) -> list[dict[str, object]]:

@@ -125,9 +125,11 @@ def _ratios(document: Document, address: Address, *, along: str) -> Figure:
 def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
     """Operators of the chosen pair; of the one that the page opens with when the address names none."""
     by_id = {cell.id: cell for cell in document.cells}
-    known = comparisons.without_twins(comparisons.along(document.comparisons, ""), by_id)
+    opening = headlines.opening_of(document.comparisons, by_id)
+    known = comparisons.without_twins(comparisons.along(document.comparisons, opening.axis), by_id)
     keys = {_key(one): one for one in known}
-    wanted = keys.get(request.GET.get("pair", "")) or headlines.of_first_axis(known, by_id)
+    lead = opening.lead.comparison if opening.lead is not None else next(iter(known), None)
+    wanted = keys.get(request.GET.get("pair", "")) or lead
     if wanted is None:
         empty = Table.of(operators.NAME, "Operators", operators.COLUMNS, ())
         sentence = "No two cells have been compared yet."

@@ -83,13 +83,13 @@ def _whole(row: "Run") -> Whole:
 
 
 def with_opening_operators(row: "Run") -> Document:
-    """The run's document. Operators are read of the comparisons alone that its first sentences explain."""
+    """The run's document. Operators are read of the comparison alone that its first sentences explain."""
     document = selectors.document(row, with_operators=False)
-    opening = opening_of(document.comparisons, {cell.id: cell for cell in document.cells})
-    wanted = {id(one.comparison) for one in opening.told if one.change.is_decided and not one.comparison.operators}
-    if not wanted:
+    lead = opening_of(document.comparisons, {cell.id: cell for cell in document.cells}).lead
+    if lead is None or not lead.change.is_decided or lead.comparison.operators:
         return document
-    explained = [pages.with_operators(row, one) if id(one) in wanted else one for one in document.comparisons]
+    wanted = lead.comparison
+    explained = [pages.with_operators(row, one) if one is wanted else one for one in document.comparisons]
     told = document.model_copy(update={"comparisons": explained})
     return told.model_copy(update={"sentence": _sentence(row, told)})
 

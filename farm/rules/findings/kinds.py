@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from farm.rules.wording.numbers import TIMES, Words
-from farm.rules.wording.vocabulary import VERDICTS, Sign, sign_of
+from farm.rules.wording.vocabulary import ELSEWHERE, STATES, VERDICTS, WRONG, Sign, sign_of
 
 Key = Literal["parity", "failed", "slower", "placement", "ttft", "session", "first", "memory", "growth"]
 SIZES: Words = ("bigger", "smaller")
@@ -34,7 +34,7 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = {
     "parity": Kind(
-        Sign("✕", "wrong outputs", "bad"),
+        STATES[WRONG],
         "outputs that stop matching the reference, or match it worse",
         is_noisy=False,
     ),
@@ -46,7 +46,7 @@ KINDS: Mapping[str, Kind] = {
         has_work_around=True,
     ),
     "placement": Kind(
-        Sign("≠", "placed differently", "warn"),
+        STATES[ELSEWHERE],
         "an operator that moved to another provider, more copies, a lost fusion",
         is_noisy=False,
     ),

@@ -1,27 +1,32 @@
-"""Which comparisons a run opens with: the largest decided change on any axis, then the axis that is asked for first.
+"""What leads: the one rule by which runs, lists, terminals and shared pages choose what they open with. Pure.
 
-A side whose outputs fail parity is never praised: a change that it wins does not lead, and is named apart. Pure.
+Wrong outputs; slower by release; a provider that did not start; other losses; gains; then what is open. Of comparisons
+the largest of its kind leads, and the page is about its axis alone. A gain of wrong outputs is praised nowhere.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 
+from farm.contract.cells import NO_POLICY
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.rules.cells import label
 from farm.rules.cells.axes import ASKED_ORDER
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.planning.blocks import TWIN
-from farm.rules.presenting.lines import is_wrong
+from farm.rules.presenting.lines import is_other_model, is_wrong
+from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import rank
 
 # Along these another amount of work is done at a time, with nothing to divide it by: more time for it is no news.
 WORK_AXES = ("concurrency", "shapes", "hardware")
+# of what leads, in this order
+SLOWER_RELEASE, LOST_PLACEMENT, OTHER_LOSS, GAIN, OPEN = range(5)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A comparison with what it comes to. `is_right`: its better side does not fail parity; True for none."""
+    """A comparison with what it comes to. `is_right`: no side wins by wrong outputs."""
 
     comparison: Comparison
     change: Change
@@ -31,76 +36,74 @@ class Standing:
     def axis(self) -> str:
         return self.comparison.axis
 
+    @property
+    def kind(self) -> int:
+        """What it is among what leads."""
+        if not self.change.is_decided or self.axis in WORK_AXES:
+            return OPEN
+        if self.change.is_gain:
+            return GAIN
+        return SLOWER_RELEASE if self.axis == "runtime" else OTHER_LOSS
+
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a run is told by: the comparison that leads, and `asked` of the axis that is asked for first, if another.
+    """What a run is told by. `wrong`: cells whose outputs are; `elsewhere`: cells that ran on another provider than was
+    asked for; `lead`: the comparison that leads, of `standings`; `left_out`: those that wrong outputs won."""
 
-    `left_out`: gains that do not lead because the outputs of the better side fail parity.
-    """
-
+    wrong: Sequence[Cell]
+    elsewhere: Sequence[Cell]
     lead: Standing | None
-    asked: Standing | None
     standings: Sequence[Standing]
     left_out: Sequence[Standing]
 
     @property
-    def told(self) -> list[Standing]:
-        """Those that are told in sentences of their own, in their order."""
-        return [one for one in (self.lead, self.asked) if one is not None]
+    def axis(self) -> str:
+        """The one axis that a page is about; empty where nothing was compared."""
+        found = self.lead or next(iter(self.left_out), None)
+        return "" if found is None else found.axis
+
+    @property
+    def is_elsewhere_first(self) -> bool:
+        """Whether what ran elsewhere is told before the comparison that leads."""
+        return bool(self.elsewhere) and (self.lead is None or self.lead.kind > LOST_PLACEMENT)
 
 
 def opening_of(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> Opening:
     """What the comparisons of a run, or of one cell, open with."""
-    standings = [_standing(one, cells) for one in comparisons if one.axis != TWIN]
-    known = [one for one in standings if one.change.word != "not comparable"]
-    asked = _worst_of_first_axis(known)
-    decided = [one for one in known if one.change.is_decided and one.axis not in WORK_AXES]
-    right = [one for one in decided if one.is_right]
-    largest = max(right, key=lambda one: one.change.size, default=None)
-    # of changes that cannot be told apart, the one that readers ask for first
-    lead = asked if largest is None or _is_as_large(asked, largest) else largest
+    known = [_standing(one, cells) for one in comparisons if one.axis != TWIN]
+    known = [standing for standing in known if standing.change.word != "not comparable"]
+    own = [cell for cell in cells.values() if cell.twin_of is None]
+    others = {one.candidate for one in comparisons if is_other_model(one, cells.get(one.candidate))}
     return Opening(
-        lead=lead,
-        asked=None if asked is lead else asked,
+        wrong=[cell for cell in own if is_wrong(cell) or cell.id in others],
+        elsewhere=[cell for cell in own if lost_providers(cell)],
+        lead=min((standing for standing in known if standing.is_right), key=_order, default=None),
         standings=known,
-        left_out=[one for one in decided if not one.is_right],
+        left_out=[standing for standing in known if not standing.is_right],
     )
 
 
-def opening_comparison(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> Comparison | None:
-    """The comparison that a run opens with: the largest decided change on any axis, where there is one."""
-    lead = opening_of(comparisons, cells).lead
-    return None if lead is None else lead.comparison
+def lost_providers(cell: Cell) -> list[str]:
+    """Those that were asked for and did not start; of a policy ONNX Runtime chooses, so that none is lost."""
+    if not cell.active_providers or cell.policy != NO_POLICY:
+        return []
+    return [name for name in cell.requested_providers or [cell.provider] if name not in cell.active_providers]
 
 
-def of_first_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> Comparison | None:
-    """The comparison to look at along the axis that is asked for first: releases, where they were compared."""
-    found = _worst_of_first_axis(opening_of(comparisons, cells).standings)
-    return None if found is None else found.comparison
-
-
-def _standing(one: Comparison, cells: Mapping[str, Cell]) -> Standing:
-    change = change_of(one, cells)
-    return Standing(one, change, is_right=not is_wrong(one, change, cells))
-
-
-def _is_as_large(asked: Standing | None, largest: Standing) -> bool:
-    """Whether the intervals of two decided changes overlap, whichever direction they have."""
-    if asked is None or not asked.change.is_decided or not asked.is_right:
-        return False
-    return _ends(asked.change)[1] >= _ends(largest.change)[0]
-
-
-def _ends(change: Change) -> tuple[float, float]:
-    """The least and the largest that a change may be, up or down alike, on the log scale."""
-    low, high = (abs(log(end)) for end in (change.low or 1.0, change.high or 1.0))
-    return min(low, high), max(low, high)
-
-
-def _worst_of_first_axis(standings: Sequence[Standing]) -> Standing | None:
-    axis = min((one.axis for one in standings), key=axis_rank, default=None)
-    return max((one for one in standings if one.axis == axis), key=_weight, default=None)
+def named(some: Collection[Cell], among: Collection[Cell]) -> str:
+    """Cells by their settings: by the one axis that sets them apart from the others, else by all that differ."""
+    ids = {cell.id for cell in some}
+    others = [cell for cell in among if cell.id not in ids and cell.twin_of is None]
+    along = label.varying([*some, *others])
+    for axis in sorted(along, key=lambda axis: axis_rank(axis.name)) if others else ():
+        texts = {axis.label(cell): cell for cell in some}
+        if not texts.keys() & {axis.label(cell) for cell in others}:
+            by_release = axis.name == "runtime"
+            return numbers.listed(
+                [titles.runtime_in_words(texts[text].runtime) if by_release else text for text in texts]
+            )
+    return numbers.listed(list(dict.fromkeys(label.along(cell, along) for cell in some)))
 
 
 def axis_rank(axis: str) -> tuple[int, str]:
@@ -108,6 +111,17 @@ def axis_rank(axis: str) -> tuple[int, str]:
     return (ASKED_ORDER.index(axis) if axis in ASKED_ORDER else len(ASKED_ORDER), axis)
 
 
-def _weight(one: Standing) -> tuple[bool, int, float]:
-    """Right outputs before wrong ones, slower before faster before undecided; the larger change first."""
-    return one.is_right, -rank(one.change.word), one.change.size
+def _standing(one: Comparison, cells: Mapping[str, Cell]) -> Standing:
+    change = change_of(one, cells)
+    better, other = (one.candidate, one.baseline) if change.is_gain else (one.baseline, one.candidate)
+    # of two sides that are wrong alike, a loss stands
+    is_bad = is_wrong(cells.get(better)) or is_other_model(one, cells.get(better))
+    is_won = change.is_decided and is_bad and (change.is_gain or not is_wrong(cells.get(other)))
+    return Standing(one, change, is_right=not is_won)
+
+
+def _order(standing: Standing) -> tuple[int, tuple[int, str], int, float]:
+    """The kind; of what is open the axis that readers ask for first; the larger change."""
+    is_open = standing.kind == OPEN
+    asked = axis_rank(standing.axis) if is_open else (0, "")
+    return standing.kind, asked, rank(standing.change.word) if is_open else 0, -standing.change.size

@@ -1,5 +1,6 @@
-"""What a run leads with, as figures for lists: the comparison that its headline is about."""
+"""What a run leads with, as figures for lists: what its headline is about (farm.rules.presenting.headlines)."""
 
+from collections.abc import Sequence
 from typing import cast, get_args
 
 from farm.contract.base import Message
@@ -9,9 +10,10 @@ from farm.contract.verdicts import Word
 from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.comparing.quantities import Change, Quantity
-from farm.rules.presenting.headlines import Standing, opening_of
+from farm.rules.presenting.headlines import Standing, named, opening_of
 from farm.rules.presenting.lines import is_busy
 from farm.rules.wording.numbers import counted
+from farm.rules.wording.vocabulary import ELSEWHERE, WRONG
 
 
 class Lead(Message):
@@ -20,7 +22,7 @@ class Lead(Message):
     `step`: what is compared, `1.29.0 → 1.31.1`; `where`: with what both were measured. A run that compares nothing
     has no verdict: its `step` says what it measured, and the `p50_ms` and interval of its fastest cell stand beside
     it, of processor time where `quantity` says so. A run that measured nothing has the fate of its cells as its
-    verdict.
+    verdict, one with wrong outputs or providers that did not start has those, and its `step` names the settings.
     """
 
     verdict: str = ""
@@ -47,16 +49,24 @@ class Lead(Message):
 def lead_of(document: Document) -> Lead:
     """What the headline of this document is about."""
     cells = {cell.id: cell for cell in document.cells}
-    leading = opening_of(document.comparisons, cells).lead
-    if leading is not None:
-        return _compared(leading, cells)
     own = [cell for cell in document.cells if cell.twin_of is None]
-    measured = [(cell.p50_ms, cell) for cell in own if cell.p50_ms is not None]
+    opening = opening_of(document.comparisons, cells)
+    measured = [cell for cell in own if cell.p50_ms is not None]
+    if opening.wrong:
+        return _marked(WRONG, opening.wrong, measured, reason=opening.wrong[0].parity.text)
+    if opening.is_elsewhere_first:
+        return _marked(ELSEWHERE, opening.elsewhere, [cell for cell in own if cell.active_providers])
+    if opening.lead is not None:
+        return _compared(opening.lead, cells)
     if not measured:
         return _nothing(own)
-    # a cell whose outputs are wrong is not the fastest
-    right = [one for one in measured if one[1].parity.verdict != "fail"] or measured
-    return _single(min(right, key=lambda one: one[0])[1], measured=len(measured), of=len(own))
+    return _single(min(measured, key=lambda cell: cell.p50_ms or 0.0), measured=len(measured), of=len(own))
+
+
+def _marked(verdict: str, some: Sequence[Cell], own: Sequence[Cell], *, reason: str = "") -> Lead:
+    """A run of which some cells have to be known of before any figure."""
+    where = f"{len(some)} of {counted(len(own), 'cell')}"
+    return Lead(verdict=verdict, step=named(some, own), where=where, reason=reason)
 
 
 def _compared(leading: Standing, cells: dict[str, Cell]) -> Lead:

@@ -24,8 +24,7 @@ BUSY_SHARE, LENGTHENED = 1 / 3, 1.05
 @dataclass(frozen=True, slots=True)
 class Line:
     """One comparison. `quantity`: what everything on the line is of; `sides`: baseline and candidate as written, empty
-    where they are left out, and then `why` says the reason. `is_wrong`: the outputs of the better side
-    fail parity."""
+    where they are left out, and then `why` says the reason. `is_wrong`: the outputs of a side fail parity."""
 
     change: Change
     quantity: str
@@ -62,19 +61,21 @@ def line_of(one: Comparison, cells: Mapping[str, Cell]) -> Line:
     unit = UNITS[change.quantity]
     sides, why = _sides(_medians(one, change, cells), change, unit=unit)
     quantity = title.get(change.quantity, "p50 latency")
-    return Line(change, quantity, unit, one.rounds, sides, why, is_wrong(one, change, cells))
+    sides_of = [cells.get(side) for side in (one.baseline, one.candidate)]
+    is_marked = any(is_wrong(cell) or is_other_model(one, cell) for cell in sides_of)
+    return Line(change, quantity, unit, one.rounds, sides, why, is_marked)
 
 
-def is_wrong(one: Comparison, change: Change, cells: Mapping[str, Cell]) -> bool:
-    """Whether a gain is of a side whose outputs are wrong."""
-    better = cells.get(one.candidate if change.is_gain else one.baseline) if change.is_decided else None
-    if better is None:
+def is_wrong(cell: Cell | None) -> bool:
+    """Whether its outputs fail parity."""
+    return cell is not None and cell.parity.verdict == "fail"
+
+
+def is_other_model(one: Comparison, cell: Cell | None) -> bool:
+    """Whether a cell is of another model, whose outputs are not those of the base that it is compared with."""
+    if one.axis != "model" or cell is None:
         return False
-    # the baseline is what another model is compared with
-    is_other = one.axis == "model" and any(
-        pair.cell == one.baseline and pair.verdict == "fail" for pair in better.engines
-    )
-    return is_other or better.parity.verdict == "fail"
+    return any(pair.cell == one.baseline and pair.verdict == "fail" for pair in cell.engines)
 
 
 def is_by_processor(one: Comparison) -> bool:

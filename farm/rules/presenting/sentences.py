@@ -21,11 +21,19 @@ from farm.rules.presenting import (
     simulated,
 )
 from farm.rules.presenting.called_operators import certainty
-from farm.rules.presenting.headlines import WORK_AXES, Opening, Standing, axis_rank, opening_of
+from farm.rules.presenting.headlines import (
+    WORK_AXES,
+    Opening,
+    Standing,
+    axis_rank,
+    lost_providers,
+    named,
+    opening_of,
+)
 from farm.rules.presenting.lines import BUSY, is_busy, is_by_processor
 from farm.rules.tracing.attribution import TypeChange, group_by_type
 from farm.rules.wording import titles
-from farm.rules.wording.numbers import counted, explained, latency, percent, plain
+from farm.rules.wording.numbers import counted, explained, latency, listed, percent, plain
 from farm.rules.wording.vocabulary import is_change, signed
 
 GLANCE = (
@@ -34,22 +42,19 @@ GLANCE = (
 )
 # an operator type that explains less is not named in the headline
 NAMED_SHARE = 0.1
-NAMED_CELLS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
     """How a comparison is told by one quantity: what is decided, what is equal, what is open.
 
-    `verb`: what the side is beside its verdict; `but`, `gain`: what a winner is whose outputs are wrong.
+    `verb`: what the side is beside its verdict.
     """
 
     decided: str
     equal: str
     undecided: str
     verb: str
-    but: str
-    gain: str
 
 
 _PHRASES = {
@@ -58,24 +63,18 @@ _PHRASES = {
         "{who} runs {what} as fast as {than}{where}, within ± {margin} ({sure}).",
         "Whether {who} runs {what} slower or faster than {than}{where} is undecided ({sure}).",
         verb="are {word}",
-        but="is faster but",
-        gain="its speedup does",
     ),
     "items": Phrases(
         "{who} runs {what} with {size} {word} items/s than {than}{where} ({sure}).",
         "{who} runs {what} with as many items/s as {than}{where}, within ± {margin} ({sure}).",
         "Whether {who} runs {what} with more or fewer items/s than {than}{where} is undecided ({sure}).",
         verb="have {word} items/s",
-        but="has more items/s but is",
-        gain="its items/s do",
     ),
     "rate": Phrases(
         "{who} serves {what} at a {size} {word} rate than {than}{where} ({sure}).",
         "{who} serves {what} at as high a rate as {than}{where}, within ± {margin} ({sure}).",
         "Whether {who} serves {what} at a higher or lower rate than {than}{where} is undecided ({sure}).",
         verb="have a {word} rate",
-        but="serves a higher rate but is",
-        gain="that does",
     ),
 }
 
@@ -94,16 +93,26 @@ def opening(document: Document) -> str:
 
 
 def verdict_line(document: Document) -> str:
-    """The one sentence, or two, that a run comes to."""
-    measured = [cell for cell in document.cells if cell.status == "done"]
-    headline = _headline(document)
-    if headline is not None:
-        return headline
-    if len(document.cells) == 1 and measured:
+    """What leads, by the one rule (farm.rules.presenting.headlines), and how many others are equal or undecided."""
+    cells = {cell.id: cell for cell in document.cells}
+    found = opening_of(document.comparisons, cells)
+    lead = _told(found.lead, found, cells) if found.lead is not None else []
+    # where wrong outputs won every comparison, nothing else is to be told
+    lead = lead or ([] if found.left_out else [_measured(document.cells)])
+    elsewhere = _elsewhere(found, cells)
+    told = [elsewhere, *lead] if found.is_elsewhere_first else [*lead, elsewhere]
+    rest = [_open(found, word) for word in ("equal", "undecided")]
+    return " ".join(part for part in (wrong_outputs(document), *told, *rest) if part)
+
+
+def _measured(cells: Sequence[Cell]) -> str:
+    """Cells of which none is compared."""
+    measured = [cell for cell in cells if cell.status == "done"]
+    if len(cells) == 1 and measured:
         return cell_sentence(measured[0])
     if not measured:
-        return _nothing_measured(document.cells)
-    missing = len(document.cells) - len(measured)
+        return _nothing_measured(cells)
+    missing = len(cells) - len(measured)
     rest = f"; {missing} did not finish" if missing else ""
     return f"{counted(len(measured), 'cell')} of {measured[0].model or 'the model'} measured{rest}, none to compare."
 
@@ -165,38 +174,43 @@ def most_changed(comparison: Comparison) -> str:
     return f"{most.op_type}: {counted(most.nodes, 'node')}, {times}, changes most; too few traces for its share"
 
 
-def _headline(document: Document) -> str | None:
-    """The largest decided change, the axis that is asked for first, what was left out, and what is undecided."""
+def wrong_outputs(document: Document) -> str:
+    """Which settings give wrong outputs, and that nothing they win counts; empty where all are right."""
     cells = {cell.id: cell for cell in document.cells}
     found = opening_of(document.comparisons, cells)
-    if found.lead is None:
-        return None
-    parts = [part for one in found.told for part in _told(one, found, cells)]
-    return " ".join(part for part in (*parts, _left_out(found), _undecided(found)) if part)
+    if not found.wrong:
+        return ""
+    measured = [cell for cell in cells.values() if cell.twin_of is None and cell.p50_ms is not None]
+    count, won = len(found.wrong), len(found.left_out)
+    fails = f"{count} of {counted(len(measured), 'cell')} fail{'s' if count == 1 else ''} parity"
+    gains = f", so {counted(won, 'change')} in their favour do{'es' if won == 1 else ''} not count" if won else ""
+    who = f" of {named(found.wrong, measured)}" if count < len(measured) else ""
+    return f"Wrong outputs{who}: {fails}{gains}."
 
 
-def _told(one: Standing, found: Opening, cells: Mapping[str, Cell]) -> list[str]:
-    """A comparison in words, what it comes from, and after the last one how many others of its axis agree."""
-    baseline, candidate = cells[one.comparison.baseline], cells[one.comparison.candidate]
-    before = None if one is found.told[0] else cells[found.told[0].comparison.candidate]
-    text = _statement(one.comparison, baseline, candidate, before=before)
-    text = _begun(text, one.axis)
-    agreement = _agreement(one, found.standings) if one is found.told[-1] else ""
-    caveat = _caveat(one, cells)
-    # a cell whose outputs are wrong is not praised before that is said
-    first = [caveat, text] if one.change.is_gain else [text, caveat]
+def _elsewhere(found: Opening, cells: Mapping[str, Cell]) -> str:
+    """Which settings ran on another provider than was asked for."""
+    if not found.elsewhere:
+        return ""
+    ran = [cell for cell in cells.values() if cell.active_providers]
+    lost = dict.fromkeys(titles.provider(name) for cell in found.elsewhere for name in lost_providers(cell))
+    used = dict.fromkeys(titles.provider(cell.active_providers[0]) for cell in found.elsewhere)
+    where = f"{len(found.elsewhere)} of {counted(len(ran), 'cell')}: {named(found.elsewhere, ran)}"
+    return f"{listed(list(lost))} did not start, {listed(list(used))} ran instead ({where})."
+
+
+def _told(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> list[str]:
+    """The comparison that leads in words, what it comes from, and how many others of its axis agree."""
+    baseline, candidate = cells[lead.comparison.baseline], cells[lead.comparison.candidate]
+    text = _statement(lead.comparison, baseline, candidate)
     return [
-        generation_phases.sentence(one.comparison, candidate),
-        *first,
-        _because(one),
-        _also_changed(one, candidate),
-        agreement,
+        generation_phases.sentence(lead.comparison, candidate),
+        # the name of a model keeps its first letter
+        text if lead.axis == "model" else _capital(text),
+        _because(lead),
+        _also_changed(lead, candidate),
+        _agreement(lead, found.standings),
     ]
-
-
-def _begun(text: str, axis: str) -> str:
-    """A sentence's first word with a capital, unless it is the name of a model."""
-    return text if axis == "model" else _capital(text)
 
 
 def _capital(text: str) -> str:
@@ -205,51 +219,16 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
 
 
-def _caveat(one: Standing, cells: Mapping[str, Cell]) -> str:
-    """That the better side gives wrong outputs."""
-    if one.is_right:
-        return ""
-    sides = [cells[side] for side in (one.comparison.baseline, one.comparison.candidate)]
-    # of models the outputs of the new one are judged by the base's
-    wrong = [cell.id for cell in sides if cell.parity.verdict == "fail"] or [one.comparison.candidate]
-    outputs = f"the outputs of {' and '.join(wrong)} fail parity"
-    if not one.change.is_gain:
-        return _capital(f"{outputs}.")
-    phrases = _PHRASES[one.change.quantity]
-    who = _begun(_named_side(one.axis, cells[one.comparison.candidate]), one.axis)
-    return f"{who} {phrases.but} different: {outputs}, so {phrases.gain} not count."
-
-
-def _left_out(found: Opening) -> str:
-    """Gains that do not lead, because the outputs of the better side are wrong; those told already are not repeated."""
-    left = [one for one in found.left_out if one not in found.told]
-    # where nothing is right, the sentence about the first one says so
-    if not left or found.lead is None or not found.lead.is_right:
-        return ""
-    better = dict.fromkeys(_better(one) for one in left)
-    names = list(better)[:NAMED_CELLS]
-    more = f" and {len(better) - len(names)} more" if len(better) > len(names) else ""
-    return (
-        f"Left out, because outputs fail parity: {counted(len(left), 'comparison')} that {', '.join(names)}{more} won."
-    )
-
-
-def _better(one: Standing) -> str:
-    return one.comparison.candidate if one.change.is_gain else one.comparison.baseline
-
-
-def _undecided(found: Opening) -> str:
-    """How many comparisons are undecided, by axis, where there are more than have a sentence of their own."""
+def _open(found: Opening, word: str) -> str:
+    """How many comparisons are equal, or undecided, by axis; of the one that leads as such that was said."""
+    lead = found.lead
     said = []
-    for axis in sorted({one.axis for one in found.standings}, key=axis_rank):
-        words = [one.change.word for one in found.standings if one.axis == axis]
-        told = sum(one.axis == axis and one.change.word == "undecided" for one in found.told)
-        # how many others are as undecided as the last one told was said behind it
-        if told and found.told[-1].axis == axis and found.told[-1].change.word == "undecided":
-            continue
-        if (count := words.count("undecided")) > told:
+    for axis in sorted({standing.axis for standing in found.standings}, key=axis_rank):
+        words: list[str] = [standing.change.word for standing in found.standings if standing.axis == axis]
+        is_said = lead is not None and lead.axis == axis and lead.change.word == word
+        if (count := words.count(word)) and not is_said:
             said.append(f"{count} of {len(words)} by {axis}")
-    return f"Undecided: {', '.join(said)}." if said else ""
+    return f"{word.capitalize()}: {', '.join(said)}." if said else ""
 
 
 def _because(one: Standing) -> str:
@@ -284,19 +263,17 @@ def _agreement(one: Standing, standings: Sequence[Standing]) -> str:
     return f"{same} of {len(words)} comparisons by {one.axis} {verb.format(word=one.change.word)}."
 
 
-def _statement(comparison: Comparison, baseline: Cell, candidate: Cell, *, before: Cell | None = None) -> str:
-    """A comparison in words; what the sentence before it named, by its candidate, is not named again."""
+def _statement(comparison: Comparison, baseline: Cell, candidate: Cell) -> str:
+    """A comparison in words."""
     who, than = _named_side(comparison.axis, candidate), _than(comparison.axis, baseline, candidate)
     change = change_between(comparison, baseline, candidate)
     if change.word == "not comparable":
         return f"{who} and {than} cannot be compared. {_obstacle(comparison, baseline, candidate)}".strip()
     if change.figures is None:
         return f"{_uncompared(who, than, baseline, candidate)} {comparison.reason or ''}".strip()
-    is_new_place = before is None or before.node != candidate.node
-    where = f" on {candidate.node}" if candidate.node and is_new_place else ""
-    model = (candidate.model or "the model") if before is None else "it"
+    where = f" on {candidate.node}" if candidate.node else ""
     shared, sure = _shared(comparison.axis, candidate), _certainty(comparison, change)
-    what = f"{model} ({shared})"
+    what = f"{candidate.model or 'the model'} ({shared})"
     if comparison.axis == "model":
         what, where = "", f"{where}, with {shared}"
     size = change.amount if change.is_decided else ""

@@ -45,7 +45,12 @@ GAINS = tuple(word for word, sign in VERDICTS.items() if sign.tone == "faster")
 CHANGES = LOSSES + GAINS
 _RANKS = {word: {"slower": 0, "faster": 1}.get(sign.tone, place) for place, (word, sign) in enumerate(VERDICTS.items())}
 
+# what leads before any verdict on speed
+WRONG, ELSEWHERE = "wrong outputs", "placed differently"
+
 STATES = {
+    WRONG: Sign("✕", WRONG, "bad"),
+    ELSEWHERE: Sign("≠", ELSEWHERE, "warn"),
     # cells
     "done": Sign("✓", "done", "good"),
     "refused": Sign("⊘", "refused", "quiet"),

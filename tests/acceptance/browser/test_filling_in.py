@@ -82,7 +82,7 @@ def test_a_run_is_shared_by_a_button_seen_by_anybody_and_closed(
     watched = Watch(context)
     anybody.goto(path)
     wait_for_chart(anybody)
-    expect(anybody.locator("h1")).to_contain_text("faster than fp32")
+    expect(anybody.locator("h1")).to_contain_text("slower than 1.29.0")
     anybody.click("nav.tabs >> text=Operators")
     expect(anybody.locator("#operators-title")).to_contain_text("SkipLayerNormalization")
     wait_for_chart(anybody)

@@ -1,18 +1,20 @@
 """What a run opens with: number, sign and interval are those of the document, of the terminal and of the page."""
 
 import io
-import re
 from dataclasses import dataclass
 
 import pytest
 from rich.console import Console
 
-from dashboard.reading import comparisons, side
+from dashboard import axes
+from dashboard.figures import columns
+from dashboard.reading import comparisons, heatmap, side
 from farm.contract.document_cells import Cell, Parity
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing import quantities
 from farm.rules.comparing.sides import turned
 from farm.rules.presenting import headlines, sentences
+from farm.rules.presenting.leads import lead_of
 from farm.rules.reporting.documents import told
 from onnxfarm.screen import show
 from tests.documents import make_cell, make_comparison, make_document
@@ -124,9 +126,7 @@ CASES = {
     ),
     "failed parity": Case(
         compared("int8", axis="precision", verdict="faster", ratio=0.8, ci_low=0.78, ci_high=0.83),
-        "int8-dynamic is faster but different: the outputs of int8 fail parity, so its speedup does not count. "
-        "int8-dynamic runs encoder (CPU, batch 1, 1 thread, ONNX Runtime 1.29.0) 20 % faster than fp32 on bench-1 "
-        "(95 % interval 17–22 %, 8 rounds).",
+        "Wrong outputs of int8-dynamic: 1 of 2 cells fails parity, so 1 change in their favour does not count.",
         ("▼ 20 % faster, wrong outputs", "17–22 %"),
         ("▼ faster", "20 % faster", "17–22 %"),
         cells=(BASE, INT8.model_copy(update={"parity": WRONG})),
@@ -158,82 +158,126 @@ def test_number_sign_and_interval_are_the_same_in_sentence_document_terminal_and
     assert (judged.change, judged.how.split(",")[0]) == case.page[1:]
 
 
-def test_the_largest_decided_change_of_any_axis_leads_and_the_releases_come_second_with_their_operator():
+FASTER = {"axis": "precision", "verdict": "faster", "ratio": 0.17, "ci_low": 0.16, "ci_high": 0.18}
+GAIN = compared("int8", **FASTER)
+
+
+def wrong(*cells):
+    return [one.model_copy(update={"parity": WRONG}) for one in cells]
+
+
+def ran_on(cell, *providers, **changes):
+    return cell.model_copy(update={"active_providers": list(providers), **changes})
+
+
+def led(*pairs, cells=(BASE, NEW, INT8, EIGHT, BOTH)):
+    """The first words of the sentence, the axis of the page, and the verdict of the row in lists."""
+    found = document(*pairs, cells=cells)
+    opening = headlines.opening_of(found.comparisons, {one.id: one for one in found.cells})
+    return found.sentence, opening.axis, lead_of(found).verdict
+
+
+LOST = ran_on(
+    cell("lost", provider="CUDAExecutionProvider", batch=8), "CPUExecutionProvider",
+    requested_providers=["CUDAExecutionProvider", "CPUExecutionProvider"],
+)  # fmt: skip
+SLOWER_INT8 = compared("int8", axis="precision", ratio=1.5, ci_low=1.45, ci_high=1.55)
+SLOWER_RELEASE = compared(ratio=1.03, ci_low=1.025, ci_high=1.035)
+# what leads before what, in the order of the rule: a document has all from one on
+EQUAL = compared(verdict="equal", ratio=1.0)
+LADDER = (
+    ((SLOWER_RELEASE, SLOWER_INT8, GAIN), (*wrong(INT8), LOST), "Wrong outputs of int8", "runtime", "wrong outputs"),
+    ((SLOWER_RELEASE, SLOWER_INT8, GAIN), (INT8, LOST), "ONNX Runtime 1.31.1 runs", "runtime", "slower"),
+    ((SLOWER_INT8, GAIN), (INT8, LOST), "CUDA did not start, CPU ran", "precision", "placed differently"),
+    ((SLOWER_INT8, GAIN), (INT8,), "int8-dynamic runs encoder", "precision", "slower"),
+    ((GAIN, EQUAL), (INT8,), "int8-dynamic runs encoder", "precision", "faster"),
+    ((EQUAL,), (INT8,), "ONNX Runtime 1.31.1 runs", "runtime", "equal"),
+)
+
+
+@pytest.mark.parametrize(("pairs", "others", "first", "axis", "verdict"), LADDER)
+def test_what_leads_has_one_order_for_sentences_pages_and_lists(pairs, others, first, axis, verdict):
+    sentence, page, row = led(*pairs, cells=(BASE, NEW, *others))
+    assert sentence.startswith(first)
+    assert (page, row) == (axis, verdict)
+
+
+def test_one_axis_is_told_with_its_largest_change_and_its_operator():
     norm = OperatorChange(node="n", op_type="Norm", baseline_us=100.0, candidate_us=196.0, share=0.96)
     found = document(
         compared(operators=[norm]),
-        compared("int8", axis="precision", verdict="faster", ratio=0.17, ci_low=0.16, ci_high=0.18),
+        GAIN,
         compared("both", baseline="int8", verdict="undecided", ratio=1.01, ci_low=0.98, ci_high=1.05),
+        compared("later", baseline="both", ratio=1.1, ci_low=1.05, ci_high=1.15),
+        cells=(BASE, NEW, INT8, BOTH, cell("later", runtime="onnxruntime==1.32.0", precision="int8-dynamic")),
     )
     assert found.sentence == (
-        "int8-dynamic runs encoder (CPU, batch 1, 1 thread, ONNX Runtime 1.29.0) 5.9× faster than fp32 on bench-1 "
-        "(95 % interval 5.6–6.2×, 8 rounds). ONNX Runtime 1.31.1 runs it (CPU, fp32, batch 1, 1 thread) 24 % slower "
-        "than 1.29.0 (95 % interval 21–26 %, 8 rounds). Norm explains 96 % of it. 1 of 2 comparisons "
-        "by runtime are slower. Undecided: 1 of 2 by runtime."
-    )
-
-
-def test_a_decided_change_leads_an_undecided_one_of_the_axis_that_is_asked_for_first():
-    found = document(
-        compared(verdict="undecided", ratio=0.99, ci_low=0.96, ci_high=1.08),
-        compared("int8", axis="precision", verdict="faster", ratio=0.17, ci_low=0.16, ci_high=0.18),
-    )
-    first, second = found.sentence.split(" (95 % interval")[:2]
-    assert first.endswith("5.9× faster than fp32 on bench-1")
-    assert "Whether ONNX Runtime 1.31.1 runs it (" in second
-
-
-def test_of_changes_whose_intervals_overlap_the_releases_lead():
-    set_apart = compared("int8", axis="precision", ratio=1.25, ci_low=1.22, ci_high=1.28)
-    assert document(set_apart, compared()).sentence.startswith("ONNX Runtime 1.31.1 runs encoder")
-    clear = compared("int8", axis="precision", ratio=1.35, ci_low=1.3, ci_high=1.4)
-    assert document(clear, compared()).sentence.startswith("int8-dynamic runs encoder")
-
-
-def test_a_slowdown_between_releases_is_told_beside_a_larger_gain_between_them():
-    gain = compared("both", baseline="int8", verdict="faster", ratio=0.5, ci_low=0.48, ci_high=0.52)
-    found = document(gain, compared())
-    assert re.match(r".* 2.00× faster than 1.29.0 .* 24 % slower than 1.29.0 ", found.sentence)
-
-
-def test_a_cell_that_fails_parity_is_never_crowned_and_is_named_among_what_was_left_out():
-    wrong = [
-        one.model_copy(update={"parity": WRONG}) if one.id in ("int8", "both") else one
-        for one in (BASE, NEW, INT8, BOTH)
-    ]
-    fast = {"axis": "precision", "verdict": "faster", "ratio": 0.17, "ci_low": 0.16, "ci_high": 0.18}
-    found = document(
-        compared(),
-        compared("int8", **fast),
-        compared("both", baseline="new", **fast),
-        compared("both", baseline="int8", ratio=1.4, ci_low=1.3, ci_high=1.5),
-        cells=wrong,
-    )
-    assert found.sentence.startswith("ONNX Runtime 1.31.1 runs encoder (CPU, fp32, batch 1, 1 thread) 24 % slower")
-    assert "Left out, because outputs fail parity: 3 comparisons that int8, both won." in found.sentence
-
-
-def test_where_every_output_is_wrong_the_first_sentence_says_so_and_nothing_more_was_left_out():
-    wrong = [one.model_copy(update={"parity": WRONG}) for one in (BASE, NEW, INT8)]
-    fast = compared("int8", axis="precision", verdict="faster", ratio=0.17, ci_low=0.16, ci_high=0.18)
-    assert document(compared(), fast, cells=wrong).sentence == (
         "ONNX Runtime 1.31.1 runs encoder (CPU, fp32, batch 1, 1 thread) 24 % slower than 1.29.0 on bench-1 (95 % "
-        "interval 21–26 %, 8 rounds). The outputs of base and new fail parity."
+        "interval 21–26 %, 8 rounds). Norm explains 96 % of it. 2 of 3 comparisons by runtime are slower. "
+        "Undecided: 1 of 3 by runtime."
     )
 
 
-def test_a_second_sentence_names_its_machine_where_that_is_another_one():
-    far = [one.model_copy(update={"node": "pi"}) for one in (cell("b2"), cell("n2", runtime="onnxruntime==1.31.1"))]
-    fast = compared("int8", axis="precision", verdict="faster", ratio=0.17, ci_low=0.16, ci_high=0.18)
-    found = document(fast, compared("n2", baseline="b2"), cells=(BASE, INT8, *far))
-    assert "runs it (CPU, fp32, batch 1, 1 thread) 24 % slower than 1.29.0 on pi (95 %" in found.sentence
+def test_no_run_is_called_slower_on_its_page_and_faster_beside_it():
+    """Headline, heat map, terminal, table and list were of the axis with the largest change, or of the releases."""
+    pairs, cells = (SLOWER_RELEASE, GAIN), (BASE, NEW, INT8)
+    sentence, axis, verdict = led(*pairs, cells=cells)
+    by_id = {one.id: one for one in cells}
+    shown = heatmap.heat_map(cells, pairs, lambda name: f"/{name}/")
+    assert "faster" not in sentence
+    assert (axis, verdict) == ("runtime", "slower")
+    assert shown.column_axis.name == comparisons.leading_axis(pairs, by_id) == axis
+    of_precision = heatmap.heat_map(cells[::2], [GAIN], lambda name: f"/{name}/")
+    assert of_precision.column_axis.name == "precision"
+    printed = terminal(document(*pairs, cells=cells))
+    assert printed.index("slower") < printed.index("faster")
 
 
-def test_of_many_that_were_left_out_three_are_named():
-    cells = [BASE, NEW, *(cell(f"c{n}", precision="int8-dynamic", parity=WRONG) for n in range(5))]
-    fast = {"axis": "precision", "verdict": "faster", "ratio": 0.5, "ci_low": 0.48, "ci_high": 0.52}
-    found = document(compared(), *(compared(f"c{n}", **fast) for n in range(5)), cells=cells)
-    assert "Left out, because outputs fail parity: 5 comparisons that c0, c1, c2 and 2 more won." in found.sentence
+def test_outputs_that_are_wrong_are_named_by_their_settings_and_praised_nowhere():
+    lost = compared("both", baseline="int8", ratio=1.4, ci_low=1.3, ci_high=1.5)
+    pairs = (SLOWER_RELEASE, GAIN, compared("both", **{**FASTER, "baseline": "new"}), lost)
+    sentence, _, _ = led(*pairs, cells=(BASE, NEW, *wrong(INT8, BOTH)))
+    assert sentence.startswith(
+        "Wrong outputs of int8-dynamic: 2 of 4 cells fail parity, so 2 changes in their favour do not count. ONNX "
+        # a loss between two that are wrong alike stands
+        "Runtime 1.31.1 runs encoder (CPU, int8-dynamic, batch 1, 1 thread) 40 % slower than 1.29.0"
+    )
+    by_release, _, _ = led(SLOWER_RELEASE, cells=(BASE, *wrong(NEW)))
+    assert by_release.startswith("Wrong outputs of ONNX Runtime 1.31.1: 1 of 2 cells fails parity. ONNX Runtime")
+    one_of_each, _, _ = led(cells=(BASE, NEW, *wrong(BOTH), INT8))
+    assert one_of_each.startswith("Wrong outputs of int8-dynamic · 1.31.1: 1 of 4 cells fails parity. 4 cells of")
+    # against a baseline whose outputs are wrong nothing is a loss
+    assert led(compared(), cells=(*wrong(BASE), NEW))[0] == (
+        "Wrong outputs of ONNX Runtime 1.29.0: 1 of 2 cells fails parity, so 1 change in their favour does not count."
+    )
+    every, _, _ = led(compared(), cells=wrong(BASE, NEW))
+    assert every.startswith("Wrong outputs: 2 of 2 cells fail parity. ONNX Runtime 1.31.1 runs encoder")
+
+
+def test_many_wrong_settings_are_listed_and_counted_and_a_twin_is_none():
+    many = [cell(f"c{n}", batch=n, parity=WRONG) for n in range(2, 7)]
+    right = cell("c9", runtime="onnxruntime==1.31.1", batch=3)
+    twin = cell("t", batch=2, parity=WRONG, twin_of="c2")
+    sentence, _, verdict = led(cells=(*many, right, twin))
+    assert sentence.startswith("Wrong outputs of ONNX Runtime 1.29.0: 5 of 6 cells fail parity.")
+    assert verdict == "wrong outputs"
+    sentence, _, _ = led(cells=(BASE, *many))
+    assert sentence.startswith("Wrong outputs of batch 2, batch 3 and 3 more: 5 of 6")
+
+
+def test_a_provider_that_did_not_start_is_told_behind_a_slower_release_and_a_policy_loses_none():
+    sentence, _, _ = led(SLOWER_RELEASE, cells=(BASE, NEW, LOST))
+    assert sentence.endswith("rounds). CUDA did not start, CPU ran instead (1 of 1 cell: 1.29.0).")
+    assert headlines.lost_providers(LOST) == ["CUDAExecutionProvider"]
+    assert headlines.lost_providers(ran_on(LOST, "CPUExecutionProvider", policy="PREFER_GPU")) == []
+    assert headlines.lost_providers(BASE) == []
+    assert headlines.lost_providers(ran_on(BASE, "CPUExecutionProvider")) == []
+
+
+def test_a_row_of_a_cell_with_wrong_outputs_is_marked_wherever_tables_name_it():
+    marked, clean = (columns.name([axes.BY_NAME["precision"]], str).entry(one) for one in (*wrong(INT8), BASE))
+    assert (marked.text, marked.sign.word) == ("int8-dynamic", "wrong outputs")
+    assert clean.sign is None
 
 
 def test_more_work_at_a_time_never_leads():
@@ -257,13 +301,11 @@ def test_different_models_that_were_not_measured_as_such_make_no_verdict():
 
 
 def test_axes_have_the_order_in_which_readers_ask_for_them():
-    assert headlines.of_first_axis([], {}) is None
-    by_batch = compared("eight", axis="batch", ratio=7.0, ci_low=6.9, ci_high=7.1)
-    cells = {one.id: one for one in (BASE, NEW, EIGHT)}
-    assert headlines.of_first_axis([by_batch, compared(verdict="equal")], cells).axis == "runtime"
-    assert headlines.opening_comparison([by_batch, compared(verdict="equal")], cells).axis == "batch"
-    assert headlines.opening_comparison([], cells) is None
     assert sorted(["novelty", "batch", "runtime"], key=headlines.axis_rank) == ["runtime", "batch", "novelty"]
+    by_batch = compared("eight", axis="batch", verdict="undecided", ratio=8.0, ci_low=7.4, ci_high=8.6)
+    open_ones = [by_batch, compared(verdict="equal", ratio=1.0)]
+    assert headlines.opening_of(open_ones, {one.id: one for one in (BASE, NEW, EIGHT)}).axis == "runtime"
+    assert headlines.opening_of([], {}).axis == ""
 
 
 def test_a_batch_of_unknown_size_or_a_comparison_without_figures_has_no_items():
