@@ -6,9 +6,11 @@ from math import isfinite
 
 from django.urls import reverse
 
-from farm.rules.presenting.best import Best, Setting, best_settings, left_out
+from farm.rules.presenting.best import Best, best_settings, left_out
+from farm.rules.presenting.hardware import Measured
+from farm.rules.presenting.hardware_words import setting
 from farm.rules.presenting.tables import Entry, Head, Table
-from farm.rules.wording import numbers, titles
+from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import sign_of
 
 HEADS = (
@@ -21,6 +23,8 @@ HEADS = (
     Head("Outputs"),
 )
 LONGEST_MS = 1e7
+# of settings that do not differ so many have a row
+MAX_ALIKE = 4
 
 
 @dataclass(frozen=True)
@@ -38,13 +42,13 @@ class Panel:
     left_out: str = ""
 
 
-def panel(version: int | None, settings: Sequence[Setting], typed: str) -> Panel | None:
+def panel(version: int | None, settings: Sequence[Measured], typed: str) -> Panel | None:
     """None where nothing was measured. `typed` is the latency budget in ms as it stands in the address."""
     if version is None or not settings:
         return None
     budget, error = read_budget(typed)
     best_of_nodes = best_settings(settings, budget_ms=budget)
-    latencies = [one.p50_ms for one in settings]
+    latencies = [one.cell.p50_ms or 0.0 for one in settings]
     rows = [row for best in best_of_nodes for row in _rows(best, budget)]
     return Panel(
         version=version,
@@ -74,47 +78,59 @@ def read_budget(typed: str) -> tuple[float | None, str]:
 
 def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
     if not best_of_nodes:
-        return "Every measured setting fails parity, so none is recommended."
-    most = max((best.most for best in best_of_nodes if best.most), key=lambda one: one.items_s or 0.0, default=None)
+        return "No measured setting has outputs that pass parity, so none is recommended."
+    found = [best.most for best in best_of_nodes if best.most]
+    most = max(found, key=lambda alike: alike[0].cell.throughput or 0.0, default=None)
     within = f" within {numbers.plain(budget)} ms" if budget is not None else ""
     if most is None:
-        fastest = min((best.fastest for best in best_of_nodes), key=lambda one: one.p50_ms)
+        fastest = min((best.fastest[0] for best in best_of_nodes), key=lambda one: one.cell.p50_ms or 0.0)
         return f"No measured setting is{within}; the fastest is {_told(fastest)}."
-    return f"Most{within}: {numbers.plain(most.items_s)} items/s with {_told(most)}."
+    text = f"Most{within}: {numbers.plain(most[0].cell.throughput)} items/s with {_told(most[0])}."
+    return f"{text} {_alike(len(most) - 1)}".rstrip()
 
 
-def _left_out(settings: Sequence[Setting]) -> str:
+def _alike(others: int) -> str:
+    """How many settings the launches do not tell apart from the best one."""
+    return f"{others} other{'s do' if others > 1 else ' does'} not differ from it." if others else ""
+
+
+def _left_out(settings: Sequence[Measured]) -> str:
     """What does not take part, so that nobody wonders where the fastest one is."""
-    wrong = left_out(settings)
-    if wrong is None:
+    others = left_out(settings)
+    if others is None:
         return ""
-    what = "setting whose outputs fail" if wrong.count == 1 else "settings whose outputs fail"
-    return f"Left out: {wrong.count} {what} parity; the fastest of them is {_told(wrong.fastest)}."
+    what = "setting whose outputs do" if others.count == 1 else "settings whose outputs do"
+    return f"Left out: {others.count} {what} not pass parity; the fastest of them is {_told(others.fastest)}."
 
 
-def _told(one: Setting) -> str:
-    return f"{titles.setting(one)} on {one.node}, {numbers.latency(one.p50_ms, one.interval_ms)}"
+def _told(one: Measured) -> str:
+    return f"{setting(one)} on {one.node}, {numbers.latency(one.cell.p50_ms, one.cell.p50_ci_ms)}"
 
 
 def _rows(best: Best, budget: float | None) -> list[tuple[Entry, ...]]:
     wanted = "most items/s" if budget is None else f"most within {numbers.plain(budget)} ms"
     if best.most == best.fastest:
-        return [_row(best.node, f"{wanted} and lowest latency", best.fastest)]
-    rows = [_row(best.node, wanted, best.most)] if best.most else [_none(best.node, wanted)]
-    return [*rows, _row(best.node, "lowest latency", best.fastest)]
+        return _each(best.node, f"{wanted} and lowest latency", best.fastest)
+    rows = _each(best.node, wanted, best.most) if best.most else [_none(best.node, wanted)]
+    return [*rows, *_each(best.node, "lowest latency", best.fastest)]
 
 
-def _row(node: str, wanted: str, one: Setting) -> tuple[Entry, ...]:
-    half = numbers.half_width(one.interval_ms)
-    parity = {True: "pass", False: "fail", None: "not compared"}[one.is_right]
+def _each(node: str, wanted: str, alike: Sequence[Measured]) -> list[tuple[Entry, ...]]:
+    """A row; of several that do not differ a row each, up to so many."""
+    which = f", one of {len(alike)} that do not differ" if len(alike) > 1 else ""
+    return [_row(node, f"{wanted}{which}", one) for one in alike[:MAX_ALIKE]]
+
+
+def _row(node: str, wanted: str, one: Measured) -> tuple[Entry, ...]:
+    cell = one.cell
     return (
         Entry(node),
         Entry(wanted),
-        Entry(titles.setting(one), href=reverse("dashboard:cell", args=[one.run_id, one.cell])),
-        Entry(numbers.milliseconds(one.p50_ms, one.interval_ms), one.p50_ms),
-        Entry(numbers.plus_minus(one.p50_ms, one.interval_ms).removeprefix("± "), half),
-        Entry(numbers.plain(one.items_s), one.items_s),
-        Entry(sign=sign_of(parity), value=parity),
+        Entry(setting(one), href=reverse("dashboard:cell", args=[one.run, cell.id])),
+        Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms),
+        Entry(numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms)),
+        Entry(numbers.plain(cell.throughput), cell.throughput),
+        Entry(sign=sign_of(cell.parity.verdict), value=cell.parity.verdict),
     )
 
 

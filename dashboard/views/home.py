@@ -23,7 +23,7 @@ from farm.registry.selectors import versions_visible_to
 from farm.rules.wording import numbers
 from farm.runs.selectors import runs_listed
 from farm.runs.selectors.live import shown_states
-from farm.runs.selectors.pages import MOST_OPEN, open_run_count, open_runs
+from farm.runs.selectors.pages import open_run_counts, open_runs
 from farm.runs.states import FARM_MADE, RunState
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def home(request: HttpRequest) -> HttpResponse:
     opened = [
         {"run": run, "ended": ended, "planned": run.cell_count or 1, "state": states[run.pk]} for run, ended in known
     ]
-    open_count = len(opened) if len(opened) < MOST_OPEN else open_run_count(user)
+    open_count, searches = open_run_counts(user)
     online, node_count = nodes_online(user)
     counts = alert_counts(user)
     # what the farm measures to be sure of something stands with its watch or alert, and in the list of all runs
@@ -66,16 +66,20 @@ def home(request: HttpRequest) -> HttpResponse:
         "recent": run_table(recent, shown_states(recent)) if recent else None,
         "nodes": list(nodes_listed(user).order_by("-state", "name")[:NODES]),
         "walls": walls(),
-        "headline": headline(alerts=counts["open"], runs=open_count, online=online, nodes=node_count),
+        "headline": headline(
+            alerts=counts["open"], runs=open_count, searches=searches, online=online, nodes=node_count
+        ),
     }
     response = render(request, "dashboard/home.html", context)
     return response if is_part else here.keep(request, response)
 
 
-def headline(*, alerts: int, runs: int, online: int, nodes: int) -> str:
-    """What is going on, in one sentence; what has to be looked at comes first."""
+def headline(*, alerts: int, runs: int, online: int, nodes: int, searches: int = 0) -> str:
+    """What is going on, in one sentence; what has to be looked at comes first. `searches`: runs for alerts."""
     first = f"{numbers.counted(alerts, 'open alert')}; " if alerts else ""
-    measured = f"{numbers.counted(runs, 'run')} in progress" if runs else "nothing is being measured"
+    parts = [f"{numbers.counted(runs, 'run')} in progress"] if runs else []
+    parts += [f"{numbers.counted(searches, 'run')} for alerts"] if searches else []
+    measured = ", ".join(parts) or "nothing is being measured"
     fleet = f"{online} of {numbers.counted(nodes, 'node')} online" if nodes else "no node has joined yet"
     text = f"{first}{measured}; {fleet}"
     return f"{text[:1].upper()}{text[1:]}"

@@ -31,7 +31,7 @@ from farm.runs.selectors.hardware import measured_across
 from farm.runs.selectors.live import shown_states
 from farm.runs.selectors.pages import judged_run, unended_cells
 from farm.runs.services import share_links
-from farm.runs.states import RunState
+from farm.runs.states import FARM_MADE, RunState
 
 if TYPE_CHECKING:
     from farm.accounts.models import Share, User
@@ -127,13 +127,14 @@ def _model(request: HttpRequest, share: "Share") -> Context:
     version = registry.versions_of(model, user=user).first()
     is_ready = version is not None and version.state == VersionState.READY
     row = judged_run(user, model)
+    runs = selectors.runs_visible_to(user).filter(version__model=model)
     return {
         "model": model,
         "version": version,
         "inspection": inspection(version.inspection) if version and version.inspection else None,
         "compatibility": compatibility_panel(compatibility_of(version)) if version and is_ready else None,
         "figure": charts.of_accuracy(row, selectors.document(row, with_operators=False), nowhere) if row else None,
-        "runs": list(selectors.runs_visible_to(user).filter(version__model=model)[:RUNS_SHOWN]),
+        "runs": list(runs.exclude(reason__in=FARM_MADE)[:RUNS_SHOWN]),
     }
 
 

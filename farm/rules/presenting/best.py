@@ -1,78 +1,79 @@
 """The best settings on each machine: the lowest latency, and the most items a second within a latency budget. Pure.
 
-Settings whose outputs are wrong do not take part; `left_out` says which of them would have been the best.
+Only settings whose outputs pass take part; `left_out` says which of the others would have been the best. Settings that
+launches do not tell apart from the best one stand beside it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from farm.contract.document_cells import Cell
+from farm.rules.presenting.hardware import Measured, fault_of
 
-@dataclass(frozen=True)
-class Setting:
-    """One measured cell. `is_right`: its outputs are within tolerance; None where they were not compared.
-
-    `interval_ms`: 95 % over process launches.
-    """
-
-    run_id: int
-    cell: str
-    node: str
-    runtime: str
-    provider: str
-    precision: str
-    batch: int | None
-    threads: int | None
-    p50_ms: float
-    interval_ms: tuple[float, float] | None = None
-    items_s: float | None = None
-    is_right: bool | None = None
+Times = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Best:
-    """Of one machine. `most`: None where nothing is within the budget."""
+    """Of one machine: the best first, then those that do not differ from it. `most`: empty where nothing is within the
+    budget."""
 
     node: str
     settings: int
-    fastest: Setting
-    most: Setting | None
+    fastest: Sequence[Measured]
+    most: Sequence[Measured]
 
 
-def best_settings(settings: Iterable[Setting], *, budget_ms: float | None) -> list[Best]:
-    """The best of each machine, by name. Cells whose outputs are wrong do not take part.
+def best_settings(measured: Iterable[Measured], *, budget_ms: float | None) -> list[Best]:
+    """The best of each machine, by name.
 
     A budget is kept when the upper end of the interval is within it, so that it holds for most launches.
     """
-    by_node: dict[str, list[Setting]] = {}
-    for one in settings:
-        if one.is_right is not False:
-            by_node.setdefault(one.node, []).append(one)
+    by_node: dict[str, list[Measured]] = {}
+    for setting in measured:
+        if _is_right(setting.cell):
+            by_node.setdefault(setting.node, []).append(setting)
     return [_best(node, known, budget_ms) for node, known in sorted(by_node.items())]
 
 
-def _best(node: str, known: Sequence[Setting], budget_ms: float | None) -> Best:
-    within = [one for one in known if one.items_s is not None and (budget_ms is None or _upper(one) <= budget_ms)]
-    return Best(
-        node=node,
-        settings=len(known),
-        fastest=min(known, key=lambda one: one.p50_ms),
-        most=max(within, key=lambda one: one.items_s or 0.0) if within else None,
-    )
+def _is_right(cell: Cell) -> bool:
+    return cell.parity.verdict == "pass" and fault_of(cell) is None
 
 
-def _upper(one: Setting) -> float:
-    return one.interval_ms[1] if one.interval_ms is not None else one.p50_ms
+def _best(node: str, known: Sequence[Measured], budget_ms: float | None) -> Best:
+    within = [one for one in known if one.cell.throughput and (budget_ms is None or _times(one)[2] <= budget_ms)]
+    return Best(node=node, settings=len(known), fastest=_lowest(known, _times), most=_lowest(within, _item_times))
+
+
+def _lowest(known: Sequence[Measured], times: Callable[[Measured], Times]) -> list[Measured]:
+    """The one of the lowest time, and those whose intervals reach into its own, in order."""
+    ordered = sorted(known, key=lambda one: times(one)[1])
+    return [one for one in ordered if times(one)[0] <= times(ordered[0])[2]]
+
+
+def _times(one: Measured) -> Times:
+    """The lower end, the p50 and the upper end."""
+    p50 = one.cell.p50_ms or 0.0
+    low, high = one.cell.p50_ci_ms or (p50, p50)
+    return low, p50, high
+
+
+def _item_times(one: Measured) -> Times:
+    """The same of one item."""
+    low, p50, high = _times(one)
+    items = (one.cell.throughput or 0.0) * p50
+    return low / items, p50 / items, high / items
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """How many settings do not take part because their outputs fail parity, and the fastest of them."""
+    """How many settings do not take part because their outputs do not pass, and the fastest of them."""
 
     count: int
-    fastest: Setting
+    fastest: Measured
 
 
-def left_out(settings: Iterable[Setting]) -> LeftOut | None:
+def left_out(measured: Iterable[Measured]) -> LeftOut | None:
     """What was left out; None where nothing was."""
-    wrong = [one for one in settings if one.is_right is False]
-    return LeftOut(len(wrong), min(wrong, key=lambda one: one.p50_ms)) if wrong else None
+    others = [one for one in measured if not _is_right(one.cell)]
+    return LeftOut(len(others), min(others, key=lambda one: one.cell.p50_ms or 0.0)) if others else None

@@ -14,6 +14,7 @@ from farm.rules.presenting.hardware import Measured
 from farm.rules.reporting import accuracies
 from farm.rules.runtimes import providers
 from farm.runs.models import Arm, CellDocument, Run
+from farm.runs.states import FARM_MADE
 
 # cells of so many arms are looked at, the newest first, and so many different ones are read
 MOST_ARMS = 20_000
@@ -52,7 +53,7 @@ def measured_across(user: Anyone, model: Model) -> list[Measured]:
 
 
 def _newest(user: Anyone, model: Model) -> list[_Place]:
-    runs = Run.objects.visible_to(user).filter(version__model=model)
+    runs = Run.objects.visible_to(user).filter(version__model=model).exclude(reason__in=FARM_MADE)
     arms = Arm.objects.filter(block__run__in=runs, twin_of=None, status="done").order_by("-pk")
     rows = arms.values_list(
         "pk", "name", "cell__digest", "block__run", "block__run__version__number", "block__node", "block__ended_at"

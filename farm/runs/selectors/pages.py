@@ -88,16 +88,18 @@ def launches_so_far(run: Run) -> dict[str, list[float]]:
 
 
 def open_runs(user: Anyone) -> list[tuple[Run, int]]:
-    """The newest runs of the user's teams that are not finished, each with the number of its cells that have ended."""
-    found = list(runs_listed(user).filter(state__in=OPEN_RUNS)[:MOST_OPEN])
+    """The newest runs that are not finished and no searches of the farm's own, each with how many cells have ended."""
+    found = list(runs_listed(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FARM_MADE)[:MOST_OPEN])
     rows = Cell.objects.filter(run__in=found, status__gt="").values_list("run")
     ended = dict(rows.annotate(Count("pk")).order_by())
     return [(run, ended.get(run.pk, 0)) for run in found]
 
 
-def open_run_count(user: Anyone) -> int:
-    """How many runs of the user's teams are not finished."""
-    return Run.objects.visible_to(user).filter(state__in=OPEN_RUNS).count()
+def open_run_counts(user: Anyone) -> tuple[int, int]:
+    """How many runs of the user's teams are not finished, and how many more of the farm's own searches."""
+    rows = Run.objects.visible_to(user).filter(state__in=OPEN_RUNS).order_by()
+    counts = rows.aggregate(every=Count("pk"), searches=Count("pk", filter=Q(reason__in=FARM_MADE)))
+    return counts["every"] - counts["searches"], counts["searches"]
 
 
 def last_runs(models: Iterable[Model]) -> dict[int, Run]:

@@ -8,7 +8,12 @@ from django.test import Client
 from farm.accounts.models import User
 from farm.fleet.models import Node
 from farm.registry.models import Version
+from farm.rules.presenting.hardware_words import setting
 from farm.runs.models import CellDocument, Run
+from farm.runs.selectors.best import measured_settings
+from farm.runs.selectors.hardware import measured_across
+from farm.runs.selectors.pages import open_run_counts, open_runs
+from farm.runs.states import FARM_MADE
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page
@@ -60,7 +65,35 @@ def test_a_comma_is_a_decimal_point(signed_in: Client, run: Run) -> None:
 def test_wrong_outputs_are_not_recommended(signed_in: Client, run: Run) -> None:
     right, wrong = Value('"verdict":"pass"'), Value('"verdict":"fail"')
     CellDocument.objects.filter(arm__cell__run=run).update(body=Replace("body", right, wrong))
-    assert "Every measured setting fails parity" in words(signed_in, run)
+    assert "No measured setting has outputs that pass parity" in words(signed_in, run)
+
+
+@pytest.mark.parametrize("reason", FARM_MADE)
+def test_what_the_farm_measured_for_its_own_searches_is_no_setting_and_stands_on_no_list(
+    signed_in: Client, version: Version, node: Node, owner: User, reason: str
+) -> None:
+    asked = rows.finished_run(version, node, owner, matrix={"matrix": {"runtime": ["1.29.0"], "batch": [1]}})
+    search = rows.finished_run(
+        version, node, owner, matrix={"matrix": {"runtime": ["1.31.1"], "batch": [1], "optimization": ["basic"]}}
+    )
+    Run.objects.filter(pk=search.pk).update(reason=reason)
+    _, settings = measured_settings(owner, version.model)
+    assert {one.run for one in settings} == {asked.pk}
+    assert {one.run for one in measured_across(owner, version.model)} == {asked.pk}
+    Run.objects.filter(pk=search.pk).update(state="running")
+    assert open_runs(owner) == []
+    assert open_run_counts(owner) == (0, 1)
+    assert f"/runs/{search.pk}/" not in signed_in.get("/").content.decode()
+
+
+def test_settings_that_differ_in_optimization_or_session_options_are_several(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    matrix = {"runtime": ["1.29.0"], "batch": [1], "precision": ["fp32"], "optimization": ["all", "basic"]}
+    rows.finished_run(version, node, owner, matrix={"matrix": matrix})
+    _, settings = measured_settings(owner, version.model)
+    names = {setting(one) for one in settings}
+    assert len(names) == len(settings) == 2
 
 
 def test_only_the_newest_measured_version_counts_and_a_model_nobody_measured_has_no_panel(

@@ -1,47 +1,83 @@
 """The best settings on each machine."""
 
-from dataclasses import replace
+import pytest
 
-from farm.rules.presenting.best import Setting, best_settings, left_out
+from farm.contract.document_cells import Cell
+from farm.rules.presenting.best import best_settings, left_out
+from farm.rules.presenting.hardware import Measured
+from farm.rules.presenting.hardware_words import setting
 
-ONE = Setting(
-    run_id=1, cell="c1", node="a", runtime="onnxruntime==1.31.1", provider="CPUExecutionProvider", precision="fp32",
-    batch=1, threads=1, p50_ms=2.0, interval_ms=(1.9, 2.1), items_s=500.0, is_right=True,
-)  # fmt: skip
-EIGHT = replace(ONE, cell="c2", batch=8, p50_ms=8.0, interval_ms=(7.5, 8.5), items_s=1000.0)
-OTHER = replace(ONE, cell="c3", node="b", p50_ms=30.0, interval_ms=None, items_s=33.0)
+
+def measured(name: str = "c1", *, node: str = "a", **changes: object) -> Measured:
+    known = {
+        "id": name, "digest": name, "model_sha256": "s", "runtime": "onnxruntime==1.31.1", "status": "done",
+        "provider": "CPUExecutionProvider", "precision": "fp32", "batch": 1, "threads": 1, "p50_ms": 2.0,
+        "p50_ci_ms": (1.9, 2.1), "throughput": 500.0, "parity": {"verdict": "pass"},
+    }  # fmt: skip
+    cell = Cell.model_validate({**known, **changes})
+    return Measured(run=1, version=1, node=node, machine="", at=None, cell=cell)
+
+
+ONE = measured()
+EIGHT = measured("c2", batch=8, p50_ms=8.0, p50_ci_ms=(7.5, 8.5), throughput=1000.0)
+OTHER = measured("c3", node="b", p50_ms=30.0, p50_ci_ms=None, throughput=33.0)
 
 
 def test_without_a_budget_each_machine_has_its_most_items_and_its_lowest_latency() -> None:
     first, second = best_settings([ONE, EIGHT, OTHER], budget_ms=None)
-    assert (first.node, first.most, first.fastest, first.settings) == ("a", EIGHT, ONE, 2)
-    assert (second.node, second.most, second.fastest) == ("b", OTHER, OTHER)
+    assert (first.node, first.most, first.fastest, first.settings) == ("a", [EIGHT], [ONE], 2)
+    assert (second.node, second.most, second.fastest) == ("b", [OTHER], [OTHER])
 
 
 def test_a_budget_is_kept_by_the_upper_end_of_the_interval() -> None:
-    assert best_settings([ONE, EIGHT], budget_ms=8.5)[0].most == EIGHT
-    assert best_settings([ONE, EIGHT], budget_ms=8.2)[0].most == ONE
-    assert best_settings([OTHER], budget_ms=30.0)[0].most == OTHER
+    assert best_settings([ONE, EIGHT], budget_ms=8.5)[0].most == [EIGHT]
+    assert best_settings([ONE, EIGHT], budget_ms=8.2)[0].most == [ONE]
+    assert best_settings([OTHER], budget_ms=30.0)[0].most == [OTHER]
 
 
 def test_where_nothing_is_within_the_budget_the_fastest_still_stands() -> None:
     (found,) = best_settings([ONE, EIGHT], budget_ms=1.0)
-    assert (found.most, found.fastest) == (None, ONE)
+    assert (found.most, found.fastest) == ([], [ONE])
 
 
-def test_wrong_outputs_are_never_recommended_and_unknown_ones_are() -> None:
-    wrong = replace(ONE, is_right=False)
+@pytest.mark.parametrize("verdict", ["fail", "not_measured"])
+def test_outputs_that_do_not_pass_are_never_recommended(verdict: str) -> None:
+    wrong = measured("c0", p50_ms=1.0, p50_ci_ms=(0.9, 1.1), parity={"verdict": verdict})
     assert best_settings([wrong], budget_ms=None) == []
-    unknown = replace(EIGHT, is_right=None)
-    assert best_settings([wrong, unknown], budget_ms=None)[0].fastest == unknown
+    assert best_settings([wrong, ONE], budget_ms=None)[0].fastest == [ONE]
+
+
+def test_what_ran_elsewhere_than_asked_is_not_the_setting_that_it_is_called() -> None:
+    asked = measured("c0", provider="CUDAExecutionProvider", active_providers=["CPUExecutionProvider"])
+    assert best_settings([asked], budget_ms=None) == []
 
 
 def test_a_cell_whose_throughput_is_unknown_is_not_the_most() -> None:
-    assert best_settings([replace(ONE, items_s=None)], budget_ms=None)[0].most is None
+    assert best_settings([measured(throughput=None)], budget_ms=None)[0].most == []
+
+
+def test_settings_that_launches_do_not_tell_apart_stand_beside_the_best_one() -> None:
+    near = measured("c4", p50_ms=2.05, p50_ci_ms=(2.0, 2.1), threads=2, throughput=488.0)
+    apart = measured("c5", p50_ms=2.3, p50_ci_ms=(2.2, 2.4), threads=4, throughput=435.0)
+    (found,) = best_settings([apart, near, ONE], budget_ms=None)
+    assert found.fastest == found.most == [ONE, near]
+
+
+def test_optimization_and_session_options_are_part_of_a_settings_name() -> None:
+    basic = measured("c4", optimization="basic")
+    spinning = measured("c5", session={"name": "no spinning", "session.intra_op.allow_spinning": "0"})
+    names = [setting(one) for one in (ONE, basic, spinning)]
+    assert len(set(names)) == 3
+    assert "basic" in names[1]
+    assert "no spinning" in names[2]
 
 
 def test_what_was_left_out_is_counted_and_the_fastest_of_it_named() -> None:
-    wrong, worse = replace(ONE, is_right=False), replace(EIGHT, is_right=False)
-    found = left_out([ONE, worse, wrong, replace(OTHER, is_right=None)])
-    assert (found.count, found.fastest) == (2, wrong)
-    assert left_out([ONE, replace(OTHER, is_right=None)]) is None
+    wrong, worse, unknown = (
+        measured(name, p50_ms=p50, parity={"verdict": verdict})
+        for name, p50, verdict in (("w", 2.0, "fail"), ("x", 8.0, "fail"), ("u", 9.0, "not_measured"))
+    )
+    found = left_out([ONE, worse, wrong, unknown])
+    assert found is not None
+    assert (found.count, found.fastest) == (3, wrong)
+    assert left_out([ONE]) is None
