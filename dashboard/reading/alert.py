@@ -105,13 +105,9 @@ class Opening:
 def opening(alert: "Alert") -> Opening:
     """The alert in a sentence, and in a second one since when, through what, and the way round it."""
     headline, rest = verdict.split(alert.sentence)
-    parts = [part for part in (rest, _since(alert), alerts.because(alert), _way_round(alert)) if part]
+    parts = [part for part in (rest, alert.since, alerts.because(alert), _way_round(alert)) if part]
     text = " ".join(part.rstrip(".") + "." for part in parts)
     return Opening(headline, numbers.unbroken(text), _notes(alert))
-
-
-def _since(alert: "Alert") -> str:
-    return f"Since {alert.first_bad}" if alert.first_bad else ""
 
 
 def _way_round(alert: "Alert") -> str:
@@ -159,11 +155,16 @@ def sides(alert: "Alert") -> tuple[Side, Side]:
 def named(alert: "Alert") -> list[Named]:
     """The compared series, as the figure of ratios labels them."""
     step = f"{alert.good} → {alert.bad}"
-    symptoms = {one.series: one for one in alert.symptoms.all() if one.comparison}
+    symptoms = {(one.node, one.series): one for one in alert.symptoms.all() if one.comparison}
     return [
-        Named(Comparison.model_validate(one.comparison), _short_label(alert, one), step, address_of(one))
+        Named(Comparison.model_validate(one.comparison), _place(alert, one), step, address_of(one))
         for one in symptoms.values()
     ]
+
+
+def _place(alert: "Alert", symptom: "Symptom") -> str:
+    label = _short_label(alert, symptom)
+    return f"{symptom.node}: {label}" if len(alert.nodes) > 1 else label
 
 
 def _short_label(alert: "Alert", symptom: "Symptom") -> str:
@@ -179,9 +180,11 @@ def address_of(symptom: "Symptom") -> str:
 def evidence(alert: "Alert") -> Table:
     """Every change of every series, each with figures of one quantity, and a link to its cell."""
     # what is no ratio (outputs, placement, endings) has none to be measured
-    symptoms = [(one, _line(one)) for one in alert.symptoms.all()]
+    ordered = sorted(alert.symptoms.all(), key=lambda symptom: (symptom.node != alert.node, symptom.node))
+    symptoms = [(symptom, _line(symptom)) for symptom in ordered]
     columns: tuple[Column[tuple[Symptom, Line | None]], ...] = (
         Column("Change", lambda each: Entry(sign=title_of(each[0].kind), value=each[0].kind)),
+        *((Column("Node", lambda each: Entry(each[0].node)),) if len(alert.nodes) > 1 else ()),
         Column("Series", lambda each: Entry(_short_label(alert, each[0]), href=address_of(each[0]))),
         Number("change", _size, "the paired estimate, over the rounds of one block"),
         Number(

@@ -9,7 +9,7 @@ from dashboard.reading import runs
 from farm.rules.findings.kinds import rank, title_of
 from farm.rules.presenting.leads import Lead
 from farm.rules.presenting.tables import Act, Column, Entry, Number, Prose, Table, verdict_entry
-from farm.rules.wording import numbers, titles
+from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, Symptom
@@ -91,8 +91,7 @@ def _what(alert: "Alert") -> Entry:
 
 
 def _release(alert: "Alert") -> Entry:
-    since = f"{alert.distribution}=={alert.first_bad or alert.bad}"
-    return Entry(titles.runtime(since), is_name=True, title=f"{titles.runtime_in_words(since)}, against {alert.good}")
+    return Entry(alert.began, is_name=True, title=f"found in {alert.bad}, against {alert.good}")
 
 
 def _model(alert: "Alert") -> Entry:
@@ -117,8 +116,8 @@ COLUMNS: tuple[Column["Alert"], ...] = (
     Number("confidence", lambda alert: runs.confidence(lead_of(alert)), "level of the interval, and rounds"),
     Column("Model", _model, order="model"),
     Prose("What", _what),
-    Column("Since", _release),
-    Column("Node", lambda alert: Entry(alert.node or "no node"), order="node"),
+    Column("Began", _release),
+    Column("Node", lambda alert: Entry(numbers.listed(alert.nodes) or "no node"), order="node"),
     Column("Opened", lambda alert: Entry(at=alert.opened_at, value=alert.opened_at.timestamp()), order="at"),
 )
 

@@ -79,7 +79,7 @@ def alert(one: "Alert") -> Row:
         "state": state_of(one),
         "kinds": " ".join(kinds_of(one)),
         "model": one.model.name,
-        "node": one.node,
+        "node": " ".join(one.nodes),
         "distribution": one.distribution,
         "good": one.good,
         "bad": one.bad,

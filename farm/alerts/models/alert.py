@@ -18,6 +18,8 @@ from farm.alerts.states import (
 )
 from farm.registry.models import Model, Version
 from farm.rules.runtimes import pairs
+from farm.rules.runtimes.order import goes_back
+from farm.rules.wording import titles
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
@@ -41,9 +43,10 @@ class AlertQuerySet(models.QuerySet["Alert"]):
 
 
 class Alert(models.Model):
-    """One level shift of one model on one node, under the release that brought it; its symptoms name the series.
+    """One level shift of one model, under the release that brought it; its symptoms name the series and nodes.
 
-    `good`: the release it was still well with; `bad`: the one it was found in, and `first_bad` what bisection found.
+    `node`: the one it was found on first; others join it where the cause is the same. `good`: the release it was still
+    well with; `bad`: the one it was found in, and `first_bad` what bisection found.
     In the state `infra` without a node, the farm itself could not measure.
     """
 
@@ -90,6 +93,23 @@ class Alert(models.Model):
         return f"{self.distribution}=={self.first_bad or self.bad}"
 
     @property
+    def began(self) -> str:
+        """Since when it is so, no more than was measured."""
+        return titles.began(self.distribution, good=self.good, bad=self.bad, first_bad=self.first_bad)
+
+    @property
+    def since(self) -> str:
+        """The same as a sentence begins; empty of what was not measured, and of older releases against later ones."""
+        is_told = self.node and not goes_back(self.good, self.bad)
+        return f"{self.began[:1].upper()}{self.began[1:]}" if is_told else ""
+
+    @property
+    def nodes(self) -> list[str]:
+        """Where it was measured, the first one first; empty when nothing was."""
+        found = [self.node, *sorted(symptom.node for symptom in self.symptoms.all())]
+        return [name for name in dict.fromkeys(found) if name]
+
+    @property
     def moved(self) -> tuple[str, ...]:
         """Of two packages that are watched together those whose release changed; empty where one is watched."""
         good, bad = (f"{self.distribution}=={version}" for version in (self.good, self.bad))
@@ -116,12 +136,13 @@ class Alert(models.Model):
 
 
 class Symptom(models.Model):
-    """One kind of change of one series of an alert, with the evidence: the comparison and the cells it rests on.
+    """One kind of change of one series on one node, with the evidence: the comparison and the cells it rests on.
 
     `cell`, `baseline`: their names in `run`. `positions`: where the cell stands in that run's matrix.
     """
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="symptoms")
+    node = models.CharField(max_length=64, blank=True, default="", db_default="")
     series = models.CharField(max_length=32)
     label = models.CharField(max_length=300)
     kind = models.CharField(max_length=12)
@@ -138,7 +159,7 @@ class Symptom(models.Model):
 
     class Meta:
         ordering = ["id"]
-        constraints = [models.UniqueConstraint(fields=["alert", "series", "kind"], name="one_symptom_per_kind")]
+        constraints = [models.UniqueConstraint(fields=["alert", "node", "series", "kind"], name="one_symptom_per_kind")]
         indexes = [models.Index(fields=["series", "kind"])]
 
     def __str__(self) -> str:

@@ -42,7 +42,7 @@ def standing_of(model: Model) -> Standing:
         newest = alerts[0]
         kinds = dict.fromkeys(one.kind for alert in alerts for one in alert.symptoms.all() if not one.resolved_in)
         more = f", {counted(len(alerts), 'alert')}" if len(alerts) > 1 else ""
-        text = f"{', '.join(kinds) or 'alert'} since {newest.first_bad or newest.bad}{more}"
+        text = f"{', '.join(kinds) or 'alert'} {newest.began}{more}"
         return Standing(newest.distribution, text, "bad")
     rounds = WatchRound.objects.filter(version__model=model, state=RoundState.JUDGED).select_related("watch")
     newest_first = rounds.order_by("-judged_at").defer("findings", "watch__matrix")[:NEWEST_ROUNDS]

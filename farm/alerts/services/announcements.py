@@ -86,6 +86,7 @@ def _text(alert: Alert, event: AlertEvent) -> str:
     lines = [event.text, ""]
     if event.kind != AlertEventKind.RESOLVED:
         lines += [f"- {symptom.text}" for symptom in alert.symptoms.filter(resolved_in="")]
+        lines += [f"{alert.since}."] if alert.since else []
         lines += [f"- {one.sentence}" for one in alert.investigations.exclude(sentence="")]
     return "\n".join([*lines, "", f"Watch: {alert.watch.name}", address_of(alert), ""])
 
@@ -111,6 +112,7 @@ def _payload(alert: Alert, event: AlertEvent) -> dict[str, object]:
         "symptoms": [
             {
                 "kind": symptom.kind,
+                "node": symptom.node,
                 "series": symptom.label,
                 "size": symptom.size,
                 "text": symptom.text,

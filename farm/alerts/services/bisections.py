@@ -39,7 +39,7 @@ def next_run(one: Investigation) -> Answer | None:
     alert = one.alert
     runtimes = [alert.watch.runtime(good), alert.watch.runtime(probe)]
     positions = measurements.positions_of(run, [one.symptom.cell])
-    matrix = narrowed(measurements.parsed(run), positions, runtimes=runtimes, hardware=[f"node:{alert.node}"])
+    matrix = narrowed(measurements.parsed(run), positions, runtimes=runtimes, hardware=[f"node:{one.symptom.node}"])
     asked = {**(one.asked or {}), "probe": probe}
     with transaction.atomic():
         started = measurements.start(alert.watch, alert.version, matrix, reason=RunReason.BISECTION)

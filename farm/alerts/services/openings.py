@@ -1,10 +1,11 @@
-"""Turning findings into alerts: one for each level shift of a model on a node, whatever measures it again.
+"""Turning findings into alerts: one for each level shift of a model, whatever measures it again.
 
 A level shift is known by the release that brought it. A finding that spans the release of a shift of the same series is
-that shift, seen again; one that lies after it is another.
+that shift, seen again; one that lies after it is another. What several nodes show of one cause, which is an operator or
+a kind of change, is one alert with each node's figure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 
 from farm.alerts.models import Alert, Symptom, WatchRound
@@ -17,25 +18,35 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement
 from farm.rules.comparing.sides import compared
-from farm.rules.presenting.sentences import explanation, most_changed
+from farm.rules.findings.kinds import KINDS, rank
+from farm.rules.presenting.sentences import cause, explanation, most_changed
 from farm.rules.runtimes.order import goes_back, release_order
+from farm.rules.wording.numbers import change, listed
+
+# so many nodes are named in an alert's sentence; its page has all
+MAX_NODES = 6
 
 
 def raise_alerts(one: WatchRound, document: Document, findings: Sequence[Finding]) -> list[Alert]:
     """Opens, widens or reopens alerts for what was found. Call inside the transaction that judges the round."""
-    touched = []
+    touched: dict[int, tuple[Alert, bool, str]] = {}
     by_node = sorted(findings, key=lambda finding: finding.node or "")
     for node, found in groupby(by_node, key=lambda finding: finding.node or ""):
         fresh = [finding for finding in found if not _is_known(one, finding, node=node)]
         if fresh:
-            touched.append(_raise(one, document, fresh, node=node))
-    return touched
+            alert, is_new = _widen(one, document, fresh, node=node)
+            touched.setdefault(alert.pk, (alert, is_new, watch_rounds.worst(fresh).text))
+    for alert, is_new, text in touched.values():
+        _tell_nodes(alert)
+        _log_raised(alert, one, alert.sentence if is_new else text, is_new=is_new)
+        order_investigations(alert)
+    return [alert for alert, _, _ in touched.values()]
 
 
 def _is_known(one: WatchRound, finding: Finding, *, node: str) -> bool:
     """Whether the finding is a level shift that has its alert; then that alert is told of it."""
     rows = Symptom.objects.filter(
-        alert__watch=one.watch_id, alert__model=one.version.model_id, alert__node=node,
+        alert__watch=one.watch_id, alert__model=one.version.model_id, node=node,
         series=finding.series, kind=finding.kind,
     )  # fmt: skip
     for symptom in rows.select_related("alert__watch", "alert__team").order_by("-pk"):
@@ -86,32 +97,78 @@ def _come_back(one: WatchRound, alert: Alert, symptom: Symptom, finding: Finding
     tell(alert, alert.log(AlertEventKind.REOPENED, text, round=one.pk, release=one.new))
 
 
-def _raise(one: WatchRound, document: Document, findings: Sequence[Finding], *, node: str) -> Alert:
+def _widen(one: WatchRound, document: Document, findings: Sequence[Finding], *, node: str) -> tuple[Alert, bool]:
+    """The alert that a node's findings belong to, with them, and whether it is new."""
     opening = watch_rounds.worst(findings)
     cells = {cell.id: cell for cell in document.cells}
-    alert, is_new = Alert.objects.get_or_create(
-        watch=one.watch,
-        model=one.version.model,
-        node=node,
-        distribution=one.watch.distribution,
-        bad=one.new,
-        defaults={
-            "team": one.watch.team,
-            "version": one.version,
-            "good": one.old,
-            "hardware": cells[opening.candidate].hardware,
-            "sentence": opening.text[:2000],
-            "round": one,
-        },
-    )
+    alert, is_new = _alert_of(one, document, findings, node=node), False
+    if alert is None:
+        alert, is_new = Alert.objects.get_or_create(
+            watch=one.watch,
+            model=one.version.model,
+            node=node,
+            distribution=one.watch.distribution,
+            bad=one.new,
+            defaults={
+                "team": one.watch.team,
+                "version": one.version,
+                "good": one.old,
+                "hardware": cells[opening.candidate].hardware,
+                "sentence": opening.text[:2000],
+                "round": one,
+            },
+        )
     for finding in findings:
         _keep_symptom(alert, one, finding, document, cells=cells)
-    _log_raised(alert, one, opening, is_new=is_new)
-    order_investigations(alert)
-    return alert
+    return alert, is_new
 
 
-def _log_raised(alert: Alert, one: WatchRound, opening: Finding, *, is_new: bool) -> None:
+def _alert_of(one: WatchRound, document: Document, findings: Sequence[Finding], *, node: str) -> Alert | None:
+    """That of the same release in which the node stands already, else an unsettled one of the same cause."""
+    distribution = one.watch.distribution
+    rows = Alert.objects.filter(watch=one.watch, model=one.version.model, distribution=distribution, bad=one.new)
+    measured = rows.exclude(node="").select_related("watch", "team", "model", "version").prefetch_related("symptoms")
+    own = next((alert for alert in measured if node in alert.nodes), None)
+    found = {(finding.kind, _operator(compared(document, finding.baseline, finding.candidate))) for finding in findings}
+    open_ones = [alert for alert in measured if alert.state in OPEN_ALERTS and alert.good == one.old]
+    return own or next((alert for alert in open_ones if _share_cause(found, _causes(alert))), None)
+
+
+def _causes(alert: Alert) -> set[tuple[str, str]]:
+    return {
+        (symptom.kind, _operator(Comparison.model_validate(symptom.comparison) if symptom.comparison else None))
+        for symptom in alert.symptoms.all()
+        if not symptom.resolved_in
+    }
+
+
+def _operator(comparison: Comparison | None) -> str:
+    return "" if comparison is None else cause(comparison)
+
+
+def _share_cause(found: Collection[tuple[str, str]], known: Collection[tuple[str, str]]) -> bool:
+    """Whether a kind of change is in both, by the same operator as far as traces named one."""
+    return any(kind == other and (op == by or not (op and by)) for kind, op in found for other, by in known)
+
+
+def _tell_nodes(alert: Alert) -> None:
+    """The alert's sentence, with each further node's figure behind that of the first."""
+    rows = sorted(alert.symptoms.filter(resolved_in=""), key=lambda row: (rank(row.kind), -(row.size or 0.0)))
+    gravest = {row.node: row for row in reversed(rows)}
+    first = gravest.pop(alert.node, None)
+    if first is None or not gravest:
+        return
+    others = [f"{node} ({_figure(row)})" for node, row in sorted(gravest.items())]
+    alert.sentence = f"{first.text} Also on {listed(others, most=MAX_NODES)}."[:2000]
+    Alert.objects.filter(pk=alert.pk).update(sentence=alert.sentence)
+
+
+def _figure(symptom: Symptom) -> str:
+    kind = KINDS[symptom.kind]
+    return change(symptom.size, words=kind.words) if symptom.size else kind.title.word
+
+
+def _log_raised(alert: Alert, one: WatchRound, text: str, *, is_new: bool) -> None:
     if is_new:
         kind = AlertEventKind.OPENED
     elif alert.state in OPEN_ALERTS:
@@ -119,7 +176,7 @@ def _log_raised(alert: Alert, one: WatchRound, opening: Finding, *, is_new: bool
     else:
         alert.change(AlertState.OPEN, resolved_in="")
         kind = AlertEventKind.REOPENED
-    tell(alert, alert.log(kind, opening.text, round=one.pk, release=one.new))
+    tell(alert, alert.log(kind, text, round=one.pk, release=one.new))
 
 
 def _keep_symptom(
@@ -128,6 +185,7 @@ def _keep_symptom(
     comparison = compared(document, finding.baseline, finding.candidate)
     Symptom.objects.update_or_create(
         alert=alert,
+        node=finding.node or "",
         series=finding.series,
         kind=finding.kind,
         defaults={

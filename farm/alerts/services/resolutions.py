@@ -1,6 +1,8 @@
 """Resolving alerts by measurement: a later release, or a later version of the model, is equal to or faster than the
 release that was still good; and waking those that were snoozed."""
 
+from itertools import groupby
+
 from django.db.models import Q
 from django.utils import timezone
 
@@ -10,6 +12,7 @@ from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.contract.document import Document
 from farm.rules.changes import watch_rounds
 from farm.rules.runtimes.order import release_order
+from farm.rules.wording.numbers import listed
 
 
 def resolve_alerts(one: WatchRound, document: Document) -> list[Alert]:
@@ -30,18 +33,18 @@ def _is_later(one: WatchRound, alert: Alert) -> bool:
 
 
 def _is_well(one: WatchRound, alert: Alert, document: Document) -> bool:
-    """Marks symptoms that are gone on the alert's node; resolves the alert when none is left."""
-    there = [cell for cell in document.cells if cell.node in (alert.node, None)]
+    """Marks symptoms that are gone on their nodes; resolves the alert when none is left."""
     old, new = str(one.watch.runtime(alert.good)), str(one.watch.runtime(one.new))
-    judgement = watch_rounds.judge(document.model_copy(update={"cells": there}), one.watch.rule, old=old, new=new)
-    for symptom in alert.symptoms.filter(resolved_in=""):
-        if (symptom.kind, symptom.series) in judgement.cleared:
-            Symptom.objects.filter(pk=symptom.pk).update(resolved_in=one.new)
+    for node, symptoms in groupby(alert.symptoms.filter(resolved_in="").order_by("node"), lambda row: row.node):
+        there = [cell for cell in document.cells if cell.node in (node, None)]
+        judgement = watch_rounds.judge(document.model_copy(update={"cells": there}), one.watch.rule, old=old, new=new)
+        gone = [symptom.pk for symptom in symptoms if (symptom.kind, symptom.series) in judgement.cleared]
+        Symptom.objects.filter(pk__in=gone).update(resolved_in=one.new)
     if alert.symptoms.filter(resolved_in="").exists() or not alert.symptoms.exists():
         return False
     if not alert.change(AlertState.RESOLVED, resolved_in=one.new):
         return False
-    where = f" on {alert.node}" if alert.node else ""
+    where = f" on {listed(alert.nodes)}" if alert.nodes else ""
     text = f"{alert.model.name}{where} is back to normal with {new}, compared with {old}: {alert.sentence}"
     tell(alert, alert.log(AlertEventKind.RESOLVED, text, round=one.pk, release=one.new))
     return True

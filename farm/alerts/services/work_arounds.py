@@ -62,7 +62,7 @@ def next_run(one: Investigation) -> Answer | None:
     watch = one.alert.watch
     old, new = watch.runtime(one.alert.good), watch.runtime(one.alert.bad)
     trial = switches.trial_matrix(matrix, point, old=old, new=new, candidates=candidates)
-    trial = replace(trial, axes={**trial.axes, "hardware": (f"node:{one.alert.node}",)})
+    trial = replace(trial, axes={**trial.axes, "hardware": (f"node:{one.symptom.node}",)})
     asked = {**(one.asked or {}), "candidates": [candidate.as_plain() for candidate in candidates]}
     with transaction.atomic():
         started = measurements.start(watch, one.alert.version, trial, reason=RunReason.WORK_AROUND)

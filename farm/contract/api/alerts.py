@@ -30,6 +30,7 @@ class SymptomOut(Answer):
     kind: str = Field(
         description="what changed: latency, session, first, memory, accuracy, outputs, placement or failure"
     )
+    node: str = Field(default="", description="the machine that measured it")
     series: str = Field(description="the line of the same cell over releases, as trends name it")
     label: str = Field(description="the cell in words")
     text: str = Field(description="what was seen, as one sentence")
@@ -63,13 +64,14 @@ class AlertOut(Answer):
     watch_name: str = Field(description="that watch's name")
     model: str = Field(description="the model's name")
     version: int = Field(description="the number of the model's version")
-    node: str = Field(description="the machine that measured it")
+    node: str = Field(description="the machine that it was found on first; each symptom names its own")
     hardware: str = Field(description="what that machine is")
     distribution: str = Field(description="the package of the runtime, such as onnxruntime")
     release: str = Field(description="the release that alerts are grouped under")
     good: str = Field(description="the last good release")
     bad: str = Field(description="the release in which it was found")
     first_bad: str = Field(description="the release that a bisection named; empty: none did")
+    began: str = Field(default="", description="since when, in words, no more than was measured")
     moved: list[str] = Field(
         description="of two packages that are watched together, those whose release changed; empty: one is watched"
     )

@@ -161,6 +161,12 @@ def _explanation(comparison: Comparison) -> str | None:
     return f"{told} ({notes})" if notes else told
 
 
+def cause(comparison: Comparison) -> str:
+    """The operator type that a change comes from; empty where none explains a part worth naming."""
+    named_type = _named_type(comparison)
+    return named_type.op_type if named_type is not None and (named_type.share or 0.0) >= NAMED_SHARE else ""
+
+
 def most_changed(comparison: Comparison) -> str:
     """The operator type that changed most the way the latency did, where too few traces give no shares; else empty."""
     if not is_change(comparison.verdict):

@@ -20,6 +20,13 @@ def runtime(requirement: str) -> str:
     return f"{own} {release} on {core}" if core else f"{own} {version}".strip() if version else requirement
 
 
+def began(distribution: str, *, good: str, bad: str, first_bad: str = "") -> str:
+    """Since when, no more than was measured: `since 1.30.0` once a bisection names it, until then `between 1.29.0 and
+    1.32.0`."""
+    before, after, first = (runtime(f"{distribution}=={version}") for version in (good, bad, first_bad))
+    return f"since {first}" if first_bad else f"between {before} and {after}"
+
+
 def runtime_in_words(requirement: str) -> str:
     """`ONNX Runtime 1.31.1`, `ONNX Runtime 1.24.1 (onnxruntime-openvino)`, `PyTorch 2.13.0 (eager)`."""
     distribution, _, version = requirement.partition("==")

@@ -113,8 +113,8 @@ class Watching:
         }  # fmt: skip
         self._writer.add(
             Symptom(
-                alert=alert, series=f"{alert.watch_id:04d}{number:028d}", kind="slower", text=alert.sentence,
-                size=ratio,
+                alert=alert, node=alert.node, series=f"{alert.watch_id:04d}{number:028d}", kind="slower",
+                text=alert.sentence, size=ratio,
                 label=LABEL.format(model=alert.model.name, batch=2**number), run_id=self._dice.choice(self._runs),
                 baseline="c1", cell="c2", comparison=comparison, at=at,
                 explanation="LayerNormalization: 2 nodes, 81 → 310 µs, explains 96 % of the change",

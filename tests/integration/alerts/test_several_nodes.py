@@ -1,9 +1,15 @@
-"""A watch whose matrix names several nodes: each of them has its own changes, alerts and points."""
+"""A watch whose matrix names several nodes: each has its own changes and points, and one cause is one alert."""
+
+import re
 
 import pytest
 
+from dashboard.reading import alert as reading
+from dashboard.reading import alerts as listing
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Point, WatchRound
+from farm.alerts.selectors.badges import standing_of
+from farm.alerts.services import announcements
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
@@ -12,6 +18,7 @@ from farm.runs.models import Run
 from farm.runs.states import BlockState
 from tests.integration.alerts.driving import MATRIX, Lab, make_watch, offer
 from tests.integration.dashboard.rows import make_node
+from tests.integration.dashboard.watching import bare_alert
 
 pytestmark = pytest.mark.django_db
 BOTH = {**MATRIX, "hardware": ["node:bench-1", "node:bench-2"]}
@@ -48,7 +55,7 @@ def test_what_is_worse_on_the_second_node_alone_is_its_alert(version: Version, m
     assert sorted(Point.objects.values_list("node", flat=True)) == ["bench-1", "bench-2"]
 
 
-def test_what_breaks_on_both_nodes_is_an_alert_for_each_under_one_release(
+def test_what_breaks_on_both_nodes_is_one_alert_that_names_both(
     version: Version, member: User, node: Node, second: Node
 ) -> None:
     reason = Reason(code=ReasonCode.CRASHED, text="It died.")
@@ -59,7 +66,62 @@ def test_what_breaks_on_both_nodes_is_an_alert_for_each_under_one_release(
     make_watch(version, member, matrix=BOTH)
     offer("1.29.0", "1.30.0")
     Two(node, checks=dies).live()
-    assert [(one.node, one.release) for one in Alert.objects.order_by("node")] == [
-        ("bench-1", "onnxruntime==1.30.0"),
-        ("bench-2", "onnxruntime==1.30.0"),
-    ]
+    alert = Alert.objects.get()
+    assert (alert.nodes, alert.release) == (["bench-1", "bench-2"], "onnxruntime==1.30.0")
+    assert sorted(alert.symptoms.values_list("node", "kind")) == [("bench-1", "failed"), ("bench-2", "failed")]
+    assert alert.sentence.endswith("Also on bench-2 (fails).")
+
+
+def test_one_cause_is_told_once_with_the_figure_of_each_node_and_ends_when_both_are_well(
+    version: Version, member: User, node: Node, second: Node
+) -> None:
+    make_watch(version, member, matrix=BOTH)
+    offer("1.29.0", "1.30.0")
+    lab = Two(node)
+    lab.latency = lambda spec: {("bench-1", "1.30.0"): 1.3, ("bench-2", "1.30.0"): 1.5}.get(
+        (lab.node.name, spec.runtime.version), 1.0
+    )
+    lab.live()
+    alert = Alert.objects.get()
+    assert alert.node == "bench-1"
+    figures = {row.node: round(row.size or 0, 1) for row in alert.symptoms.filter(kind="slower")}
+    assert figures == {"bench-1": 1.3, "bench-2": 1.5}
+    assert re.search(r"on bench-1 .* Also on bench-2 \([\d.]+ % slower\)\.$", alert.sentence)
+    assert list(alert.events.filter(kind__in=["opened", "widened"]).values_list("kind", flat=True)) == ["opened"]
+    # each is resolved by what its own node shows
+    lab.latency = lambda spec: {("bench-2", "1.31.0"): 1.5}.get((lab.node.name, spec.runtime.version), 1.0)
+    offer("1.29.0", "1.30.0", "1.31.0")
+    lab.live()
+    alert = Alert.objects.get(pk=alert.pk)
+    assert dict(alert.symptoms.values_list("node", "resolved_in")) == {"bench-1": "1.31.0", "bench-2": ""}
+    assert alert.state == "open"
+
+
+def test_another_kind_of_change_on_the_second_node_has_an_alert_of_its_own(
+    version: Version, member: User, node: Node, second: Node
+) -> None:
+    make_watch(version, member, matrix=BOTH)
+    offer("1.29.0", "1.30.0")
+    lab = Two(node)
+    lab.changes = lambda spec: {"peak_memory_bytes": 200_000_000 if lab.is_second(spec) else 95_000_000}
+    lab.latency = lambda spec: 1.3 if (lab.node.name, spec.runtime.version) == ("bench-1", "1.30.0") else 1.0
+    lab.live()
+    assert sorted(Alert.objects.values_list("node", flat=True)) == ["bench-1", "bench-2"]
+
+
+@pytest.mark.parametrize(("first_bad", "began"), [("", "between 1.29.0 and 1.32.0"), ("1.30.0", "since 1.30.0")])
+def test_an_alert_claims_no_release_before_a_bisection_names_it(
+    version: Version, member: User, first_bad: str, began: str
+) -> None:
+    watch = make_watch(version, member)
+    alert = bare_alert(watch, version, bad="1.32.0", first_bad=first_bad)
+    event = alert.events.get()
+    text = announcements._text(alert, event)
+    page = reading.opening(alert).because
+    row = listing.table([alert]).rows[0]
+    assert alert.began == began == alert.since.lower() == row[8].text
+    assert f"{alert.since}." in text
+    assert f"{alert.since}." in page.replace("\N{NO-BREAK SPACE}", " ")
+    assert standing_of(version.model).text == f"slower {began}"
+    if not first_bad:
+        assert not any("since" in said.lower() for said in (text, page, row[8].text))

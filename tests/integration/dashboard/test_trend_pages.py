@@ -95,11 +95,11 @@ def test_a_model_shows_its_series_and_its_badge(signed_in: Client, watch: Watch,
     assert f"alert {alert.pk}" in words
     assert "<polyline" in text
     badge = re.search(r'<img src="(/api/v1/badges/[^"]+\.svg)" alt="([^"]+)"', text)
-    assert badge[2] == "onnxruntime: slower since 1.31.1"
+    assert badge[2] == "onnxruntime: slower between 1.29.0 and 1.31.1"
     assert f"({badge[1]})" in text.replace("http://127.0.0.1:8000", "")
     image = Client().get(badge[1])
     assert image["Content-Type"].startswith("image/svg+xml")
-    assert "slower since 1.31.1" in image.content.decode()
+    assert "slower between 1.29.0 and 1.31.1" in image.content.decode()
     assert Client().get(badge[1].replace(".svg", "0.svg")).status_code == 404
 
 

@@ -53,8 +53,9 @@ def bare_alert(watch: Watch, version: Version, *, node: str = "bench-1", bad: st
     alert.log(AlertEventKind.INFRA if how.get("state") == AlertState.INFRA else AlertEventKind.OPENED, alert.sentence)
     if node:
         Symptom.objects.create(
-            alert=alert, series="s1", label=f"{version.model.name}, CPU, fp32, batch 1, 1 thread", kind="slower",
-            text=alert.sentence, size=1.24, baseline="c1", cell="c2",
+            alert=alert, node=node, series="s1", kind="slower",
+            label=f"{version.model.name}, CPU, fp32, batch 1, 1 thread", text=alert.sentence, size=1.24,
+            baseline="c1", cell="c2",
             explanation="LayerNormalization: 2 nodes, 81 → 310 µs, explains 96 % of the change",
         )  # fmt: skip
     return alert
