@@ -5,7 +5,6 @@ names, sorts or compares cells goes through this table. Pure.
 """
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, cast, get_args
 
 from packaging.version import Version
@@ -13,7 +12,8 @@ from packaging.version import Version
 from farm.contract.cells import NO_POLICY, SINGLE, CellSpec, Optimization, Policy
 from farm.contract.document_cells import Cell
 from farm.rules.cells import readers, recipes, scenario_schema, scenarios
-from farm.rules.cells.axis import SAID, Axis, Declared, Schema, choice, named_schema, number, number_schema
+from farm.rules.cells.axis import SAID, Axis, Declared, named_schema, own, typed
+from farm.rules.cells.fields import Schema, whole
 from farm.rules.cells.session_sets import SESSION_SCHEMA, read_session, set_of
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice
 from farm.rules.runtimes import distributions, providers
@@ -118,11 +118,11 @@ AXES: tuple[Axis, ...] = (
         "policy",
         "Policy",
         default=NO_POLICY,
-        declared=choice(
+        declared=own(
             "policy",
             "session",
-            choices=get_args(Policy),
             help="By what ONNX Runtime itself chooses the device: max-performance, min-power, prefer-npu.",
+            example=", ".join(get_args(Policy)),
         ),
     ),
     Axis(
@@ -133,12 +133,7 @@ AXES: tuple[Axis, ...] = (
         order_of=lambda c: c.batch or 0,
         default=None,
         # planning finds it in inputs and models too
-        declared=Declared(
-            "batch",
-            read=partial(readers.whole_number, "batch", most=MAX_BATCH),
-            schema=number_schema(MAX_BATCH),
-            of=lambda spec: spec.workload.batch,
-        ),
+        declared=typed("batch", whole(MAX_BATCH), of=lambda spec: spec.workload.batch),
     ),
     Axis(
         "shapes",
@@ -151,7 +146,7 @@ AXES: tuple[Axis, ...] = (
         declared=Declared(
             "shapes",
             read=readers.read_shapes,
-            schema={"type": "object", "additionalProperties": number_schema(readers.MAX_DIMENSION)},
+            schema={"type": "object", "additionalProperties": dict(readers.DIMENSION.schema)},
             of=lambda spec: spec.workload.shapes,
         ),
     ),
@@ -177,7 +172,7 @@ AXES: tuple[Axis, ...] = (
         declared=Declared(
             "opset",
             read=readers.read_opset,
-            schema={"anyOf": [{"enum": ["as-is", "max-of-runtime"]}, number_schema(readers.MAX_OPSET)]},
+            schema={"anyOf": [{"enum": ["as-is", "max-of-runtime"]}, dict(readers.OPSET.schema)]},
             of=lambda spec: spec.recipe.opset,
         ),
     ),
@@ -185,14 +180,17 @@ AXES: tuple[Axis, ...] = (
         "threads",
         "Threads",
         label_of=lambda c: counted(c.threads, "thread"),
-        declared=number("threads", "session", most=1024),
+        declared=own("threads", "session", example="1, 2"),
     ),
     Axis(
         "optimization",
         "Optimization",
         default="all",
-        declared=choice(
-            "optimization", "session", choices=get_args(Optimization), help="disable, basic, extended, all."
+        declared=own(
+            "optimization",
+            "session",
+            help="disable, basic, extended, all.",
+            example=", ".join(get_args(Optimization)),
         ),
     ),
     Axis(
@@ -210,7 +208,7 @@ AXES: tuple[Axis, ...] = (
         "Concurrency",
         label_of=lambda c: counted(c.concurrency, "stream"),
         default=1,
-        declared=number("concurrency", "workload", most=64, help="Sessions at once, e.g. 1,4."),
+        declared=own("concurrency", "workload", help="Sessions at once, e.g. 1,4.", example="1, 2"),
     ),
     Axis(
         "scenario",
@@ -240,7 +238,7 @@ AXES: tuple[Axis, ...] = (
         declared=Declared(
             "memory-limit-mb",
             read=readers.read_memory_limit,
-            schema={"anyOf": [{"enum": ["none", 0]}, number_schema(MAX_MEMORY_LIMIT_MB)]},
+            schema={"anyOf": [{"enum": ["none", 0]}, dict(readers.MEMORY_LIMIT.schema)]},
             of=lambda spec: spec.session.memory_limit_mb,
             part="session",
             help="MiB of address space that a cell's processes are held to, e.g. none,1024.",

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from farm.contract.cells import CellSpec
+from pydantic import Field
+
+from farm.contract.cells import CellSpec, SessionSettings, Workload
 from farm.contract.document_cells import Cell
-from farm.rules.cells import readers
+from farm.rules.cells.fields import NUMERIC, Kind, Schema
 from farm.rules.cells.values import Value
 
 if TYPE_CHECKING:
     from _typeshed import SupportsRichComparison
 
-Schema = Mapping[str, object]
 Part = Literal["session", "workload"]
+PARTS: Mapping[Part, type[SessionSettings | Workload]] = {"session": SessionSettings, "workload": Workload}
 
 
 class _Said:
@@ -104,27 +106,17 @@ class Axis:
         return bool(self.value(cell) == self.default)
 
 
-def number(name: str, part: Part, *, most: int, help: str = "") -> Declared:
-    """A whole number from 1 on."""
-    read = partial(readers.whole_number, name, most=most)
-    return Declared(name, read, number_schema(most), _own(part, name), part, help, "1, 2")
+def typed(name: str, kind: Kind, *, of: Callable[[CellSpec], Value | None]) -> Declared:
+    """An axis whose values are of this kind."""
+    return Declared(name, partial(kind.read, name), kind.schema, of)
 
 
-def choice(name: str, part: Part, *, choices: tuple[str, ...], help: str) -> Declared:
-    """One of some words."""
-    read = partial(readers.one_of, name, choices=choices)
-    return Declared(name, read, {"enum": list(choices)}, _own(part, name), part, help, ", ".join(choices))
-
-
-def flag(name: str, part: Part, *, help: str) -> Declared:
-    """True or false."""
-    read = partial(readers.flag, name)
-    return Declared(name, read, {"type": "boolean"}, _own(part, name), part, help, "true, false")
-
-
-def number_schema(most: int) -> Schema:
-    """Of a whole number from 1 on."""
-    return {"type": "integer", "minimum": 1, "maximum": most}
+def own(name: str, part: Part, *, help: str = "", example: str = "") -> Declared:
+    """An axis whose values are those of its field in a CellSpec's part."""
+    field = PARTS[part].model_fields[_field(name)]
+    number = (Field(strict=True), NUMERIC) if field.annotation is int else (Field(),)
+    kind = Kind(Annotated[(field.annotation, *field.metadata, *number)])
+    return replace(typed(name, kind, of=_own(part, name)), part=part, help=help, example=example)
 
 
 def named_schema(key: str, name: Schema, options: Schema, *, text: Schema | None = None) -> Schema:

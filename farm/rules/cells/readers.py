@@ -9,34 +9,27 @@ from typing import cast
 
 from farm.contract.cells import Precision, Runtime
 from farm.rules.cells import recipes
+from farm.rules.cells.fields import shown, whole
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice
 from farm.rules.runtimes import distributions, providers
 from farm.rules.runtimes.nearest import choice_sentence
 
-MAX_DIMENSION = 1 << 24
-MAX_OPSET = 1000
 MAX_MEMORY_LIMIT_MB = 1 << 24
+MAX_DIMENSION = 1 << 24
+DIMENSION, OPSET, MEMORY_LIMIT = whole(MAX_DIMENSION), whole(1000), whole(MAX_MEMORY_LIMIT_MB)
 
 _TAG = re.compile(r"^[a-z0-9][a-z0-9._-]{0,63}$")
 _PROVIDER = re.compile(r"^[A-Za-z0-9_]{1,64}$")
 _NODE = re.compile(r"^node:[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
-_FLAGS = {"true": True, "false": False}
-
-
-def whole_number(what: str, value: object, *, most: int) -> int:
-    """A whole number from 1 to `most`, also when written as text. Raises MatrixProblem."""
-    number = int(value) if isinstance(value, str) and value.strip().isdecimal() and len(value) < 19 else value
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
-        raise MatrixProblem(f"{what} is {_shown(value)}: write a whole number from 1 to {most}.")
-    return number
 
 
 def read_memory_limit(value: object) -> int:
     """MiB, 0 for none. Raises MatrixProblem."""
     if value in ("none", 0, "0") and not isinstance(value, bool):
         return 0
-    return whole_number("memory-limit-mb", value, most=MAX_MEMORY_LIMIT_MB)
+    limit: int = MEMORY_LIMIT.read("memory-limit-mb", value)
+    return limit
 
 
 def count_option(name: str, written: object, *, least: int, most: int, of: str) -> int:
@@ -48,28 +41,13 @@ def count_option(name: str, written: object, *, least: int, most: int, of: str) 
     return number
 
 
-def one_of(what: str, value: object, *, choices: Collection[str]) -> str:
-    """One of some words. Raises MatrixProblem."""
-    if value not in choices:
-        raise MatrixProblem(choice_sentence(what, str(value), choices))
-    return str(value)
-
-
-def flag(what: str, value: object) -> bool:
-    """True or false, also when written as text. Raises MatrixProblem."""
-    read = _FLAGS.get(value) if isinstance(value, str) else value
-    if not isinstance(read, bool):
-        raise MatrixProblem(f"{what} is {_shown(value)}: write true or false.")
-    return read
-
-
 def text_options(what: str, value: object) -> dict[str, str]:
     """Options as ONNX Runtime takes them: text to text. Numbers are written out; true and false are not guessed at."""
     if not isinstance(value, dict):
-        raise MatrixProblem(f"{what} is {_shown(value)}: write options as `name: value` pairs.")
+        raise MatrixProblem(f"{what} is {shown(value)}: write options as `name: value` pairs.")
     for name, option in value.items():
         if isinstance(option, bool) or not isinstance(option, int | str | float):
-            raise MatrixProblem(f"{what} {name!r} is {_shown(option)}: write the text that is passed on, in quotes.")
+            raise MatrixProblem(f"{what} {name!r} is {shown(option)}: write the text that is passed on, in quotes.")
     return {str(name): str(option) for name, option in value.items()}
 
 
@@ -79,7 +57,8 @@ def read_opset(value: object) -> int | str:
         if value not in ("as-is", "max-of-runtime"):
             raise MatrixProblem(choice_sentence("opset", value, ("as-is", "max-of-runtime", "a number")))
         return value
-    return whole_number("An opset", value, most=MAX_OPSET)
+    opset: int = OPSET.read("An opset", value)
+    return opset
 
 
 def read_runtime(value: object, *, allowed: Collection[str] = ()) -> Runtime:
@@ -111,7 +90,7 @@ def read_precision(value: object) -> PrecisionChoice:
     """A name, with options as `name:option:option=value`, or a mapping of `precision` and `options`."""
     precision, given = _named("precision", value, key="precision")
     if not isinstance(given, dict):
-        raise MatrixProblem(f"The options of {precision} are {_shown(given)}: write them as `name: value` pairs.")
+        raise MatrixProblem(f"The options of {precision} are {shown(given)}: write them as `name: value` pairs.")
     try:
         precision, said = recipes.read_text(precision)
         options = recipes.read_options(precision, {**said, **{str(name): option for name, option in given.items()}})
@@ -123,10 +102,8 @@ def read_precision(value: object) -> PrecisionChoice:
 def read_shapes(value: object) -> dict[str, int]:
     """Values for named dynamic dimensions."""
     if not isinstance(value, dict):
-        raise MatrixProblem(f"shapes has {_shown(value)}: write `dimension: size` pairs, such as `sequence: 128`.")
-    return {
-        str(name): whole_number(f"The dimension {name!r}", size, most=MAX_DIMENSION) for name, size in value.items()
-    }
+        raise MatrixProblem(f"shapes has {shown(value)}: write `dimension: size` pairs, such as `sequence: 128`.")
+    return {str(name): DIMENSION.read(f"The dimension {name!r}", size) for name, size in value.items()}
 
 
 def read_hardware(value: object) -> str:
@@ -135,7 +112,7 @@ def read_hardware(value: object) -> str:
     has_both = "+" in text and "|" in text
     if has_both or not (_NODE.match(text) or all(_TAG.match(tag) for tag in re.split(r"[+|]", text))):
         raise MatrixProblem(
-            f"The hardware {_shown(value)} is not a tag: write `cpu`, `x86+avx512` (all of them), "
+            f"The hardware {shown(value)} is not a tag: write `cpu`, `x86+avx512` (all of them), "
             "`cuda|rocm` (any of them) or `node:NAME`."
         )
     return text
@@ -147,13 +124,8 @@ def _named(axis: str, value: object, *, key: str) -> tuple[str, object]:
         return value, {}
     name = value.get(key) if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(name, str):
-        raise MatrixProblem(f"{axis} has {_shown(value)}: write a name, or `{key}` and `options`.")
+        raise MatrixProblem(f"{axis} has {shown(value)}: write a name, or `{key}` and `options`.")
     for found in value:
         if found not in (key, "options"):
             raise MatrixProblem(f"{axis} {name!r}: " + choice_sentence("key", str(found), (key, "options")))
     return name, value.get("options", {})
-
-
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "…"

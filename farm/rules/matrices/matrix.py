@@ -14,74 +14,40 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import resources
 from math import prod
-from typing import TypedDict, cast
+from typing import Any
 
-from farm.contract.blocks import Tolerance
 from farm.contract.cells import Budget
 from farm.rules.cells import scenarios
 from farm.rules.cells.axes import MATRIX_AXES
-from farm.rules.cells.fills import SCHEMA as FILLS_SCHEMA
-from farm.rules.cells.fills import read_fills
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.readers import read_provider, read_runtime, whole_number
+from farm.rules.cells.readers import read_provider, read_runtime
 from farm.rules.cells.session_sets import SessionSet
 from farm.rules.cells.values import Value, key_of, plain_of, words_of
 from farm.rules.matrices.matrix_text import read_text, whole_characters
 from farm.rules.matrices.product import Product, Selector
-from farm.rules.matrices.settings import SCHEMAS, read_tolerances, read_wish, with_scenario
+from farm.rules.matrices.settings import SCHEMAS, Settings, read_settings, with_scenario
 from farm.rules.runtimes.nearest import choice_sentence
 
 __all__ = ["MAX_CELLS", "Matrix", "count_points", "default", "from_options", "json_schema", "parse"]
 
 MAX_CELLS = 5_000
-MAX_PARALLEL = 1_000
 # what one list may hold before anything is multiplied
 _MAX_VALUES = 1_000
 _MAX_ENTRIES = 1_000
 _MAX_PRODUCT = 200_000
-_SETTINGS = ("budget", "fail-fast", "inputs", "max-parallel", "name", "operators", "sustained", "tolerance", "wish")
 _WRAPPERS = ("strategy", "matrix")
 _RULES = ("exclude", "include")
 
 Read = Callable[[object], Value]
-# a matrix as a file has it
-PlainMatrix = TypedDict(
-    "PlainMatrix",
-    {
-        "budget": str,
-        "fail-fast": bool,
-        "max-parallel": int,
-        "name": str,
-        "operators": bool,
-        "wish": float,
-        "tolerance": dict[str, dict[str, float]],
-        "inputs": dict[str, str],
-        # values by axis, and rules
-        "matrix": dict[str, Sequence[object]],
-    },
-    total=False,
-)
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+@dataclass(frozen=True)
+class Matrix(Settings):
     """A declared product. `axes` holds the declared axes only; equal values of one axis stay distinct points."""
 
     axes: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     exclude: tuple[Selector, ...] = ()
     include: tuple[Selector, ...] = ()
-    budget: Budget = Budget.QUICK
-    fail_fast: bool = False
-    max_parallel: int | None = None
-    name: str | None = None
-    # whether each launch traces a few inferences too, for verdicts on operators; None: as the budget has it
-    operators: bool | None = None
-    # the smallest change that its comparisons should see, a fraction
-    wish: float | None = None
-    # outputs that are judged by a tolerance of their own, whatever the precision
-    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
-    # how inputs are made, by name: texts of farm.rules.cells.fills
-    inputs: Mapping[str, str] = field(default_factory=dict)
     # packages beyond the known distributions that whoever read it allows by name; never part of what is declared
     allowed: frozenset[str] = frozenset()
 
@@ -91,7 +57,7 @@ class Matrix:
         wanted = self.budget is Budget.PRECISE if self.operators is None else self.operators
         return wanted and self.budget is not Budget.GLANCE
 
-    def as_plain(self) -> PlainMatrix:
+    def as_plain(self) -> dict[str, Any]:
         """The matrix as plain values that `parse` reads back: what is stored and shown."""
         declared: dict[str, Sequence[object]] = {
             name: [plain_of(v) for v in values] for name, values in self.axes.items()
@@ -99,16 +65,7 @@ class Matrix:
         for rule, selectors in (("exclude", self.exclude), ("include", self.include)):
             if selectors:
                 declared[rule] = [{axis: plain_of(v) for axis, v in s.items()} for s in selectors]
-        settings = {
-            "max-parallel": self.max_parallel,
-            "name": self.name,
-            "operators": self.operators,
-            "wish": self.wish,
-            "tolerance": {name: one.model_dump() for name, one in self.tolerances.items()} or None,
-            "inputs": dict(self.inputs) or None,
-        }
-        said = cast(PlainMatrix, {key: value for key, value in settings.items() if value is not None})
-        return {"budget": self.budget.value, "fail-fast": self.fail_fast, **said, "matrix": declared}
+        return {**Settings.as_plain(self), "matrix": declared}
 
 
 def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) -> Matrix:
@@ -126,15 +83,8 @@ def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) 
         axes=axes,
         exclude=_read_selectors("exclude", keys.get("exclude"), axes, read=read),
         include=_read_selectors("include", keys.get("include"), axes, read=read),
-        budget=_read_budget(keys.get("budget", Budget.QUICK.value)),
-        fail_fast=_read_flag("fail-fast", keys.get("fail-fast", False)),
-        max_parallel=_read_parallel(keys.get("max-parallel")),
-        name=_read_name(keys.get("name")),
-        operators=_read_operators(keys.get("operators")),
-        wish=read_wish(keys.get("wish")),
-        tolerances=read_tolerances(keys.get("tolerance")),
-        inputs=read_fills(keys.get("inputs")),
         allowed=frozenset(allowed),
+        **vars(read_settings(keys)),
     )
     _check_exclude(matrix)
     _check_streams(matrix)
@@ -170,15 +120,6 @@ def json_schema() -> dict[str, object]:
         name: {"anyOf": [schema, {"type": "array", "minItems": 1, "items": schema}]} for name, schema in one.items()
     }
     axes |= {rule: {"type": "array", "items": selector} for rule in _RULES}
-    settings = {
-        "budget": {"enum": [budget.value for budget in Budget], "default": Budget.QUICK.value},
-        "fail-fast": {"type": "boolean", "default": False},
-        "max-parallel": {"type": "integer", "minimum": 1, "maximum": MAX_PARALLEL},
-        "name": {"type": "string", "maxLength": 100},
-        "operators": {"type": "boolean"},
-        "inputs": FILLS_SCHEMA,
-        **SCHEMAS,
-    }
     nested = {"type": "object", "additionalProperties": False, "properties": axes}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -186,7 +127,7 @@ def json_schema() -> dict[str, object]:
         "type": "object",
         "minProperties": 1,
         "additionalProperties": False,
-        "properties": {**settings, "matrix": nested, **axes},
+        "properties": {**SCHEMAS, "matrix": nested, **axes},
     }
 
 
@@ -198,7 +139,7 @@ def _split(value: object) -> list[object]:
 
 def _flatten(plain: Mapping[str, object]) -> dict[str, object]:
     """All keys in one mapping, whether the axes stand under `matrix` or at the top level."""
-    known = (*MATRIX_AXES, *_RULES, *_SETTINGS, *_WRAPPERS)
+    known = (*MATRIX_AXES, *_RULES, *sorted(SCHEMAS), *_WRAPPERS)
     found: dict[str, object] = {}
     for written, value in plain.items():
         key = str(written).replace("_", "-")
@@ -281,33 +222,6 @@ def _read_selector(
 def _named_session(written: object, axes: Mapping[str, tuple[Value, ...]]) -> SessionSet | None:
     sets = [one for one in axes.get("session", ()) if isinstance(one, SessionSet)]
     return next((one for one in sets if isinstance(written, str) and one.name == written), None)
-
-
-def _read_budget(written: object) -> Budget:
-    try:
-        return Budget(str(written))
-    except ValueError:
-        raise MatrixProblem(choice_sentence("budget", str(written), [b.value for b in Budget])) from None
-
-
-def _read_flag(key: str, written: object) -> bool:
-    if not isinstance(written, bool):
-        raise MatrixProblem(f"{key} is {written!r}: write true or false.")
-    return written
-
-
-def _read_operators(written: object) -> bool | None:
-    return None if written is None else _read_flag("operators", written)
-
-
-def _read_parallel(written: object) -> int | None:
-    return None if written is None else whole_number("max-parallel", written, most=MAX_PARALLEL)
-
-
-def _read_name(written: object) -> str | None:
-    if written is not None and (not isinstance(written, str) or len(written) > 100):
-        raise MatrixProblem(f"name is {written!r}: write a text of at most 100 characters.")
-    return written
 
 
 def _check_exclude(matrix: Matrix) -> None:

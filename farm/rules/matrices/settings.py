@@ -1,51 +1,44 @@
-"""Settings of a matrix with a meaning of their own: minutes that are a scenario, the wished change, own tolerances."""
+"""Settings of a matrix: what it says beside its axes."""
 
 from collections.abc import Mapping
+from dataclasses import field
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, PlainValidator, StrictBool, StrictInt, StrictStr, WithJsonSchema
+from pydantic.dataclasses import dataclass
 
 from farm.contract.blocks import Tolerance
+from farm.contract.cells import Budget
+from farm.rules.cells import fills
+from farm.rules.cells.fields import NUMERIC, Kind
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenarios import LEAST_MINUTES, MOST_MINUTES
 
+MAX_PARALLEL = 1_000
 # smaller wishes are under what one number can tell apart
 LEAST_WISH = 0.0001
 MOST_TOLERANCES = 64
 _TOLERANCE = {"type": "number", "minimum": 0}
-
-SCHEMAS: Mapping[str, object] = {
-    "sustained": {"type": "number", "minimum": LEAST_MINUTES, "maximum": MOST_MINUTES},
-    "wish": {
+_TOLERANCES = {
+    "type": "object",
+    "maxProperties": MOST_TOLERANCES,
+    "additionalProperties": {
         "anyOf": [
-            {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-            {"type": "string", "pattern": r"^[0-9]+([.][0-9]+)? ?%$"},
+            _TOLERANCE,
+            {
+                "type": "object",
+                "properties": {"atol": _TOLERANCE, "rtol": _TOLERANCE},
+                "additionalProperties": False,
+            },
         ]
     },
-    # outputs by name: an absolute tolerance, or both
-    "tolerance": {
-        "type": "object",
-        "maxProperties": MOST_TOLERANCES,
-        "additionalProperties": {
-            "anyOf": [
-                _TOLERANCE,
-                {
-                    "type": "object",
-                    "properties": {"atol": _TOLERANCE, "rtol": _TOLERANCE},
-                    "additionalProperties": False,
-                },
-            ]
-        },
-    },
 }
-
-
-def with_scenario(keys: Mapping[str, object]) -> dict[str, object]:
-    """The keys with `sustained: MINUTES` as the scenario that it is. Raises MatrixProblem where both are written."""
-    minutes = keys.get("sustained")
-    if minutes is not None and "scenario" in keys:
-        raise MatrixProblem(
-            "sustained is a scenario: write `sustained: MINUTES` among those of `scenario`, or leave it out."
-        )
-    others = {name: value for name, value in keys.items() if name != "sustained"}
-    return others if minutes is None else {**others, "scenario": [{"sustained": minutes}]}
+_WISH = {
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        {"type": "string", "pattern": r"^[0-9]+([.][0-9]+)? ?%$"},
+    ]
+}
 
 
 def read_wish(written: object) -> float | None:
@@ -68,7 +61,70 @@ def read_tolerances(written: object) -> dict[str, Tolerance]:
         raise MatrixProblem(
             f"tolerance is {written!r}: write outputs and their tolerances, such as `y: {{atol: 0.001, rtol: 0.01}}`."
         )
-    return {str(name): _read_tolerance(str(name), one) for name, one in written.items()}
+    return {str(name): _read_tolerance(str(name), tolerance) for name, tolerance in written.items()}
+
+
+@dataclass(
+    frozen=True,
+    config=ConfigDict(alias_generator=lambda name: name.replace("_", "-"), validate_by_name=True, extra="forbid"),
+)
+class Settings:
+    """What a matrix says beside its axes, under the keys of its file."""
+
+    budget: Budget = Budget.QUICK
+    fail_fast: StrictBool = False
+    max_parallel: Annotated[StrictInt, Field(ge=1, le=MAX_PARALLEL), NUMERIC] | None = None
+    name: Annotated[StrictStr, Field(max_length=100)] | None = None
+    # whether each launch traces a few inferences too, for verdicts on operators; None: as the budget has it
+    operators: StrictBool | None = None
+    # the smallest change that its comparisons should see, a fraction
+    wish: Annotated[float | None, PlainValidator(read_wish), WithJsonSchema(_WISH)] = None
+    # outputs that are judged by a tolerance of their own, whatever the precision
+    tolerances: Annotated[
+        Mapping[str, Tolerance],
+        PlainValidator(read_tolerances),
+        WithJsonSchema(_TOLERANCES),
+        Field(alias="tolerance"),
+    ] = field(default_factory=dict)
+    # how inputs are made, by name: texts of farm.rules.cells.fills
+    inputs: Annotated[Mapping[str, str], PlainValidator(fills.read_fills), WithJsonSchema(dict(fills.SCHEMA))] = field(
+        default_factory=dict
+    )
+
+    def as_plain(self) -> dict[str, object]:
+        """What differs from the default, and how it is measured in any case."""
+        said = {
+            "max-parallel": self.max_parallel,
+            "name": self.name,
+            "operators": self.operators,
+            "wish": self.wish,
+            "tolerance": {name: tolerance.model_dump() for name, tolerance in self.tolerances.items()} or None,
+            "inputs": dict(self.inputs) or None,
+        }
+        left = {key: value for key, value in said.items() if value is not None}
+        return {"budget": self.budget.value, "fail-fast": self.fail_fast, **left}
+
+
+_KIND = Kind(Settings)
+SUSTAINED = {"sustained": {"type": "number", "minimum": LEAST_MINUTES, "maximum": MOST_MINUTES}}
+SCHEMAS: Mapping[str, Any] = {**_KIND.schema["properties"], **SUSTAINED}
+
+
+def read_settings(written: Mapping[str, object]) -> Settings:
+    """The settings among the keys of a matrix. Raises MatrixProblem."""
+    read: Settings = _KIND.read("matrix", {key: value for key, value in written.items() if key in SCHEMAS})
+    return read
+
+
+def with_scenario(keys: Mapping[str, object]) -> dict[str, object]:
+    """The keys with `sustained: MINUTES` as the scenario that it is. Raises MatrixProblem where both are written."""
+    minutes = keys.get("sustained")
+    if minutes is not None and "scenario" in keys:
+        raise MatrixProblem(
+            "sustained is a scenario: write `sustained: MINUTES` among those of `scenario`, or leave it out."
+        )
+    others = {name: value for name, value in keys.items() if name != "sustained"}
+    return others if minutes is None else {**others, "scenario": [{"sustained": minutes}]}
 
 
 def _read_tolerance(name: str, written: object) -> Tolerance:
