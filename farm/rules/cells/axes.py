@@ -5,11 +5,11 @@ names, sorts or compares cells goes through this table. Pure.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, cast
 
 from packaging.version import Version
 
-from farm.contract.cells import NO_POLICY, SINGLE, CellSpec, Optimization, Policy
+from farm.contract.cells import NO_POLICY, SINGLE, CellSpec
 from farm.contract.document_cells import Cell
 from farm.rules.cells import readers, recipes, scenario_schema, scenarios
 from farm.rules.cells.axis import SAID, Axis, Declared, named_schema, own, typed
@@ -122,7 +122,6 @@ AXES: tuple[Axis, ...] = (
             "policy",
             "session",
             help="By what ONNX Runtime itself chooses the device: max-performance, min-power, prefer-npu.",
-            example=", ".join(get_args(Policy)),
         ),
     ),
     Axis(
@@ -180,7 +179,7 @@ AXES: tuple[Axis, ...] = (
         "threads",
         "Threads",
         label_of=lambda c: counted(c.threads, "thread"),
-        declared=own("threads", "session", example="1, 2"),
+        declared=own("threads", "session"),
     ),
     Axis(
         "optimization",
@@ -190,7 +189,6 @@ AXES: tuple[Axis, ...] = (
             "optimization",
             "session",
             help="disable, basic, extended, all.",
-            example=", ".join(get_args(Optimization)),
         ),
     ),
     Axis(
@@ -208,7 +206,7 @@ AXES: tuple[Axis, ...] = (
         "Concurrency",
         label_of=lambda c: counted(c.concurrency, "stream"),
         default=1,
-        declared=own("concurrency", "workload", help="Sessions at once, e.g. 1,4.", example="1, 2"),
+        declared=own("concurrency", "workload", help="Sessions at once, e.g. 1,4."),
     ),
     Axis(
         "scenario",

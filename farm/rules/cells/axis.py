@@ -12,7 +12,7 @@ from pydantic import Field
 
 from farm.contract.cells import CellSpec, SessionSettings, Workload
 from farm.contract.document_cells import Cell
-from farm.rules.cells.fields import NUMERIC, Kind, Schema
+from farm.rules.cells.fields import AS_TEXT, Kind, Schema
 from farm.rules.cells.values import Value
 
 if TYPE_CHECKING:
@@ -111,11 +111,13 @@ def typed(name: str, kind: Kind, *, of: Callable[[CellSpec], Value | None]) -> D
     return Declared(name, partial(kind.read, name), kind.schema, of)
 
 
-def own(name: str, part: Part, *, help: str = "", example: str = "") -> Declared:
+def own(name: str, part: Part, *, help: str = "") -> Declared:
     """An axis whose values are those of its field in a CellSpec's part."""
     field = PARTS[part].model_fields[_field(name)]
-    number = (Field(strict=True), NUMERIC) if field.annotation is int else (Field(),)
-    kind = Kind(Annotated[(field.annotation, *field.metadata, *number)])
+    written = (Field(strict=True), AS_TEXT) if field.annotation in (int, bool) else (Field(),)
+    kind = Kind(Annotated[(field.annotation, *field.metadata, *written)])
+    examples = {"integer": "1, 2", "boolean": "true, false"}
+    example = ", ".join(kind.schema["enum"]) if "enum" in kind.schema else examples[kind.schema["type"]]
     return replace(typed(name, kind, of=_own(part, name)), part=part, help=help, example=example)
 
 

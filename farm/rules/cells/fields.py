@@ -16,13 +16,15 @@ Schema = Mapping[str, Any]
 MAX_SHOWN = 60
 
 
-def _number_of(written: object) -> object:
-    is_number = isinstance(written, str) and written.strip().isdecimal() and len(written) < 19
-    return int(str(written)) if is_number else written
+def _of_text(written: object) -> object:
+    if not isinstance(written, str):
+        return written
+    is_number = written.strip().isdecimal() and len(written) < 19
+    return int(written) if is_number else {"true": True, "false": False}.get(written, written)
 
 
-# last in the annotation of a whole number: it may be written as text
-NUMERIC = BeforeValidator(_number_of)
+# last in the annotation of a whole number or a flag: they may be written as text
+AS_TEXT = BeforeValidator(_of_text)
 
 
 class Kind:
@@ -52,7 +54,7 @@ class Kind:
 
 def whole(most: int) -> Kind:
     """A whole number from 1 on."""
-    return Kind(Annotated[StrictInt, Field(ge=1, le=most), NUMERIC])
+    return Kind(Annotated[StrictInt, Field(ge=1, le=most), AS_TEXT])
 
 
 def shown(value: object) -> str:

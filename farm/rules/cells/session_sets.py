@@ -70,7 +70,7 @@ class SessionSet:
 
 DEFAULT = SessionSet()
 # the session options of a set; the others stand on axes of their own
-_NAMES = [option.name for option in fields(SessionSet) if option.name != "name"]  # type: ignore[arg-type]
+_NAMES = [option.name for option in fields(SessionSet) if option.name != "name"]
 OPTIONS = set(_NAMES)
 _KEYS = ("name", *map(_key, _NAMES))
 _KIND = Kind(SessionSet)

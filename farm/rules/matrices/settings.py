@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import Budget
 from farm.rules.cells import fills
-from farm.rules.cells.fields import NUMERIC, Kind
+from farm.rules.cells.fields import AS_TEXT, Kind
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenarios import LEAST_MINUTES, MOST_MINUTES
 
@@ -73,7 +73,7 @@ class Settings:
 
     budget: Budget = Budget.QUICK
     fail_fast: StrictBool = False
-    max_parallel: Annotated[StrictInt, Field(ge=1, le=MAX_PARALLEL), NUMERIC] | None = None
+    max_parallel: Annotated[StrictInt, Field(ge=1, le=MAX_PARALLEL), AS_TEXT] | None = None
     name: Annotated[StrictStr, Field(max_length=100)] | None = None
     # whether each launch traces a few inferences too, for verdicts on operators; None: as the budget has it
     operators: StrictBool | None = None

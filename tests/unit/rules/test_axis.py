@@ -7,13 +7,11 @@ import pytest
 
 from farm.contract.document_cells import Cell
 from farm.rules.cells import axes
-from farm.rules.cells.axis import SAID, Axis, Declared, choice, flag, number
+from farm.rules.cells.axis import SAID, Axis, Declared, own
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import words_of
 
-REUSE = Axis(
-    "memory-reuse", "Memory reuse", default=True, declared=flag("memory-reuse", "session", help="true, false.")
-)
+PATTERN = Axis("memory-pattern", "Memory pattern", default=True, declared=own("memory-pattern", "session"))
 
 
 def declared(axis: Axis) -> Declared:
@@ -27,40 +25,36 @@ def with_field(**fields: Any) -> Cell:
 
 @pytest.mark.parametrize(("written", "read"), [(True, True), (False, False), ("true", True), ("false", False)])
 def test_a_flag_is_read_from_files_and_from_the_command_line(written: object, read: bool) -> None:
-    assert declared(REUSE).read(written) is read
-    assert declared(REUSE).read(words_of(read)) is read
+    assert declared(PATTERN).read(written) is read
+    assert declared(PATTERN).read(words_of(read)) is read
 
 
 @pytest.mark.parametrize("written", [1, "yes", None, [True], "True"])
 def test_what_is_no_flag_is_refused(written: object) -> None:
-    with pytest.raises(MatrixProblem, match=r"memory-reuse is .*: write true or false"):
-        declared(REUSE).read(written)
+    with pytest.raises(MatrixProblem, match=r"memory-pattern is .*: write true or false"):
+        declared(PATTERN).read(written)
 
 
 def test_a_flag_reads_as_on_and_off_with_its_heading() -> None:
-    off, on = with_field(memory_reuse=False), with_field(memory_reuse=True)
-    assert (REUSE.short(off), REUSE.label(off)) == ("off", "memory reuse off")
-    assert (REUSE.short(on), REUSE.is_default(on), REUSE.is_default(off)) == ("on", True, False)
-    assert sorted([on, off], key=REUSE.order) == [off, on]
+    off, on = with_field(memory_pattern=False), with_field(memory_pattern=True)
+    assert (PATTERN.short(off), PATTERN.label(off)) == ("off", "memory pattern off")
+    assert (PATTERN.short(on), PATTERN.is_default(on), PATTERN.is_default(off)) == ("on", True, False)
+    assert sorted([on, off], key=PATTERN.order) == [off, on]
 
 
 def test_a_name_of_two_words_is_a_field_with_an_underscore() -> None:
-    assert (declared(REUSE).field, REUSE.fields) == ("memory_reuse", ("memory_reuse",))
-    spec = SimpleNamespace(session=SimpleNamespace(memory_reuse=False))
-    assert declared(REUSE).of(cast(Any, spec)) is False
+    assert (declared(PATTERN).field, PATTERN.fields) == ("memory_pattern", ("memory_pattern",))
+    spec = SimpleNamespace(session=SimpleNamespace(memory_pattern=False))
+    assert declared(PATTERN).of(cast(Any, spec)) is False
 
 
 def test_kinds_know_examples_of_their_values() -> None:
-    level = choice("level", "session", choices=("low", "high"), help="low, high.")
-    assert [one.example for one in (number("n", "session", most=4), level, declared(REUSE))] == [
-        "1, 2",
-        "low, high",
-        "true, false",
-    ]
+    kinds = (own("threads", "session"), own("optimization", "session"), declared(PATTERN))
+    assert [axis.example for axis in kinds] == ["1, 2", "disable, basic, extended, all", "true, false"]
 
 
 def test_an_axis_without_a_default_always_says_its_value() -> None:
-    axis = Axis("n", "N", declared=number("n", "session", most=4))
+    axis = Axis("n", "N", declared=own("threads", "session"))
     assert axis.default is SAID
     assert not axis.is_default(with_field(n=1))
     assert axis.short(with_field(n=None)) == ""
