@@ -45,7 +45,8 @@ Config = Annotated[
 class SessionSet:
     """Session options under a name; the number of intra-op threads and the optimisation level are axes of their own."""
 
-    name: Annotated[StrictStr, Field(min_length=1, max_length=64)] = "default"
+    # files have to name it; a set that stands for a cell's options needs no name
+    name: Annotated[StrictStr, Field(max_length=64, json_schema_extra={"minLength": 1})] = "default"
     execution_mode: Literal["sequential", "parallel"] = "sequential"
     inter_op_threads: Annotated[StrictInt, Field(ge=1, le=1024)] = 1
     spinning: StrictBool = True
