@@ -22,6 +22,7 @@ OPENINGS = {
     "measuring": "Measuring {model}",
     "queued": "Queued: {model} waits for a node",
     "preparing": "Preparing {model}",
+    "settling": "Settling the results of {model}",
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from redis.exceptions import RedisError
 
 from tests.chaos import namespace
-from tests.chaos.farm import LEASE_S, ChaosFarm
+from tests.chaos.farm import LEASE_S, ChaosFarm, patiently
 
 Fault = Callable[[ChaosFarm, random.Random], str]
 SHORT_S = (0.3, 1.5)
@@ -35,6 +35,31 @@ def stop(farm: ChaosFarm, dice: random.Random) -> str:
     time.sleep(seconds)
     part.signal(signal.SIGCONT)
     return f"{part.name} for {seconds:.1f} s"
+
+
+def settle(farm: ChaosFarm, dice: random.Random) -> str:
+    """kill -9 of gateway and workers between a block's last report and its settling; all messages are lost too."""
+    from farm.runs.models import Block
+    from farm.runs.states import BlockState
+
+    def reported() -> int:
+        return Block.objects.filter(state=BlockState.REPORTED).count()
+
+    gateway, *workers = parts = [farm.parts[name] for name in ("gateway", "prepare", "ticks")]
+    for worker in workers:
+        worker.signal(signal.SIGSTOP)
+    limit = time.monotonic() + 3 * LONG_S[1]
+    while not patiently(reported) and time.monotonic() < limit:
+        time.sleep(0.1)
+    gateway.kill()
+    found = patiently(reported)
+    for worker in workers:
+        worker.kill()
+    flush(farm, dice)
+    time.sleep(dice.uniform(*SHORT_S))
+    for part in parts:
+        part.start()
+    return f"{found} reported"
 
 
 def flush(farm: ChaosFarm, dice: random.Random) -> str:
@@ -103,6 +128,7 @@ def clock(farm: ChaosFarm, dice: random.Random) -> str:
 
 FAULTS: dict[str, Fault] = {
     "kill": kill,
+    "settle": settle,
     "flush": flush,
     "stop": stop,
     "drop": drop,

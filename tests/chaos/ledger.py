@@ -44,8 +44,8 @@ def _problems(block: Block) -> list[str]:
         found.append(f"block {block.pk} has {len(done)} done attempts: done twice")
     if block.state == BlockState.DONE and len(done) == 1:
         found += _sample_problems(block, done[0].number)
-    if any(attempt.state == AttemptState.LEASED for attempt in block.attempts.all()):
-        found.append(f"block {block.pk} has ended and an attempt is still leased")
+    if any(attempt.state in (AttemptState.LEASED, AttemptState.REPORTED) for attempt in block.attempts.all()):
+        found.append(f"block {block.pk} has ended and an attempt is not over")
     return found
 
 

@@ -1,7 +1,7 @@
 """What keeps the farm going, in a real worker with beat over a real broker, while everything else hangs."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,16 @@ from farm.alerts.services import messages
 from farm.alerts.states import ChannelKind, DeliveryState
 from farm.alerts.tasks import AT_ONCE
 from farm.config.processes import TICKS
+from farm.contract.reports import EndReport
 from farm.contract.version import PREPARE_QUEUE
+from farm.fleet.models import Node
+from farm.registry.models import Version
 from farm.registry.services import messages as making
+from farm.runs.models import Run
+from farm.runs.states import BlockState, RunState
 from tests.conftest import PROJECT, farm_environment
 from tests.integration.alerts.receiver import Receiver, receiving
+from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version, reports_of, say
 from tests.processes import Process, wait_for
 
 pytestmark = pytest.mark.slow
@@ -89,6 +95,34 @@ def test_a_message_in_the_queue_of_before_the_upgrade_is_not_left_lying(prepare_
         current_app.send_task(messages.DELIVER, args=[told.pk], queue=PREPARE_QUEUE)
         gone = Delivery.objects.filter(pk=told.pk).exclude(state=DeliveryState.WAITING)
         wait_for(gone.exists, what="the old message", seconds=20)
+
+
+def measured(team: Team, owner: User) -> Run:
+    """A run whose only block has reported."""
+    node = Node.objects.filter(team=team).first() or make_node(team, owner=owner)
+    run = make_run(Version.objects.first() or make_version(team), owner)
+    lease = claim(node, first_block(run))
+    for report in [*reports_of(lease, {0: 1.0, 1: 1.2, 2: 1.0}), EndReport(wall_s=1.0)]:
+        say(node, lease, report)
+    return run
+
+
+def finished(run: Run) -> Callable[[], bool]:
+    return Run.objects.filter(pk=run.pk, state=RunState.FINISHED).exists
+
+
+def test_a_reported_block_is_settled_though_who_should_was_killed_and_its_message_lost(
+    ticks: Process, empty_broker: str, team: Team, owner: User, tmp_path: Path
+) -> None:
+    wait_for(finished(measured(team, owner)), what="the block that was rung", seconds=20)
+    ticks.kill()
+    ticks.child.wait(60)
+    lost = measured(team, owner)
+    with current_app.connection_for_write() as connection:
+        connection.default_channel.client.flushall()
+    assert lost.blocks.get().state == BlockState.REPORTED
+    with Process(TICKS.command(), env=farm_environment(), log=tmp_path / "again.log", cwd=PROJECT):
+        wait_for(finished(lost), what="the block of which nobody knew", seconds=40)
 
 
 def test_a_killed_worker_ticks_again_when_it_is_started_again(ticks: Process, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from farm.rules.wording.numbers import counted
 from farm.runs.models import Block, Event, Run
 from farm.runs.selectors.live import Standstill, standstill_of
 from farm.runs.selectors.paces import left_of
-from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
+from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState
 
 # so many nodes say what they do
 MOST_DOING = 3
@@ -81,9 +81,12 @@ class Progress:
         if self.is_finished:
             return ""
         busy, total = self.blocks.get(BlockState.LEASED, 0), sum(self.blocks.values())
+        settling = self.blocks.get(BlockState.REPORTED, 0)
         ended = sum(self.blocks.get(state, 0) for state in ENDED_BLOCKS)
         of = counted(total, "block")
         where = f"{busy} of {of} being measured" if busy else f"{ended} of {of} done"
+        if settling and not busy:
+            where = f"{settling} of {of} settling"
         waits = (f"waiting{self._since}: {self.still.text}",) if self.still.text else ()
         return "; ".join((f"{where}, round {self.rounds} of {self.rounds_most}", *self.doing, *waits))
 
@@ -194,4 +197,4 @@ def blocks_on(nodes: Iterable[Node]) -> dict[int, Block]:
 
 def _expected(state: str, rounds: int, most: int) -> int:
     # rounds that replace dropped pairs may come on top of those the budget has
-    return rounds if state not in (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED) else max(rounds, most)
+    return max(rounds, most) if state in OPEN_BLOCKS else rounds

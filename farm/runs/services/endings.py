@@ -1,4 +1,4 @@
-"""How an attempt ends: the block is done, goes back into the queue, or has failed too often."""
+"""How an attempt ends: the block waits to be settled, goes back into the queue, or has failed too often."""
 
 from django.db.models import F
 
@@ -9,7 +9,6 @@ from farm.runs.models import MAX_FAILURES, Attempt, Block
 from farm.runs.services.bell import ring_on_commit
 from farm.runs.services.cleanup import clear_uncounted
 from farm.runs.services.completion import finish_run_if_over
-from farm.runs.services.settlement import settle
 from farm.runs.services.stops import end_arms, keep_earlier
 from farm.runs.states import AttemptState, EventKind
 
@@ -28,7 +27,7 @@ def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
     block.report()
     if attempt.node is not None:
         note_block_end(node=attempt.node, reason=None)
-    settle(block_id=block.pk, attempt=attempt.number)
+    ring_on_commit(block)
 
 
 def give_up_attempt(

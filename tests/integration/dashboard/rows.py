@@ -24,7 +24,7 @@ from farm.registry.models import Artifact, ArtifactFile, Blob, Model, Preparatio
 from farm.registry.states import FileRole, MakingState, VersionState
 from farm.rules.judging.summaries import pack_timings
 from farm.runs.models import Run
-from farm.runs.services import accept_report, claim_block, conclude_runs, release_ready_blocks, start_run
+from farm.runs.services import accept_report, claim_block, conclude_runs, release_ready_blocks, settle, start_run
 from farm.runs.states import BlockState
 from tests.integration.dashboard.written_again import made_once
 
@@ -162,7 +162,7 @@ class MadeUpNode:
     """Answers blocks as an agent does, with latencies from a seed instead of a clock.
 
     `slow`: factor of a runtime's latency by `distribution==version`. `crashes`: cell numbers whose runner dies.
-    `elsewhere`: whether sessions come up on the CPU whatever was asked.
+    `elsewhere`: whether sessions come up on the CPU whatever was asked. `settles`: whether the farm's worker is there.
     """
 
     def __init__(
@@ -173,12 +173,13 @@ class MadeUpNode:
         crashes: Iterable[int] = (),
         elsewhere: bool = False,
         wrong: bool = False,
+        settles: bool = True,
     ) -> None:
         self.node = node
         self.slow = {"onnxruntime==1.31.1": 1.24} if slow is None else dict(slow)
         self.crashes = set(crashes)
         self.elsewhere = elsewhere
-        self.wrong = wrong
+        self.wrong, self.settles = wrong, settles
         self.random = random.Random(SEED)
 
     def measure(self, run: Run, *, most_blocks: int | None = None, most_rounds: int | None = None) -> None:
@@ -228,9 +229,12 @@ class MadeUpNode:
 
     def _report(self, lease: Lease, report: reports.Report) -> reports.Reply:
         order = lease.order
-        return accept_report(
+        reply = accept_report(
             node=self.node, block_id=order.block, attempt=order.attempt, token=lease.token, report=report
         )
+        if self.settles:
+            settle(block_id=int(order.block), attempt=order.attempt)
+        return reply
 
     def _p50_ms(self, spec: CellSpec) -> float:
         is_int8 = spec.recipe.precision != "fp32"

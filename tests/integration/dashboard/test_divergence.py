@@ -9,7 +9,7 @@ from farm.contract.reports import EndReport, FactsReport
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Divergence, Run
-from farm.runs.services import accept_report, claim_block
+from farm.runs.services import accept_report, claim_block, settle
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page, words_of
@@ -47,6 +47,7 @@ def test_a_question_is_asked_waited_for_and_answered(signed_in: Client, wrong: R
         accept_report(
             node=node, block_id=lease.order.block, attempt=lease.order.attempt, token=lease.token, report=report
         )
+    settle(block_id=block.pk, attempt=block.attempt)
     words = words_of(signed_in.get(f"{address}divergence/"))
     for part in (
         "The first tensor beyond tolerance is c_q.",

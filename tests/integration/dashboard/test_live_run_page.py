@@ -75,6 +75,19 @@ def test_a_live_run_says_who_measures_what_since_when_and_how_it_ends(
     assert "standstill" not in text
 
 
+def test_a_run_whose_last_block_has_reported_is_settling(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    run = rows.begin_run(version, owner)
+    rows.MadeUpNode(node, settles=False).measure(run)
+    text = signed_in.get(f"/runs/{run.pk}/").content.decode()
+    assert "settling</span>" in text[: text.index("<h1")]
+    assert text.count('class="running"') == 8
+    told = signed_in.get(f"/api/v1/runs/{run.pk}").json()
+    assert (told["state"], told["blocks"], told["outcome"]) == ("running", {"reported": 1}, "")
+    assert "1 of 1 block settling" in selectors.progress(run).words
+
+
 def test_a_run_that_stands_still_says_why(signed_in: Client, version: Version, node: Node, owner: User) -> None:
     run = rows.begin_run(version, owner)
     held = "another measurement holds this machine since 07:12"

@@ -62,7 +62,7 @@ def test_a_block_from_claim_to_end_over_http(machine: NodeClient, block: Block, 
     for report in (make_facts(), make_check(0), EndReport()):
         status, reply = send(machine, block, token, report)
         assert (status, set(reply)) == (200, {"go_on", "trace_arms", "trace_rounds"})
-    assert Block.objects.get(pk=block.pk).state == "done"
+    assert Block.objects.get(pk=block.pk).state == "reported"
     assert machine.post(f"blocks/{block.pk}/heartbeat", {"attempt": 1}, token=token).status_code == 409
 
 

@@ -316,4 +316,4 @@ def test_a_node_that_others_wrote_joins_and_measures_a_block_to_its_end(
         block = queued_block(team, member)
         assert theirs.work(wait_s=20) == str(block.pk)
     block.refresh_from_db()
-    assert block.state == BlockState.DONE
+    assert block.state == BlockState.REPORTED

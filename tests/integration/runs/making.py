@@ -104,6 +104,13 @@ def claim(node: Node, block: Block) -> Lease:
 
 
 def post(node: Node, lease: Lease, report: Report) -> Reply:
+    """Says it to the farm, and settles what that ends, as the farm's own worker does."""
+    reply = say(node, lease, report)
+    services.settle(block_id=int(lease.order.block), attempt=lease.order.attempt)
+    return reply
+
+
+def say(node: Node, lease: Lease, report: Report) -> Reply:
     order = lease.order
     return services.accept_report(
         node=node, block_id=order.block, attempt=order.attempt, token=lease.token, report=report

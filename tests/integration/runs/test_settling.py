@@ -7,13 +7,15 @@ from django.db import connection
 
 from farm.accounts.models import User
 from farm.base.refusals import Conflict, Invalid
+from farm.contract.reports import EndReport
 from farm.fleet.models import Node, NullEstimate
 from farm.registry.models import Version
 from farm.runs import selectors, services
 from farm.runs.models import Attempt, Block, CellDocument, Run
 from farm.runs.selectors.live import shown_states
 from farm.runs.states import AttemptState, BlockState, RunOutcome, RunState
-from tests.integration.runs.making import claim, first_block, make_run, measure
+from tests.integration.runs.making import claim, first_block, make_run, measure, post, reports_of, say
+from tests.unit.rules.making import make_operator, make_trace
 
 pytestmark = pytest.mark.django_db
 MANY = {"runtime": ["1.31.1"], "batch": list(range(1, 40))}
@@ -21,11 +23,11 @@ MANY = {"runtime": ["1.31.1"], "batch": list(range(1, 40))}
 
 def reported(node: Node, run: Run) -> Block:
     """The first block of the run, with its node's last word and nothing settled."""
-    block = first_block(run)
-    measure(node, block, [1.2 if arm.number == 1 else 1.0 for arm in block.arms.all()])
-    CellDocument.objects.filter(arm__block=block).delete()
-    block.comparisons.all().delete()
-    return put_back(block)
+    lease = claim(node, first_block(run))
+    for report in reports_of(lease, {arm.arm: 1.2 if arm.arm == 1 else 1.0 for arm in lease.order.arms}):
+        post(node, lease, report)
+    say(node, lease, EndReport(wall_s=1.0))
+    return Block.objects.select_related("run", "node").get(pk=lease.order.block)
 
 
 def put_back(block: Block) -> Block:
@@ -55,6 +57,33 @@ def settled_rows(block: Block) -> list[object]:
     ]
 
 
+def test_the_last_report_is_answered_before_anything_is_settled(run: Run, node: Node) -> None:
+    block = reported(node, run)
+    attempt = block.attempts.get()
+    run.refresh_from_db()
+    assert (block.state, attempt.state, run.state) == (BlockState.REPORTED, AttemptState.REPORTED, RunState.RUNNING)
+    assert not CellDocument.objects.exists()
+    assert not block.comparisons.exists()
+    assert not NullEstimate.objects.exists()
+    assert set(block.arms.values_list("status", "cell__status")) == {("", "")}
+    assert settle(block)
+    block.refresh_from_db()
+    assert (block.state, block.rounds, block.attempts.get().state) == (BlockState.DONE, 8, AttemptState.DONE)
+
+
+def test_a_reported_block_takes_its_last_report_again_and_no_other_word(run: Run, node: Node) -> None:
+    lease = claim(node, first_block(run))
+    for report in reports_of(lease, {0: 1.0, 1: 1.2, 2: 1.0}):
+        post(node, lease, report)
+    end = EndReport(wall_s=1.0)
+    assert say(node, lease, end) == say(node, lease, end)
+    with pytest.raises(Conflict, match="is over"):
+        say(node, lease, make_trace(0, [make_operator("a", 1.0)]))
+    with pytest.raises(Conflict):
+        services.heartbeat(node=node, block_id=lease.order.block, attempt=1, token=lease.token)
+    assert Attempt.objects.get().reports.filter(kind="end").count() == 1
+
+
 def test_settling_again_writes_the_same_rows_once(run: Run, node: Node) -> None:
     block = reported(node, run)
     assert settle(block)
@@ -69,7 +98,6 @@ def test_settling_again_writes_the_same_rows_once(run: Run, node: Node) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_two_processes_that_settle_at_once_settle_once(run: Run, node: Node) -> None:
     block = reported(node, run)
-    before = run.events.filter(kind="block_done").count()
     ready, settled = threading.Barrier(2), []
 
     def process() -> None:
@@ -84,7 +112,7 @@ def test_two_processes_that_settle_at_once_settle_once(run: Run, node: Node) -> 
         thread.join(60)
     assert sorted(settled) == [False, True]
     assert (CellDocument.objects.count(), block.comparisons.count()) == (3, 2)
-    assert run.events.filter(kind="block_done").count() == before + 1
+    assert run.events.filter(kind="block_done").count() == 1
 
 
 def test_a_message_of_an_earlier_attempt_settles_nothing(run: Run, node: Node) -> None:
@@ -101,7 +129,7 @@ def test_a_reported_block_is_neither_claimed_nor_given_more_rounds_nor_asked(run
     for blocks in (None, [block.number]):
         with pytest.raises((Conflict, Invalid)):
             services.more_rounds(run=run, by=member, rounds=8, blocks=blocks)
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict, match="not measured yet"):
         services.ask_divergence(run=run, cell="c1", by=member)
     assert settle(block)
     assert services.more_rounds(run=run, by=member, rounds=8, blocks=[block.number]) == [block]

@@ -11,7 +11,7 @@ from farm.contract.document_comparisons import MetricChange
 from farm.contract.verdicts import MetricVerdict
 from farm.rules.presenting.tables import Entry
 from farm.rules.wording.vocabulary import sign_of
-from farm.runs.states import OPEN_BLOCKS, activity_of
+from farm.runs.states import UNSETTLED_BLOCKS, activity_of
 from tests.unit.dashboard.conftest import address
 
 # axes
@@ -79,6 +79,8 @@ def test_an_open_run_says_how_far_it_is_and_what_it_knows_already(document: Docu
         (["queued", "waiting"], "queued", "Queued: encoder waits for a node", ["queued", "preparing"]),
         (["done", "queued"], "queued", "Queued: encoder waits for a node", ["queued"]),
         (["waiting"], "preparing", "Preparing encoder", ["preparing"]),
+        (["done", "reported"], "settling", "Settling the results of encoder", ["settling"]),
+        (["reported", "queued"], "queued", "Queued: encoder waits for a node", ["settling", "queued"]),
         (["done", "failed", "cancelled"], "running", "Finishing encoder", []),
     ],
 )
@@ -88,7 +90,7 @@ def test_an_open_run_has_one_state_in_its_sign_its_headline_and_its_cells(
     assert activity_of(blocks) == word
     early = document.model_copy(update={"comparisons": []})
     assert verdict.opening(early, model="encoder", planned=9, ended=0, activity=activity_of(blocks))[0] == headline
-    assert [activity_of([state]) for state in blocks if state in OPEN_BLOCKS] == cells
+    assert [activity_of([state]) for state in blocks if state in UNSETTLED_BLOCKS] == cells
     # each of these words has its sign, and measuring is said of what a node measures alone
     assert [sign_of(one).word for one in (word, *cells)] == [word, *cells]
     assert ("easuring" in headline) == ("leased" in blocks)
