@@ -32,7 +32,9 @@ def beyond(runtimes: Iterable[Runtime]) -> tuple[str, ...]:
         if sentence is None:
             continue
         if runtime.version not in listing.offered:
-            raise Usage(sentence)
+            raise Usage(
+                sentence if listing.offered else f"{sentence} The package index, which might know, did not answer."
+            )
         found.append(str(runtime))
     return tuple(found)
 

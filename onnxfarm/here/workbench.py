@@ -11,15 +11,17 @@ from typing import Protocol
 
 from rich.console import Console
 
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import beside as side_by_side
 from farm.rules.planning import planner
 from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan, PlannedBlock
 from farm.rules.runtimes.conversions import OpsetReach
+from farm.rules.runtimes.releases import unknown_sentence
 from farm.workshop import orders
 from onnxfarm.calibration_files import few_sentence
-from onnxfarm.here import bench, bundle, calibration, evaluation
+from onnxfarm.here import bench, bundle, calibration, evaluation, published
 from onnxfarm.here import given as bench_given
 from onnxfarm.here.orders import Given, Preparation
 from onnxfarm.problems import Infrastructure, Stopped, Usage
@@ -78,6 +80,8 @@ class Workbench:
                 for facts, made in zip((run.model, *run.beside), run.preparation.all, strict=True)
             )
             run.beside = tuple(others)
+        unknown = [one for one in matrix.axes.get("runtime", ()) if isinstance(one, Runtime) and unknown_sentence(one)]
+        self.releases = tuple(dict.fromkeys((*self.releases, *published.beyond(unknown))))
         facts = read_facts(busy_window_s=0)
         machine = NodeOffer(id=facts.hostname, tags=frozenset(machine_tags(facts)), cores=facts.logical_cores)
         found = planner.plan(matrix, (run.model, *run.beside), seed=run.seed, releases=self.releases, machine=machine)

@@ -16,6 +16,7 @@ from farm.alerts.services.index import look_for_releases
 from farm.registry.models import Version
 from farm.rules.matrices import matrix as matrices
 from onnxfarm.gate import Given
+from onnxfarm.here import workbench
 from onnxfarm.here.published import published
 from onnxfarm.main import app
 from onnxfarm.problems import Usage
@@ -116,3 +117,21 @@ def test_a_watch_a_plan_and_a_gate_of_a_farm_say_it_too(
     with pytest.raises(Usage, match="yanked"):
         gate.measure(matrices.parse(two))
     assert farm.call(operations.RUNS) == []
+
+
+def test_a_release_that_only_the_index_knows_is_planned_and_one_that_it_lacks_is_refused(
+    index: ReleaseIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wheels" / f"{NAME}-1.40.0-py3-none-any.whl").touch()
+    console = Console(file=io.StringIO())
+    with workbench.opened(Subject(RELU), home=tmp_path / "home", console=console) as bench:
+        (block,) = bench.plan(matrices.from_options(runtime="1.31.1,1.40.0")).blocks
+        assert [arm.spec.runtime.version for arm in block.arms] == ["1.31.1", "1.40.0"]
+        with pytest.raises(Usage, match=r"1\.41\.0 does not exist: the nearest known release is 1\.32\.0\.$"):
+            bench.plan(matrices.from_options(runtime="1.41.0"))
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple/")
+    with (
+        workbench.opened(Subject(RELU), home=tmp_path / "home", console=console) as bench,
+        pytest.raises(Usage, match=r"The package index, which might know, did not answer\.$"),
+    ):
+        bench.plan(matrices.from_options(runtime="1.40.0"))
