@@ -126,7 +126,8 @@ def test_a_runtime_named_twice_makes_an_a_a_pair_and_json_goes_to_stdout(home: P
     assert first["digest"] == second["digest"]
     assert first["id"] != second["id"]
     assert len(found["comparisons"]) == 1
-    assert "round 8" in done.stderr
+    # how many there are is for the machine to say, which other tests keep busy
+    assert "round 1 measured" in done.stderr
 
 
 def test_a_model_no_runtime_can_take_is_a_refused_cell_and_exit_code_1(home: Path, tmp_path: Path) -> None:
