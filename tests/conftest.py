@@ -140,6 +140,12 @@ def api_of() -> Callable[..., Client]:
     return client_with_token
 
 
+@pytest.fixture
+def member_api(api_of: Callable[..., Client], member: User) -> Client:
+    """What the member's token may read and write."""
+    return api_of(member)
+
+
 @pytest.fixture(scope="session")
 def broker() -> Iterator[str]:
     """A real broker on the socket that the settings name; answers its address."""

@@ -121,8 +121,8 @@ def test_a_form_chooses_none_of_several_teams_by_itself(address: str, both: User
     assert field.index('<option value="">') < field.index("<option>vision")
 
 
-def test_with_one_team_none_needs_a_name(member: User, api_of: Callable[..., Client], client: Client) -> None:
-    assert BY_TOKEN["upload in pieces"](api_of(member), "").status_code == 201
+def test_with_one_team_none_needs_a_name(member: User, member_api: Client, client: Client) -> None:
+    assert BY_TOKEN["upload in pieces"](member_api, "").status_code == 201
     client.force_login(member)
     assert ON_PAGES["node"](client, "").status_code == 200
     assert written() == ["vision", "vision"]

@@ -1,7 +1,5 @@
 """A team with one node, one inspected version and a watch; channels go nowhere unless a test has a receiver."""
 
-from collections.abc import Callable
-
 import pytest
 from django.test import Client
 
@@ -36,6 +34,6 @@ def watch(version: Version, member: User, node: Node) -> Watch:
 
 
 @pytest.fixture
-def client(api_of: Callable[..., Client], member: User) -> Client:
+def client(member_api: Client) -> Client:
     """What the member's token may."""
-    return api_of(member)
+    return member_api

@@ -64,8 +64,8 @@ def test_tokens_are_made_and_closed_with_the_admin_scope(api_of: ApiOf, member: 
     assert other.get("/api/v1/me").status_code == 401
 
 
-def test_a_token_cannot_make_others_without_the_admin_scope(api_of: ApiOf, member: User) -> None:
-    answer = api_of(member).post("/api/v1/tokens", {"name": "ci"}, content_type="application/json")
+def test_a_token_cannot_make_others_without_the_admin_scope(member_api: Client) -> None:
+    answer = member_api.post("/api/v1/tokens", {"name": "ci"}, content_type="application/json")
     assert (answer.status_code, answer.json()["code"]) == (403, "scope")
 
 
@@ -130,16 +130,15 @@ def test_browsers_are_told_to_load_nothing_from_elsewhere(client: Client, db: No
 
 
 def test_a_mistake_of_ours_is_one_sentence_and_its_trace_stays_in_the_log(
-    api_of: ApiOf, member: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    member_api: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from farm.registry import selectors
 
     def broken(*_: object) -> None:
         raise RuntimeError("a secret detail")
 
-    client = api_of(member)
     monkeypatch.setattr(selectors, "models_visible_to", broken)
-    answer = client.get("/api/v1/models")
+    answer = member_api.get("/api/v1/models")
     assert answer.status_code == 500
     assert "secret" not in answer.content.decode()
     assert "a secret detail" in caplog.text

@@ -26,7 +26,6 @@ from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
 
 pytestmark = pytest.mark.slow
-ApiOf = Callable[..., Client]
 Upload = Callable[..., Version]
 
 
@@ -38,12 +37,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture
-def upload(transactional_db: None, api_of: ApiOf, member: User, model: bytes) -> Upload:
+def upload(transactional_db: None, member_api: Client, model: bytes) -> Upload:
     """Uploads the digit model with files by field and name, and inspects it."""
 
     def send(**files: tuple[str, bytes]) -> Version:
         form = {field: SimpleUploadedFile(name, content) for field, (name, content) in files.items()}
-        answer = api_of(member).post("/api/v1/uploads", {"files": SimpleUploadedFile("digits.onnx", model), **form})
+        answer = member_api.post("/api/v1/uploads", {"files": SimpleUploadedFile("digits.onnx", model), **form})
         assert answer.status_code == 202, answer.json()
         services.inspect_version(answer.json()["id"])
         return Version.objects.get(pk=answer.json()["id"])
@@ -69,7 +68,7 @@ def made(version: Version, recipe: Recipe) -> Variant:
     return row
 
 
-def test_ranges_are_read_off_the_samples_that_came_with_the_version(upload: Upload, api_of: ApiOf, member: User):
+def test_ranges_are_read_off_the_samples_that_came_with_the_version(upload: Upload, member_api: Client):
     version = upload(calibration=("pictures.npz", npz(**digits.calibration())))
     artifact = version.artifact
     recipe = recipe_of(version)
@@ -77,7 +76,7 @@ def test_ranges_are_read_off_the_samples_that_came_with_the_version(upload: Uplo
     row = made(version, recipe)
     assert (row.state, row.reason) == (MakingState.READY, None)
     assert "Calibrated with 512 samples of calibration.npz." in row.history
-    shown = api_of(member).get(f"/api/v1/versions/{version.pk}").json()["calibration"]
+    shown = member_api.get(f"/api/v1/versions/{version.pk}").json()["calibration"]
     assert shown == {"samples": 512, "sha256": artifact.calibration.sha256, "problem": None}
 
 
@@ -101,7 +100,7 @@ def test_without_samples_the_recipe_and_the_history_say_that_they_are_random(upl
 
 
 def test_sets_of_test_data_are_samples_where_nothing_else_is_given(
-    transactional_db: None, api_of: ApiOf, member: User, model: bytes
+    transactional_db: None, member_api: Client, model: bytes
 ) -> None:
     pictures = digits.calibration()["x"]
     memory = io.BytesIO()
@@ -110,7 +109,7 @@ def test_sets_of_test_data_are_samples_where_nothing_else_is_given(
         for number in range(3):
             tensor = numpy_helper.from_array(pictures[number : number + 1])
             archive.writestr(f"test_data_set_{number}/input_0.pb", tensor.SerializeToString())
-    answer = api_of(member).post("/api/v1/uploads", {"files": SimpleUploadedFile("digits.zip", memory.getvalue())})
+    answer = member_api.post("/api/v1/uploads", {"files": SimpleUploadedFile("digits.zip", memory.getvalue())})
     services.inspect_version(answer.json()["id"])
     version = Version.objects.get(pk=answer.json()["id"])
     assert (version.problem, version.artifact.calibration_samples) == ("", 3)

@@ -26,19 +26,18 @@ def patch(client: Client, address: str, **changes: object) -> object:
     return client.patch(address, changes, content_type="application/json")
 
 
-def test_a_member_describes_a_model_and_what_is_left_out_stays(api_of: ApiOf, member: User, address: str) -> None:
-    client = api_of(member)
-    patch(client, address, description=" The encoder. ", labels=["prod", "prod", " nlp "])
-    patch(client, address, labels=["nlp"])
-    seen = client.get(address).json()
+def test_a_member_describes_a_model_and_what_is_left_out_stays(member_api: Client, address: str) -> None:
+    patch(member_api, address, description=" The encoder. ", labels=["prod", "prod", " nlp "])
+    patch(member_api, address, labels=["nlp"])
+    seen = member_api.get(address).json()
     assert (seen["description"], seen["labels"]) == ("The encoder.", ["nlp"])
 
 
 @pytest.mark.parametrize(
     "changes", [{"labels": [""]}, {"labels": ["x" * 41]}, {"labels": [str(n) for n in range(21)]}, {"labels": ["a\n"]}]
 )
-def test_bad_labels_are_refused(api_of: ApiOf, member: User, address: str, changes: dict[str, list[str]]) -> None:
-    answer = patch(api_of(member), address, **changes)
+def test_bad_labels_are_refused(member_api: Client, address: str, changes: dict[str, list[str]]) -> None:
+    answer = patch(member_api, address, **changes)
     if changes["labels"] == ["a\n"]:
         assert answer.json()["labels"] == ["a"]  # type: ignore[attr-defined]
     else:

@@ -51,16 +51,15 @@ def looked_at(api: Client, version: int) -> dict[str, Any]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_data_that_come_with_the_model_are_looked_at_and_kept(api_of: ApiOf, member: User, model: bytes) -> None:
-    api = api_of(member)
-    version = uploaded(api, model, evaluation=npz(**few()), recipe="softmax+top5")
+def test_data_that_come_with_the_model_are_looked_at_and_kept(member_api: Client, model: bytes) -> None:
+    version = uploaded(member_api, model, evaluation=npz(**few()), recipe="softmax+top5")
     assert version["evaluation"]["state"] == "pending"
-    found = looked_at(api, version["id"])
+    found = looked_at(member_api, version["id"])
     assert (found["state"], found["problem"], found["recipe"]) == ("ready", None, "softmax+top5")
     assert (found["samples"], found["classes"], found["output"]) == (70, 10, "y")
     order = evaluation_order(Version.objects.get(pk=version["id"]))
     assert (order.recipe.metric, order.recipe.apply) == ("top5", "softmax")
-    again = api.post(
+    again = member_api.post(
         "/api/v1/uploads",
         {"files": SimpleUploadedFile("digits.onnx", model), "evaluation": npz(**few()), "recipe": "softmax+top5"},
     ).json()
@@ -102,23 +101,20 @@ def looked_at_digest(arrays: dict[str, Any]) -> str:
     ],
 )
 @pytest.mark.django_db(transaction=True)
-def test_what_cannot_be_meant_is_refused_at_once(
-    api_of: ApiOf, member: User, model: bytes, form: dict[str, Any], words: str
-) -> None:
-    api = api_of(member)
-    version = uploaded(api, model)["id"]
+def test_what_cannot_be_meant_is_refused_at_once(member_api: Client, model: bytes, form: dict[str, Any], words: str):
+    version = uploaded(member_api, model)["id"]
     whole = {"evaluation": npz(**few()), **form}
     sent = {name: value for name, value in whole.items() if value is not None}
-    answer = api.post(f"/api/v1/versions/{version}/evaluation", sent)
+    answer = member_api.post(f"/api/v1/versions/{version}/evaluation", sent)
     assert answer.status_code == 400
     assert words in answer.json()["detail"]
     assert not EvaluationData.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_recipe_without_data_is_refused(api_of: ApiOf, member: User, model: bytes) -> None:
+def test_a_recipe_without_data_is_refused(member_api: Client, model: bytes) -> None:
     form = {"files": SimpleUploadedFile("digits.onnx", model), "recipe": "top5"}
-    answer = api_of(member).post("/api/v1/uploads", form)
+    answer = member_api.post("/api/v1/uploads", form)
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_recipe")
 
 
@@ -137,12 +133,11 @@ def test_a_recipe_without_data_is_refused(api_of: ApiOf, member: User, model: by
 )
 @pytest.mark.django_db(transaction=True)
 def test_data_that_do_not_fit_say_so_in_a_sentence_and_the_model_stays_usable(
-    api_of: ApiOf, member: User, model: bytes, changes: dict[str, Any], recipe: str, words: str
+    member_api: Client, model: bytes, changes: dict[str, Any], recipe: str, words: str
 ) -> None:
-    api = api_of(member)
-    version = uploaded(api, model, evaluation=npz(**few(**changes)), recipe=recipe)["id"]
-    found = looked_at(api, version)
+    version = uploaded(member_api, model, evaluation=npz(**few(**changes)), recipe=recipe)["id"]
+    found = looked_at(member_api, version)
     assert found["state"] == "failed"
     assert words in found["problem"]
-    assert api.get(f"/api/v1/versions/{version}").json()["state"] == "ready"
+    assert member_api.get(f"/api/v1/versions/{version}").json()["state"] == "ready"
     assert evaluation_order(Version.objects.get(pk=version)) is None

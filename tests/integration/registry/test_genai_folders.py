@@ -8,7 +8,6 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from farm.accounts.models import User
 from farm.contract.reasons import ReasonCode
 from farm.registry import services
 from farm.registry.models import Version
@@ -20,7 +19,6 @@ from farm.rules.runtimes.genai import CONFIG
 from farm.workshop.samples import decoder, genai
 
 pytestmark = pytest.mark.slow
-ApiOf = Callable[..., Client]
 AXES = {
     "runtime": ["onnxruntime-genai==0.13.2+onnxruntime==1.29.0", "1.29.0"],
     "scenario": ["generate:prompt=64:new=64"],
@@ -28,12 +26,12 @@ AXES = {
 
 
 @pytest.fixture
-def version(transactional_db: None, api_of: ApiOf, member: User) -> Callable[..., Version]:
+def version(transactional_db: None, member_api: Client) -> Callable[..., Version]:
     """Uploads files and inspects them."""
 
     def upload(paths: list[Path]) -> Version:
         files = [SimpleUploadedFile(path.name, path.read_bytes()) for path in paths]
-        answer = api_of(member).post("/api/v1/uploads", {"files": files})
+        answer = member_api.post("/api/v1/uploads", {"files": files})
         assert answer.status_code == 202, answer.json()
         services.inspect_version(answer.json()["id"])
         return Version.objects.get(pk=answer.json()["id"])

@@ -10,7 +10,6 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from farm.accounts.models import User
 from farm.registry import services
 from farm.registry.models import Blob, Version
 from farm.registry.selectors import model_facts, prompts_ref
@@ -20,7 +19,6 @@ from farm.rules.planning import planner
 from farm.workshop.samples import builders
 
 pytestmark = pytest.mark.slow
-ApiOf = Callable[..., Client]
 Upload = Callable[..., Version]
 MATRIX = matrix.parse({"runtime": ["1.31.1"], "scenario": ["generate:new=8"]})
 
@@ -31,12 +29,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture
-def upload(transactional_db: None, api_of: ApiOf, member: User) -> Upload:
+def upload(transactional_db: None, member_api: Client) -> Upload:
     """Uploads files by field and name, and inspects them."""
 
     def send(**files: tuple[str, bytes]) -> Version:
         form = {field: SimpleUploadedFile(name, content) for field, (name, content) in files.items()}
-        answer = api_of(member).post("/api/v1/uploads", form)
+        answer = member_api.post("/api/v1/uploads", form)
         assert answer.status_code in (200, 202), answer.json()
         services.inspect_version(answer.json()["id"])
         return Version.objects.get(pk=answer.json()["id"])
@@ -93,12 +91,12 @@ def test_a_version_with_prompts_that_do_not_fit_is_rejected_in_a_sentence(
 
 
 def test_two_files_of_prompts_are_refused_and_removed_ones_leave_nothing(
-    upload: Upload, model: bytes, api_of: ApiOf, member: User, tmp_path: Path
+    upload: Upload, model: bytes, member_api: Client, tmp_path: Path
 ) -> None:
     both = zipped(decoder__onnx=model, prompts__npz=npz(prompt=[1]), a_prompts__npz=npz(prompt=[2]))
-    answer = api_of(member).post("/api/v1/uploads", {"files": SimpleUploadedFile("one.zip", both)})
+    answer = member_api.post("/api/v1/uploads", {"files": SimpleUploadedFile("one.zip", both)})
     assert (answer.status_code, answer.json()["code"]) == (400, "same_role")
     row = upload(files=("decoder.onnx", model), prompts=("prompts.npz", npz(prompt=[5, 17])))
     digest = model_facts(row).prompts
-    assert api_of(member).delete(f"/api/v1/versions/{row.pk}").status_code in (200, 204)
+    assert member_api.delete(f"/api/v1/versions/{row.pk}").status_code in (200, 204)
     assert not Blob.objects.filter(sha256=digest.sha256).exists()

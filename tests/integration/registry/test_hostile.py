@@ -18,7 +18,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from onnx import TensorProto, helper
 
-from farm.accounts.models import User
 from farm.registry import services
 from farm.registry.models import Version
 from farm.registry.states import VersionState
@@ -26,7 +25,6 @@ from tests.unit.workshop import making
 from tests.unit.workshop.test_bad_models import bomb
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 LIMIT_S = 30.0
 LONG_AGO = 1_000_000_000.0
 SECRET = b"a secret outside of every bundle, 64 bytes of it to fill a tensor"
@@ -206,12 +204,10 @@ def test_the_canary_tells_that_it_was_read(canary: Path) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_it_ends_in_time_with_a_sentence_and_nothing_outside_was_read(
-    name: str, api_of: ApiOf, member: User, canary: Path
-) -> None:
+def test_it_ends_in_time_with_a_sentence_and_nothing_outside_was_read(name: str, member_api: Client, canary: Path):
     files = [SimpleUploadedFile(called, content) for called, content in HOSTILE[name](canary).items()]
     began = time.monotonic()
-    answer = api_of(member).post("/api/v1/uploads", {"files": files})
+    answer = member_api.post("/api/v1/uploads", {"files": files})
     if answer.status_code == 202:
         services.inspect_version(answer.json()["id"])
         version = Version.objects.get()

@@ -2,7 +2,6 @@
 
 import io
 import zipfile
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
-from farm.accounts.models import User
 from farm.registry import services
 from farm.registry.models import Version
 from farm.registry.selectors import model_facts
@@ -19,7 +17,6 @@ from farm.registry.states import VersionState
 from tests.processes import Process, wait_for
 
 UPLOADS = "/api/v1/uploads"
-ApiOf = Callable[..., Client]
 
 
 def sent(client: Client, *files: tuple[str, bytes]) -> int:
@@ -40,18 +37,17 @@ def settled(version_id: int, *, seconds: float = 30) -> Version:
 
 @pytest.mark.slow
 def test_a_worker_inspects_what_was_uploaded_and_says_what_is_wrong_with_the_rest(
-    prepare_worker: Process, api_of: ApiOf, member: User, models: Path
+    prepare_worker: Process, member_api: Client, models: Path
 ) -> None:
-    client = api_of(member)
     encoder = (models / "encoder_dyn.onnx").read_bytes()
-    good = sent(client, ("encoder.onnx", encoder))
-    external = sent(client, *((name, (models / name).read_bytes()) for name in EXTERNAL))
+    good = sent(member_api, ("encoder.onnx", encoder))
+    external = sent(member_api, *((name, (models / name).read_bytes()) for name in EXTERNAL))
     bad = {
-        "truncated": sent(client, ("cut.onnx", encoder[: len(encoder) // 2])),
-        "not ONNX": sent(client, ("text.onnx", b"this is no model at all, " * 40)),
-        "missing data": sent(client, ("mlp_external.onnx", (models / "mlp_external.onnx").read_bytes())),
-        "extra data": sent(client, ("encoder2.onnx", encoder), ("weights.bin", b"12345678")),
-        "a zip in disguise": sent(client, ("zip.onnx", a_zip(encoder))),
+        "truncated": sent(member_api, ("cut.onnx", encoder[: len(encoder) // 2])),
+        "not ONNX": sent(member_api, ("text.onnx", b"this is no model at all, " * 40)),
+        "missing data": sent(member_api, ("mlp_external.onnx", (models / "mlp_external.onnx").read_bytes())),
+        "extra data": sent(member_api, ("encoder2.onnx", encoder), ("weights.bin", b"12345678")),
+        "a zip in disguise": sent(member_api, ("zip.onnx", a_zip(encoder))),
     }
     version = settled(good)
     assert (version.state, version.problem) == (VersionState.READY, "")
@@ -64,7 +60,7 @@ def test_a_worker_inspects_what_was_uploaded_and_says_what_is_wrong_with_the_res
         assert version.state == VersionState.REJECTED, what
         assert version.problem.endswith("."), what
         assert "Traceback" not in version.problem
-        body = client.get(f"/api/v1/versions/{number}").json()
+        body = member_api.get(f"/api/v1/versions/{number}").json()
         assert (body["state"], body["problem"]) == ("rejected", version.problem)
 
 
@@ -80,11 +76,11 @@ def a_zip(content: bytes) -> bytes:
 
 @pytest.mark.slow
 def test_a_model_is_inspected_though_its_message_was_lost_and_its_worker_killed(
-    prepare_worker: Process, api_of: ApiOf, member: User, models: Path
+    prepare_worker: Process, member_api: Client, models: Path
 ) -> None:
     from celery import current_app
 
-    number = sent(api_of(member), ("lstm.onnx", (models / "lstm.onnx").read_bytes()))
+    number = sent(member_api, ("lstm.onnx", (models / "lstm.onnx").read_bytes()))
     settled(number)
     long_ago = timezone.now() - timedelta(hours=1)
     # as if a worker had died in the middle, and the broker had forgotten everything
@@ -98,29 +94,27 @@ def test_a_model_is_inspected_though_its_message_was_lost_and_its_worker_killed(
 
 @pytest.mark.slow
 def test_a_model_that_hangs_inspection_is_ended_from_outside(
-    transactional_db: None, api_of: ApiOf, member: User, models: Path, settings: pytest.FixtureRequest
+    transactional_db: None, member_api: Client, models: Path, settings: pytest.FixtureRequest
 ) -> None:
     # so little time that even an honest model does not make it
     settings.INSPECTION_TIMEOUT_S = 0.001  # type: ignore[attr-defined]
-    number = sent(api_of(member), ("lstm.onnx", (models / "lstm.onnx").read_bytes()))
+    number = sent(member_api, ("lstm.onnx", (models / "lstm.onnx").read_bytes()))
     services.inspect_version(number)
     version = Version.objects.get(pk=number)
     assert version.state == VersionState.REJECTED
     assert "in time" in version.problem
 
 
-def test_two_messages_for_one_version_inspect_it_once(
-    transactional_db: None, api_of: ApiOf, member: User, models: Path
-) -> None:
-    number = sent(api_of(member), ("relu.onnx", (models / "relu_op13_ir7.onnx").read_bytes()))
+def test_two_messages_for_one_version_inspect_it_once(transactional_db: None, member_api: Client, models: Path) -> None:
+    number = sent(member_api, ("relu.onnx", (models / "relu_op13_ir7.onnx").read_bytes()))
     services.inspect_version(number)
     services.inspect_version(number)
     version = Version.objects.get(pk=number)
     assert (version.state, version.tries) == (VersionState.READY, 1)
 
 
-def test_a_worker_lost_three_times_ends_the_version_in_words(db: None, api_of: ApiOf, member: User, models: Path):
-    number = sent(api_of(member), ("relu.onnx", (models / "relu_op13_ir7.onnx").read_bytes()))
+def test_a_worker_lost_three_times_ends_the_version_in_words(db: None, member_api: Client, models: Path):
+    number = sent(member_api, ("relu.onnx", (models / "relu_op13_ir7.onnx").read_bytes()))
     long_ago = timezone.now() - timedelta(hours=1)
     Version.objects.update(state=VersionState.INSPECTING, tries=3, asked_at=long_ago)
     assert services.sweep()["given up"] == 1
@@ -128,21 +122,17 @@ def test_a_worker_lost_three_times_ends_the_version_in_words(db: None, api_of: A
     assert (version.state, "3 times" in version.problem) == (VersionState.REJECTED, True)
 
 
-def test_a_lost_file_is_the_farms_own_mistake_and_is_said(
-    transactional_db: None, api_of: ApiOf, member: User, models: Path
-) -> None:
+def test_a_lost_file_is_the_farms_own_mistake_and_is_said(transactional_db: None, member_api: Client, models: Path):
     from farm.registry.selectors import stored_path
 
-    number = sent(api_of(member), ("relu.onnx", (models / "relu_op13_ir7.onnx").read_bytes()))
+    number = sent(member_api, ("relu.onnx", (models / "relu_op13_ir7.onnx").read_bytes()))
     stored_path(Version.objects.get(pk=number).artifact.bundle.main_sha256).unlink()
     services.inspect_version(number)
     assert "internal error" in Version.objects.get(pk=number).problem
 
 
-def test_a_rejected_version_is_inspected_again_on_order(
-    transactional_db: None, api_of: ApiOf, member: User, models: Path
-) -> None:
-    number = sent(api_of(member), ("relu.onnx", (models / "relu_op13_ir7.onnx").read_bytes()))
+def test_a_rejected_version_is_inspected_again_on_order(transactional_db: None, member_api: Client, models: Path):
+    number = sent(member_api, ("relu.onnx", (models / "relu_op13_ir7.onnx").read_bytes()))
     Version.objects.update(state=VersionState.REJECTED, problem="It was refused.")
     assert services.order_inspection(Version.objects.get(pk=number)).state == VersionState.PENDING
     services.inspect_version(number)

@@ -30,13 +30,13 @@ Ready = Callable[..., Version]
 
 
 @pytest.fixture
-def ready(transactional_db: None, api_of: ApiOf, member: User, models: Path) -> Ready:
+def ready(transactional_db: None, member_api: Client, models: Path) -> Ready:
     """Uploads files and inspects them: ready("lstm.onnx", "lstm.inputs.npz")."""
 
     def upload(*names: str, **extra: bytes) -> Version:
         files = [SimpleUploadedFile(name, (models / name).read_bytes()) for name in names]
         files += [SimpleUploadedFile(name.replace("__", "."), content) for name, content in extra.items()]
-        answer = api_of(member).post("/api/v1/uploads", {"files": files})
+        answer = member_api.post("/api/v1/uploads", {"files": files})
         assert answer.status_code == 202, answer.json()
         services.inspect_version(answer.json()["id"])
         return Version.objects.get(pk=answer.json()["id"])
@@ -118,9 +118,9 @@ def test_given_inputs_that_do_not_fit_reject_the_upload_with_what_does_not_fit(r
     assert ready("cnn_dyn.onnx", inputs__npz=b"not an archive" * 50).state == VersionState.REJECTED
 
 
-def test_expected_outputs_without_inputs_are_refused(api_of: ApiOf, member: User, models: Path) -> None:
+def test_expected_outputs_without_inputs_are_refused(member_api: Client, models: Path) -> None:
     files = [SimpleUploadedFile(n, (models / n).read_bytes()) for n in ("lstm.onnx", "lstm.expected.npz")]
-    answer = api_of(member).post("/api/v1/uploads", {"files": files})
+    answer = member_api.post("/api/v1/uploads", {"files": files})
     assert (answer.status_code, answer.json()["code"]) == (400, "no_inputs")
 
 
@@ -197,8 +197,7 @@ def test_a_mistake_of_the_farm_is_tried_again_when_somebody_asks_again(ready: Re
 def test_the_queue_is_rung_once_the_rows_are_committed(
     db: None,
     empty_broker: str,
-    member: User,
-    api_of: ApiOf,
+    member_api: Client,
     models: Path,
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
@@ -206,7 +205,7 @@ def test_the_queue_is_rung_once_the_rows_are_committed(
 
     files = [SimpleUploadedFile("lstm.onnx", (models / "lstm.onnx").read_bytes())]
     with django_capture_on_commit_callbacks(execute=True):
-        api_of(member).post("/api/v1/uploads", {"files": files})
+        member_api.post("/api/v1/uploads", {"files": files})
     with current_app.connection_for_write() as connection:
         assert connection.default_channel.client.llen("prepare") == 1
 

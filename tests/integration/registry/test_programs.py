@@ -10,7 +10,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from dashboard.reading.variant import name_of
-from farm.accounts.models import User
 from farm.contract.cells import Recipe
 from farm.contract.reasons import ReasonCode
 from farm.registry import services
@@ -22,18 +21,17 @@ from farm.rules.planning import planner
 from tests import programs
 
 pytestmark = pytest.mark.slow
-ApiOf = Callable[..., Client]
 PROGRAM = Recipe(is_program=True)
 
 
 @pytest.fixture
-def version(transactional_db: None, api_of: ApiOf, member: User, tmp_path: Path) -> Callable[..., Version]:
+def version(transactional_db: None, member_api: Client, tmp_path: Path) -> Callable[..., Version]:
     """Uploads the small model beside a program and inspects both."""
 
     def upload(program: Path) -> Version:
         model = programs.write_onnx(tmp_path / "small.onnx")
         files = [SimpleUploadedFile(path.name, path.read_bytes()) for path in (model, program)]
-        answer = api_of(member).post("/api/v1/uploads", {"files": files})
+        answer = member_api.post("/api/v1/uploads", {"files": files})
         assert answer.status_code == 202, answer.json()
         services.inspect_version(answer.json()["id"])
         return Version.objects.get(pk=answer.json()["id"])
@@ -42,12 +40,12 @@ def version(transactional_db: None, api_of: ApiOf, member: User, tmp_path: Path)
 
 
 def test_a_program_is_part_of_the_version_and_is_planned_for_pytorch_alone(
-    version: Callable[..., Version], api_of: ApiOf, member: User, tmp_path: Path
+    version: Callable[..., Version], member_api: Client, tmp_path: Path
 ) -> None:
     row = version(programs.write_program(tmp_path / "small.pt2"))
     assert (row.state, row.problem) == (VersionState.READY, "")
     assert [one.name for one in row.artifact.bundle.files] == ["small.onnx", "small.pt2"]
-    sent = api_of(member).get(f"/api/v1/versions/{row.pk}/files/small.pt2")
+    sent = member_api.get(f"/api/v1/versions/{row.pk}/files/small.pt2")
     assert b"".join(sent.streaming_content) == (tmp_path / "small.pt2").read_bytes()  # type: ignore[attr-defined]
     assert sent["Content-Disposition"] == 'attachment; filename="small.pt2"'
     facts = model_facts(row)

@@ -67,8 +67,8 @@ def code_of(answer: Response) -> tuple[int, str]:
 
 
 @pytest.fixture
-def uploader(api_of: ApiOf, member: User) -> Uploader:
-    return Uploader(api_of(member))
+def uploader(member_api: Client) -> Uploader:
+    return Uploader(member_api)
 
 
 @pytest.fixture

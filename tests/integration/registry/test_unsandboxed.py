@@ -21,17 +21,16 @@ from tests.unwalled import no_walls
 
 __all__ = ["no_walls"]
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 
 
 @pytest.fixture
-def uploaded(api_of: ApiOf, member: User, models: Path) -> Callable[[], Version]:
+def uploaded(member_api: Client, models: Path) -> Callable[[], Version]:
     """Sends a model and has it inspected, as the `prepare` worker does."""
 
     def upload() -> Version:
         name = "relu_op13_ir7.onnx"
         files = [SimpleUploadedFile(name, (models / name).read_bytes())]
-        answer = api_of(member).post("/api/v1/uploads", {"files": files})
+        answer = member_api.post("/api/v1/uploads", {"files": files})
         assert answer.status_code == 202, answer.json()
         services.inspect_version(answer.json()["id"])
         return Version.objects.get(pk=answer.json()["id"])

@@ -48,8 +48,8 @@ def refusal(response: object) -> tuple[int, str]:
     return response.status_code, body["code"]  # type: ignore[attr-defined]
 
 
-def test_a_bare_model_becomes_a_pending_version_of_a_model_named_after_it(api_of: ApiOf, member: User, models: Path):
-    answer = api_of(member).post(UPLOADS, {"files": part(models / "cnn_dyn.onnx"), "note": "first"})
+def test_a_bare_model_becomes_a_pending_version_of_a_model_named_after_it(member_api: Client, models: Path):
+    answer = member_api.post(UPLOADS, {"files": part(models / "cnn_dyn.onnx"), "note": "first"})
     assert answer.status_code == 202
     body = answer.json()
     assert (body["model"], body["number"], body["state"], body["note"]) == ("cnn_dyn", 1, "pending", "first")
@@ -58,9 +58,9 @@ def test_a_bare_model_becomes_a_pending_version_of_a_model_named_after_it(api_of
         assert stored.read() == (models / "cnn_dyn.onnx").read_bytes()
 
 
-def test_a_model_comes_with_its_external_data_and_reference_data(api_of: ApiOf, member: User, models: Path) -> None:
+def test_a_model_comes_with_its_external_data_and_reference_data(member_api: Client, models: Path) -> None:
     names = ["mlp_external.onnx", "mlp_external.onnx.data", "mlp_external.inputs.npz", "mlp_external.expected.npz"]
-    answer = api_of(member).post(UPLOADS, {"files": [part(models / name) for name in names], "model": "mlp"})
+    answer = member_api.post(UPLOADS, {"files": [part(models / name) for name in names], "model": "mlp"})
     assert answer.status_code == 202
     roles = {f["name"]: f["role"] for f in answer.json()["files"]}
     assert roles == dict(zip(names, ["model", "data", "inputs", "expected"], strict=True))
@@ -69,20 +69,19 @@ def test_a_model_comes_with_its_external_data_and_reference_data(api_of: ApiOf, 
     assert artifact.sha256 == artifact.bundle.digest
 
 
-def test_a_zip_holds_the_same_bundle_as_its_files_sent_apart(api_of: ApiOf, member: User, models: Path) -> None:
+def test_a_zip_holds_the_same_bundle_as_its_files_sent_apart(member_api: Client, models: Path) -> None:
     names = ["mlp_external.onnx", "mlp_external.onnx.data"]
     files = {name: (models / name).read_bytes() for name in names}
-    client = api_of(member)
-    first = client.post(UPLOADS, {"files": zipped(files), "model": "mlp"})
-    second = client.post(UPLOADS, {"files": [part(models / name) for name in names], "model": "mlp"})
+    first = member_api.post(UPLOADS, {"files": zipped(files), "model": "mlp"})
+    second = member_api.post(UPLOADS, {"files": [part(models / name) for name in names], "model": "mlp"})
     assert (first.status_code, second.json()["id"]) == (202, first.json()["id"])
     assert Version.objects.count() == 1
 
 
-def test_a_zip_may_hold_reference_data_in_onnx_layout(api_of: ApiOf, member: User, models: Path) -> None:
+def test_a_zip_may_hold_reference_data_in_onnx_layout(member_api: Client, models: Path) -> None:
     model = (models / "relu_op13_ir7.onnx").read_bytes()
     folder = {"test_data_set_0/": b"", "test_data_set_0/input_0.pb": b"x", "test_data_set_0/output_0.pb": b"y"}
-    answer = api_of(member).post(UPLOADS, {"files": zipped({"relu.onnx": model} | folder)})
+    answer = member_api.post(UPLOADS, {"files": zipped({"relu.onnx": model} | folder)})
     assert {f["name"]: f["role"] for f in answer.json()["files"]} == {
         "relu.onnx": "model",
         "test_data_set_0-input_0.pb": "inputs",
@@ -90,17 +89,15 @@ def test_a_zip_may_hold_reference_data_in_onnx_layout(api_of: ApiOf, member: Use
     }
 
 
-def test_a_raw_body_is_an_upload_too(api_of: ApiOf, member: User, models: Path) -> None:
+def test_a_raw_body_is_an_upload_too(member_api: Client, models: Path) -> None:
     content = (models / "lstm.onnx").read_bytes()
-    answer = api_of(member).put(
-        f"{UPLOADS}?file=lstm.onnx&model=speech", content, content_type="application/octet-stream"
-    )
+    answer = member_api.put(f"{UPLOADS}?file=lstm.onnx&model=speech", content, content_type="application/octet-stream")
     assert (answer.status_code, answer.json()["model"]) == (202, "speech")
 
 
-def test_the_field_of_a_form_says_what_its_file_is(api_of: ApiOf, member: User, models: Path) -> None:
+def test_the_field_of_a_form_says_what_its_file_is(member_api: Client, models: Path) -> None:
     files = {"files": part(models / "lstm.onnx"), "inputs": part(models / "lstm.inputs.npz", "some.npz")}
-    answer = api_of(member).post(UPLOADS, files)
+    answer = member_api.post(UPLOADS, files)
     assert [f["role"] for f in answer.json()["files"]] == ["model", "inputs"]
 
 
@@ -114,20 +111,18 @@ def test_the_same_content_is_stored_once_within_a_team_and_again_for_another(
     assert Version.objects.count() == 3
 
 
-def test_a_new_upload_in_the_same_line_is_the_next_version(api_of: ApiOf, member: User, models: Path) -> None:
-    client = api_of(member)
+def test_a_new_upload_in_the_same_line_is_the_next_version(member_api: Client, models: Path) -> None:
     for name, number in (("relu_op13_ir7.onnx", 1), ("relu_op15_ir8.onnx", 2)):
-        assert client.post(UPLOADS, {"files": part(models / name), "model": "relu"}).json()["number"] == number
-    line = client.get("/api/v1/models").json()[0]
-    versions = client.get(f"/api/v1/models/{line['id']}").json()["versions"]
+        assert member_api.post(UPLOADS, {"files": part(models / name), "model": "relu"}).json()["number"] == number
+    line = member_api.get("/api/v1/models").json()[0]
+    versions = member_api.get(f"/api/v1/models/{line['id']}").json()["versions"]
     assert (line["version_count"], [v["number"] for v in versions]) == (2, [2, 1])
 
 
-def test_a_rejected_bundle_may_be_uploaded_again(api_of: ApiOf, member: User, models: Path) -> None:
-    client = api_of(member)
-    first = client.post(UPLOADS, {"files": part(models / "lstm.onnx")}).json()
+def test_a_rejected_bundle_may_be_uploaded_again(member_api: Client, models: Path) -> None:
+    first = member_api.post(UPLOADS, {"files": part(models / "lstm.onnx")}).json()
     Version.objects.update(state=VersionState.REJECTED, problem="It was refused.")
-    second = client.post(UPLOADS, {"files": part(models / "lstm.onnx")})
+    second = member_api.post(UPLOADS, {"files": part(models / "lstm.onnx")})
     assert (second.status_code, second.json()["number"], second.json()["id"] != first["id"]) == (202, 2, True)
 
 
@@ -173,86 +168,84 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_a_bad_upload_is_refused_in_one_sentence_and_leaves_nothing(
-    what: str, api_of: ApiOf, member: User, settings: Settings
-) -> None:
+def test_a_bad_upload_is_refused_in_one_sentence_and_leaves_nothing(what: str, member_api: Client, settings: Settings):
     form, status, code = BAD[what]
     for value in form.values():  # type: ignore[attr-defined]
         for file in value if isinstance(value, list) else [value]:
             if isinstance(file, SimpleUploadedFile):
                 file.seek(0)
-    assert refusal(api_of(member).post(UPLOADS, form)) == (status, code)
+    assert refusal(member_api.post(UPLOADS, form)) == (status, code)
     assert not left_behind(settings)
     assert not Blob.objects.exists()
     assert not Model.objects.exists()
 
 
-def test_a_link_in_a_zip_is_refused(api_of: ApiOf, member: User) -> None:
+def test_a_link_in_a_zip_is_refused(member_api: Client) -> None:
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w") as archive:
         link = zipfile.ZipInfo("a.onnx")
         link.external_attr = 0o120777 << 16
         archive.writestr(link, "/etc/passwd")
-    answer = api_of(member).post(UPLOADS, {"files": SimpleUploadedFile("m.zip", memory.getvalue())})
+    answer = member_api.post(UPLOADS, {"files": SimpleUploadedFile("m.zip", memory.getvalue())})
     assert refusal(answer) == (400, "link")
 
 
-def test_a_zip_bomb_is_refused_by_what_it_declares(api_of: ApiOf, member: User, team: Team, settings: Settings) -> None:
+def test_a_zip_bomb_is_refused_by_what_it_declares(member_api: Client, team: Team, settings: Settings) -> None:
     Team.objects.update(quota_bytes=10_000_000)
     bomb = zipped({"a.onnx": b"\x00" * 20_000_000})
     assert bomb.size < 100_000
-    assert refusal(api_of(member).post(UPLOADS, {"files": bomb})) == (413, "quota")
+    assert refusal(member_api.post(UPLOADS, {"files": bomb})) == (413, "quota")
     assert not left_behind(settings)
 
 
-def test_a_zip_that_lies_about_its_sizes_is_refused(api_of: ApiOf, member: User, settings: Settings) -> None:
+def test_a_zip_that_lies_about_its_sizes_is_refused(member_api: Client, settings: Settings) -> None:
     content = zipped({"a.onnx": b"\x00" * 100_000}).read()
     size = (100_000).to_bytes(4, "little")
     lying = SimpleUploadedFile("m.zip", content.replace(size, (10).to_bytes(4, "little")))
-    assert refusal(api_of(member).post(UPLOADS, {"files": lying})) == (400, "bad_zip")
+    assert refusal(member_api.post(UPLOADS, {"files": lying})) == (400, "bad_zip")
     assert not left_behind(settings)
 
 
-def test_a_zip_with_an_endless_directory_is_refused_before_it_is_read(api_of: ApiOf, member: User) -> None:
+def test_a_zip_with_an_endless_directory_is_refused_before_it_is_read(member_api: Client) -> None:
     content = bytearray(zipped({"a.onnx": b"1"}).read())
     content[-10:-6] = (1 << 30).to_bytes(4, "little")
-    answer = api_of(member).post(UPLOADS, {"files": SimpleUploadedFile("m.zip", bytes(content))})
+    answer = member_api.post(UPLOADS, {"files": SimpleUploadedFile("m.zip", bytes(content))})
     assert refusal(answer) == (400, "bad_zip")
 
 
-def test_a_truncated_zip_is_refused(api_of: ApiOf, member: User, models: Path) -> None:
+def test_a_truncated_zip_is_refused(member_api: Client, models: Path) -> None:
     content = zipped({"a.onnx": (models / "lstm.onnx").read_bytes()}).read()
-    answer = api_of(member).post(UPLOADS, {"files": SimpleUploadedFile("m.zip", content[: len(content) // 2])})
+    answer = member_api.post(UPLOADS, {"files": SimpleUploadedFile("m.zip", content[: len(content) // 2])})
     assert refusal(answer) == (400, "bad_zip")
 
 
 def test_an_upload_over_the_quota_is_refused_with_what_is_left(
-    api_of: ApiOf, member: User, team: Team, models: Path, settings: Settings
+    member_api: Client, team: Team, models: Path, settings: Settings
 ) -> None:
     Team.objects.update(quota_bytes=1000)
-    answer = api_of(member).post(UPLOADS, {"files": part(models / "lstm.onnx")})
+    answer = member_api.post(UPLOADS, {"files": part(models / "lstm.onnx")})
     assert refusal(answer) == (413, "quota")
     assert "1,000" in answer.json()["detail"]
     assert not left_behind(settings)
 
 
-def test_an_upload_over_the_limit_is_refused_before_it_is_read(api_of: ApiOf, member: User, settings: Settings) -> None:
+def test_an_upload_over_the_limit_is_refused_before_it_is_read(member_api: Client, settings: Settings) -> None:
     settings.MAX_UPLOAD_BYTES = 1000
-    answer = api_of(member).post(UPLOADS, {"files": SimpleUploadedFile("a.onnx", b"1" * 2000)})
+    answer = member_api.post(UPLOADS, {"files": SimpleUploadedFile("a.onnx", b"1" * 2000)})
     assert refusal(answer) == (413, "too_large")
-    raw = api_of(member).put(f"{UPLOADS}?file=a.onnx", b"1" * 2000, content_type="application/octet-stream")
+    raw = member_api.put(f"{UPLOADS}?file=a.onnx", b"1" * 2000, content_type="application/octet-stream")
     assert refusal(raw) == (413, "too_large")
 
 
-def test_a_full_disk_is_said_in_one_sentence(api_of: ApiOf, member: User, settings: Settings) -> None:
+def test_a_full_disk_is_said_in_one_sentence(member_api: Client, settings: Settings) -> None:
     settings.DISK_RESERVE_BYTES = 1 << 62
-    answer = api_of(member).post(UPLOADS, {"files": SimpleUploadedFile("a.onnx", b"1")})
+    answer = member_api.post(UPLOADS, {"files": SimpleUploadedFile("a.onnx", b"1")})
     assert refusal(answer) == (507, "no_space")
     assert not left_behind(settings)
 
 
 def test_a_disk_that_fills_up_while_writing_is_said_in_one_sentence(
-    api_of: ApiOf, member: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    member_api: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # /dev/full answers every write with ENOSPC
     import os
@@ -264,18 +257,18 @@ def test_a_disk_that_fills_up_while_writing_is_said_in_one_sentence(
         return os.open("/dev/full", os.O_RDWR), str(path)
 
     monkeypatch.setattr(tempfile, "mkstemp", on_a_full_disk)
-    answer = api_of(member).post(UPLOADS, {"files": SimpleUploadedFile("a.onnx", b"1")})
+    answer = member_api.post(UPLOADS, {"files": SimpleUploadedFile("a.onnx", b"1")})
     assert refusal(answer) == (507, "no_space")
     assert not left_behind(settings)
 
 
-def test_a_body_that_is_no_form_is_refused(api_of: ApiOf, member: User) -> None:
-    answer = api_of(member).post(UPLOADS, b"{}", content_type="application/json")
+def test_a_body_that_is_no_form_is_refused(member_api: Client) -> None:
+    answer = member_api.post(UPLOADS, b"{}", content_type="application/json")
     assert refusal(answer) == (400, "bad_form")
 
 
-def test_a_raw_body_without_a_name_is_refused(api_of: ApiOf, member: User) -> None:
-    answer = api_of(member).put(UPLOADS, b"x", content_type="application/octet-stream")
+def test_a_raw_body_without_a_name_is_refused(member_api: Client) -> None:
+    answer = member_api.put(UPLOADS, b"x", content_type="application/octet-stream")
     assert refusal(answer) == (422, "invalid")
 
 
@@ -301,8 +294,8 @@ def test_a_stranger_cannot_see_a_private_model(api_of: ApiOf, member: User, view
     assert api_of(stranger).get("/api/v1/models").json() == []
 
 
-def test_files_keep_their_roles_in_the_rows(api_of: ApiOf, member: User, models: Path) -> None:
-    api_of(member).post(UPLOADS, {"files": [part(models / "lstm.onnx"), part(models / "lstm.inputs.npz")]})
+def test_files_keep_their_roles_in_the_rows(member_api: Client, models: Path) -> None:
+    member_api.post(UPLOADS, {"files": [part(models / "lstm.onnx"), part(models / "lstm.inputs.npz")]})
     artifact = Version.objects.get().artifact
     assert artifact.blob_of(FileRole.INPUTS).bytes == (models / "lstm.inputs.npz").stat().st_size
     assert artifact.blob_of(FileRole.EXPECTED) is None

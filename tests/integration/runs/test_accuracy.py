@@ -1,6 +1,5 @@
 """Task accuracy from a node's reports to the document, the table and the pages."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from farm.runs.models import Arm, Run
 from farm.runs.states import BlockState
 from tests.integration.runs.making import claim, first_block, make_blob, make_run, post, reports_of
 
-ApiOf = Callable[..., Client]
 VARIANTS = {"runtime": ["1.31.1"], "batch": [1], "precision": ["fp32", "int8-dynamic"]}
 RIGHT = np.array([True] * 95 + [False] * 5)
 WORSE = np.array([True] * 70 + [False] * 30)
@@ -82,7 +80,7 @@ def test_a_block_waits_until_the_labelled_data_were_looked_at(
 
 
 def test_accuracy_reaches_the_document_the_table_and_the_database(
-    node: Node, version: Version, member: User, labelled: EvaluationData, api_of: ApiOf
+    node: Node, version: Version, member: User, labelled: EvaluationData, member_api: Client
 ) -> None:
     run = make_run(version, member, matrix=VARIANTS)
     measured(node, run, judged(0, RIGHT), judged(1, WORSE))
@@ -96,7 +94,7 @@ def test_accuracy_reaches_the_document_the_table_and_the_database(
     assert quantised.p < 0.001
     assert all(cell.model_bytes for cell in document.cells)
     assert Arm.objects.filter(is_evaluated=True).count() == 2
-    text = api_of(member).get(f"/api/v1/runs/{run.pk}/results.csv").content.decode().splitlines()
+    text = member_api.get(f"/api/v1/runs/{run.pk}/results.csv").content.decode().splitlines()
     head, lines = text[0].split(","), [line.split(",") for line in text[1:]]
     assert {line[head.index("accuracy")] for line in lines if line[head.index("accuracy")]} == {"0.95", "0.7"}
 

@@ -33,9 +33,9 @@ def post_json(client: Client, address: str, body: Any) -> Any:
     return client.post(address, body, content_type="application/json")
 
 
-def test_a_plan_shows_cells_minutes_and_refused_points(api_of: ApiOf, member: User, node: Node, version: Version):
+def test_a_plan_shows_cells_minutes_and_refused_points(member_api: Client, node: Node, version: Version):
     matrix = {"matrix": {**PAIR, "provider": ["cpu", "openvino"]}}
-    plan = post_json(api_of(member), "/api/v1/plan", order(version, matrix=matrix)).json()
+    plan = post_json(member_api, "/api/v1/plan", order(version, matrix=matrix)).json()
     assert (plan["cells"], len(plan["blocks"]), len(plan["refused"])) == (2, 1, 2)
     assert plan["refused"][0]["reason"]["code"] == "provider_not_in_build"
     assert plan["blocks"][0]["comparisons"][0]["smallest_detectable"] > 0
@@ -43,39 +43,38 @@ def test_a_plan_shows_cells_minutes_and_refused_points(api_of: ApiOf, member: Us
     assert Run.objects.count() == 0
 
 
-def test_a_run_is_started_followed_and_read(api_of: ApiOf, member: User, node: Node, version: Version) -> None:
-    client = api_of(member)
-    started = post_json(client, "/api/v1/runs", order(version))
+def test_a_run_is_started_followed_and_read(member_api: Client, node: Node, version: Version) -> None:
+    started = post_json(member_api, "/api/v1/runs", order(version))
     assert started.status_code == 201
     run = started.json()
     assert (run["state"], run["progress"]["cells_planned"], run["progress"]["cells_done"]) == ("running", 2, 0)
     assert run["url"].endswith(f"/runs/{run['id']}/")
-    assert [one["id"] for one in client.get("/api/v1/runs").json()] == [run["id"]]
-    kinds = [event["kind"] for event in client.get(f"/api/v1/runs/{run['id']}/events").json()]
+    assert [one["id"] for one in member_api.get("/api/v1/runs").json()] == [run["id"]]
+    kinds = [event["kind"] for event in member_api.get(f"/api/v1/runs/{run['id']}/events").json()]
     assert kinds == ["run_started"]
 
 
-def test_a_matrix_may_be_sent_as_the_text_of_its_file(api_of: ApiOf, member: User, node: Node, version: Version):
+def test_a_matrix_may_be_sent_as_the_text_of_its_file(member_api: Client, node: Node, version: Version):
     text = "runtime: [1.29.0, 1.31.1]\nbatch: 1\n"
-    assert post_json(api_of(member), "/api/v1/runs", order(version, matrix=text)).status_code == 201
+    assert post_json(member_api, "/api/v1/runs", order(version, matrix=text)).status_code == 201
 
 
-def test_without_a_matrix_the_default_one_is_planned(api_of: ApiOf, member: User, node: Node, version: Version) -> None:
-    assert post_json(api_of(member), "/api/v1/plan", {"version": version.pk}).json()["cells"] == 8
+def test_without_a_matrix_the_default_one_is_planned(member_api: Client, node: Node, version: Version) -> None:
+    assert post_json(member_api, "/api/v1/plan", {"version": version.pk}).json()["cells"] == 8
 
 
 def test_a_plan_of_a_release_that_does_not_exist_is_refused_as_its_run_would_be(
-    api_of: ApiOf, member: User, node: Node, version: Version
+    member_api: Client, node: Node, version: Version
 ) -> None:
     wrong = order(version, matrix={"runtime": ["1.31.99", "1.31.1"]})
-    planned, started = (post_json(api_of(member), f"/api/v1/{path}", wrong) for path in ("plan", "runs"))
+    planned, started = (post_json(member_api, f"/api/v1/{path}", wrong) for path in ("plan", "runs"))
     assert (planned.status_code, planned.json()["code"]) == (422, "plan")
     assert planned.json()["detail"] == started.json()["detail"]
     assert "1.31.99" in planned.json()["detail"]
 
 
-def test_a_plan_that_no_node_takes_is_refused_as_its_run_would_be(api_of: ApiOf, member: User, version: Version):
-    planned = post_json(api_of(member), "/api/v1/plan", order(version))
+def test_a_plan_that_no_node_takes_is_refused_as_its_run_would_be(member_api: Client, version: Version):
+    planned = post_json(member_api, "/api/v1/plan", order(version))
     assert (planned.status_code, planned.json()["code"]) == (422, "plan")
 
 
@@ -93,26 +92,26 @@ def test_a_plan_that_no_node_takes_is_refused_as_its_run_would_be(api_of: ApiOf,
     ],
 )
 def test_an_order_that_cannot_be_is_refused_in_one_sentence(
-    api_of: ApiOf, member: User, node: Node, version: Version, changes: dict[str, Any], status: int, words: str
+    member_api: Client, node: Node, version: Version, changes: dict[str, Any], status: int, words: str
 ) -> None:
-    answer = post_json(api_of(member), "/api/v1/runs", order(version, **changes))
+    answer = post_json(member_api, "/api/v1/runs", order(version, **changes))
     assert answer.status_code == status
     assert words in answer.json()["detail"]
     assert Run.objects.count() == 0
 
 
-def test_the_document_is_a_bench_document(api_of: ApiOf, member: User, done: Run) -> None:
-    answer = api_of(member).get(f"/api/v1/runs/{done.pk}/results")
+def test_the_document_is_a_bench_document(member_api: Client, done: Run) -> None:
+    answer = member_api.get(f"/api/v1/runs/{done.pk}/results")
     document = Document.model_validate_json(answer.content)
     assert answer.json()["schema"] == "onnxfarm.bench/1"
     assert len(document.cells) == 3
     assert document.comparisons[0].verdict == "slower"
 
 
-def test_the_table_has_a_line_a_cell_and_no_formula(api_of: ApiOf, member: User, done: Run) -> None:
+def test_the_table_has_a_line_a_cell_and_no_formula(member_api: Client, done: Run) -> None:
     done.version.model.name = "=cmd()"
     done.version.model.save()
-    answer = api_of(member).get(f"/api/v1/runs/{done.pk}/results.csv")
+    answer = member_api.get(f"/api/v1/runs/{done.pk}/results.csv")
     lines = list(csv.DictReader(io.StringIO(answer.content.decode())))
     assert [line["id"] for line in lines] == ["c1", "c2", "c1.twin"]
     assert float(lines[0]["p50_ms"]) == pytest.approx(1.0, rel=0.05)
@@ -135,42 +134,38 @@ def test_raw_timings_of_a_cell_are_downloaded_by_those_who_may_see_the_run(
     assert (missing.status_code, "c9" in missing.json()["detail"]) == (404, True)
 
 
-def test_what_has_not_changed_is_not_sent_again(api_of: ApiOf, member: User, run: Run, node: Node) -> None:
-    client = api_of(member)
+def test_what_has_not_changed_is_not_sent_again(member_api: Client, run: Run, node: Node) -> None:
     for address in (f"/api/v1/runs/{run.pk}", f"/api/v1/runs/{run.pk}/results"):
-        tag = client.get(address).headers["ETag"]
-        again = client.get(address, headers={"if-none-match": tag})
+        tag = member_api.get(address).headers["ETag"]
+        again = member_api.get(address, headers={"if-none-match": tag})
         assert (again.status_code, again.content) == (304, b"")
-        assert client.get(address, headers={"if-none-match": '"other"'}).status_code == 200
-    tag = client.get(f"/api/v1/runs/{run.pk}").headers["ETag"]
+        assert member_api.get(address, headers={"if-none-match": '"other"'}).status_code == 200
+    tag = member_api.get(f"/api/v1/runs/{run.pk}").headers["ETag"]
     claim(node, first_block(run))
-    assert client.get(f"/api/v1/runs/{run.pk}", headers={"if-none-match": tag}).status_code == 200
+    assert member_api.get(f"/api/v1/runs/{run.pk}", headers={"if-none-match": tag}).status_code == 200
 
 
-def test_following_a_run_costs_few_questions(api_of: ApiOf, member: User, run: Run, django_assert_max_num_queries: Any):
-    client = api_of(member)
-    client.get(f"/api/v1/runs/{run.pk}")
+def test_following_a_run_costs_few_questions(member_api: Client, run: Run, django_assert_max_num_queries: Any):
+    member_api.get(f"/api/v1/runs/{run.pk}")
     # the last of them: what it waits for, and how long it will take
     with django_assert_max_num_queries(11):
-        client.get(f"/api/v1/runs/{run.pk}")
+        member_api.get(f"/api/v1/runs/{run.pk}")
 
 
-def test_events_go_on_after_the_last_one_read(api_of: ApiOf, member: User, done: Run) -> None:
-    client = api_of(member)
-    every = client.get(f"/api/v1/runs/{done.pk}/events").json()
+def test_events_go_on_after_the_last_one_read(member_api: Client, done: Run) -> None:
+    every = member_api.get(f"/api/v1/runs/{done.pk}/events").json()
     assert every[-1]["kind"] == "run_finished"
-    assert client.get(f"/api/v1/runs/{done.pk}/events?after={every[1]['id']}").json() == every[2:]
+    assert member_api.get(f"/api/v1/runs/{done.pk}/events?after={every[1]['id']}").json() == every[2:]
 
 
-def test_a_run_is_cancelled_and_continued(api_of: ApiOf, member: User, done: Run, run: Run) -> None:
-    client = api_of(member)
-    more = post_json(client, f"/api/v1/runs/{done.pk}/more", {"rounds": 4, "blocks": ["b1"]})
+def test_a_run_is_cancelled_and_continued(member_api: Client, done: Run, run: Run) -> None:
+    more = post_json(member_api, f"/api/v1/runs/{done.pk}/more", {"rounds": 4, "blocks": ["b1"]})
     assert (more.status_code, more.json()["state"]) == (200, "running")
-    cancelled = post_json(client, f"/api/v1/runs/{done.pk}/cancel", {})
+    cancelled = post_json(member_api, f"/api/v1/runs/{done.pk}/cancel", {})
     # what was measured before is all that the run was planned for
     assert (cancelled.json()["state"], cancelled.json()["outcome"]) == ("finished", "complete")
-    assert post_json(client, f"/api/v1/runs/{done.pk}/more", {"rounds": 0}).status_code == 400
-    assert post_json(client, f"/api/v1/runs/{done.pk}/more", {"rounds": 4, "blocks": ["x"]}).status_code == 400
+    assert post_json(member_api, f"/api/v1/runs/{done.pk}/more", {"rounds": 0}).status_code == 400
+    assert post_json(member_api, f"/api/v1/runs/{done.pk}/more", {"rounds": 4, "blocks": ["x"]}).status_code == 400
 
 
 @pytest.mark.parametrize("address", READ)

@@ -1,6 +1,5 @@
 """Models that a provider compiled on a node: kept within limits, offered with what they are for, to members alone."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
@@ -28,7 +27,6 @@ from tests.integration.runs.making import first_block, make_node, make_run, make
 from tests.unit.rules.making import make_check, make_facts, make_rounds
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 QNN = "QNNExecutionProvider"
 MODEL = b"a model of one node, EPContext"
 
@@ -79,15 +77,14 @@ def names(run: Run) -> dict[int, str]:
 
 
 def test_a_compiled_model_is_offered_with_what_it_was_compiled_for(
-    api_of: ApiOf, member: User, node: Node, run: Run, lease: Lease
+    member_api: Client, node: Node, run: Run, lease: Lease
 ) -> None:
     digest = send(node, lease, arm=arm_on(lease, QNN))
     assert digest == sha256(MODEL).hexdigest()
     assert send(node, lease, arm=arm_on(lease, QNN)) == digest
     finish(node, lease)
     name = names(run)[arm_on(lease, QNN)]
-    client = api_of(member)
-    told = client.get(f"/api/v1/runs/{run.pk}/cells/{name}/compiled").json()
+    told = member_api.get(f"/api/v1/runs/{run.pk}/cells/{name}/compiled").json()
     assert (told["sha256"], told["bytes"], told["provider"]) == (digest, len(MODEL), QNN)
     assert told["provider_options"]["soc_model"] == "57"
     assert told["runtime"] == "onnxruntime-qnn==2.7.0"
@@ -95,7 +92,7 @@ def test_a_compiled_model_is_offered_with_what_it_was_compiled_for(
     assert told["sentence"].startswith("Compiled by QNNExecutionProvider (")
     assert "soc_model=57" in told["sentence"]
     assert "a simulator" in told["sentence"]
-    answer = client.get(told["url"])
+    answer = member_api.get(told["url"])
     assert b"".join(answer) == MODEL
     assert answer["Content-Type"] == "application/octet-stream"
     assert answer["Content-Disposition"] == 'attachment; filename="encoder-fp32-qnn-ctx.onnx"'
@@ -119,8 +116,8 @@ def test_its_cells_page_offers_it_to_members_and_tells_viewers_of_it(
     assert client.get(f"/api/v1/runs/{run.pk}/cells/{name}/compiled.onnx").status_code == 403
 
 
-def test_a_cell_without_one_says_when_there_is_one(api_of: ApiOf, member: User, node: Node, run: Run) -> None:
-    answer = api_of(member).get(f"/api/v1/runs/{run.pk}/cells/c1/compiled")
+def test_a_cell_without_one_says_when_there_is_one(member_api: Client, node: Node, run: Run) -> None:
+    answer = member_api.get(f"/api/v1/runs/{run.pk}/cells/c1/compiled")
     assert answer.status_code == 404
     assert answer.json()["detail"].startswith(f"Nothing was compiled for cell c1 of run {run.pk}: a provider that")
 
@@ -165,7 +162,7 @@ def traces_go(team: Team, owner: User) -> RetentionRule:
 
 
 def test_it_goes_with_the_traces_of_its_run_and_is_said_to_be_gone(
-    api_of: ApiOf,
+    member_api: Client,
     team: Team,
     owner: User,
     member: User,
@@ -192,12 +189,12 @@ def test_it_goes_with_the_traces_of_its_run_and_is_said_to_be_gone(
     assert not path.exists()
     names_of = names(run)
     address = f"/api/v1/runs/{run.pk}/cells/{names_of[arm_on(lease, QNN)]}/compiled"
-    for gone in (api_of(member).get(address), api_of(member).get(f"{address}.onnx")):
+    for gone in (member_api.get(address), member_api.get(f"{address}.onnx")):
         assert gone.status_code == 410
         assert gone.json()["detail"].startswith(f"The compiled models of run {run.pk} were removed on ")
     # another cell of the run never had one, and the twin is the same cell
     other = names_of[arm_on(lease, "CPUExecutionProvider")]
-    assert api_of(member).get(f"/api/v1/runs/{run.pk}/cells/{other}/compiled").status_code == 404
+    assert member_api.get(f"/api/v1/runs/{run.pk}/cells/{other}/compiled").status_code == 404
     client = Client()
     client.force_login(member)
     pages = [client.get(f"/runs/{run.pk}/cells/{name}/").content.decode() for name in names_of.values()]

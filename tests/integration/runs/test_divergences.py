@@ -62,11 +62,10 @@ def zipped() -> bytes:
 
 
 def test_a_question_goes_to_the_node_that_measured_and_changes_nothing_of_the_results(
-    api_of: ApiOf, member: User, node: Node, done: Run
+    member_api: Client, node: Node, done: Run
 ) -> None:
-    client = api_of(member)
-    before = client.get(f"/api/v1/runs/{done.pk}/results").json()
-    asked = ask(client, done)
+    before = member_api.get(f"/api/v1/runs/{done.pk}/results").json()
+    asked = ask(member_api, done)
     assert asked.status_code == 202
     assert (asked.json()["state"], asked.json()["is_open"], asked.json()["answer"]) == ("asked", True, None)
     block = first_block(done)
@@ -84,55 +83,51 @@ def test_a_question_goes_to_the_node_that_measured_and_changes_nothing_of_the_re
         post(node, lease, report)
     done.refresh_from_db()
     assert (first_block(done).state, done.state) == (BlockState.DONE, RunState.FINISHED)
-    (row,) = client.get(ADDRESS.format(run=done.pk, cell="c2")).json()
+    (row,) = member_api.get(ADDRESS.format(run=done.pk, cell="c2")).json()
     assert (row["state"], row["sentence"]) == ("found", "The first tensor beyond tolerance is c_q.")
     assert row["answer"]["schema"] == "onnxfarm.divergence/1"
     assert row["answer"]["found"]["node"] == "quantise"
-    download = client.get(row["part"])
+    download = member_api.get(row["part"])
     assert b"".join(download) == body
     assert "attachment" in download["Content-Disposition"]
-    after = client.get(f"/api/v1/runs/{done.pk}/results").json()
+    after = member_api.get(f"/api/v1/runs/{done.pk}/results").json()
     assert after["cells"] == before["cells"]
     assert after["comparisons"] == before["comparisons"]
 
 
-def test_two_cells_of_a_block_are_held_against_each_other(api_of: ApiOf, member: User, node: Node, done: Run) -> None:
-    assert ask(api_of(member), done, against="c1").json()["against"] == "c1"
+def test_two_cells_of_a_block_are_held_against_each_other(member_api: Client, node: Node, done: Run) -> None:
+    assert ask(member_api, done, against="c1").json()["against"] == "c1"
     lease = claim(node, first_block(done))
     assert lease.order.divergences == (DivergenceOrder(arm=1, against=0),)
     assert len(lease.order.arms) == 2
 
 
 def test_a_question_that_waits_is_not_asked_twice_and_one_that_failed_may_be_asked_again(
-    api_of: ApiOf, member: User, node: Node, done: Run
+    member_api: Client, node: Node, done: Run
 ) -> None:
-    client = api_of(member)
-    first, second = ask(client, done).json(), ask(client, done).json()
+    first, second = ask(member_api, done).json(), ask(member_api, done).json()
     assert first["id"] == second["id"]
     lease = claim(node, first_block(done))
     why = Reason(code=ReasonCode.TIMEOUT, text="Looking between the nodes did not end in time.")
     for report in (make_facts(), DivergenceReport(arm=1, reason=why), EndReport(wall_s=1.0)):
         post(node, lease, report)
-    row = client.get(f"/api/v1/divergences/{first['id']}").json()
+    row = member_api.get(f"/api/v1/divergences/{first['id']}").json()
     assert (row["state"], row["sentence"], row["is_open"]) == ("failed", why.text, False)
-    assert client.get(f"/api/v1/divergences/{first['id']}/part.zip").status_code == 404
-    assert ask(client, done).json()["state"] == "asked"
+    assert member_api.get(f"/api/v1/divergences/{first['id']}/part.zip").status_code == 404
+    assert ask(member_api, done).json()["state"] == "asked"
     assert Divergence.objects.count() == 1
 
 
-def test_a_node_that_gives_up_leaves_the_results_and_a_question_to_ask_again(
-    api_of: ApiOf, member: User, node: Node, done: Run
-) -> None:
-    client = api_of(member)
-    asked = ask(client, done).json()
+def test_a_node_that_gives_up_leaves_the_results_and_a_question_to_ask_again(member_api: Client, node: Node, done: Run):
+    asked = ask(member_api, done).json()
     for _ in range(3):
         lost = Reason(code=ReasonCode.INTERNAL, text="The node lost its disk.")
         post(node, claim(node, first_block(done)), EndReport(reason=lost))
         Node.objects.filter(pk=node.pk).update(health=NodeHealth.ACTIVE)
     assert first_block(done).state == BlockState.DONE
-    row = client.get(f"/api/v1/divergences/{asked['id']}").json()
+    row = member_api.get(f"/api/v1/divergences/{asked['id']}").json()
     assert (row["is_open"], row["sentence"]) == (False, "The node lost its disk.")
-    assert ask(client, done).json()["is_open"]
+    assert ask(member_api, done).json()["is_open"]
 
 
 @pytest.mark.parametrize(
@@ -145,21 +140,21 @@ def test_a_node_that_gives_up_leaves_the_results_and_a_question_to_ask_again(
     ],
 )
 def test_a_question_that_means_nothing_is_refused_in_a_sentence(
-    api_of: ApiOf, member: User, done: Run, cell: str, against: str | None, status: int, words: str
+    member_api: Client, done: Run, cell: str, against: str | None, status: int, words: str
 ) -> None:
-    response = ask(api_of(member), done, cell, against=against)
+    response = ask(member_api, done, cell, against=against)
     assert response.status_code == status
     assert words in str(response.json())
 
 
 def test_nothing_is_asked_while_the_block_is_measured_or_when_its_node_is_gone(
-    api_of: ApiOf, member: User, node: Node, run: Run
+    member_api: Client, node: Node, run: Run
 ) -> None:
-    response = ask(api_of(member), run)
+    response = ask(member_api, run)
     assert (response.status_code, response.json()["detail"]) == (409, "c2 has no outputs: it is not measured yet.")
     measure(node, first_block(run), [1.0, 1.2, 1.0])
     Node.objects.filter(pk=node.pk).update(health=NodeHealth.RETIRED)
-    response = ask(api_of(member), run)
+    response = ask(member_api, run)
     assert (response.status_code, response.json()["code"]) == (409, "node_gone")
 
 
@@ -173,8 +168,8 @@ def test_lookers_on_may_not_ask_and_strangers_see_nothing(
     assert api_of(stranger).get(f"/api/v1/divergences/{asked['id']}").status_code == 404
 
 
-def test_a_part_that_nobody_asked_for_or_that_is_no_zip_is_refused(api_of: ApiOf, member: User, node: Node, done: Run):
-    ask(api_of(member), done)
+def test_a_part_that_nobody_asked_for_or_that_is_no_zip_is_refused(member_api: Client, node: Node, done: Run):
+    ask(member_api, done)
     lease = claim(node, first_block(done))
     held = {"node": node, "block_id": lease.order.block, "attempt": lease.order.attempt, "token": lease.token}
     with pytest.raises(Unprocessable, match="No search was requested for arm 0"):
@@ -186,8 +181,8 @@ def test_a_part_that_nobody_asked_for_or_that_is_no_zip_is_refused(api_of: ApiOf
         services.accept_part(**held, arm=1, chunks=[zipped()])
 
 
-def test_an_answer_about_an_arm_that_the_block_lacks_is_refused(api_of: ApiOf, member: User, node: Node, done: Run):
-    ask(api_of(member), done)
+def test_an_answer_about_an_arm_that_the_block_lacks_is_refused(member_api: Client, node: Node, done: Run):
+    ask(member_api, done)
     lease = claim(node, first_block(done))
     with pytest.raises(Unprocessable, match="cannot be true"):
         post(node, lease, DivergenceReport(arm=9, document=answer()))

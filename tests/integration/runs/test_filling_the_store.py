@@ -2,14 +2,13 @@
 
 import gzip
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from farm.accounts.models import Team, User
+from farm.accounts.models import Team
 from farm.base.refusals import NoSpace, TooLarge, Unprocessable
 from farm.contract.divergence import DivergenceReport
 from farm.contract.reasons import Reason, ReasonCode
@@ -26,7 +25,6 @@ from tests.integration.runs.test_divergences import answer, ask, zipped
 from tests.unit.rules.making import make_check, make_facts
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 
 
 def trace(size: int = 1000) -> bytes:
@@ -134,11 +132,11 @@ def test_reports_without_end_are_refused(node: Node, run: Run) -> None:
 
 
 @pytest.fixture
-def asked(api_of: ApiOf, member: User, node: Node, run: Run) -> Run:
+def asked(member_api: Client, node: Node, run: Run) -> Run:
     """A finished run with a question about its cell c2."""
     measure(node, first_block(run), [1.0, 1.2, 1.0])
     run.refresh_from_db()
-    ask(api_of(member), run)
+    ask(member_api, run)
     return run
 
 
@@ -161,7 +159,7 @@ def test_parts_of_a_model_replace_each_other_and_go_when_no_answer_names_them(
 
 
 def test_the_part_that_an_answer_names_stays_and_goes_with_the_next_question(
-    api_of: ApiOf, member: User, node: Node, asked: Run, team: Team, django_capture_on_commit_callbacks: Any
+    member_api: Client, node: Node, asked: Run, team: Team, django_capture_on_commit_callbacks: Any
 ) -> None:
     lease = claim(node, first_block(asked))
     place = {"node": node, "block_id": lease.order.block, "attempt": lease.order.attempt, "token": lease.token}
@@ -173,7 +171,7 @@ def test_the_part_that_an_answer_names_stays_and_goes_with_the_next_question(
     assert Divergence.objects.get().part is not None
     assert digest in stored(team)
     with django_capture_on_commit_callbacks(execute=True):
-        ask(api_of(member), asked)
+        ask(member_api, asked)
     assert digest not in stored(team)
 
 

