@@ -56,6 +56,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-id'],
+                'indexes': [
+                    models.Index(fields=['state'], name='alerts_aler_state_f31470_idx'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -90,6 +93,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name', 'id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('team', 'name'), name='one_channel_per_team_and_name'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -113,6 +119,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-id'],
+                'indexes': [
+                    models.Index(fields=['state', 'due_at'], name='alerts_deli_state_8c7614_idx'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('channel', 'cause'), name='one_delivery_per_cause'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -152,6 +164,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['series', 'kind'], name='alerts_symp_series_2bf5ed_idx'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('alert', 'series', 'kind'), name='one_symptom_per_kind'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -172,6 +190,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['state'], name='alerts_inve_state_42d9aa_idx'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('state__in', ('waiting', 'measuring'))), fields=('alert', 'kind'), name='one_open_investigation_per_kind'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -200,6 +224,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name', 'id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('team', 'name'), name='one_watch_per_team_and_name'),
+                ],
             },
         ),
         migrations.AddField('alert', 'watch', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='alerts.watch')),
@@ -228,6 +255,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-id'],
+                'indexes': [
+                    models.Index(fields=['state'], name='alerts_watc_state_655883_idx'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('watch', 'version', 'key'), name='one_round_per_cause'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -250,21 +283,14 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['watch', 'series', 'node'], name='alerts_poin_watch_i_b1a47f_idx'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('round', 'series', 'node', 'runtime'), name='one_point_per_round'),
+                ],
             },
         ),
         migrations.AddField('alert', 'round', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='alerts', to='alerts.watchround')),
-        migrations.AddConstraint('channel', models.UniqueConstraint(fields=('team', 'name'), name='one_channel_per_team_and_name')),
-        migrations.AddIndex('delivery', models.Index(fields=['state', 'due_at'], name='alerts_deli_state_8c7614_idx')),
-        migrations.AddConstraint('delivery', models.UniqueConstraint(fields=('channel', 'cause'), name='one_delivery_per_cause')),
-        migrations.AddIndex('symptom', models.Index(fields=['series', 'kind'], name='alerts_symp_series_2bf5ed_idx')),
-        migrations.AddConstraint('symptom', models.UniqueConstraint(fields=('alert', 'series', 'kind'), name='one_symptom_per_kind')),
-        migrations.AddIndex('investigation', models.Index(fields=['state'], name='alerts_inve_state_42d9aa_idx')),
-        migrations.AddConstraint('investigation', models.UniqueConstraint(condition=models.Q(('state__in', ('waiting', 'measuring'))), fields=('alert', 'kind'), name='one_open_investigation_per_kind')),
-        migrations.AddConstraint('watch', models.UniqueConstraint(fields=('team', 'name'), name='one_watch_per_team_and_name')),
-        migrations.AddIndex('watchround', models.Index(fields=['state'], name='alerts_watc_state_655883_idx')),
-        migrations.AddConstraint('watchround', models.UniqueConstraint(fields=('watch', 'version', 'key'), name='one_round_per_cause')),
-        migrations.AddIndex('point', models.Index(fields=['watch', 'series', 'node'], name='alerts_poin_watch_i_b1a47f_idx')),
-        migrations.AddConstraint('point', models.UniqueConstraint(fields=('round', 'series', 'node', 'runtime'), name='one_point_per_round')),
-        migrations.AddIndex('alert', models.Index(fields=['state'], name='alerts_aler_state_f31470_idx')),
         migrations.AddConstraint('alert', models.UniqueConstraint(fields=('watch', 'model', 'node', 'distribution', 'bad'), name='one_alert_per_level_shift')),
     ]

@@ -54,6 +54,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['state', 'health'], name='fleet_node_state_08f09d_idx'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(django.db.models.functions.text.Lower('name'), condition=models.Q(('health', 'retired'), _negated=True), name='one_node_per_name'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -71,6 +77,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['state'], name='fleet_lendi_state_942a0f_idx'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('node', 'team'), name='one_lending_per_team'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -137,12 +149,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-id'],
+                'indexes': [
+                    models.Index(fields=['node', 'cell_class', 'rounds'], name='fleet_nulle_node_id_0a019f_idx'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('block', 'arm', 'twin'), name='one_null_estimate_per_pair'),
+                ],
             },
         ),
-        migrations.AddIndex('node', models.Index(fields=['state', 'health'], name='fleet_node_state_08f09d_idx')),
-        migrations.AddConstraint('node', models.UniqueConstraint(django.db.models.functions.text.Lower('name'), condition=models.Q(('health', 'retired'), _negated=True), name='one_node_per_name')),
-        migrations.AddIndex('lending', models.Index(fields=['state'], name='fleet_lendi_state_942a0f_idx')),
-        migrations.AddConstraint('lending', models.UniqueConstraint(fields=('node', 'team'), name='one_lending_per_team')),
-        migrations.AddIndex('nullestimate', models.Index(fields=['node', 'cell_class', 'rounds'], name='fleet_nulle_node_id_0a019f_idx')),
-        migrations.AddConstraint('nullestimate', models.UniqueConstraint(fields=('block', 'arm', 'twin'), name='one_null_estimate_per_pair')),
     ]

@@ -33,6 +33,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('team', 'sha256', 'data_sha256'), name='one_artifact_per_team_and_digest'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -46,6 +49,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('team', 'sha256'), name='one_blob_per_team_and_digest'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -59,6 +65,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('artifact', 'name'), name='one_file_per_name'),
+                ],
             },
         ),
         migrations.AddField('artifact', 'calibration', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='registry.blob')),
@@ -79,6 +88,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['name', 'id'],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('removed_at__isnull', True)), fields=('team', 'name'), name='one_model_per_team_and_name'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -97,6 +109,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['state', 'asked_at'], name='outline_state_and_asked'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -120,6 +135,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['state', 'asked_at'], name='registry_pr_state_3b3e92_idx'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('artifact', 'workload_sha256'), name='one_preparation_per_workload'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -143,6 +164,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['state', 'asked_at'], name='registry_va_state_76e63f_idx'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('artifact', 'recipe_sha256'), name='one_variant_per_recipe'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -161,6 +188,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['state', 'asked_at'], name='report_state_and_asked'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -182,6 +212,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-id'],
+                'indexes': [
+                    models.Index(fields=['state', 'asked_at'], name='registry_ve_state_00995d_idx'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('model', 'number'), name='one_version_per_number'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -204,6 +240,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['state', 'asked_at'], name='plan_order_state_and_asked'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('state__in', ('pending', 'making'))), fields=('asked_by',), name='one_open_plan_per_person'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -223,6 +265,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['expires_at'], name='partial_upload_expires'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -246,6 +291,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['state', 'asked_at'], name='evaluation_state_and_asked'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -266,23 +314,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['state', 'asked_at'], name='web_runtime_state_and_asked'),
+                ],
             },
         ),
-        migrations.AddConstraint('blob', models.UniqueConstraint(fields=('team', 'sha256'), name='one_blob_per_team_and_digest')),
-        migrations.AddConstraint('artifactfile', models.UniqueConstraint(fields=('artifact', 'name'), name='one_file_per_name')),
-        migrations.AddConstraint('artifact', models.UniqueConstraint(fields=('team', 'sha256', 'data_sha256'), name='one_artifact_per_team_and_digest')),
-        migrations.AddConstraint('model', models.UniqueConstraint(condition=models.Q(('removed_at__isnull', True)), fields=('team', 'name'), name='one_model_per_team_and_name')),
-        migrations.AddIndex('outline', models.Index(fields=['state', 'asked_at'], name='outline_state_and_asked')),
-        migrations.AddIndex('preparation', models.Index(fields=['state', 'asked_at'], name='registry_pr_state_3b3e92_idx')),
-        migrations.AddConstraint('preparation', models.UniqueConstraint(fields=('artifact', 'workload_sha256'), name='one_preparation_per_workload')),
-        migrations.AddIndex('variant', models.Index(fields=['state', 'asked_at'], name='registry_va_state_76e63f_idx')),
-        migrations.AddConstraint('variant', models.UniqueConstraint(fields=('artifact', 'recipe_sha256'), name='one_variant_per_recipe')),
-        migrations.AddIndex('variantreport', models.Index(fields=['state', 'asked_at'], name='report_state_and_asked')),
-        migrations.AddIndex('version', models.Index(fields=['state', 'asked_at'], name='registry_ve_state_00995d_idx')),
-        migrations.AddConstraint('version', models.UniqueConstraint(fields=('model', 'number'), name='one_version_per_number')),
-        migrations.AddIndex('planorder', models.Index(fields=['state', 'asked_at'], name='plan_order_state_and_asked')),
-        migrations.AddConstraint('planorder', models.UniqueConstraint(condition=models.Q(('state__in', ('pending', 'making'))), fields=('asked_by',), name='one_open_plan_per_person')),
-        migrations.AddIndex('partialupload', models.Index(fields=['expires_at'], name='partial_upload_expires')),
-        migrations.AddIndex('evaluationdata', models.Index(fields=['state', 'asked_at'], name='evaluation_state_and_asked')),
-        migrations.AddIndex('webruntime', models.Index(fields=['state', 'asked_at'], name='web_runtime_state_and_asked')),
     ]

@@ -51,6 +51,14 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['run', 'number'],
+                'indexes': [
+                    models.Index(fields=['state', 'queued_at'], name='runs_block_state_aca354_idx'),
+                    models.Index(fields=['state', 'lease_expires_at'], name='runs_block_state_a46077_idx'),
+                    models.Index(fields=['node', 'id'], name='blocks_of_a_node'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('state', 'leased')), fields=('device',), name='one_leased_block_per_device'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -74,6 +82,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['block', 'number'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('block', 'number'), name='one_attempt_per_number'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -119,6 +130,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['block', 'number'],
+                'indexes': [
+                    models.Index(condition=models.Q(('is_evaluated', True)), fields=['block'], name='evaluated_arms'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('block', 'number'), name='one_arm_per_number'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -144,6 +161,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('attempt', 'arm'), name='one_compiled_model_per_place'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -162,6 +182,10 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('arm', 'against'), name='one_divergence_per_pair'),
+                    models.UniqueConstraint(condition=models.Q(('against', None)), fields=('arm',), name='one_divergence_per_arm'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -174,6 +198,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('attempt', 'arm'), name='one_part_per_place'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -191,6 +218,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('attempt', 'kind', 'arm', 'round'), name='one_report_per_place'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -240,6 +270,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-id'],
+                'indexes': [
+                    models.Index(fields=['state', 'is_concluded'], name='runs_run_state_13ca4f_idx'),
+                    models.Index(fields=['version', '-id'], name='runs_of_a_version'),
+                    models.Index(condition=models.Q(('is_concluded', True), ('lead__isnull', True)), fields=['id'], name='runs_without_a_lead'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -267,6 +302,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['run', 'id'], name='runs_event_run_id_8dee6d_idx'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -285,6 +323,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'indexes': [
+                    models.Index(fields=['run', 'verdict'], name='runs_compar_run_id_d7e528_idx'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('baseline', 'candidate'), name='one_comparison_per_pair'),
+                ],
             },
         ),
         migrations.AddField('cell', 'run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='cells', to='runs.run')),
@@ -303,6 +347,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('attempt', 'arm', 'trace_round'), name='one_trace_per_place'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -320,25 +367,6 @@ class Migration(migrations.Migration):
                 'ordering': ['id'],
             },
         ),
-        migrations.AddConstraint('attempt', models.UniqueConstraint(fields=('block', 'number'), name='one_attempt_per_number')),
-        migrations.AddIndex('arm', models.Index(condition=models.Q(('is_evaluated', True)), fields=['block'], name='evaluated_arms')),
-        migrations.AddConstraint('arm', models.UniqueConstraint(fields=('block', 'number'), name='one_arm_per_number')),
-        migrations.AddConstraint('compiledmodel', models.UniqueConstraint(fields=('attempt', 'arm'), name='one_compiled_model_per_place')),
-        migrations.AddConstraint('divergence', models.UniqueConstraint(fields=('arm', 'against'), name='one_divergence_per_pair')),
-        migrations.AddConstraint('divergence', models.UniqueConstraint(condition=models.Q(('against', None)), fields=('arm',), name='one_divergence_per_arm')),
-        migrations.AddConstraint('part', models.UniqueConstraint(fields=('attempt', 'arm'), name='one_part_per_place')),
-        migrations.AddConstraint('report', models.UniqueConstraint(fields=('attempt', 'kind', 'arm', 'round'), name='one_report_per_place')),
-        migrations.AddIndex('run', models.Index(fields=['state', 'is_concluded'], name='runs_run_state_13ca4f_idx')),
-        migrations.AddIndex('run', models.Index(fields=['version', '-id'], name='runs_of_a_version')),
-        migrations.AddIndex('run', models.Index(condition=models.Q(('is_concluded', True), ('lead__isnull', True)), fields=['id'], name='runs_without_a_lead')),
-        migrations.AddIndex('event', models.Index(fields=['run', 'id'], name='runs_event_run_id_8dee6d_idx')),
-        migrations.AddIndex('comparison', models.Index(fields=['run', 'verdict'], name='runs_compar_run_id_d7e528_idx')),
-        migrations.AddConstraint('comparison', models.UniqueConstraint(fields=('baseline', 'candidate'), name='one_comparison_per_pair')),
         migrations.AddConstraint('cell', models.UniqueConstraint(fields=('run', 'name'), name='one_cell_per_name')),
-        migrations.AddIndex('block', models.Index(fields=['state', 'queued_at'], name='runs_block_state_aca354_idx')),
-        migrations.AddIndex('block', models.Index(fields=['state', 'lease_expires_at'], name='runs_block_state_a46077_idx')),
-        migrations.AddIndex('block', models.Index(fields=['node', 'id'], name='blocks_of_a_node')),
         migrations.AddConstraint('block', models.UniqueConstraint(fields=('run', 'number'), name='one_block_per_number')),
-        migrations.AddConstraint('block', models.UniqueConstraint(condition=models.Q(('state', 'leased')), fields=('device',), name='one_leased_block_per_device')),
-        migrations.AddConstraint('trace', models.UniqueConstraint(fields=('attempt', 'arm', 'trace_round'), name='one_trace_per_place')),
     ]
