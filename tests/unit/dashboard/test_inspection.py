@@ -3,6 +3,7 @@
 import pytest
 
 from dashboard.reading.inspection import Port, inspection
+from farm.rules.planning.plans import GenaiFacts
 
 
 def test_an_inspection_is_shown_with_its_findings_explained() -> None:
@@ -60,10 +61,13 @@ def test_an_old_or_sparse_inspection_is_shown_as_far_as_it_goes(batch: int | Non
     assert found.findings == []
 
 
+LLAMA = GenaiFacts(type="llama", vocabulary=1000, context=512)
+
+
 @pytest.mark.parametrize(
     ("told", "text"),
     [
-        ({"type": "llama", "vocabulary": 1000, "context": 512}, "llama, vocabulary 1,000, context 512, no tokenizer"),
+        (LLAMA.model_dump(), LLAMA.words),
         ({"type": "llama", "problem": "It names a file that is missing."}, "It names a file that is missing."),
     ],
 )
