@@ -27,6 +27,7 @@ from tests.processes import Process, wait_for
 
 MODELS = Path(__file__).parent / "models"
 PROJECT = Path(__file__).parents[1]
+ApiOf = Callable[..., Client]
 
 # slow generation says something of the machine, which other tests share, and nothing of the code
 _SHARED = hypothesis_settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -130,7 +131,7 @@ def make_user(name: str, *, team: Team, role: Role) -> User:
 
 
 @pytest.fixture
-def api_of() -> Callable[..., Client]:
+def api_of() -> ApiOf:
     """A client that sends a token of the given user: api_of(owner).get("/api/v1/me")."""
 
     def client_with_token(user: User, *scopes: str) -> Client:
@@ -141,7 +142,7 @@ def api_of() -> Callable[..., Client]:
 
 
 @pytest.fixture
-def member_api(api_of: Callable[..., Client], member: User) -> Client:
+def member_api(api_of: ApiOf, member: User) -> Client:
     """What the member's token may read and write."""
     return api_of(member)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import LiveFarm
+from tests.conftest import MODELS
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
-MODELS = Path(__file__).parents[1] / "models"
 # two threads: a sample of one is measured again and again while other tests keep the cores busy
 ONE_CELL = "budget: quick\nmatrix:\n  runtime: [1.31.1]\n  batch: [2]\n  threads: [2]\n"
 ONE_OF_TWO = "budget: quick\nmatrix:\n  runtime: [1.15.1, 1.31.1]\n  threads: [2]\n"

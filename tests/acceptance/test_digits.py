@@ -4,7 +4,6 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -13,12 +12,12 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.workshop.samples import builders
 from tests.acceptance.conftest import LiveFarm
+from tests.conftest import PROJECT
 
 # it takes about a minute of measuring; what is asserted does not depend on how fast the machine is
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 
-ROOT = Path(__file__).resolve().parents[2]
-MATRIX = ROOT / "docs" / "examples" / "digits.yaml"
+MATRIX = PROJECT / "docs" / "examples" / "digits.yaml"
 SIGNED = "activation=int8"
 FOUND: dict[str, float] = {}
 

@@ -1,6 +1,5 @@
 """Weights in 4 bits through a whole farm: made by the prepare worker, measured by an agent, or refused in words."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,10 +7,10 @@ import pytest
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from tests.acceptance.conftest import LiveFarm
+from tests.conftest import MODELS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
-MODELS = Path(__file__).parents[1] / "models"
 # two threads, as in test_run
 MATRIX: dict[str, Any] = {
     "budget": "glance",

@@ -6,13 +6,13 @@ import pytest
 
 from tests.acceptance.conftest import accepted, live_farm
 from tests.chaos.releases import NoReleaseError, Release
+from tests.conftest import MODELS
 from tests.integration.worker.making import share_runtimes
 from tests.processes import Process, wait_for
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 # the last release whose web process was gunicorn, and whose children could make sockets
 BEFORE = "e675fbd56bc8327357e35199e8f289e6ecf58ea6"
-MODELS = Path(__file__).parents[1] / "models"
 MATRIX = {
     "budget": "quick",
     "matrix": {"runtime": ["onnxruntime==1.29.0", "onnxruntime==1.31.1"], "batch": [1], "threads": [1]},

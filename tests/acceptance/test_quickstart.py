@@ -15,11 +15,11 @@ import psutil
 import pytest
 
 from farm.config.embedded.plan import free_port
+from tests.conftest import PROJECT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
-ROOT = Path(__file__).resolve().parents[2]
-MODEL = ROOT / "tests" / "models" / "relu_op13_ir7.onnx"
+MODEL = PROJECT / "tests" / "models" / "relu_op13_ir7.onnx"
 MATRIX = """
 budget: quick
 matrix:
@@ -32,7 +32,7 @@ matrix:
 def quickstart(home: Path, *words: str) -> "subprocess.Popen[str]":
     environment = os.environ | {
         "ONNXFARM_HOME": str(home),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": str(PROJECT),
         "ONNXFARM_HOST_LOCK": str(home.parent / "lock"),
     }
     return subprocess.Popen(

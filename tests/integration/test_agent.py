@@ -14,9 +14,9 @@ import pytest
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from onnxfarm.testing import FakeFarm
+from tests.conftest import PROJECT
 from tests.processes import wait_for
 
-ROOT = Path(__file__).resolve().parents[2]
 ZERO = "0" * 64
 FILE = FileRef(name="m.onnx", sha256=ZERO, bytes=1)
 BUNDLE = Bundle(main="m.onnx", files=(FILE,))
@@ -38,7 +38,7 @@ def start_agent(tmp_path: Path) -> Iterator[StartAgent]:
     processes = []
 
     def start(url: str, *, seconds: float = 0.1) -> subprocess.Popen[bytes]:
-        environment = os.environ | {"ONNXFARM_HOST_LOCK": str(tmp_path / "lock"), "PYTHONPATH": str(ROOT)}
+        environment = os.environ | {"ONNXFARM_HOST_LOCK": str(tmp_path / "lock"), "PYTHONPATH": str(PROJECT)}
         argv = [sys.executable, "-m", "tests.integration.small_agent", str(tmp_path / "node"), url, str(seconds)]
         with (tmp_path / "stderr").open("ab") as errors:
             process = subprocess.Popen(argv, env=environment, stderr=errors)

@@ -40,7 +40,6 @@ def test_variants_are_judged_sample_by_sample_against_fp32(home: Path, model: Pa
     document = Document.model_validate(json.loads(out.read_text()))
     plain, dynamic, half = document.cells
     assert [cell.status for cell in document.cells] == ["done"] * 3
-    assert plain.accuracy is not None
     assert dynamic.accuracy is not None
     assert half.accuracy is not None
     assert plain.accuracy.value is not None

@@ -3,13 +3,12 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.conftest import PROJECT
 from tests.postgres import SKIPPED
 
-ROOT = Path(__file__).parents[2]
 FILES = ["test_leases.py", "test_sweep.py", "test_orders.py", "test_locks.py", "test_migrating.py"]
 
 
@@ -19,7 +18,7 @@ def test_leases_orders_and_locks_hold_on_postgresql() -> None:
     quiet = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     words = [sys.executable, "-m", "tests.postgres", sys.executable, "-m", "pytest", *quiet, *files]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("ONNXFARM_", "PYTEST_"))}
-    done = subprocess.run(words, cwd=ROOT, env=environment, check=False, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(words, cwd=PROJECT, env=environment, check=False, capture_output=True, text=True, timeout=280)
     if done.returncode == SKIPPED:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

@@ -22,11 +22,10 @@ import pytest
 from farm.accounts.models import User
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
-from tests.conftest import farm_environment
+from tests.conftest import PROJECT, farm_environment
 from tests.processes import Process, wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PROJECT = Path(__file__).resolve().parents[2]
 SILENT = 400
 # of another person's page meanwhile
 MAX_PAGE_S = 2.0

@@ -14,9 +14,9 @@ import pytest
 from farm.config.embedded import plan, supervisor
 from farm.config.embedded.supervisor import ProcessEndedError, Supervisor
 from farm.config.processes import HOST
+from tests.conftest import PROJECT
 from tests.processes import wait_for
 
-ROOT = Path(__file__).resolve().parents[2]
 SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
 # a parent that does not care for SIGTERM, with a child in its group
 STUBBORN = [
@@ -104,7 +104,7 @@ def test_a_supervisor_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> No
         f"print(one.start('calm', {SLEEP!r}).handle.pid, one.start('other', {SLEEP!r}).handle.pid, flush=True)\n"
         "time.sleep(600)"
     )
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(PROJECT)}
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment) as parent:
         assert parent.stdout is not None
         pids = [int(word) for word in parent.stdout.readline().split()]

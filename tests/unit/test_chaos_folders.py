@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import PROJECT
 from tests.postgres import SKIPPED
 
-ROOT = Path(__file__).parents[2]
 # what __main__ does around its faults; nothing is started
 FARM = """
 import sys
@@ -37,7 +37,7 @@ def test_folders_that_small_file_systems_were_mounted_on_are_removed(tmp_path: P
     folder = tmp_path / "farm"
     folder.mkdir()
     words = ["unshare", *options, sys.executable, "-c", FARM, str(folder), database]
-    done = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, cwd=PROJECT, check=False, capture_output=True, text=True, timeout=60)
     if done.returncode == SKIPPED:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr

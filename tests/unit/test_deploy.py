@@ -17,9 +17,9 @@ from farm.config.processes import NAMES
 from farm.config.server import KEEP_ALIVE_S
 from tests.acceptance.containers.screen import typed
 from tests.acceptance.containers.stack import COMPOSE as COMPOSE_COMMAND
+from tests.conftest import PROJECT
 
-ROOT = Path(__file__).resolve().parents[2]
-DEPLOY = ROOT / "deploy"
+DEPLOY = PROJECT / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 # of the images themselves, and of uvicorn
@@ -67,7 +67,7 @@ def test_a_container_file_copies_what_there_is_and_runs_as_nobody_special(path: 
     text = path.read_text()
     for words in re.findall(r"^COPY (.+)$", text, re.MULTILINE):
         for source in words.split()[:-1]:
-            assert (ROOT / source).exists(), source
+            assert (PROJECT / source).exists(), source
     assert "--require-hashes" in text
     assert text.index("USER onnxfarm") < text.index("ENTRYPOINT")
 
@@ -162,7 +162,7 @@ def test_words_that_name_files_that_are_there_go_on_to_the_installation(tmp_path
     assert (tmp_path / "installed").exists()
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "requirements").glob("*.txt")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((PROJECT / "requirements").glob("*.txt")), ids=lambda path: path.name)
 def test_every_pinned_package_has_hashes(path: Path) -> None:
     entries = re.split(r"\n(?=\S)", re.sub(r"^\s*#.*\n", "", path.read_text(), flags=re.MULTILINE).strip())
     without = [entry.split(" ")[0] for entry in entries if "--hash=sha256:" not in entry]

@@ -5,19 +5,18 @@ import re
 import subprocess
 import tomllib
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 import typer
 
 from farm.api.api import ROUTERS
 from onnxfarm.command_list import COMMANDS
+from tests.conftest import PROJECT
 
-ROOT = Path(__file__).parents[2]
 PACKAGES = ("farm", "worker", "onnxfarm", "dashboard")
 LONGEST_FILE = 400
-PAGE = (ROOT / "docs/architecture.md").read_text()
-CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+PAGE = (PROJECT / "docs/architecture.md").read_text()
+CONTRACTS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
 
 def test_every_room_that_the_architecture_names_exists() -> None:
@@ -25,7 +24,7 @@ def test_every_room_that_the_architecture_names_exists() -> None:
         name for name in re.findall(r"`([\w/]+(?:\.\w+)?)`", PAGE) if name.split("/")[0] in PACKAGES and "/" in name
     ]
     assert len(named) > 10
-    assert [name for name in named if not (ROOT / name).exists()] == []
+    assert [name for name in named if not (PROJECT / name).exists()] == []
 
 
 @pytest.mark.parametrize(
@@ -43,10 +42,10 @@ def test_the_drawing_has_the_rooms_in_the_order_of_their_contract(package: str, 
 def test_no_file_of_code_is_longer_than_any_reader_wants() -> None:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py", "*.js"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
+        cwd=PROJECT, capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
     assert len(listed) > 500
-    lengths = {name: len((ROOT / name).read_bytes().splitlines()) for name in listed if (ROOT / name).is_file()}
+    lengths = {name: len((PROJECT / name).read_bytes().splitlines()) for name in listed if (PROJECT / name).is_file()}
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE} == {}
 
 
@@ -57,10 +56,10 @@ def test_no_contract_that_holds_the_rooms_has_an_exception() -> None:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_room_of_ours_is_imported_by_a_name_in_a_string(package: str) -> None:
     found = [
-        f"{path.relative_to(ROOT)}:{call.lineno}"
-        for path in (ROOT / package).rglob("*.py")
+        f"{path.relative_to(PROJECT)}:{call.lineno}"
+        for path in (PROJECT / package).rglob("*.py")
         # the lazy table of commands, each of which a test below loads
-        if path != ROOT / "onnxfarm/command_list.py"
+        if path != PROJECT / "onnxfarm/command_list.py"
         for call in ast.walk(ast.parse(path.read_text()))
         if isinstance(call, ast.Call) and _name(call) in ("import_module", "find_spec", "__import__")
         for word in ast.walk(call)
@@ -70,7 +69,7 @@ def test_no_room_of_ours_is_imported_by_a_name_in_a_string(package: str) -> None
 
 
 def test_every_router_of_the_api_is_served() -> None:
-    modules = [import_module(f"farm.api.{path.stem}") for path in sorted((ROOT / "farm/api").glob("[a-z]*.py"))]
+    modules = [import_module(f"farm.api.{path.stem}") for path in sorted((PROJECT / "farm/api").glob("[a-z]*.py"))]
     routers = {one.__name__: one.router for one in modules if hasattr(one, "router")}
     assert [name for name, router in routers.items() if router not in ROUTERS] == []
     assert len(routers) >= len(ROUTERS)

@@ -14,13 +14,12 @@ from packaging.requirements import Requirement
 
 from farm.fleet import own_wheel
 from farm.fleet.own_wheel import NoWheelError, wheel_of
-
-ROOT = Path(__file__).parents[2]
+from tests.conftest import PROJECT
 
 
 @pytest.fixture(scope="module")
 def archive() -> zipfile.ZipFile:
-    return zipfile.ZipFile(io.BytesIO(wheel_of(ROOT).content))
+    return zipfile.ZipFile(io.BytesIO(wheel_of(PROJECT).content))
 
 
 def about(archive: zipfile.ZipFile, name: str) -> str:
@@ -48,7 +47,7 @@ def test_every_file_has_its_digest_in_the_record(archive: zipfile.ZipFile) -> No
 
 
 def test_its_metadata_are_valid_and_ask_for_what_pyproject_asks_for(archive: zipfile.ZipFile) -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     found = Metadata.from_email(about(archive, "METADATA"), validate=True)
     assert (found.name, str(found.version)) == (project["name"], project["version"])
     assert str(found.requires_python) == project["requires-python"]
@@ -65,8 +64,8 @@ def test_its_metadata_are_valid_and_ask_for_what_pyproject_asks_for(archive: zip
 
 
 def test_every_process_of_a_farm_makes_the_same_bytes() -> None:
-    assert wheel_of(ROOT) == wheel_of(ROOT)
-    assert sha256(wheel_of(ROOT).content).hexdigest() == wheel_of(ROOT).sha256
+    assert wheel_of(PROJECT) == wheel_of(PROJECT)
+    assert sha256(wheel_of(PROJECT).content).hexdigest() == wheel_of(PROJECT).sha256
 
 
 def test_a_farm_whose_files_are_no_checkout_and_no_distribution_says_so(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +15,9 @@ from farm.config.environment import Environment
 from farm.config.processes import BEHIND_PROXY, BROKER, DATABASE, GATEWAY, PREPARE, RUNNING, TICKS, WEB, Image, Server
 from farm.contract.version import PREPARE_QUEUE, SETTLE_QUEUE, TELL_QUEUE, TICK_QUEUE
 from farm.runs import tasks as runs
+from tests.conftest import PROJECT
 
-ROOT = Path(__file__).resolve().parents[2]
-DEPLOY = ROOT / "deploy"
+DEPLOY = PROJECT / "deploy"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
 KUBERNETES = [
     document
@@ -140,7 +139,7 @@ def test_every_place_says_that_a_proxy_stands_in_front_and_nothing_that_is_no_se
 
 
 def test_the_document_lists_them() -> None:
-    text = (ROOT / "docs" / "operations.md").read_text()
+    text = (PROJECT / "docs" / "operations.md").read_text()
     rows = re.findall(r"^\| (\w+) \| `deploy/process (\w+)`", text, re.MULTILINE)
     assert {name for name, _ in rows} == {BROKER.name, *OURS[1:]}
     assert all(name == started for name, started in rows)

@@ -3,13 +3,13 @@
 import ast
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.conftest import PROJECT
+
 DOCUMENTS = ("security", "threats-people", "threats-machines", "security-open")
-TEXT = "\n".join((ROOT / "docs" / f"{name}.md").read_text() for name in DOCUMENTS)
+TEXT = "\n".join((PROJECT / "docs" / f"{name}.md").read_text() for name in DOCUMENTS)
 NAMED = sorted(set(re.findall(r"`((?:unit|integration|acceptance)/[\w/]+\.py)::([^`]+)`", TEXT)))
 ATTACKERS = (
     "A stranger",
@@ -27,7 +27,7 @@ ATTACKERS = (
 @cache
 def names_in(path: str) -> frozenset[str]:
     """The tests that a file below tests/ holds by name; none when there is no such file."""
-    file = ROOT / "tests" / path
+    file = PROJECT / "tests" / path
     if not file.is_file():
         return frozenset()
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)

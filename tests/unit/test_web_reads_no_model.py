@@ -4,11 +4,11 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.conftest import PROJECT
+
 # what reads models, and our own walk over their bytes; what runs in the child only imports onnx itself
 PARSERS = {"onnx", "onnxruntime", "google.protobuf", "ml_dtypes", "farm.rules.tracing.outlines", "farm.workshop.arrays"}
 SHOWN = """
@@ -22,13 +22,13 @@ print(json.dumps(sorted(sys.modules)))
 
 @pytest.mark.parametrize("process", ["farm.config.wsgi", "farm.config.asgi"])
 def test_a_process_that_answers_requests_has_not_loaded_what_parses_a_model(process: str) -> None:
-    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONPATH": str(PROJECT)}
     done = subprocess.run(
         [sys.executable, "-c", SHOWN.format(process=process)],
         env=environment,
         capture_output=True,
         check=False,
-        cwd=ROOT,
+        cwd=PROJECT,
     )
     assert done.returncode == 0, done.stderr.decode()
     loaded = set(json.loads(done.stdout.splitlines()[-1]))

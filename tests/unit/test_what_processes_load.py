@@ -5,15 +5,14 @@ import os
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from farm.config.beat import Beating
 from farm.config.celery import app
+from tests.conftest import PROJECT
 
-ROOT = Path(__file__).resolve().parents[2]
 GATEWAY = """
 import farm.config.asgi as asgi
 from django.urls import get_resolver
@@ -30,9 +29,11 @@ PAGES = {"dashboard.urls", "dashboard.views.home", "farm.api.api", "farm.config.
 
 @pytest.mark.parametrize("process", [GATEWAY, WORKER], ids=["gateway", "worker"])
 def test_a_process_that_shows_no_page_has_not_loaded_one(process: str) -> None:
-    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONPATH": str(PROJECT)}
     script = f"import json, sys\n{process}\nprint(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=False, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, check=False, cwd=PROJECT
+    )
     assert done.returncode == 0, done.stderr.decode()
     loaded = set(json.loads(done.stdout.splitlines()[-1]))
     assert "farm.runs.models" in loaded

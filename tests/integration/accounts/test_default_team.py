@@ -17,6 +17,7 @@ from farm.alerts.models import Channel, Watch
 from farm.base.refusals import Invalid
 from farm.fleet.models import EnrolmentCode
 from farm.registry.models import PartialUpload, Version
+from tests.conftest import ApiOf
 from tests.responses import Response
 
 HOOK: Final = {"name": "ours", "kind": "webhook", "target": "https://example.com/hook", "digest": "never"}
@@ -89,9 +90,7 @@ def written() -> list[str]:
 
 
 @pytest.mark.parametrize("what", BY_TOKEN)
-def test_a_program_that_names_none_of_several_teams_is_given_their_names(
-    what: str, both: User, api_of: Callable[..., Client]
-) -> None:
+def test_a_program_that_names_none_of_several_teams_is_given_their_names(what: str, both: User, api_of: ApiOf) -> None:
     client = api_of(both, *Scope.values)
     answer = BY_TOKEN[what](client, "")
     assert (answer.status_code, answer.json()["code"], written()) == (400, "team_not_named", [])
@@ -168,9 +167,7 @@ def test_an_administrator_writes_where_they_are_a_member_whatever_teams_there_ar
         selectors.team_to_write(root)
 
 
-def test_a_raw_body_goes_where_its_sender_wrote_when_it_began(
-    stranger: User, team: Team, api_of: Callable[..., Client]
-) -> None:
+def test_a_raw_body_goes_where_its_sender_wrote_when_it_began(stranger: User, team: Team, api_of: ApiOf) -> None:
     """Not where others moved them to while it came."""
 
     class Moving(io.BytesIO):

@@ -1,7 +1,6 @@
 """Nobody comes into a team without accepting, and nobody's writing goes anywhere by what others do."""
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -12,8 +11,7 @@ from farm.accounts import memberships, selectors, services
 from farm.accounts.models import AuditEvent, Invitation, Membership, Team, User
 from farm.accounts.states import Role, Scope
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
-
-ApiOf = Callable[..., Client]
+from tests.conftest import ApiOf
 
 
 @pytest.fixture

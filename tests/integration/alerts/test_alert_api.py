@@ -1,6 +1,5 @@
 """Alerts over HTTP: the lists, one alert with its log, and each order for member, viewer and stranger."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,12 +10,12 @@ from farm.accounts.states import Scope
 from farm.alerts.models import Alert, Watch
 from farm.fleet.models import Node
 from farm.registry.models import Version
+from tests.conftest import ApiOf
 from tests.integration.alerts.driving import Lab, offer, slower_from
 from tests.integration.dashboard.rows import begin_run
 from tests.integration.dashboard.watching import bare_alert
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 JSON = "application/json"
 ALERTS = "/api/v1/alerts"
 LATER = "2099-12-24T08:00:00Z"

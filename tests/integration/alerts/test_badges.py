@@ -1,7 +1,6 @@
 """Badges: what they say of a model, and who may ask."""
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
 
 import pytest
 from django.test import Client
@@ -11,10 +10,10 @@ from farm.alerts.models import Alert, Watch
 from farm.alerts.states import AlertState
 from farm.fleet.models import Node
 from farm.registry.models import Version
+from tests.conftest import ApiOf
 from tests.integration.alerts.driving import Lab, offer, slower_from
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 
 
 def said(api_of: ApiOf, version: Version, user: User) -> tuple[str, str]:

@@ -1,6 +1,5 @@
 """Channels over HTTP: an admin's, with the scope `admin`; what is secret stays so."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,9 +8,9 @@ from django.test import Client
 from farm.accounts.models import User
 from farm.accounts.states import Scope
 from farm.alerts.models import Channel, Delivery
+from tests.conftest import ApiOf
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 JSON = "application/json"
 CHANNELS = "/api/v1/channels"
 HOOK = {"name": "hook", "kind": "webhook", "target": "https://hooks.example/secret-path?token=s3cret"}

@@ -3,7 +3,6 @@
 import io
 import json
 import zipfile
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,10 +15,10 @@ from farm.fleet.models import Node
 from farm.registry import storage
 from farm.registry.models import Version
 from farm.runs.models import Run
+from tests.conftest import ApiOf
 from tests.integration.alerts.driving import Lab, make_ready, offer, slower_from
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 JSON = "application/json"
 MODEL_BYTES = b"the model"
 

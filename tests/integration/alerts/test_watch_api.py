@@ -1,6 +1,5 @@
 """Watches over HTTP: every address for owner, viewer and stranger, and what cannot be used."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,10 +9,10 @@ from farm.accounts.models import User
 from farm.accounts.states import Scope
 from farm.alerts.models import Watch, WatchRound
 from farm.registry.models import Version
+from tests.conftest import ApiOf
 from tests.integration.alerts.driving import Lab, offer
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 JSON = "application/json"
 WATCHES = "/api/v1/watches"
 

@@ -1,7 +1,5 @@
 """The API's frame: who is let in, how errors look, what browsers are told."""
 
-from collections.abc import Callable
-
 import pytest
 from django.conf import settings
 from django.test import Client
@@ -9,8 +7,8 @@ from django.test import Client
 from farm.accounts.models import User
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
+from tests.conftest import ApiOf
 
-ApiOf = Callable[..., Client]
 ADDRESSES = ["/api/v1/me", "/api/v1/models", "/api/v1/models/1", "/api/v1/versions/1", "/api/v1/tokens"]
 
 

@@ -1,6 +1,5 @@
 """`GET /api/v1/models/ID/hardware`: where a model was measured, and where it may run."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,10 +10,9 @@ from django.test import Client
 from farm.accounts.models import Team, User
 from farm.registry.models import Version
 from farm.runs.models import CellDocument, Run
+from tests.conftest import ApiOf
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.across import measured_across
-
-ApiOf = Callable[..., Client]
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """What a token of somebody who may do everything lets a program do."""
 
-from collections.abc import Callable
-
 import pytest
 from django.test import Client
 
@@ -9,9 +7,9 @@ from farm.accounts.models import Team, User
 from farm.accounts.states import Scope
 from farm.fleet.models import EnrolmentCode, Node
 from farm.fleet.states import NodeHealth
+from tests.conftest import ApiOf
 from tests.integration.dashboard.rows import make_node
 
-ApiOf = Callable[..., Client]
 INVITE = "/api/v1/nodes/invitations"
 JSON = "application/json"
 

@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import sys
 import venv
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,9 +17,9 @@ from farm.accounts.models import User
 from farm.accounts.states import Scope
 from farm.fleet.enrolment import address_warning, install_command, wheel_link
 from farm.fleet.own_wheel import own_wheel
+from tests.conftest import ApiOf
 from tests.integration.dashboard.pages import assert_is_page
 
-ApiOf = Callable[..., Client]
 WARNING = "Other machines cannot reach"
 
 

@@ -1,7 +1,5 @@
 """Whose models go to whose machines: a team's admin consents, and whoever leaves takes their machines along."""
 
-from collections.abc import Callable
-
 import pytest
 from django.db import IntegrityError
 from django.test import Client
@@ -17,12 +15,11 @@ from farm.registry.models import Version
 from farm.runs import services
 from farm.runs.models import Block
 from farm.runs.states import BlockState
-from tests.conftest import make_user
+from tests.conftest import ApiOf, make_user
 from tests.integration.node_api.calls import NodeClient
 from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The owner's limits: hours, longest block, heat, teams; on the page, over the API, and as nodes are told."""
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -14,12 +13,12 @@ from farm.fleet import services
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.services import claim_block
+from tests.conftest import ApiOf
 from tests.integration.dashboard.pages import assert_is_page
 from tests.integration.dashboard.rows import begin_run, make_node, make_version
 from tests.integration.runs.making import first_block
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 FORM = {
     "is_paused": "", "hours": "20:00-06:00", "timezone": "Europe/Vienna", "minutes": "5", "temperature": "85",
     "cache": "10", "runtimes": "12.5", "tags": "lab-3 quiet", "teams": "",

@@ -1,6 +1,5 @@
 """Descriptions and labels of models."""
 
-from collections.abc import Callable
 from threading import Thread
 
 import pytest
@@ -13,8 +12,7 @@ from farm.base.refusals import Conflict
 from farm.registry import services
 from farm.registry.models import Model
 from farm.registry.services import names
-
-ApiOf = Callable[..., Client]
+from tests.conftest import ApiOf
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Labelled data of a version: with the upload, later, replaced, refused in a sentence, removed; in the real sandbox."""
 
 import io
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from farm.registry.models import Blob, EvaluationData, Version
 from farm.registry.selectors import evaluation_order
 from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
+from tests.conftest import ApiOf
 
 pytestmark = pytest.mark.slow
-ApiOf = Callable[..., Client]
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,10 @@ from farm.registry import services
 from farm.registry.models import Artifact, Blob, Preparation, Variant, Version
 from farm.registry.selectors import model_facts, open_stored
 from farm.registry.states import MakingState, VersionState
+from tests.conftest import ApiOf
 from tests.processes import Process, wait_for
 
 pytestmark = pytest.mark.slow
-ApiOf = Callable[..., Client]
 Ready = Callable[..., Version]
 
 

@@ -15,8 +15,8 @@ from farm.registry import services
 from farm.registry.models import Artifact, Blob, Model, Preparation, Variant, Version
 from farm.registry.services import removal, room_left
 from farm.runs.models import Run
+from tests.conftest import ApiOf
 
-ApiOf = Callable[..., Client]
 # files go with the commit
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,13 +15,13 @@ from farm.registry import pieces, services
 from farm.registry.models import PartialUpload, Version
 from farm.registry.selectors import open_stored
 from farm.registry.services.resumption import MOST_OPEN
+from tests.conftest import ApiOf
 from tests.responses import Response
 
 FILES = "/api/v1/uploads/files"
 COMPLETE = "/api/v1/uploads/complete"
 PIECE = "application/offset+octet-stream"
 TUS = {"Tus-Resumable": "1.0.0"}
-ApiOf = Callable[..., Client]
 
 
 class Uploader:

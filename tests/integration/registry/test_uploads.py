@@ -3,7 +3,6 @@
 import io
 import socket
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,9 @@ from farm.accounts.services import issue_token
 from farm.registry.models import Blob, Model, Version
 from farm.registry.selectors import open_stored
 from farm.registry.states import FileRole, VersionState
+from tests.conftest import ApiOf
 
 UPLOADS = "/api/v1/uploads"
-ApiOf = Callable[..., Client]
 
 
 def part(path: Path, name: str | None = None) -> SimpleUploadedFile:

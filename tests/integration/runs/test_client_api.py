@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,10 +16,10 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import services
 from farm.runs.models import Run, Trace
+from tests.conftest import ApiOf
 from tests.integration.runs.making import PAIR, claim, first_block, post
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 READ = ("/api/v1/runs/{id}", "/api/v1/runs/{id}/results", "/api/v1/runs/{id}/results.csv", "/api/v1/runs/{id}/events")
 WRITE = ("/api/v1/runs/{id}/cancel", "/api/v1/runs/{id}/more")
 

@@ -1,10 +1,8 @@
 """The table of releases that load a version: derived from its stamps, and measured where a run has shown it."""
 
 import json
-from collections.abc import Callable
 
 import pytest
-from django.test import Client
 
 from farm.accounts.models import Team, User
 from farm.contract.reasons import Reason, ReasonCode
@@ -13,11 +11,11 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.registry.states import VersionState
 from farm.runs.models import CellDocument, Run
+from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, first_block, make_node, make_version, post, reports_of
 from tests.unit.rules.making import make_check, make_operator, make_trace
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 REFUSED = Reason(code=ReasonCode.MODEL_NOT_LOADED, text="ONNX Runtime 1.29.0 has no kernel for Foo.")
 
 

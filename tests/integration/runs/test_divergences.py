@@ -2,7 +2,6 @@
 
 import io
 import zipfile
-from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
@@ -28,11 +27,11 @@ from farm.fleet.states import NodeHealth
 from farm.runs import services
 from farm.runs.models import Block, Divergence, Run
 from farm.runs.states import BlockState, RunState
+from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, first_block, measure, post
 from tests.unit.rules.making import make_facts
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 ADDRESS = "/api/v1/runs/{run}/cells/{cell}/divergences"
 
 

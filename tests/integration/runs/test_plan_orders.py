@@ -1,7 +1,6 @@
 """Plans that people ask for: small ones at once, large ones by a worker, one at a time, few points for viewers."""
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -15,10 +14,10 @@ from farm.registry.models import PlanOrder, Version
 from farm.registry.services import sweep
 from farm.registry.states import MakingState
 from farm.runs import services
+from tests.conftest import ApiOf
 from tests.integration.dashboard.conftest import client_of
 
 pytestmark = pytest.mark.django_db
-ApiOf = Callable[..., Client]
 RUNTIMES = ["1.29.0", "1.31.1"]
 
 

@@ -1,6 +1,5 @@
 """What a node does, or waits for, reaches whoever looks at a run: in the API, and on its page."""
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from farm.fleet.states import NodeState
 from farm.runs import selectors, services
 from farm.runs.models import Attempt, Block, Report, Run
 from farm.runs.states import AttemptState
+from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, first_block, post
 from tests.unit.rules.making import make_facts, make_round
 
@@ -64,7 +64,7 @@ def test_a_silent_node_keeps_nobody_waiting(run: Run, node: Node) -> None:
     assert "process 4711" not in selectors.runs.progress(run).words
 
 
-def test_the_page_of_a_run_and_the_api_show_it(run: Run, node: Node, api_of: Callable[..., Client]) -> None:
+def test_the_page_of_a_run_and_the_api_show_it(run: Run, node: Node, api_of: ApiOf) -> None:
     say(node, WAITING)
     assert run.requested_by is not None
     page = Client()
@@ -101,7 +101,7 @@ def test_a_round_that_does_not_end_lengthens_what_is_left(run: Run, node: Node) 
     assert found.words_left.endswith(" left")
 
 
-def test_while_it_waits_the_api_says_for_what_and_what_comes_then(run: Run, node: Node, api_of: Callable[..., Client]):
+def test_while_it_waits_the_api_says_for_what_and_what_comes_then(run: Run, node: Node, api_of: ApiOf):
     say(node, WAITING)
     assert run.requested_by is not None
     told = api_of(run.requested_by).get(f"/api/v1/runs/{run.pk}").json()["progress"]

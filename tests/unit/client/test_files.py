@@ -11,8 +11,7 @@ from farm.workshop.samples import builders, decoder, genai
 from onnxfarm.main import app
 from onnxfarm.model_files import files_of, name_of
 from onnxfarm.problems import Usage
-
-MODELS = Path(__file__).parents[2] / "models"
+from tests.conftest import MODELS
 
 
 def test_external_data_is_found_by_its_name_in_the_model(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ import pytest
 
 from dashboard import documents
 from dashboard.templatetags import pages
-
-PROJECT = Path(__file__).resolve().parents[3]
+from tests.conftest import PROJECT
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import ast
 import dataclasses
 import re
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +10,8 @@ from farm.contract.cells import CellSpec, Runtime, SessionSettings
 from farm.rules.runtimes import distributions, plugins, providers, releases
 from farm.rules.runtimes.provider import Build, Building, Plugin, Provider, Signs
 from farm.rules.runtimes.providers import PROVIDERS, ProviderOptionProblem, UnknownProvider
+from tests.conftest import PROJECT
 
-ROOT = Path(__file__).resolve().parents[3]
 CELL_PATTERN = re.compile(r"^[A-Za-z0-9_]{1,64}$")
 
 
@@ -52,7 +51,7 @@ def test_whatever_an_entry_says_is_read_by_somebody():
     read = {
         node.attr
         for package in ("farm", "worker", "onnxfarm", "dashboard")
-        for path in (ROOT / package).rglob("*.py")
+        for path in (PROJECT / package).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Attribute)
     }

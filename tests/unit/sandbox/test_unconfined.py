@@ -10,10 +10,10 @@ from farm.contract.reasons import ReasonCode
 from farm.sandbox import child, confinement, unconfined
 from farm.sandbox.policy import Policy
 from farm.workshop import orders
+from tests.conftest import MODELS
 from tests.unwalled import no_walls
 
 __all__ = ["no_walls"]
-MODELS = Path(__file__).parents[2] / "models"
 pytestmark = pytest.mark.usefixtures("no_walls")
 
 

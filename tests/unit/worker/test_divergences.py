@@ -10,13 +10,13 @@ from farm.contract.blocks import ArmOrder, Tolerance
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.workshop.divergence import first_divergence
+from tests.conftest import MODELS
 from worker.agent.kit.runtimes import Installed
 from worker.agent.passes import divergence
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.launches import Answer, Launcher
 from worker.agent.passes.looks import Looker, LookFailedError
 
-MODELS = Path(__file__).parents[2] / "models"
 MODEL = MODELS / "relu_op13_ir7.onnx"
 
 

@@ -8,10 +8,10 @@ from farm.contract.cells import Runtime
 from farm.rules.cells.readers import read_runtime
 from farm.rules.runtimes import plugins, providers, releases
 from farm.rules.runtimes.provider import Plugin
+from tests.conftest import PROJECT
 from worker.agent.kit import locks, requirements
 
-ROOT = Path(__file__).resolve().parents[3]
-LOCKS = sorted((ROOT / "requirements").glob("node-*.txt"))
+LOCKS = sorted((PROJECT / "requirements").glob("node-*.txt"))
 
 
 def requirements_of(text: str, *, own: tuple[str, ...] = ()) -> locks.Requirements:

@@ -10,9 +10,8 @@ from onnx import TensorProto, helper
 
 from farm.workshop import confined, orders
 from farm.workshop.child.inspection import inspect
+from tests.conftest import MODELS
 from tests.unit.workshop import making
-
-MODELS = Path(__file__).parents[2] / "models"
 
 
 def problem(folder: Path, main: str = "model.onnx") -> tuple[str, str]:

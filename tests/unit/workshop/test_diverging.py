@@ -14,10 +14,10 @@ from farm.contract.reports import OutputParity
 from farm.rules.quality.looks import CandidateError, Compare, Look, Sides
 from farm.workshop import arrays, divergence, orders
 from farm.workshop.samples import builders as samples
+from tests.conftest import MODELS
 from tests.unit.workshop import making
 from worker.runner.parity import compare_output
 
-MODELS = Path(__file__).parents[2] / "models"
 pytestmark = pytest.mark.slow  # every look is a run of both sides
 Run = Callable[[Look], dict[str, np.ndarray]]
 

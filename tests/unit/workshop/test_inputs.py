@@ -11,9 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 from farm.contract.reasons import ReasonCode
 from farm.workshop import arrays, orders
 from farm.workshop.child import inputs as feeding
+from tests.conftest import MODELS
 from tests.unit.workshop import making
-
-MODELS = Path(__file__).parents[2] / "models"
 
 
 def made(model: onnx.ModelProto, tmp_path: Path, **order: Any) -> dict[str, np.ndarray]:

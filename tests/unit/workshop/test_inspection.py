@@ -11,9 +11,9 @@ from onnx import TensorProto, helper
 
 from farm.workshop import orders
 from farm.workshop.child.inspection import inspect
+from tests.conftest import MODELS
 from tests.unit.workshop import making
 
-MODELS = Path(__file__).parents[2] / "models"
 MANIFEST = {entry["name"]: entry for entry in json.loads((MODELS / "manifest.json").read_text())["models"]}
 
 

@@ -14,9 +14,8 @@ from farm.workshop import arrays, orders
 from farm.workshop.child import quantised, reference, stamps
 from farm.workshop.child.variants import make_variant
 from farm.workshop.samples import builders as samples
+from tests.conftest import MODELS
 from tests.unit.workshop import making
-
-MODELS = Path(__file__).parents[2] / "models"
 
 
 def variant(folder: Path, out: Path, *, main: str = "model.onnx", **recipe: Any) -> dict[str, Any]:
