@@ -9,8 +9,12 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route
 
 from farm.accounts.models import Team, User
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from farm.runs.models import Run
 from tests.acceptance.browser.chromium import PATIENCE_MS, launched
 from tests.conftest import make_user
+from tests.integration.dashboard import rows
 
 LAPTOP = {"width": 1366, "height": 768}
 PHONE = {"width": 360, "height": 740}
@@ -61,6 +65,22 @@ class Watch:
 def person(transactional_db: None) -> User:
     """An admin of a team of their own."""
     return make_user("owner", team=Team.objects.create(name="vision"), role="admin")
+
+
+@pytest.fixture
+def version(person: User) -> Version:
+    return rows.make_version(person.memberships.get().team, person)
+
+
+@pytest.fixture
+def node(person: User) -> Node:
+    return rows.make_node(person.memberships.get().team, person)
+
+
+@pytest.fixture
+def finished(version: Version, node: Node, person: User) -> Run:
+    """A run in which 1.31.1 is a quarter slower."""
+    return rows.finished_run(version, node, person)
 
 
 @pytest.fixture

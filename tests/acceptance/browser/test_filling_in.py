@@ -18,11 +18,6 @@ from tests.integration.dashboard import rows, watching
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
-@pytest.fixture
-def version(person: User) -> Version:
-    return rows.make_version(person.memberships.get().team, person)
-
-
 def test_a_machine_is_approved_limited_drained_and_retired_on_a_page_that_fills_in(opened: Opening, person: User):
     node = rows.make_node(person.memberships.get().team, person, name="garage", health=NodeHealth.PENDING)
     Node.objects.update(state=NodeState.OFFLINE)

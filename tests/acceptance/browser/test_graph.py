@@ -8,7 +8,6 @@ import pytest
 from onnx import TensorProto, helper
 from playwright.sync_api import expect
 
-from farm.accounts.models import User
 from farm.registry import services, storage
 from farm.registry.models import Outline, Version
 from farm.runs.models import Run
@@ -19,12 +18,6 @@ from tests.integration.dashboard.test_closer import store as store_trace
 from tests.integration.dashboard.test_closer import trace
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture
-def run(person: User) -> Run:
-    team = person.memberships.get().team
-    return rows.finished_run(rows.make_version(team, person), rows.make_node(team, person), person)
 
 
 def store_model(version: Version) -> None:
@@ -46,9 +39,9 @@ def store_model(version: Version) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_netron_draws_the_graph_with_times_on_its_nodes_and_asks_nobody(opened: Opening, run: Run, scheme: str) -> None:
-    store_model(run.version)
-    page = opened(f"/models/versions/{run.version_id}/graph/?cell={run.pk}:c5", scheme=scheme)
+def test_netron_draws_the_graph_with_times_on_its_nodes_and_asks_nobody(opened: Opening, finished: Run, scheme: str):
+    store_model(finished.version)
+    page = opened(f"/models/versions/{finished.version_id}/graph/?cell={finished.pk}:c5", scheme=scheme)
     page.wait_for_selector("#netron[data-drawn]")
     frame = page.frame_locator("#netron")
     expect(frame.locator(".farm-time")).to_have_count(len(rows.OPERATORS))
@@ -68,20 +61,20 @@ def test_netron_draws_the_graph_with_times_on_its_nodes_and_asks_nobody(opened: 
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
 
 
-def test_a_file_that_is_gone_is_said_beside_the_table_and_the_page_fits_a_phone(opened: Opening, run: Run) -> None:
-    store_model(run.version)
+def test_a_file_that_is_gone_is_said_beside_the_table_and_the_page_fits_a_phone(opened: Opening, finished: Run) -> None:
+    store_model(finished.version)
     outline = Outline.objects.get().blob
-    storage.place(team_id=run.version.artifact.team_id, sha256=outline.sha256).unlink()
-    page = opened(f"/models/versions/{run.version_id}/graph/", size=PHONE)
+    storage.place(team_id=finished.version.artifact.team_id, sha256=outline.sha256).unlink()
+    page = opened(f"/models/versions/{finished.version_id}/graph/", size=PHONE)
     expect(page.locator("#graph-says")).to_contain_text("is not stored any more")
     expect(page.locator("#operators tbody tr")).to_have_count(len(rows.OPERATORS))
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_a_timeline_is_moved_by_keys_and_a_frame_around_points_chooses_cells(opened: Opening, run: Run) -> None:
-    store_trace(run, gzip.compress(json.dumps(trace()).encode()), digest="e1" * 32)
-    read_trace(run)
-    page = opened(f"/runs/{run.pk}/cells/c1/closer/")
+def test_a_timeline_is_moved_by_keys_and_a_frame_around_points_chooses_cells(opened: Opening, finished: Run) -> None:
+    store_trace(finished, gzip.compress(json.dumps(trace()).encode()), digest="e1" * 32)
+    read_trace(finished)
+    page = opened(f"/runs/{finished.pk}/cells/c1/closer/")
     wait_for_chart(page)
     chart = page.locator("#chart-timeline")
     whole = chart.evaluate("(chart) => chart.layout.xaxis.range")
@@ -93,7 +86,7 @@ def test_a_timeline_is_moved_by_keys_and_a_frame_around_points_chooses_cells(ope
     page.locator("[data-zoom-by=whole]").click()
     assert chart.evaluate("(chart) => chart.layout.xaxis.range") == whole
 
-    page.goto(f"/runs/{run.pk}/?chart=latency")
+    page.goto(f"/runs/{finished.pk}/?chart=latency")
     wait_for_chart(page)
     box = page.locator("#chart-latency .nsewdrag").bounding_box()
     page.mouse.move(box["x"] + 2, box["y"] + 2)

@@ -59,16 +59,6 @@ class Seen(TypedDict):
     table: list[str]
 
 
-@pytest.fixture
-def version(person: User) -> Version:
-    return rows.make_version(person.memberships.get().team, person)
-
-
-@pytest.fixture
-def node(person: User) -> Node:
-    return rows.make_node(person.memberships.get().team, person)
-
-
 def what_was_seen(page: Page) -> list[Seen]:
     seen: list[Seen] = page.evaluate("JSON.parse(sessionStorage.getItem('seen')).map((each) => JSON.parse(each))")
     return seen

@@ -12,6 +12,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.presenting.headlines import opening_of
 from farm.runs import selectors
+from farm.runs.models import Run
 from tests.acceptance.browser.conftest import PHONE, Opening, Watch, press_sign_in, wait_for_chart
 from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
 from tests.integration.dashboard import rows
@@ -19,21 +20,8 @@ from tests.integration.dashboard import rows
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
-@pytest.fixture
-def version(person: User) -> Version:
-    return rows.make_version(person.memberships.get().team, person)
-
-
-@pytest.fixture
-def node(person: User) -> Node:
-    return rows.make_node(person.memberships.get().team, person)
-
-
-def test_the_verdict_its_size_its_certainty_and_its_operator_are_read_without_scrolling(
-    opened: Opening, version: Version, node: Node, person: User
-) -> None:
-    run = rows.finished_run(version, node, person)
-    page = opened(f"/runs/{run.pk}/")
+def test_the_verdict_its_size_its_certainty_and_its_operator_are_read_without_scrolling(opened: Opening, finished: Run):
+    page = opened(f"/runs/{finished.pk}/")
     wait_for_chart(page)
     assert_says_who_how_much_how_sure_and_why(page)
     heat = page.locator("table.heat").bounding_box()
@@ -41,15 +29,12 @@ def test_the_verdict_its_size_its_certainty_and_its_operator_are_read_without_sc
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
 
 
-def test_the_headline_has_the_number_sign_and_interval_of_the_document_and_of_the_table(
-    opened: Opening, version: Version, node: Node, person: User
-) -> None:
-    run = rows.finished_run(version, node, person)
-    document = selectors.document(run)
+def test_the_headline_has_the_number_sign_and_interval_of_the_document_and_of_the_table(opened: Opening, finished: Run):
+    document = selectors.document(finished)
     cells = {cell.id: cell for cell in document.cells}
     lead = opening_of(document.comparisons, cells).lead
     assert lead.change.figures is not None
-    page = opened(f"/runs/{run.pk}/")
+    page = opened(f"/runs/{finished.pk}/")
     told = f"{page.locator('h1').inner_text()} {page.locator('.because').inner_text()}".replace(
         "\N{NO-BREAK SPACE}", " "
     )
@@ -96,9 +81,8 @@ def test_a_one_time_link_signs_in_by_its_button_and_leads_to_where_it_should(
 
 
 def test_every_page_stays_on_this_machine_and_within_its_policy(
-    opened: Opening, version: Version, node: Node, person: User
+    opened: Opening, version: Version, node: Node, finished: Run
 ) -> None:
-    run = rows.finished_run(version, node, person)
     page = opened("/")
     for path in (
         "/models/",
@@ -107,13 +91,13 @@ def test_every_page_stays_on_this_machine_and_within_its_policy(
         "/runs/",
         "/runs/new/",
         *(
-            f"/runs/{run.pk}/?chart={chart}"
+            f"/runs/{finished.pk}/?chart={chart}"
             for chart in ("comparisons", "latency", "operators", "providers", "throughput")
         ),
-        f"/runs/{run.pk}/cells/c5/",
+        f"/runs/{finished.pk}/cells/c5/",
         "/fleet/",
         f"/fleet/{node.pk}/",
-        f"/compare/?cells={run.pk}:c1&cells={run.pk}:c5",
+        f"/compare/?cells={finished.pk}:c1&cells={finished.pk}:c5",
         "/settings/",
     ):
         response = page.goto(path)
@@ -151,11 +135,8 @@ def test_a_running_run_fills_in_by_itself_until_its_verdict(
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
 
 
-def test_charts_follow_light_and_dark_at_once_and_the_choice_is_kept(
-    opened: Opening, version: Version, node: Node, person: User
-) -> None:
-    run = rows.finished_run(version, node, person)
-    page = opened(f"/runs/{run.pk}/?chart=latency", scheme="light")
+def test_charts_follow_light_and_dark_at_once_and_the_choice_is_kept(opened: Opening, finished: Run) -> None:
+    page = opened(f"/runs/{finished.pk}/?chart=latency", scheme="light")
     wait_for_chart(page)
     tick = page.locator(".chart .ytick text").first
     by_day = tick.evaluate("element => getComputedStyle(element).fill")
@@ -169,10 +150,9 @@ def test_charts_follow_light_and_dark_at_once_and_the_choice_is_kept(
 
 
 def test_a_series_chosen_in_the_key_is_set_apart_and_a_narrow_chart_names_its_rows_above_them(
-    opened: Opening, version: Version, node: Node, person: User
+    opened: Opening, finished: Run
 ) -> None:
-    run = rows.finished_run(version, node, person)
-    page = opened(f"/runs/{run.pk}/?chart=latency", size=PHONE)
+    page = opened(f"/runs/{finished.pk}/?chart=latency", size=PHONE)
     wait_for_chart(page)
     expect(page.locator(".chart .annotation-text").first).to_be_visible()
     expect(page.locator(".chart .ytick")).to_have_count(0)
@@ -201,11 +181,8 @@ def test_the_keyboard_reaches_search_pages_and_help(opened: Opening) -> None:
     page.wait_for_url("**/runs/")
 
 
-def test_a_table_is_sorted_by_its_heads_and_the_order_is_in_the_address(
-    opened: Opening, version: Version, node: Node, person: User
-) -> None:
-    run = rows.finished_run(version, node, person)
-    page = opened(f"/runs/{run.pk}/")
+def test_a_table_is_sorted_by_its_heads_and_the_order_is_in_the_address(opened: Opening, finished: Run) -> None:
+    page = opened(f"/runs/{finished.pk}/")
     page.click("#cells-table th:has-text('p50, ms') button")
     expect(page).to_have_url(re.compile("sort-cells-table=-3"))
     first = page.locator("#cells-table tbody tr").first
@@ -216,11 +193,8 @@ def test_a_table_is_sorted_by_its_heads_and_the_order_is_in_the_address(
     expect(page.locator("#cells-table tbody tr:visible")).to_have_count(2)
 
 
-def test_a_chart_is_chosen_without_loading_the_page_and_leads_back(
-    opened: Opening, version: Version, node: Node, person: User
-) -> None:
-    run = rows.finished_run(version, node, person)
-    page = opened(f"/runs/{run.pk}/")
+def test_a_chart_is_chosen_without_loading_the_page_and_leads_back(opened: Opening, finished: Run) -> None:
+    page = opened(f"/runs/{finished.pk}/")
     wait_for_chart(page)
     page.evaluate("window.isSamePage = true")
     page.click("nav.tabs >> text=Operators")
@@ -284,10 +258,9 @@ def test_a_server_that_goes_away_is_said_and_recovers(opened: Opening, version: 
     expect(page.locator("#away")).to_be_hidden(timeout=10_000)
 
 
-def test_a_run_is_readable_on_paper(opened: Opening, version: Version, node: Node, person: User) -> None:
-    run = rows.finished_run(version, node, person)
+def test_a_run_is_readable_on_paper(opened: Opening, finished: Run) -> None:
     # A4 at 96 dots an inch, between margins of 1 cm; chosen dark on the screen, light on paper
-    page = opened(f"/runs/{run.pk}/", size={"width": 718, "height": 1047}, scheme="light")
+    page = opened(f"/runs/{finished.pk}/", size={"width": 718, "height": 1047}, scheme="light")
     page.click("[data-theme-toggle]")
     page.emulate_media(media="print", color_scheme="light")
     expect(page.locator("h1")).to_be_visible()

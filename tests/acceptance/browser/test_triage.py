@@ -17,11 +17,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(trans
 
 
 @pytest.fixture
-def version(person: User) -> Version:
-    return rows.make_version(person.memberships.get().team, person)
-
-
-@pytest.fixture
 def watch(version: Version, person: User) -> Watch:
     rows.make_node(version.model.team, person)
     offer("1.29.0", "1.30.0", "1.31.1")

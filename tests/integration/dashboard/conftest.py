@@ -39,6 +39,12 @@ def run(version: Version, node: Node, owner: User) -> Run:
 
 
 @pytest.fixture
+def begun(version: Version, node: Node, owner: User) -> Run:
+    """A run that waits for a node."""
+    return rows.begin_run(version, owner)
+
+
+@pytest.fixture
 def watch(version: Version, owner: User, node: Node) -> Watch:
     offer("1.29.0", "1.30.0", "1.31.1")
     return make_watch(version, owner)

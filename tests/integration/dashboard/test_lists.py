@@ -137,9 +137,8 @@ def test_a_run_that_goes_on_has_no_figures_of_before(run: Run, node: Node) -> No
 
 
 def test_a_run_is_queued_in_every_list_until_a_node_measures_it(
-    signed_in: Client, version: Version, node: Node, owner: User
+    signed_in: Client, version: Version, node: Node, begun: Run
 ) -> None:
-    run = rows.begin_run(version, owner)
 
     def states() -> set[str]:
         listed = [table_rows(signed_in.get(path), "runs")[0][2] for path in ("/runs/", f"/models/{version.model_id}/")]
@@ -148,7 +147,7 @@ def test_a_run_is_queued_in_every_list_until_a_node_measures_it(
         return {*listed, *(table_rows(signed_in.get("/models/"), "models")[0][2:3]), *(f"# {one}" for one in shown)}
 
     assert states() == {"· queued", "# queued"}
-    rows.MadeUpNode(node).measure(run, most_rounds=1)
+    rows.MadeUpNode(node).measure(begun, most_rounds=1)
     assert states() == {"● measuring", "# measuring"}
 
 

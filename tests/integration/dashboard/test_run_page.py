@@ -129,22 +129,18 @@ def test_a_cells_page_has_its_numbers_operators_facts_log_and_command(signed_in:
         assert part in words, part
 
 
-def test_a_cell_that_is_still_measured_has_a_page(signed_in: Client, version: Version, node: Node, owner: User) -> None:
-    run = rows.begin_run(version, owner)
-    assert "waiting for its block" in assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c1/"))
-    rows.MadeUpNode(node).measure(run, most_rounds=2)
-    assert "being measured" in assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c1/"))
+def test_a_cell_that_is_still_measured_has_a_page(signed_in: Client, begun: Run, node: Node) -> None:
+    assert "waiting for its block" in assert_is_page(signed_in.get(f"/runs/{begun.pk}/cells/c1/"))
+    rows.MadeUpNode(node).measure(begun, most_rounds=2)
+    assert "being measured" in assert_is_page(signed_in.get(f"/runs/{begun.pk}/cells/c1/"))
 
 
 def test_a_cell_that_is_not_there_is_a_helpful_404(signed_in: Client, run: Run) -> None:
     assert "has no cell 'c99'" in assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c99/"), 404)
 
 
-def test_cancelling_keeps_what_is_done_and_says_who_did_it(
-    signed_in: Client, version: Version, owner: User, node: Node
-) -> None:
-    run = rows.begin_run(version, owner)
-    response = signed_in.post(f"/runs/{run.pk}/cancel/", follow=True)
+def test_cancelling_keeps_what_is_done_and_says_who_did_it(signed_in: Client, begun: Run) -> None:
+    response = signed_in.post(f"/runs/{begun.pk}/cancel/", follow=True)
     words = assert_is_page(response)
     assert "Cancelled." in words
     assert "Cancelled by owner" in words
