@@ -3,11 +3,11 @@
 import io
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.test.utils import override_settings
 from onnx import numpy_helper
@@ -24,6 +24,7 @@ from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
+from tests.integration.registry.uploading import upload_and_inspect
 
 pytestmark = pytest.mark.slow
 Upload = Callable[..., Version]
@@ -39,15 +40,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @pytest.fixture
 def upload(transactional_db: None, member_api: Client, model: bytes) -> Upload:
     """Uploads the digit model with files by field and name, and inspects it."""
-
-    def send(**files: tuple[str, bytes]) -> Version:
-        form = {field: SimpleUploadedFile(name, content) for field, (name, content) in files.items()}
-        answer = member_api.post("/api/v1/uploads", {"files": SimpleUploadedFile("digits.onnx", model), **form})
-        assert answer.status_code == 202, answer.json()
-        services.inspect_version(answer.json()["id"])
-        return Version.objects.get(pk=answer.json()["id"])
-
-    return send
+    return partial(upload_and_inspect, member_api, ("digits.onnx", model))
 
 
 def npz(**named: np.ndarray) -> bytes:
@@ -109,9 +102,7 @@ def test_sets_of_test_data_are_samples_where_nothing_else_is_given(
         for number in range(3):
             tensor = numpy_helper.from_array(pictures[number : number + 1])
             archive.writestr(f"test_data_set_{number}/input_0.pb", tensor.SerializeToString())
-    answer = member_api.post("/api/v1/uploads", {"files": SimpleUploadedFile("digits.zip", memory.getvalue())})
-    services.inspect_version(answer.json()["id"])
-    version = Version.objects.get(pk=answer.json()["id"])
+    version = upload_and_inspect(member_api, ("digits.zip", memory.getvalue()))
     assert (version.problem, version.artifact.calibration_samples) == ("", 3)
     history = made(version, recipe_of(version)).history
     assert "Warning: 3 samples are few; take at least 100, better 500." in history

@@ -5,11 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from farm.contract.reasons import ReasonCode
-from farm.registry import services
 from farm.registry.models import Version
 from farm.registry.selectors import model_facts
 from farm.registry.states import VersionState
@@ -17,6 +15,7 @@ from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.runtimes.genai import CONFIG
 from farm.workshop.samples import decoder, genai
+from tests.integration.registry.uploading import upload_and_inspect
 
 pytestmark = pytest.mark.slow
 AXES = {
@@ -28,15 +27,7 @@ AXES = {
 @pytest.fixture
 def version(transactional_db: None, member_api: Client) -> Callable[..., Version]:
     """Uploads files and inspects them."""
-
-    def upload(paths: list[Path]) -> Version:
-        files = [SimpleUploadedFile(path.name, path.read_bytes()) for path in paths]
-        answer = member_api.post("/api/v1/uploads", {"files": files})
-        assert answer.status_code == 202, answer.json()
-        services.inspect_version(answer.json()["id"])
-        return Version.objects.get(pk=answer.json()["id"])
-
-    return upload
+    return lambda paths: upload_and_inspect(member_api, *paths)
 
 
 @pytest.fixture

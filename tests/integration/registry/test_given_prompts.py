@@ -3,6 +3,7 @@
 import io
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,13 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from farm.registry import services
 from farm.registry.models import Blob, Version
 from farm.registry.selectors import model_facts, prompts_ref
 from farm.registry.states import VersionState
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.workshop.samples import builders
+from tests.integration.registry.uploading import upload_and_inspect
 
 pytestmark = pytest.mark.slow
 Upload = Callable[..., Version]
@@ -31,15 +32,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @pytest.fixture
 def upload(transactional_db: None, member_api: Client) -> Upload:
     """Uploads files by field and name, and inspects them."""
-
-    def send(**files: tuple[str, bytes]) -> Version:
-        form = {field: SimpleUploadedFile(name, content) for field, (name, content) in files.items()}
-        answer = member_api.post("/api/v1/uploads", form)
-        assert answer.status_code in (200, 202), answer.json()
-        services.inspect_version(answer.json()["id"])
-        return Version.objects.get(pk=answer.json()["id"])
-
-    return send
+    return partial(upload_and_inspect, member_api)
 
 
 def npz(**named: object) -> bytes:

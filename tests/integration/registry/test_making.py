@@ -23,6 +23,7 @@ from farm.registry.models import Artifact, Blob, Preparation, Variant, Version
 from farm.registry.selectors import model_facts, open_stored
 from farm.registry.states import MakingState, VersionState
 from tests.conftest import ApiOf
+from tests.integration.registry.uploading import upload_and_inspect
 from tests.processes import Process, wait_for
 
 pytestmark = pytest.mark.slow
@@ -34,12 +35,8 @@ def ready(transactional_db: None, member_api: Client, models: Path) -> Ready:
     """Uploads files and inspects them: ready("lstm.onnx", "lstm.inputs.npz")."""
 
     def upload(*names: str, **extra: bytes) -> Version:
-        files = [SimpleUploadedFile(name, (models / name).read_bytes()) for name in names]
-        files += [SimpleUploadedFile(name.replace("__", "."), content) for name, content in extra.items()]
-        answer = member_api.post("/api/v1/uploads", {"files": files})
-        assert answer.status_code == 202, answer.json()
-        services.inspect_version(answer.json()["id"])
-        return Version.objects.get(pk=answer.json()["id"])
+        more = [(name.replace("__", "."), content) for name, content in extra.items()]
+        return upload_and_inspect(member_api, *(models / name for name in names), *more)
 
     return upload
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from dashboard.reading.variant import name_of
@@ -19,6 +18,7 @@ from farm.registry.states import MakingState, VersionState
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from tests import programs
+from tests.integration.registry.uploading import upload_and_inspect
 
 pytestmark = pytest.mark.slow
 PROGRAM = Recipe(is_program=True)
@@ -27,16 +27,7 @@ PROGRAM = Recipe(is_program=True)
 @pytest.fixture
 def version(transactional_db: None, member_api: Client, tmp_path: Path) -> Callable[..., Version]:
     """Uploads the small model beside a program and inspects both."""
-
-    def upload(program: Path) -> Version:
-        model = programs.write_onnx(tmp_path / "small.onnx")
-        files = [SimpleUploadedFile(path.name, path.read_bytes()) for path in (model, program)]
-        answer = member_api.post("/api/v1/uploads", {"files": files})
-        assert answer.status_code == 202, answer.json()
-        services.inspect_version(answer.json()["id"])
-        return Version.objects.get(pk=answer.json()["id"])
-
-    return upload
+    return lambda program: upload_and_inspect(member_api, programs.write_onnx(tmp_path / "small.onnx"), program)
 
 
 def test_a_program_is_part_of_the_version_and_is_planned_for_pytorch_alone(

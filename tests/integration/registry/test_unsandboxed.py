@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 from django.core.checks import run_checks
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django import Settings
 
 from farm.accounts.models import User
 from farm.config.environment import Environment
-from farm.registry import services
 from farm.registry.confinement import go_on_if_accepted
 from farm.registry.models import Version
 from farm.registry.states import VersionState
 from farm.sandbox import confinement, unconfined
+from tests.integration.registry.uploading import upload_and_inspect
 from tests.unwalled import no_walls
 
 __all__ = ["no_walls"]
@@ -26,16 +25,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def uploaded(member_api: Client, models: Path) -> Callable[[], Version]:
     """Sends a model and has it inspected, as the `prepare` worker does."""
-
-    def upload() -> Version:
-        name = "relu_op13_ir7.onnx"
-        files = [SimpleUploadedFile(name, (models / name).read_bytes())]
-        answer = member_api.post("/api/v1/uploads", {"files": files})
-        assert answer.status_code == 202, answer.json()
-        services.inspect_version(answer.json()["id"])
-        return Version.objects.get(pk=answer.json()["id"])
-
-    return upload
+    return lambda: upload_and_inspect(member_api, models / "relu_op13_ir7.onnx")
 
 
 @pytest.fixture
