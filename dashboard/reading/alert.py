@@ -9,14 +9,14 @@ from django.urls import reverse
 from dashboard.figures.operators import Side, of_runtimes
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, verdict
-from farm.alerts.services.work_arounds import trials_of
 from farm.contract.document_comparisons import Comparison
-from farm.rules.changes.switches import Candidate, Trial
 from farm.rules.findings.kinds import KINDS, rank, title_of
 from farm.rules.presenting.lines import Line, is_by_processor, line_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import goes_back
+from farm.rules.searches.switches import Candidate, Trial
+from farm.rules.searches.work_around import trials_of
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import sign_of
 

@@ -9,12 +9,12 @@ from farm.api.auth import person
 from farm.base.refusals import Invalid
 from farm.registry.selectors import version
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.changes.sweeps import lines_of
 from farm.rules.matrices.matrix import parse
 from farm.rules.matrices.subsets import unpaired_sentence
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 from farm.rules.runtimes.ranges import ALL, RangeProblem, versions_in
+from farm.rules.searches.sweeps import lines_of
 from farm.runs import selectors, services
 
 router = Router(tags=["runs"])

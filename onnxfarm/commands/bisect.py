@@ -5,7 +5,7 @@ The JSON document, `onnxfarm.bisect/1`, holds the sentence, the first bad releas
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from pydantic import ValidationError
@@ -14,12 +14,12 @@ from rich.console import Console
 from farm.contract.cells import Runtime
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
-from farm.rules.changes import metric_steps
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.findings.kinds import KEYS
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
+from farm.rules.searches import sought
 from onnxfarm.commands.bench_options import runtimeless
 from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.commands.options import (
@@ -44,9 +44,6 @@ from onnxfarm.outputs import say, write_plain
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for
 from onnxfarm.subject import Subject
-
-if TYPE_CHECKING:
-    from onnxfarm.here.bisection import Answer
 
 # what is looked for unless --for names one kind; the others are single figures of a check pass, and noisy
 DEFAULT_KINDS = ("slower", "parity", "placement", "failed")
@@ -100,7 +97,7 @@ def bisect(  # noqa: PLR0913  every option of the command
 ) -> None:
     """Find the first bad release by halving: each step measures the good one and one other side by side."""
     rule, sides = _rule(kind, threshold), _sides(good, bad)
-    metrics = metric_steps.names_of(kind)
+    metrics = sought.names_of(kind)
     axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     declared = runtimeless(
         matrix,
@@ -127,7 +124,7 @@ class _Question(NamedTuple):
     metrics: tuple[str, ...] = ()
 
 
-def _answered(question: _Question, *, home: Path, report: Path | None, console: Console) -> "Answer":
+def _answered(question: _Question, *, home: Path, report: Path | None, console: Console) -> dict[str, Any]:
     """The search on this machine, and the report of what it found. Raises Usage, Infrastructure."""
     with needs_extra("node"):
         from onnxfarm.here import bisection, workbench
@@ -135,7 +132,7 @@ def _answered(question: _Question, *, home: Path, report: Path | None, console: 
     versions = bisection.candidates(good, bad)
     releases = [f"{good.distribution}=={version}" for version in versions]
     with workbench.opened(question.subject, home=home, console=console, releases=releases) as bench:
-        search = bisection.Search(
+        search = bisection.Question(
             bench, question.declared, question.rule, good, bad, versions=tuple(versions), metrics=question.metrics
         )
         answer = search.run()
@@ -149,8 +146,8 @@ def _answered(question: _Question, *, home: Path, report: Path | None, console: 
 
 
 def _rule(kind: str, threshold: float) -> Rule:
-    if kind and kind not in KEYS and not metric_steps.names_of(kind):
-        raise Usage(f"--for: {choice_sentence('kind', kind, (*KEYS, *metric_steps.NAMES))}")
+    if kind and kind not in KEYS and not sought.names_of(kind):
+        raise Usage(f"--for: {choice_sentence('kind', kind, (*KEYS, *sought.NAMES))}")
     try:
         return Rule.model_validate({"latency": threshold, "kinds": [kind] if kind in KEYS else list(DEFAULT_KINDS)})
     except ValidationError as problem:

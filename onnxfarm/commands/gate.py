@@ -48,7 +48,9 @@ from onnxfarm.screen import console_for, show
 from onnxfarm.subject import Subject
 
 if TYPE_CHECKING:
-    from onnxfarm.gate import Bench, Checks, Given, Outcome
+    from farm.rules.searches.gate import Checks, GateOutcome
+    from farm.rules.searches.search import Bench, Measured
+    from onnxfarm.gate import Given
 
 DEFAULT_CHECKS = "slower,lower,parity,placement,failed"
 MOST_ROUNDS = 96
@@ -176,20 +178,22 @@ def _outcome(
     checks: "Checks",
     confirm: bool,
     console: Console,
-) -> "Outcome":
+) -> "GateOutcome":
     """Measures and judges. Raises Usage, Infrastructure and TimedOut."""
     where.must_make_sense()
     with needs_extra("node"):
-        from onnxfarm.gate import Given, run_gate
+        from farm.rules.searches.gate import Gate
+        from farm.rules.searches.search import carry_out
+        from onnxfarm.gate import Given
     deadline = None if where.timeout_min is None else time.monotonic() + 60.0 * where.timeout_min
     given = Given(where.subject, deadline, rounds=where.rounds)
     with _bench(where, given, sides, console=console) as bench:
-        return run_gate(bench, declared, sides=sides, checks=checks, confirm=confirm)
+        return carry_out(Gate(lambda: declared, sides, checks, confirm), bench)
 
 
 def _bench(
     where: _Where, given: "Given", sides: tuple[Runtime, Runtime], *, console: Console
-) -> AbstractContextManager["Bench"]:
+) -> AbstractContextManager["Bench[Measured]"]:
     """The farm that was named, or this machine."""
     if where.server is not None:
         from onnxfarm.remote import gate as remote
@@ -202,9 +206,9 @@ def _bench(
 
 def _checks(text: str, metrics: str | None) -> "Checks":
     from farm.rules.changes.gate import USUAL
-    from farm.rules.changes.metric_steps import MEMORY, NAMES, names_of
     from farm.rules.findings.kinds import CHECKS
-    from onnxfarm.gate import Checks
+    from farm.rules.searches.gate import Checks
+    from farm.rules.searches.sought import MEMORY, NAMES, names_of
 
     named = [part.strip() for part in text.split(",") if part.strip()]
     for one in named:

@@ -9,14 +9,14 @@ from onnxfarm.outputs import write_document, write_plain, write_text
 from onnxfarm.problems import Usage
 
 if TYPE_CHECKING:
-    from onnxfarm.gate import Outcome
+    from farm.rules.searches.gate import GateOutcome
 
 # GitHub Actions shows what a step adds to the file that this names
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 def write(
-    outcome: "Outcome",
+    outcome: "GateOutcome",
     *,
     summary: Path | None,
     junit: Path | None,

@@ -4,8 +4,9 @@ The JSON document, `onnxfarm.sweep/1`, holds a line for each cell and provider: 
 reference with its 95 % interval, and the change points between neighbours.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -33,9 +34,6 @@ from onnxfarm.here.published import published
 from onnxfarm.outputs import say, write_plain, write_text
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.screen import console_for
-
-if TYPE_CHECKING:
-    from onnxfarm.here.sweep import Sweep
 from onnxfarm.subject import Subject
 
 
@@ -84,8 +82,7 @@ def sweep(  # noqa: PLR0913  every option of the command
     place = home or default_home()
     subject = Subject(model, inputs, seed=seed)
     with workbench.opened(subject, home=place, console=console, releases=releases) as bench:
-        runtimes = sweep_run.Runtimes(distribution, tuple(versions), pinned)
-        swept = sweep_run.swept(bench, declared, runtimes)
+        swept = sweep_run.swept(bench, declared, distribution, versions=versions, reference=pinned)
     write_plain(swept, json_file)
     if html is not None:
         write_text(sweep_page.page_of(swept), html)
@@ -107,7 +104,7 @@ def _releases(distribution: str, ort: str, reference: str) -> tuple[list[str], s
     return versions, pinned
 
 
-def _tell(found: "Sweep", *, console: Console) -> None:
+def _tell(found: Mapping[str, Any], *, console: Console) -> None:
     for line in found["lines"]:
         told = [f"  {turn['after']}: {turn['explanation']}" for turn in line["turns"] if turn["explanation"]]
         say(f"\n{line['sentence']}", *told, console=console)

@@ -1,22 +1,23 @@
 """A gate's measurements on this machine."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from farm.contract.document import Document
-from farm.rules.matrices.matrix import Matrix
-from onnxfarm.gate import Bench, Given, positions_of
+from farm.rules.searches.search import Experiment, Outcome, Search
+from onnxfarm.gate import Given
 from onnxfarm.here import workbench
 from onnxfarm.here.home import default_home
 from onnxfarm.problems import TimedOut
 
 
 @contextlib.contextmanager
-def opened(given: Given, *, home: Path | None, releases: tuple[str, ...], console: Console) -> Iterator[Bench]:
+def opened(given: Given, *, home: Path | None, releases: tuple[str, ...], console: Console) -> Iterator["Local"]:
     """The machine with the model taken in. `releases`: runtimes that exist beyond those known here."""
     with workbench.opened(
         given.subject,
@@ -35,16 +36,10 @@ class Local:
     bench: workbench.Bench
     given: Given
 
-    def positions(self, matrix: Matrix) -> Mapping[str, Mapping[str, int]]:
-        plan = self.bench.plan(matrix)
-        return positions_of(plan.blocks, plan.refused)
-
-    def measure(self, matrix: Matrix) -> Document:
-        plan = workbench.reshaped(
-            self.bench.plan(matrix), lambda block: workbench.along(block, rounds=self.given.rounds)
-        )
+    def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
+        machine = workbench.Machine(self.bench, partial(workbench.along, rounds=self.given.rounds))
         try:
-            return self.bench.measure(plan)
+            return machine.measure(experiment, search)
         finally:
             if self.given.is_late:
                 raise TimedOut("The gate was not decided within --timeout; nothing was judged.")

@@ -1,11 +1,14 @@
 """A sweep as one HTML file: the sentence, a chart with a line for each cell, the table. It loads nothing."""
 
 import json
+from collections.abc import Mapping
 from html import escape
+from typing import Any
 
 from plotly.offline import get_plotlyjs
 
-from onnxfarm.here.sweep import Line, Point, Sweep, Turn
+# a document `onnxfarm.sweep/1`, or a line, a point or a turn of it
+Plain = Mapping[str, Any]
 
 # as the farm's pages have them: dashboard/static/dashboard/farm.css
 TOKENS = """
@@ -52,7 +55,7 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
 """
 
 
-def page_of(sweep: Sweep) -> str:
+def page_of(sweep: Plain) -> str:
     """The page of a document `onnxfarm.sweep/1`."""
     title = f"{sweep['model']} over {sweep['distribution']}"
     # no text of a model may end the element that holds it
@@ -71,7 +74,7 @@ def page_of(sweep: Sweep) -> str:
     )
 
 
-def figure_of(sweep: Sweep) -> dict[str, object]:
+def figure_of(sweep: Plain) -> dict[str, object]:
     """The chart as Plotly takes it: ratio to the reference by release, change points marked."""
     order = list(dict.fromkeys(point["version"] for line in sweep["lines"] for point in line["points"]))
     notes = [note for place, line in enumerate(sweep["lines"]) for note in _notes(line, place)]
@@ -96,7 +99,7 @@ def _axis(**own: object) -> dict[str, object]:
     return {"gridcolor": "@line", "linecolor": "@line", "zerolinecolor": "@line", **own}
 
 
-def _trace(line: Line, place: int) -> dict[str, object]:
+def _trace(line: Plain, place: int) -> dict[str, object]:
     # a release that was not measured has no value, which breaks the line
     points = [(point, point["ratio"]) for point in line["points"]]
     return {
@@ -122,7 +125,7 @@ def _colour(place: int) -> str:
     return f"@series-{place + 1}" if place < SLOTS else "@series-other"
 
 
-def _notes(line: Line, place: int) -> list[dict[str, object]]:
+def _notes(line: Plain, place: int) -> list[dict[str, object]]:
     ratios = {point["version"]: point["ratio"] for point in line["points"]}
     return [
         {
@@ -137,14 +140,14 @@ def _notes(line: Line, place: int) -> list[dict[str, object]]:
     ]
 
 
-def _table(line: Line) -> str:
+def _table(line: Plain) -> str:
     turns = {turn["after"]: turn for turn in line["turns"]}
     rows = "".join(_row(point, turns.get(point["version"])) for point in line["points"])
     heads = "".join(f"<th>{head}</th>" for head in ("release", "ratio", "95 % interval", "p50", "change"))
     return f'<h2>{escape(line["label"])}</h2><div class="wide"><table><tr>{heads}</tr>{rows}</table></div>'
 
 
-def _row(point: Point, turn: Turn | None) -> str:
+def _row(point: Plain, turn: Plain | None) -> str:
     if point["ratio"] is None:
         return f'<tr><td>{escape(point["version"])}</td><td colspan="4">{escape(point["reason"])}</td></tr>'
     interval = f"{point['low']:.3f}–{point['high']:.3f}" if point["low"] and point["high"] else ""

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.console import Console
 
@@ -16,9 +16,10 @@ from farm.contract.document import Document
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import beside as side_by_side
 from farm.rules.planning import planner
-from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan, PlannedBlock
+from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan, PlannedBlock, positions_of
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.releases import unknown_sentence
+from farm.rules.searches.search import Experiment, Measured, Outcome, Search
 from farm.workshop import orders
 from onnxfarm.calibration_files import few_sentence
 from onnxfarm.here import bench, bundle, calibration, evaluation, published
@@ -137,6 +138,27 @@ def along(
     if rounds is not None:
         changes |= {"max_rounds": rounds, "min_rounds": min(block.min_rounds, rounds), "is_replacing": False}
     return block.model_copy(update=changes)
+
+
+def measured(bench: Bench, matrix: Matrix, reshape: Reshape) -> tuple[Measured, Plan]:
+    """A matrix as a search reads it, and its plan with each of its blocks changed."""
+    plan = reshaped(bench.plan(matrix), reshape)
+    document = bench.measure(plan)
+    return Measured(matrix, document, positions_of(plan.blocks, plan.refused).__getitem__), plan
+
+
+@dataclass
+class Machine:
+    """This machine as the bench of a search. `reshape`: a block with the comparisons and rounds that it needs."""
+
+    bench: Bench
+    reshape: Reshape
+
+    def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
+        if experiment.title:
+            self.bench.console.print(experiment.title, highlight=False, markup=False)
+        found, _ = measured(self.bench, experiment.matrix, self.reshape)
+        return search.read(experiment.asked, found)
 
 
 @contextlib.contextmanager

@@ -1,15 +1,19 @@
 """A gate's measurements on a farm, with the model as one of its versions."""
 
 import contextlib
+import functools
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 
-from farm.contract.document import Document
 from farm.rules.matrices.matrix import Matrix
-from onnxfarm.gate import Bench, Given, positions_of
+from farm.rules.matrices.subsets import Positions
+from farm.rules.planning.plans import positions_of
+from farm.rules.searches.search import Experiment, Measured, Outcome, Search
+from onnxfarm.gate import Given
 from onnxfarm.outputs import say
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import find_account
@@ -19,7 +23,7 @@ from onnxfarm.remote.uploads import Bundle, uploaded
 
 
 @contextlib.contextmanager
-def opened(given: Given, *, server: str, team: str, console: Console) -> Iterator[Bench]:
+def opened(given: Given, *, server: str, team: str, console: Console) -> Iterator["Remote"]:
     """The farm once it has inspected the model."""
     subject = given.subject
     bundle = Bundle(subject.model, {"inputs": subject.inputs, "expected": subject.expected}, {"team": team})
@@ -37,15 +41,17 @@ class Remote:
     version: int
     console: Console
 
-    def positions(self, matrix: Matrix) -> Mapping[str, Mapping[str, int]]:
-        plan = self.client.plan(self.version, matrix.as_plain()).shape
-        return positions_of(plan.blocks, plan.refused)
-
-    def measure(self, matrix: Matrix) -> Document:
-        order = {**order_of(self.version, matrix.as_plain()), "seed": self.given.subject.seed}
+    def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
+        order = {**order_of(self.version, experiment.matrix.as_plain()), "seed": self.given.subject.seed}
         run = self.client.call(operations.START_RUN, json=order)
         run_id = str(run.id)
         say(f"Run {run_id}: {run.url}", console=self.console)
         left = None if self.given.deadline is None else max(0.0, self.given.deadline - time.monotonic())
         follow(self.client, run_id, console=self.console, timeout_s=left)
-        return read_document(self.client, run_id)
+        document = read_document(self.client, run_id)
+        positions = functools.cache(lambda: self._positions(experiment.matrix))
+        return search.read(experiment.asked, Measured(experiment.matrix, document, lambda cell: positions()[cell]))
+
+    def _positions(self, matrix: Matrix) -> Mapping[str, Positions]:
+        plan = self.client.plan(self.version, matrix.as_plain()).shape
+        return positions_of(plan.blocks, plan.refused)

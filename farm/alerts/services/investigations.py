@@ -1,12 +1,12 @@
 """Questions to an alert that are answered by measuring more, one run a step, driven by the tick.
 
-since_when   farm.rules.changes.bisection over the published releases between the good and the bad one
-work_around  farm.rules.changes.switches over session options, in one block with both
+since_when   farm.rules.searches.since_when over the published releases between the good and the bad one
+work_around  farm.rules.searches.work_around over session options, in one block with both
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -14,16 +14,16 @@ from django.utils import timezone
 from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Alert, AlertEvent, Investigation, Symptom
-from farm.alerts.services import bisections, work_arounds
+from farm.alerts.services import bisections, measurements, work_arounds
 from farm.alerts.services.announcements import tell
-from farm.alerts.services.measurements import Answer, CannotMeasure
+from farm.alerts.services.measurements import CannotMeasure
 from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_INVESTIGATIONS, AlertEventKind, InvestigationKind, InvestigationState
 from farm.base.refusals import Conflict, Invalid, NotAllowed
-from farm.rules.changes.bisection import BisectionProblem
 from farm.rules.findings.kinds import KINDS, rank_to_investigate
 from farm.rules.runtimes.order import goes_back, release_order
-from farm.runs.states import RunState
+from farm.rules.searches.search import Answer, Experiment, Search, SearchProblem
+from farm.runs.states import RunReason, RunState
 
 log = logging.getLogger(__name__)
 
@@ -99,54 +99,81 @@ def advance_investigations() -> int:
     return moved
 
 
-class _Question(NamedTuple):
-    """What the two kinds have in common: read a finished run (None: it goes on), then order the next one or answer."""
+class _Kind(NamedTuple):
+    """What an investigation's kind has: its search before the first step, and why its runs are there."""
 
-    read: Callable[[Investigation], Mapping[str, object] | None]
-    go_on: Callable[[Investigation], Answer | None]
+    search_of: Callable[[Investigation], Search[Any, Answer]]
+    reason: RunReason
 
 
-_QUESTIONS = {
-    InvestigationKind.SINCE_WHEN: _Question(bisections.read_probe, bisections.next_run),
-    InvestigationKind.WORK_AROUND: _Question(work_arounds.read_trials, work_arounds.next_run),
+_KINDS = {
+    InvestigationKind.SINCE_WHEN: _Kind(bisections.search_of, RunReason.BISECTION),
+    InvestigationKind.WORK_AROUND: _Kind(work_arounds.search_of, RunReason.WORK_AROUND),
 }
 
 
 def _advance(one: Investigation) -> bool:
-    question = _QUESTIONS[InvestigationKind(one.kind)]
-    if one.state == InvestigationState.MEASURING:
-        if one.run is not None and one.run.state != RunState.FINISHED:
-            return False
-        step = question.read(one)
-        if step is None:
-            return True
-        steps = [*one.steps, step]
-        return one.move(InvestigationState.WAITING, was=InvestigationState.MEASURING, steps=steps, run=None)
+    """One step of a search that is kept in a row: a finished run is read, or the next one is started."""
+    is_measuring = one.state == InvestigationState.MEASURING
+    if is_measuring and one.run is not None and one.run.state != RunState.FINISHED:
+        return False
     try:
-        answer = question.go_on(one)
+        search = _KINDS[InvestigationKind(one.kind)].search_of(one)
+        if is_measuring:
+            return _record(one, search)
+        for step in one.steps:
+            search.record(step)
+        experiment = search.next()
+        if experiment is None:
+            answer = search.answer()
+            return _end(one, InvestigationState.ANSWERED, sentence=answer.sentence, answer=answer.plain)
+        return _start(one, experiment)
     except CannotMeasure as problem:
         return not problem.passes and _end(one, InvestigationState.FAILED, sentence=str(problem))
-    except BisectionProblem as problem:
+    except SearchProblem as problem:
         return _end(one, InvestigationState.FAILED, sentence=str(problem))
-    if answer is None:
+
+
+def _record(one: Investigation, search: Search[Any, Answer]) -> bool:
+    """measuring → waiting, unless what is undecided can go on."""
+    run, measured, minutes = one.run, None, 0.0
+    if run is not None:
+        measured, minutes = measurements.measured(run), measurements.minutes_of(run)
+    outcome = search.read(one.asked or {}, measured)
+    if run is not None and search.is_undecided(outcome) and measurements.go_on(one.alert.watch, run):
         return True
-    return _end(one, InvestigationState.ANSWERED, sentence=answer.sentence, answer=answer)
+    step = {**outcome, "minutes": minutes, **({} if run is None else {"run": run.pk})}
+    return one.move(InvestigationState.WAITING, was=InvestigationState.MEASURING, steps=[*one.steps, step], run=None)
 
 
-def _end(one: Investigation, state: InvestigationState, *, sentence: str, answer: Answer | None = None) -> bool:
+def _start(one: Investigation, experiment: Experiment) -> bool:
+    """waiting → measuring. Raises CannotMeasure."""
+    asked = {**(one.asked or {}), **experiment.asked}
+    reason = _KINDS[InvestigationKind(one.kind)].reason
+    with transaction.atomic():
+        run = measurements.start(one.alert.watch, one.alert.version, experiment.matrix, reason=reason)
+        if not one.move(InvestigationState.MEASURING, was=InvestigationState.WAITING, run=run, asked=asked):
+            transaction.set_rollback(True)
+    return True
+
+
+def _end(
+    one: Investigation, state: InvestigationState, *, sentence: str, answer: Mapping[str, object] | None = None
+) -> bool:
     """The last step; the alert is told when nothing else is being looked into."""
+    found = answer or {}
     with transaction.atomic():
         moved = one.move(
             state,
             was=InvestigationState(one.state),
             sentence=sentence[:2000],
-            answer=answer.plain if answer is not None else None,
+            answer=answer,
             run=None,
             ended_at=timezone.now(),
         )
         if moved:
-            if answer is not None and answer.first_bad:
-                Alert.objects.filter(pk=one.alert_id).update(first_bad=answer.first_bad)
+            if found.get("is_exact"):
+                Alert.objects.filter(pk=one.alert_id).update(first_bad=found["first_bad"])
             _explain(one.alert_id)
     return moved
 

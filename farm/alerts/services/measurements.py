@@ -1,28 +1,26 @@
-"""Measuring for watches: old and new in the same blocks as the pinned reference, and again where it has to be sure."""
+"""The farm as the bench of searches: their experiments are runs on behalf of a watch."""
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
 
 from django.conf import settings
 from django.db import transaction
 
 from farm.accounts.models import User
 from farm.accounts.selectors import can_write
-from farm.alerts.models import Watch, WatchRound
+from farm.alerts.models import Investigation, Watch, WatchRound
 from farm.alerts.selectors.releases import known
-from farm.alerts.selectors.rounds import baselines
-from farm.alerts.states import RoundState
 from farm.base.refusals import Refusal
+from farm.fleet.states import NodeHealth
 from farm.registry.models import Version
-from farm.rules.changes.watch_rounds import Finding
+from farm.rules.comparing.power import LOOKS
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.subsets import narrowed, with_runtimes
+from farm.rules.searches.search import Measured
+from farm.runs import selectors as runs
 from farm.runs.models import Arm, Run, named
 from farm.runs.services import more_rounds, start_run
-from farm.runs.states import RunReason
+from farm.runs.states import RunReason, RunState
 
 log = logging.getLogger(__name__)
 
@@ -31,51 +29,12 @@ PASSING = ("too_many_runs", "not_inspected")
 MORE_ROUNDS = 8
 
 
-class Answer(NamedTuple):
-    """What came out. `plain`: as it is kept, in the shape of its kind; `first_bad`: where exactly one release is."""
-
-    sentence: str
-    plain: dict[str, object]
-    first_bad: str = ""
-
-
 class CannotMeasure(Exception):
     """A run of the farm's own could not be started. The message is one sentence; `passes`: trying later may help."""
 
     def __init__(self, text: str, *, passes: bool = False) -> None:
         super().__init__(text)
         self.passes = passes
-
-
-def start_round(one: WatchRound) -> bool:
-    """waiting → measuring. Raises CannotMeasure; False when somebody else was first."""
-    watch = one.watch
-    releases = dict.fromkeys([one.pinned, one.old, one.new, *baselines(watch, one.version.model)])
-    runtimes = [watch.runtime(version) for version in releases]
-    matrix = with_runtimes(matrices.parse(watch.matrix, allowed=settings.ALLOWED_PACKAGES), runtimes)
-    with transaction.atomic():
-        run = start(watch, one.version, matrix, reason=RunReason.WATCH)
-        if not one.move(RoundState.MEASURING, was=RoundState.WAITING, run=run):
-            transaction.set_rollback(True)
-            return False
-    return True
-
-
-def start_confirmation(one: WatchRound, findings: Sequence[Finding], *, kept: list[dict[str, object]]) -> bool:
-    """measuring → confirming: a fresh block with what was found alone, on the node it was found on."""
-    assert one.run is not None
-    names = list(dict.fromkeys(finding.candidate for finding in findings))
-    nodes = list(dict.fromkeys(f"node:{finding.node}" for finding in findings if finding.node))
-    runtimes = [one.watch.runtime(version) for version in (one.old, one.new)]
-    matrix = narrowed(parsed(one.run), positions_of(one.run, names), runtimes=runtimes, hardware=nodes)
-    # somebody will ask which operator it was: a verdict on each of them
-    matrix = replace(matrix, operators=True if matrix.operators is None else matrix.operators)
-    with transaction.atomic():
-        run = start(one.watch, one.version, matrix, reason=RunReason.CONFIRMATION)
-        if not one.move(RoundState.CONFIRMING, was=RoundState.MEASURING, confirming=run, findings=kept):
-            transaction.set_rollback(True)
-            return False
-    return True
 
 
 def extend(one: WatchRound) -> bool:
@@ -110,10 +69,47 @@ def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) 
         raise CannotMeasure(str(refusal), passes=refusal.code in PASSING) from refusal
 
 
+def go_on(watch: Watch, run: Run) -> bool:
+    """Lets what is undecided be measured up to the last look; False when it was, or when nothing of it can go on."""
+    by = runner_of(watch)
+    measured = max(run.blocks.values_list("rounds", flat=True), default=LOOKS[-1])
+    if by is None or measured >= LOOKS[-1]:
+        return False
+    try:
+        more_rounds(run=run, by=by, rounds=LOOKS[-1] - measured)
+    except Refusal:
+        # another tick may have asked first
+        run.refresh_from_db()
+        return run.state != RunState.FINISHED
+    return True
+
+
 def runner_of(watch: Watch) -> User | None:
     """Whose rights the watch's runs have."""
     by = watch.created_by
     return by if by is not None and by.is_active and can_write(by, team=watch.team) else None
+
+
+def run_of(one: Investigation) -> Run:
+    """The run that showed what is looked into. Raises CannotMeasure."""
+    if one.symptom.run is None:
+        raise CannotMeasure("The run that showed the change was deleted, so it cannot be measured again.")
+    return one.symptom.run
+
+
+def minutes_of(run: Run) -> float:
+    """How long a run took from its start to its end."""
+    if run.started_at is None or run.finished_at is None:
+        return 0.0
+    return (run.finished_at - run.started_at).total_seconds() / 60.0
+
+
+def measured(run: Run) -> Measured:
+    """A run as a search reads it."""
+    document = runs.document(run)
+    reviewed = run.blocks.filter(node__health=NodeHealth.QUARANTINED).values_list("node__name", flat=True)
+    names = {cell.node for cell in document.cells}
+    return Measured(parsed(run), document, lambda name: positions_of(run, [name])[0], frozenset(reviewed) & names)
 
 
 def parsed(run: Run) -> Matrix:

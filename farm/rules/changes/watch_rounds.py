@@ -96,20 +96,15 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided:
-    """A series of which nothing can be said yet, and why."""
-
-    series: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Judgement:
-    """What stands between two runtimes in one document. `compared`: pairs of cells that both finished."""
+    """What stands between two runtimes in one document. `undecided`: why nothing can be said of a series yet.
+
+    `compared`: pairs of cells that both finished.
+    """
 
     findings: tuple[Finding, ...] = ()
     news: tuple[str, ...] = ()
-    undecided: tuple[Undecided, ...] = ()
+    undecided: tuple[str, ...] = ()
     infra: tuple[str, ...] = ()
     compared: int = 0
     # (kind, series) of which the measurement says that nothing is wrong: what can resolve an alert
@@ -129,7 +124,7 @@ class Judgement:
 class _Notes:
     findings: list[Finding] = field(default_factory=list)
     news: list[str] = field(default_factory=list)
-    undecided: list[Undecided] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
     infra: list[str] = field(default_factory=list)
 
 
@@ -276,14 +271,14 @@ def _note(notes: _Notes, rule: Rule, kind: Key, pair: Pair, text: str, *, size: 
 def _judge_latency(pair: Pair, rule: Rule, notes: _Notes) -> None:
     comparison = pair.comparison
     if comparison is None:
-        notes.undecided.append(Undecided(pair.series, f"{series_label(pair.new)}: not measured in one block."))
+        notes.undecided.append(f"{series_label(pair.new)}: not measured in one block.")
         return
     # without the sign in front: the kind of the finding says it
     signed = sentences.comparison_sentence(comparison, {pair.old.id: pair.old, pair.new.id: pair.new})
     text = signed.partition(": ")[2]
     if comparison.verdict in ("undecided", "not comparable"):
         if not is_surely_let_pass(comparison, rule):
-            notes.undecided.append(Undecided(pair.series, text))
+            notes.undecided.append(text)
     elif comparison.verdict == "faster":
         notes.news.append(text)
     elif (
@@ -310,7 +305,7 @@ def _judge_parity(pair: Pair, rule: Rule, notes: _Notes) -> None:
     elif after.verdict == "pass" and before.verdict == "fail":
         notes.news.append(f"{what} keeps parity, which {pair.old.runtime} failed.")
     elif after.verdict == "not_measured" and before.verdict != "not_measured":
-        notes.undecided.append(Undecided(pair.series, f"{what}: its parity was not measured. {after.text}".strip()))
+        notes.undecided.append(f"{what}: its parity was not measured. {after.text}".strip())
 
 
 def parity_growth(before: Iterable[ParityOutput], after: Iterable[ParityOutput]) -> str:
@@ -374,11 +369,6 @@ def confirmed(findings: Sequence[Finding], again: Judgement) -> tuple[list[Findi
     shown = {(one.kind, one.series, one.node) for one in again.findings}
     holds = [one for one in findings if not one.is_noisy or (one.kind, one.series, one.node) in shown]
     return holds, [one for one in findings if one not in holds]
-
-
-def needs_confirmation(findings: Iterable[Finding]) -> bool:
-    """Whether a fresh block has to be measured before anybody is told."""
-    return any(one.is_noisy for one in findings)
 
 
 def worst(findings: Collection[Finding]) -> Finding:

@@ -1,5 +1,6 @@
 """What planning answers: blocks of arms, the comparisons they will make, and the points that cannot run."""
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -285,3 +286,9 @@ class Plan(Message):
     excluded: int = 0
     minutes: float = 0.0
     problem: str | None = None
+
+
+def positions_of(blocks: Iterable[PlannedBlock], refused: Iterable[RefusedPoint]) -> dict[str, Mapping[str, int]]:
+    """Where each cell of a plan stands in its matrix."""
+    measured: dict[str, Mapping[str, int]] = {arm.id: arm.positions for block in blocks for arm in block.arms}
+    return measured | {point.id: point.positions for point in refused}

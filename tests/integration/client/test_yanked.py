@@ -13,8 +13,11 @@ from farm.accounts.models import Team, User
 from farm.alerts.models import Release, Watch
 from farm.alerts.selectors.releases import published as known_to_the_farm
 from farm.alerts.services.index import look_for_releases
+from farm.contract.cells import Runtime
 from farm.registry.models import Version
 from farm.rules.matrices import matrix as matrices
+from farm.rules.searches.gate import Checks, Gate
+from farm.rules.searches.search import carry_out
 from onnxfarm.gate import Given
 from onnxfarm.here import workbench
 from onnxfarm.here.published import published
@@ -33,6 +36,7 @@ OFFERED, YANKED = ("1.29.0", "1.31.1", "1.32.0"), {"1.30.0": "crashes on AVX-512
 BROKEN = "onnxruntime==1.30.0 was yanked from the package index (crashes on AVX-512: <see #1>)"
 SILENT = "onnxruntime==1.33.0 was yanked from the package index: the nearest that was not is 1.32.0."
 RELU = MODELS / "relu_op13_ir7.onnx"
+OLD, NEW = (Runtime(distribution=NAME, version=version) for version in ("1.30.0", "1.32.0"))
 Command = Callable[..., Result]
 
 
@@ -115,7 +119,7 @@ def test_a_watch_a_plan_and_a_gate_of_a_farm_say_it_too(
     given = Given(Subject(RELU), deadline=None)
     gate = Remote(farm, given, version=version.pk, console=Console(file=io.StringIO()))
     with pytest.raises(Usage, match="yanked"):
-        gate.measure(matrices.parse(two))
+        carry_out(Gate(lambda: matrices.parse(two), (OLD, NEW), Checks(("slower",))), gate)
     assert farm.call(operations.RUNS) == []
 
 

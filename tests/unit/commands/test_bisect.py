@@ -9,11 +9,11 @@ from typer.testing import CliRunner, Result
 
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.changes.bisection import Outcome
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME
+from farm.rules.searches.bisection import Outcome
 from onnxfarm.here import bisection
 from onnxfarm.main import app
 from onnxfarm.problems import Infrastructure, Usage
@@ -30,11 +30,11 @@ def runtime(version: str) -> Runtime:
     return Runtime(distribution="onnxruntime", version=version)
 
 
-def search(bench: MadeUpBench, *, good: str = "1.15.0", bad: str = "1.31.1", rule: Rule = RULE) -> bisection.Answer:
+def search(bench: MadeUpBench, *, good: str = "1.15.0", bad: str = "1.31.1", rule: Rule = RULE) -> dict[str, Any]:
     sides = runtime(good), runtime(bad)
     declared = matrices.parse({"batch": [1], "precision": ["fp32"]})
     versions = bisection.candidates(*sides)
-    return bisection.Search(bench, declared, rule, *sides, versions=versions).run()
+    return bisection.Question(bench, declared, rule, *sides, versions=versions).run()
 
 
 def slower_from(first: str, factor: float = 1.24) -> MadeUpBench:
@@ -75,7 +75,7 @@ def test_only_the_cell_that_changed_most_is_measured_on() -> None:
     sides = runtime("1.30.0"), runtime("1.31.1")
     declared = matrices.parse({"batch": [1, 8], "precision": ["fp32"]})
     versions = bisection.candidates(*sides)
-    answer = bisection.Search(bench, declared, RULE, *sides, versions=versions).run()
+    answer = bisection.Question(bench, declared, RULE, *sides, versions=versions).run()
     assert [len(versions) for versions in bench.measured] == [4, 2]
     assert answer["first_bad"] == "1.31.1"
 

@@ -9,7 +9,9 @@ import pytest
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.matrices import matrix as matrices
-from onnxfarm.gate import Checks, Given, Outcome, run_gate
+from farm.rules.searches.gate import Checks, Gate, GateOutcome
+from farm.rules.searches.search import carry_out
+from onnxfarm.gate import Given
 from onnxfarm.here import workbench
 from onnxfarm.here.gate import Local
 from onnxfarm.subject import Subject
@@ -20,11 +22,11 @@ OLD = Runtime(distribution="onnxruntime", version="1.29.0")
 NEW = Runtime(distribution="onnxruntime", version="1.31.1")
 
 
-def gate(bench: MadeUpBench, *, old: Runtime = OLD, new: Runtime = NEW, confirm: bool = True) -> Outcome:
+def gate(bench: MadeUpBench, *, old: Runtime = OLD, new: Runtime = NEW, confirm: bool = True) -> GateOutcome:
     declared = matrices.parse({"batch": [1, 8], "precision": ["fp32"], "runtime": [str(old), str(new)]})
     local = Local(bench, Given(Subject(Path("m")), deadline=None))
     checks = Checks(fail_on=("slower", "parity", "placement", "failed"))
-    return run_gate(local, declared, sides=(old, new), checks=checks, confirm=confirm)
+    return carry_out(Gate(lambda: declared, (old, new), checks, confirm), local)
 
 
 def on(runtime: Runtime, **changes: Any) -> Callable[[CellSpec], Mapping[str, Any]]:

@@ -32,9 +32,9 @@ def steps(spec: CellSpec) -> float:
 
 def swept(
     bench: MadeUpBench, *, versions: tuple[str, ...] = ONNXRUNTIME, reference: str = "1.29.0", **axes: Any
-) -> sweep.Sweep:
+) -> dict[str, Any]:
     declared = matrices.parse({"batch": [1], "precision": ["fp32"], "provider": ["cpu"], **axes})
-    return sweep.swept(bench, declared, sweep.Runtimes("onnxruntime", versions, reference))
+    return sweep.swept(bench, declared, "onnxruntime", versions=versions, reference=reference)
 
 
 def test_every_release_is_a_ratio_to_the_reference_and_changes_are_marked() -> None:

@@ -4,14 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules.changes.bisection import Answer, Bisection, BisectionProblem, Outcome
+from farm.rules.searches.bisection import Answer, Bisection, Outcome
+from farm.rules.searches.search import SearchProblem
 
 VERSIONS = [f"1.{minor}.0" for minor in range(15, 32)]
 
 
 def _search(outcomes: dict[str, Outcome], versions: list[str] = VERSIONS) -> Answer:
     search = Bisection(versions, good=versions[0], bad=versions[-1])
-    while (version := search.next_probe()) is not None:
+    while (version := search.next()) is not None:
         search.record(version, outcomes[version])
     return search.answer()
 
@@ -60,8 +61,8 @@ def test_bad_then_fixed_then_bad_again_is_said() -> None:
 
 def test_a_good_bad_version_is_refused_in_one_sentence() -> None:
     search = Bisection(VERSIONS, good="1.15.0", bad="1.31.0")
-    assert search.next_probe() == "1.31.0"
-    with pytest.raises(BisectionProblem, match=r"1\.31\.0 was given as bad, but here it is not slower than 1\.15\.0"):
+    assert search.next() == "1.31.0"
+    with pytest.raises(SearchProblem, match=r"1\.31\.0 was given as bad, but here it is not slower than 1\.15\.0"):
         search.record("1.31.0", Outcome.GOOD)
 
 
@@ -75,7 +76,7 @@ def test_a_good_bad_version_is_refused_in_one_sentence() -> None:
     ],
 )
 def test_a_wrong_question_is_refused(good: str, bad: str, words: str) -> None:
-    with pytest.raises(BisectionProblem, match=words):
+    with pytest.raises(SearchProblem, match=words):
         Bisection(VERSIONS, good=good, bad=bad)
 
 

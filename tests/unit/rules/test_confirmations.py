@@ -3,9 +3,9 @@
 from typing import Any
 
 from farm.contract.document import Document
-from farm.rules.changes.confirmations import explained_by
 from farm.rules.comparing.sides import turned
 from farm.rules.presenting import sentences
+from farm.rules.searches.confirmation import explained_by
 from tests.unit.rules.test_sides import GELU, measured
 
 SLOWER = {"ratio": 1.4, "ci_low": 1.3, "ci_high": 1.5, "verdict": "slower", "rounds": 16}

@@ -4,14 +4,18 @@ from typing import Any
 
 import pytest
 
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.changes import metric_steps, watch_rounds
-from farm.rules.changes.bisection import Bisection, Outcome
+from farm.rules.changes import watch_rounds
+from farm.rules.searches import sought as searched
+from farm.rules.searches.bisection import Bisection, Outcome
+from farm.rules.searches.search import SearchProblem
 from tests.documents import make_cell, make_comparison, make_document
 
-OLD, NEW = "onnxruntime==1.23.1", "onnxruntime==1.23.2"
+GOOD, BAD = (Runtime(distribution="onnxruntime", version=version) for version in ("1.23.1", "1.23.2"))
+OLD, NEW = str(GOOD), str(BAD)
 SPACE, RESIDENT, GROWTH = "peak_address_space_bytes", "peak_memory_bytes", "growth_bytes_per_1000"
 
 
@@ -27,20 +31,23 @@ def document(*changes: MetricChange, new: str = "done", is_compared: bool = True
     return make_document(*cells, comparisons=[make_comparison("equal", 1.0, metrics=list(changes))] * is_compared)
 
 
-def sought(*changes: MetricChange, asked: str = "memory") -> metric_steps.SoughtMetric | None:
-    return metric_steps.sought_of(document(*changes), metric_steps.names_of(asked), old=OLD, new=NEW)
+def sought(*changes: MetricChange, asked: str = "memory") -> searched.SoughtMetric | None:
+    try:
+        return searched.sought_metric(document(*changes), searched.names_of(asked), good=GOOD, bad=BAD)
+    except SearchProblem:
+        return None
 
 
-def step(found: MetricChange, *changes: MetricChange, **how: Any) -> tuple[Outcome, str]:
-    asked = metric_steps.SoughtMetric(watch_rounds.series_of(document().cells[0]), found)
-    said = metric_steps.read_metric_step(document(*changes, **how), asked, old=OLD, new=NEW)
-    return said.outcome, said.text
+def step(found: MetricChange, *changes: MetricChange, **how: Any) -> tuple[str, str]:
+    asked = searched.SoughtMetric(watch_rounds.series_of(document().cells[0]), found)
+    said = asked.read(document(*changes, **how), good=GOOD, probe=BAD)
+    return said["outcome"], said["text"]
 
 
 def test_memory_is_every_metric_in_bytes() -> None:
-    assert {SPACE, RESIDENT, GROWTH, "cache_bytes"} == set(metric_steps.names_of("memory"))
-    assert metric_steps.names_of("p99_ms") == ("p99_ms",)
-    assert metric_steps.names_of("slower") == ()
+    assert {SPACE, RESIDENT, GROWTH, "cache_bytes"} == set(searched.names_of("memory"))
+    assert searched.names_of("p99_ms") == ("p99_ms",)
+    assert searched.names_of("slower") == ()
 
 
 @pytest.mark.parametrize(
@@ -54,7 +61,7 @@ def test_memory_is_every_metric_in_bytes() -> None:
     ],
 )
 def test_a_repeat_decides_on_memory_alone(asked: str, scenarios: list[str], is_by_repeat: bool) -> None:
-    assert metric_steps.is_by_repeat(metric_steps.names_of(asked), scenarios) is is_by_repeat
+    assert searched.is_by_repeat(searched.names_of(asked), scenarios) is is_by_repeat
 
 
 def test_the_largest_loss_is_looked_for_then_the_largest_gain() -> None:
@@ -71,7 +78,8 @@ def test_the_largest_loss_is_looked_for_then_the_largest_gain() -> None:
     assert sought(change(SPACE, "equal", 1.0)) is None
     assert sought(change("session_ms", "slower", 2.0)) is None
     assert sought(change("session_ms", "slower", 2.0), asked="session_ms") is not None
-    assert metric_steps.sought_of(document(is_compared=False), [SPACE], old=OLD, new=NEW) is None
+    with pytest.raises(SearchProblem, match="none of these is decided to have changed here: cache_bytes"):
+        searched.sought_metric(document(is_compared=False), ["cache_bytes"], good=GOOD, bad=BAD)
 
 
 def test_a_release_with_half_of_the_change_has_it() -> None:
@@ -86,17 +94,17 @@ def test_a_release_with_half_of_the_change_has_it() -> None:
 
 def test_growth_without_a_ratio_is_weighed_by_its_margins() -> None:
     grown = change(GROWTH, "bigger", None, change=100.0)
-    assert step(grown, change(GROWTH, "bigger", None, change=60.0))[0] is Outcome.BAD
-    assert step(grown, change(GROWTH, "bigger", None, change=40.0))[0] is Outcome.GOOD
-    assert step(change(GROWTH, "bigger", None), change(GROWTH, "bigger", None))[0] is Outcome.BAD
+    assert step(grown, change(GROWTH, "bigger", None, change=60.0))[0] == Outcome.BAD
+    assert step(grown, change(GROWTH, "bigger", None, change=40.0))[0] == Outcome.GOOD
+    assert step(change(GROWTH, "bigger", None), change(GROWTH, "bigger", None))[0] == Outcome.BAD
 
 
 def test_what_was_not_compared_is_skipped_with_its_reason() -> None:
     grown = change(SPACE, "bigger", 2.0)
     assert step(grown)[0] == Outcome.SKIPPED
     assert step(grown, new="crashed", is_compared=False) == (Outcome.SKIPPED, "It died.")
-    nowhere = metric_steps.SoughtMetric("nothing", grown)
-    assert metric_steps.read_metric_step(document(grown), nowhere, old=OLD, new=NEW).text == "It was not compared."
+    nowhere = searched.SoughtMetric("nothing", grown)
+    assert nowhere.read(document(grown), good=GOOD, probe=BAD)["text"] == "It was not compared."
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from farm.contract.cells import CellSpec
 from farm.contract.document import Document
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.changes.sweeps import Line, lines_of
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planner
 from farm.rules.runtimes.order import release_order
+from farm.rules.searches.sweeps import Line, lines_of
 from tests.unit.commands.made_up import MadeUpBench
 from tests.unit.rules.making import make_model
 

@@ -9,12 +9,12 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, Parity
 from farm.contract.document_comparisons import Comparison
-from farm.rules.changes import switches
-from farm.rules.changes.switches import Candidate, Trial
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.points import expand
 from farm.rules.planning.blocks import comparisons_among
 from farm.rules.planning.planner import plan
+from farm.rules.searches import switches
+from farm.rules.searches.switches import CANDIDATES, Candidate, Trial
 from tests.documents import NEW, OLD
 from tests.unit.rules.making import make_model
 from tests.unit.rules.test_watching import cell
@@ -189,7 +189,7 @@ def test_trials_on_other_axes_are_read_by_what_differs() -> None:
 def test_other_work_arounds_are_said_shown_as_code_and_kept(candidate: Candidate, words: str, code: str) -> None:
     assert switches.sentence(trial(candidate, 0.9)).startswith(words)
     assert code in switches.code_for(trial(candidate, 0.9))
-    assert Candidate.of_plain(candidate.as_plain()) == candidate
+    assert CANDIDATES.validate_python(CANDIDATES.dump_python([candidate], mode="json")) == [candidate]
 
 
 def test_trials_are_read_from_the_block_with_what_they_gave_back() -> None:
@@ -230,8 +230,9 @@ def test_the_work_around_is_said_with_what_is_left_and_as_code() -> None:
 
 
 def test_a_candidate_survives_being_kept() -> None:
-    for one in (SINGLE, LEVEL, GROUP):
-        assert Candidate.of_plain(one.as_plain()) == one
+    kept = CANDIDATES.dump_python([SINGLE, LEVEL, GROUP], mode="json")
+    assert kept[0] == {"kind": "optimizers", "label": "without one", "level": "all", "names": ["E1Fusion"]}
+    assert CANDIDATES.validate_python(kept) == [SINGLE, LEVEL, GROUP]
 
 
 def test_without_options_of_a_provider_and_a_number_of_threads_only_settings_are_left_to_try() -> None:

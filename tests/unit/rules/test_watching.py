@@ -238,8 +238,6 @@ def test_only_noisy_findings_need_to_be_shown_again() -> None:
     holds, gone = watch_rounds.confirmed(first, again)
     assert [one.kind for one in holds] == ["slower", "parity"]
     assert [one.kind for one in gone] == ["memory"]
-    assert watch_rounds.needs_confirmation(first)
-    assert not watch_rounds.needs_confirmation([finding("placement")])
 
 
 def test_a_fresh_block_of_another_series_confirms_nothing() -> None:

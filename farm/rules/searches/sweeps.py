@@ -1,27 +1,39 @@
-"""One model over many releases: each as a ratio to a reference that stood in the same block, and where it changed.
+"""One model over many releases: each as a ratio to a reference that stands in every block, and where it changed.
+
+Neighbouring blocks share a release, so that every two neighbours stand in one block somewhere.
 
 A change point is a verdict between two neighbouring releases. Where both stood in one block it is their own paired
 comparison; across blocks it follows from both ratios to the reference, whose half intervals add in squares.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from math import exp, log, sqrt
 
+from farm.contract.blocks import MAX_ARMS
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.changes.watch_rounds import place_of, series_label, series_of
 from farm.rules.comparing.sides import BySides, between, by_sides
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.planning.plans import PlannedBlock
 from farm.rules.presenting.sentences import explanation
 from farm.rules.runtimes.order import release_order
+from farm.rules.searches.search import Experiment, Measured, Search
 from farm.rules.wording.numbers import change, counted
 from farm.rules.wording.vocabulary import is_change
 
 # a 95 % half interval is 1.96 standard errors; so many of it are 3.3, p = .001
 SURE = 1.7
+
+
+# releases of a block, with the reference beside them
+MAX_TOGETHER = MAX_ARMS - 1
+MIN_TOGETHER = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +90,68 @@ class Line:
     def as_plain(self) -> dict[str, object]:
         """Plain values for JSON."""
         return {**asdict(self), "sentence": self.sentence()}
+
+
+@dataclass
+class Sweep(Search[Measured, list[Line]]):
+    """A line for each combination of the other axes. `is_one_block`: whether a matrix is measured in one block."""
+
+    matrix: Matrix
+    distribution: str
+    versions: Sequence[str]
+    reference: str
+    is_one_block: Callable[[Matrix], bool]
+    documents: list[Document] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        points = [self.matrix]
+        for axis, values in self.matrix.axes.items():
+            points = [replace(point, axes={**point.axes, axis: (value,)}) for point in points for value in values]
+        self._parts = [part for point in points for part in self._parts_of(point)]
+
+    def _parts_of(self, point: Matrix) -> list[Experiment]:
+        """Blocks of one line, as large as the planner lets one be."""
+        for together in range(MAX_TOGETHER, MIN_TOGETHER - 1, -1):
+            runs = _overlapping(self.versions, together)
+            matrices = [replace(point, axes={**point.axes, "runtime": self._beside_reference(run)}) for run in runs]
+            if together == MIN_TOGETHER or all(map(self.is_one_block, matrices)):
+                break
+        return [
+            Experiment(matrix, title=f"part {part} of {len(runs)}: {run[0]} to {run[-1]} beside {self.reference}")
+            for part, (run, matrix) in enumerate(zip(runs, matrices, strict=True), start=1)
+        ]
+
+    def _beside_reference(self, versions: Sequence[str]) -> tuple[Runtime, ...]:
+        names = dict.fromkeys([self.reference, *versions])
+        return tuple(Runtime(distribution=self.distribution, version=name) for name in names)
+
+    def next(self) -> Experiment | None:
+        return next(iter(self._parts[len(self.documents) :]), None)
+
+    def record(self, outcome: Measured) -> None:
+        self.documents.append(outcome.document)
+
+    def answer(self) -> list[Line]:
+        return lines_of(self.documents, reference=self.reference)
+
+
+def _overlapping(versions: Sequence[str], together: int) -> list[Sequence[str]]:
+    """Runs of so many releases, each beginning with the last of the one before."""
+    if len(versions) <= together:
+        return [versions]
+    return [versions[start : start + together] for start in range(0, len(versions) - 1, together - 1)]
+
+
+def neighbours(block: PlannedBlock) -> PlannedBlock:
+    """The block with the comparisons that a line needs: with the reference, and of neighbours."""
+    places = {arm.arm: arm.positions["runtime"] for arm in block.arms}
+    kept = tuple(
+        pair
+        for pair in block.comparisons
+        if pair.axis == "runtime"
+        and (places[pair.baseline] == 0 or places[pair.candidate] - places[pair.baseline] == 1)
+    )
+    return block.model_copy(update={"comparisons": kept})
 
 
 def lines_of(documents: Iterable[Document], *, reference: str) -> list[Line]:

@@ -1,14 +1,41 @@
-"""What a confirming block adds to what it confirms: its launches were traced, so that its operators have verdicts."""
+"""Noise is shown twice: what a first block shows counts once a fresh block of the same cells shows it again."""
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.watch_rounds import place_of
 from farm.rules.comparing.sides import turned
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.searches.search import Experiment, Measured, Result, Search
 
 Place = tuple[str, ...]
+
+
+@dataclass
+class Confirmation(Search[Measured, Result]):
+    """Two runtimes, old and new, in a matrix; `matrix` makes it."""
+
+    matrix: Callable[[], Matrix]
+    sides: tuple[Runtime, Runtime]
+    measured: list[Measured] = field(default_factory=list, kw_only=True)
+
+    @abstractmethod
+    def fresh(self, first: Measured) -> Matrix | None:
+        """What has to be shown again; None where nothing has to be."""
+
+    def next(self) -> Experiment | None:
+        if not self.measured:
+            return Experiment(self.matrix())
+        matrix = self.fresh(self.measured[0]) if len(self.measured) == 1 else None
+        return None if matrix is None else Experiment(matrix)
+
+    def record(self, outcome: Measured) -> None:
+        self.measured.append(outcome)
 
 
 def explained_by(document: Document, again: Document) -> Document:

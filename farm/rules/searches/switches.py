@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil, log
 from mmap import mmap
-from typing import Literal, NotRequired, TypedDict
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
@@ -36,7 +38,6 @@ SINGLES = 5
 ENOUGH = 0.8
 # less is not worth offering
 WORTHWHILE = 0.3
-MOST_STEPS = 4
 
 Kind = Literal["level", "optimizers", "setting", "threads", "option"]
 # the axis of a matrix on which a candidate stands, and the smallest switch first
@@ -65,16 +66,6 @@ _MANGLED = re.compile(r"^N11onnxruntime(\d{1,2})([A-Za-z0-9_]+)E$")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+")
 
 
-class PlainCandidate(TypedDict):
-    """A candidate as JSON keeps it."""
-
-    kind: Kind
-    label: str
-    level: str
-    names: list[str]
-    threads: NotRequired[int]
-
-
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One thing to switch. `names`: optimizers, or the setting or provider option, left out. `level`: the optimisation
@@ -84,30 +75,18 @@ class Candidate:
     label: str
     level: str = "all"
     names: tuple[str, ...] = ()
-    threads: int = 0
+    threads: Annotated[int, Field(exclude_if=lambda threads: not threads)] = 0
 
     @property
     def is_final(self) -> bool:
         """Whether there is nothing left to part."""
         return self.kind != "optimizers" or len(self.names) == 1
 
-    def as_plain(self) -> PlainCandidate:
-        """The candidate as it is kept."""
-        plain: PlainCandidate = {"kind": self.kind, "label": self.label, "level": self.level, "names": list(self.names)}
-        return {**plain, "threads": self.threads} if self.threads else plain
-
-    @classmethod
-    def of_plain(cls, plain: PlainCandidate) -> "Candidate":
-        """The inverse of `as_plain`."""
-        return cls(plain["kind"], plain["label"], plain["level"], tuple(plain["names"]), plain.get("threads", 0))
-
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """A candidate as measured. `undone`: how much of the change it gave back, 1 all of it. `comparison`: its verdict
-
-    against the new runtime without it. `remaining`: what is left, as a ratio to the old runtime.
-    """
+    against the new runtime without it. `remaining`: what is left, as a ratio to the old runtime."""
 
     candidate: Candidate
     undone: float
@@ -119,6 +98,11 @@ class Trial:
     def is_worthwhile(self) -> bool:
         """Whether it may be offered: a decided gain, and outputs that still agree."""
         return self.comparison.verdict == "faster" and self.keeps_parity and self.undone >= WORTHWHILE
+
+
+# as rows keep them
+CANDIDATES: TypeAdapter[list[Candidate]] = TypeAdapter(list[Candidate])
+TRIALS: TypeAdapter[list[Trial]] = TypeAdapter(list[Trial])
 
 
 def optimizer_names(library: bytes | mmap) -> list[str]:

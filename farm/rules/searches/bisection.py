@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from farm.rules.searches.search import SearchProblem
+
 
 class Outcome(StrEnum):
     """What a probe said of one version, compared with the good one in the same block."""
@@ -17,10 +19,6 @@ class Outcome(StrEnum):
     BAD = "bad"
     # cannot load the model, cannot be installed, or stayed undecided at the end of its rounds
     SKIPPED = "skipped"
-
-
-class BisectionProblem(ValueError):
-    """The question itself is wrong: a version that is not published, or good and bad in the wrong order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +73,26 @@ class Bisection:
     """Binary search over published versions that also checks, once on each side, that the outcome turned only once."""
 
     def __init__(self, versions: Sequence[str], *, good: str, bad: str) -> None:
-        """`versions` in release order. Raises BisectionProblem in one sentence."""
+        """`versions` in release order. Raises SearchProblem in one sentence."""
         for name in (good, bad):
             if name not in versions:
-                raise BisectionProblem(f"{name} is not a published version; published are {', '.join(versions)}.")
+                raise SearchProblem(f"{name} is not a published version; published are {', '.join(versions)}.")
         first, last = versions.index(good), versions.index(bad)
         if first >= last:
-            raise BisectionProblem(f"The good version {good} must be older than the bad one {bad}; swap them.")
+            raise SearchProblem(f"The good version {good} must be older than the bad one {bad}; swap them.")
         self._versions = list(versions[first : last + 1])
         self._outcomes: dict[int, Outcome] = {0: Outcome.GOOD}
         self._measured = 0
         self._checked: set[str] = set()
+        self._pending: str | None = None
 
-    def next_probe(self) -> str | None:
-        """The version to measure next; None when the answer is known. Record its outcome before asking again."""
+    def next(self) -> str | None:
+        """The version to measure next; None when the answer is known. The same until its outcome is recorded."""
+        if self._pending is None:
+            self._pending = self._wanted()
+        return self._pending
+
+    def _wanted(self) -> str | None:
         last = len(self._versions) - 1
         if last not in self._outcomes:
             return self._versions[last]
@@ -98,13 +102,14 @@ class Bisection:
         return None if index is None else self._versions[index]
 
     def record(self, version: str, outcome: Outcome) -> None:
-        """Note what the probe said. Raises BisectionProblem when the bad version is not bad."""
+        """Note what the probe said. Raises SearchProblem when the bad version is not bad."""
         index = self._versions.index(version)
         if index == len(self._versions) - 1 and outcome is not Outcome.BAD:
             word = "not slower than" if outcome is Outcome.GOOD else "could not be compared with"
-            raise BisectionProblem(f"{version} was given as bad, but here it is {word} {self._versions[0]}.")
+            raise SearchProblem(f"{version} was given as bad, but here it is {word} {self._versions[0]}.")
         self._outcomes[index] = outcome
         self._measured += 1
+        self._pending = None
 
     def answer(self) -> Answer:
         """What is known now. The first turn from good to bad names the release."""

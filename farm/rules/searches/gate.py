@@ -1,0 +1,77 @@
+"""A gate from its matrix to its answer: measure, judge, and measure again what would fail it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from farm.contract.cells import Runtime
+from farm.contract.document import Document
+from farm.rules.changes import gate_reports, watch_rounds
+from farm.rules.changes.gate import USUAL, GateAnswer, confirmed, judge_gate, noisy_failures
+from farm.rules.findings.kinds import Check
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.searches.confirmation import Confirmation
+from farm.rules.searches.search import Measured
+
+
+@dataclass(frozen=True, slots=True)
+class GateOutcome:
+    """`infra`: why something could not be measured at all, which is neither a pass nor a failure."""
+
+    answer: GateAnswer
+    document: Document
+    infra: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        return gate_reports.headline(self.answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What fails a gate, and which metrics it looks at besides the headline."""
+
+    fail_on: Sequence[Check]
+    metrics: Sequence[str] = USUAL
+
+    def judge(self, document: Document, sides: tuple[Runtime, Runtime]) -> GateAnswer:
+        """The document's answer."""
+        old, new = map(str, sides)
+        return judge_gate(document, old=old, new=new, fail_on=self.fail_on, metrics=self.metrics)
+
+
+@dataclass
+class Gate(Confirmation[GateOutcome]):
+    """With `confirm`, a noisy failure counts when a fresh block of its points shows it again."""
+
+    checks: Checks
+    confirm: bool = True
+
+    def fresh(self, first: Measured) -> Matrix | None:
+        doubtful = noisy_failures(self.checks.judge(first.document, self.sides))
+        if not self.confirm or not doubtful or _infra(first.document):
+            return None
+        found = first.narrowed([finding.candidate for finding in doubtful], runtimes=self.sides)
+        # the baseline first even where it is the later release
+        return replace(found, axes={**found.axes, "runtime": self.sides})
+
+    def answer(self) -> GateOutcome:
+        first, *rest = (measured.document for measured in self.measured)
+        answer = self.checks.judge(first, self.sides)
+        for again in rest:
+            answer = confirmed(answer, again=_same_points(self.checks.judge(again, self.sides), again, first))
+        return GateOutcome(answer, first, _infra([first, *rest][-1]))
+
+
+def _same_points(shown: GateAnswer, again: Document, first: Document) -> set[tuple[str, str]]:
+    """What the second document shows, under the cells' names in the first."""
+    places = {cell.id: watch_rounds.place_of(cell) for cell in again.cells}
+    names: dict[tuple[str, str], list[str]] = {}
+    for cell in first.cells:
+        names.setdefault(watch_rounds.place_of(cell), []).append(cell.id)
+    return {(finding.what, name) for finding in shown.findings for name in names.get(places[finding.candidate], ())}
+
+
+def _infra(document: Document) -> tuple[str, ...]:
+    """Why cells could not be measured where the machine, not the model or its runtime, is to blame."""
+    reasons = [cell.reason for cell in document.cells if cell.reason is not None]
+    return tuple(dict.fromkeys(reason.text for reason in reasons if reason.code in watch_rounds.INFRA_CODES))

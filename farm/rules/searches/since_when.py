@@ -1,0 +1,81 @@
+"""Since which release a cell is so: each experiment is the good release and a probed one, side by side."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from farm.contract.cells import Runtime
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.subsets import with_runtimes
+from farm.rules.searches.bisection import Bisection, Outcome
+from farm.rules.searches.search import Answer, Experiment, Measured, Search, SearchProblem
+from farm.rules.searches.sought import Sought, Step, step_of
+
+LOST = "The run was deleted before its results were read."
+
+
+@dataclass
+class SinceWhen(Search[Step, Answer]):
+    """The search between two releases of `versions`, all that are published, in order.
+
+    `point`: makes the matrix of the one cell that is measured. `over`: how many there were, for the sentence.
+    """
+
+    point: Callable[[], Matrix]
+    versions: Sequence[str]
+    good: Runtime
+    bad: Runtime
+    sought: Sought
+    over: str = ""
+    steps: list[Step] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.bisection = Bisection(self.versions, good=self.good.version, bad=self.bad.version)
+
+    def next(self) -> Experiment | None:
+        version = self.bisection.next()
+        if version is None:
+            return None
+        matrix = with_runtimes(self.point(), [self.good, self._release(version)])
+        return Experiment(matrix, f"{self.good} beside {version}", asked={"probe": version})
+
+    def read(self, asked: Mapping[str, object], measured: Measured | None) -> Step:
+        probe = self._release(str(asked["probe"]))
+        if measured is None:
+            return step_of(probe, Outcome.SKIPPED, LOST)
+        return self.sought.read(measured.document, good=self.good, probe=probe)
+
+    def is_undecided(self, outcome: Step) -> bool:
+        return outcome["outcome"] == Outcome.SKIPPED and outcome["ratio"] is not None
+
+    def record(self, outcome: Step) -> None:
+        if outcome["version"] != self.bisection.next():
+            raise SearchProblem(
+                f"New releases of {self.good.distribution} were published in the meantime; start the bisection again."
+            )
+        self.bisection.record(outcome["version"], Outcome(outcome["outcome"]))
+        self.steps.append(outcome)
+
+    def answer(self) -> Answer:
+        found = self.bisection.answer()
+        minutes = sum(step.get("minutes", 0.0) for step in self.steps)
+        turn = next((step for step in self.steps if step["version"] == found.first_bad), None)
+        plain = {
+            "first_bad": found.first_bad,
+            "last_good": found.last_good,
+            "suspects": list(found.suspects),
+            "is_exact": found.is_exact,
+            "is_monotone": found.is_monotone,
+            "turns": [{"before": t.before, "after": t.after, "turned": t.turned.value} for t in found.turns],
+            "probes": found.probes,
+            "skipped": [step["version"] for step in self.steps if step["outcome"] == Outcome.SKIPPED],
+            "minutes": minutes,
+            "ratio": self.sought.ratio if turn is None else turn["ratio"],
+            "low": None if turn is None else turn["low"],
+            "high": None if turn is None else turn["high"],
+        }
+        sentence = found.sentence(self.sought.words[0])
+        spent = f" It took {minutes:.1f} minutes{self.over}." if self.steps else ""
+        return Answer(sentence[:1].upper() + sentence[1:] + spent, plain)
+
+    def _release(self, version: str) -> Runtime:
+        return Runtime(distribution=self.good.distribution, version=version)

@@ -1,0 +1,215 @@
+"""The change whose release a bisection looks for, and which of the probed releases have it.
+
+By kind, as the rule of a watch sees it; or by a metric, for better or worse, by the verdicts of comparisons.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from typing import NotRequired, Protocol, TypedDict
+
+from farm.contract.cells import Runtime
+from farm.contract.document import Document
+from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.contract.reasons import CellStatus
+from farm.rules.cells.metrics import COMPARED
+from farm.rules.cells.scenario_metrics import GROWTH
+from farm.rules.changes import watch_rounds
+from farm.rules.changes.watch_rounds import Pair, Rule
+from farm.rules.comparing.sides import compared
+from farm.rules.findings.kinds import Key
+from farm.rules.presenting import metric_changes
+from farm.rules.searches.bisection import Outcome
+from farm.rules.searches.search import SearchProblem
+from farm.rules.wording.vocabulary import is_change
+
+# every metric in bytes
+MEMORY = "memory"
+NAMES = tuple(metric.name for metric, _ in COMPARED)
+# a release has the change that is looked for where it has this part of it
+PART = 0.5
+
+
+class Step(TypedDict):
+    """Whether a release has the change (good, bad or skipped), why, and its ratio to the good one with the interval."""
+
+    version: str
+    outcome: str
+    text: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    # of its bench
+    minutes: NotRequired[float]
+    run: NotRequired[int]
+
+
+class Sought(Protocol):
+    """The change that is looked for, in one series."""
+
+    @property
+    def series(self) -> str: ...
+    @property
+    def ratio(self) -> float | None:
+        """How large it is, where it is a ratio."""
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """What the first release that has it is called (`bad`), and the name of its kind."""
+
+    def read(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
+        """Whether a probed release has it, by the document of both."""
+
+
+def step_of(probe: Runtime, outcome: Outcome, text: str, side: Comparison | MetricChange | None = None) -> Step:
+    ratio, low, high = (None, None, None) if side is None else (side.ratio, side.ci_low, side.ci_high)
+    return Step(version=probe.version, outcome=outcome.value, text=text, ratio=ratio, low=low, high=high)
+
+
+@dataclass(frozen=True, slots=True)
+class SoughtKind:
+    """One kind of change by a rule. `low`: the lower end of the interval of its ratio."""
+
+    rule: Rule
+    kind: Key
+    series: str
+    ratio: float | None = None
+    low: float | None = None
+
+    @property
+    def words(self) -> tuple[str, str]:
+        return "bad", self.kind
+
+    def read(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
+        sides = {"old": str(good), "new": str(probe)}
+        judgement = watch_rounds.judge(document, self.rule, **sides)
+        pair = _pair_of(document, self.series, **sides)
+        comparison = None if pair is None else pair.comparison
+        same = (self.kind, self.series)
+        found = [finding for finding in judgement.findings if (finding.kind, finding.series) == same]
+        if found:
+            return step_of(probe, Outcome.BAD, found[0].text, comparison)
+        if same in judgement.cleared or self._is_without(comparison):
+            return step_of(probe, Outcome.GOOD, "", comparison)
+        doubts = [*judgement.infra, *judgement.undecided]
+        return step_of(probe, Outcome.SKIPPED, _why_not(pair, doubts), comparison)
+
+    def _is_without(self, comparison: Comparison | None) -> bool:
+        """Slower by less than the rule lets pass; or undecided, and surely less than that or than the change that is
+        looked for: nearer to none than to it, with an interval that ends below its own."""
+        if self.kind != "slower" or comparison is None:
+            return False
+        if comparison.verdict == "slower" or watch_rounds.is_surely_let_pass(comparison, self.rule):
+            return True
+        if comparison.verdict != "undecided" or self.ratio is None or comparison.ci_high is None:
+            return False
+        middle = 1.0 + (self.ratio - 1.0) / 2.0
+        is_nearer = comparison.ratio is not None and comparison.ratio < middle
+        return is_nearer and comparison.ci_high < max(middle, self.low or middle)
+
+
+@dataclass(frozen=True, slots=True)
+class SoughtMetric:
+    """The change of one metric; a release has it with half of it."""
+
+    series: str
+    change: MetricChange
+
+    @property
+    def ratio(self) -> float | None:
+        return self.change.ratio
+
+    @property
+    def words(self) -> tuple[str, str]:
+        return f"in which {metric_changes.title(self.change)} is {self.change.verdict}", self.change.name
+
+    def read(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
+        pair = _pair_of(document, self.series, old=str(good), new=str(probe))
+        change = next(iter(_changes(pair, [self.change.name])), None)
+        if change is None:
+            return step_of(probe, Outcome.SKIPPED, _why_not(pair))
+        if change.verdict == "undecided":
+            return step_of(probe, Outcome.SKIPPED, f"{metric_changes.title(change)} is undecided", change)
+        if change.verdict == self.change.verdict and _size(change) >= PART * _size(self.change):
+            return step_of(probe, Outcome.BAD, metric_changes.words(change), change)
+        return step_of(probe, Outcome.GOOD, "", change)
+
+
+def sought_kind(document: Document, rule: Rule, *, good: Runtime, bad: Runtime) -> SoughtKind:
+    """What bad is worse in. Raises SearchProblem when it is not, or when it could not be measured."""
+    judgement = watch_rounds.judge(document, rule, old=str(good), new=str(bad))
+    if judgement.findings:
+        finding = watch_rounds.worst(judgement.findings)
+        comparison = compared(document, finding.baseline, finding.candidate)
+        size = (comparison.ratio, comparison.ci_low) if comparison is not None else (None, None)
+        return SoughtKind(rule, finding.kind, finding.series, *size)
+    if judgement.infra:
+        raise SearchProblem(f"The model could not be measured: {judgement.infra[0]}", is_infra=True)
+    reasons = [*judgement.undecided, *judgement.news]
+    because = f" {reasons[0]}" if reasons else ""
+    raise SearchProblem(
+        f"{bad.version} was given as bad, but here it is not worse than {good.version}, beyond what --threshold "
+        f"allows.{because}"
+    )
+
+
+def sought_metric(document: Document, names: Sequence[str], *, good: Runtime, bad: Runtime) -> SoughtMetric:
+    """The largest decided change of these metrics, losses before gains. Raises SearchProblem when none changed."""
+    found = [
+        SoughtMetric(pair.series, change)
+        for pair in watch_rounds.pairs(document, old=str(good), new=str(bad))
+        for change in _changes(pair, names)
+        if is_change(change.verdict)
+    ]
+    if not found:
+        raise SearchProblem(
+            f"{bad.version} was given as bad, but beside {good.version} none of these is decided to have changed here: "
+            f"{', '.join(names)}."
+        )
+    return min(found, key=lambda sought: (metric_changes.is_gain(sought.change), -_size(sought.change)))
+
+
+def refuse_unmeasured(document: Document, *, good: Runtime, bad: Runtime) -> None:
+    """Whether the good release runs the model at all. Raises SearchProblem."""
+    pairs = watch_rounds.pairs(document, old=str(good), new=str(bad))
+    if any(pair.old.status is CellStatus.DONE for pair in pairs):
+        return
+    reasons = {cell.runtime: cell.reason.text for cell in document.cells if cell.reason is not None}
+    why = reasons.get(str(good), "It was not measured.")
+    if any(pair.new.status is CellStatus.DONE for pair in pairs):
+        raise SearchProblem(f"{good.version} was given as good, but here it does not run the model: {why}")
+    raise SearchProblem(f"Neither {good.version} nor {bad.version} runs the model: {why}")
+
+
+def names_of(asked: str) -> tuple[str, ...]:
+    """The metrics that `asked` names; empty for none of the table."""
+    if asked == MEMORY:
+        return tuple(metric.name for metric, _ in COMPARED if metric.unit == "bytes")
+    return (asked,) if asked in NAMES else ()
+
+
+def is_by_repeat(names: Sequence[str], scenarios: Sequence[object]) -> bool:
+    """Whether a repeat decides on all of these metrics: growth, which others than `fresh` do not tell, takes rounds."""
+    told = [name for name in names if name != GROWTH or any(str(one).startswith("fresh") for one in scenarios)]
+    return bool(told) and all(judging.by == "repeat" for metric, judging in COMPARED if metric.name in told)
+
+
+def _pair_of(document: Document, series: str, *, old: str, new: str) -> Pair | None:
+    pairs = watch_rounds.pairs(document, old=old, new=new)
+    return next((pair for pair in pairs if pair.series == series), None)
+
+
+def _why_not(pair: Pair | None, doubts: Sequence[str] = ()) -> str:
+    """Why a release cannot be judged: how a side ended, or else a doubt."""
+    endings = [] if pair is None else [cell.reason.text for cell in (pair.new, pair.old) if cell.reason is not None]
+    return [*endings, *doubts, "It was not compared."][0]
+
+
+def _changes(pair: Pair | None, names: Sequence[str]) -> list[MetricChange]:
+    found = None if pair is None else pair.comparison
+    return [] if found is None else [change for change in found.metrics if change.name in names]
+
+
+def _size(change: MetricChange) -> float:
+    """How large it is: by the logarithm of its ratio, or in margins where there is none."""
+    return abs(log(change.ratio)) if change.ratio else abs(change.change or 0.0) / change.margin

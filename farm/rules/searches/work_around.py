@@ -1,0 +1,93 @@
+"""Which session option undoes a change: each experiment is a block of candidates beside both releases."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NotRequired, TypedDict
+
+from farm.contract.cells import Runtime
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.points import Point
+from farm.rules.searches import switches
+from farm.rules.searches.search import Answer, Experiment, Measured, Search
+from farm.rules.searches.switches import CANDIDATES, TRIALS, Candidate, Trial
+from farm.rules.wording.numbers import counted
+
+MAX_STEPS = 4
+
+
+class Step(TypedDict):
+    """What was tried together, and what came of those that could be measured."""
+
+    tried: list[dict[str, object]]
+    trials: list[dict[str, object]]
+    # of its bench
+    minutes: NotRequired[float]
+    run: NotRequired[int]
+
+
+@dataclass
+class WorkAround(Search[Step, Answer]):
+    """The search for one cell. `place`: makes its matrix, its point there, and how many candidates fit a block.
+
+    `names`: of optimizers, those to try first in front.
+    """
+
+    place: Callable[[], tuple[Matrix, Point, int]]
+    old: Runtime
+    new: Runtime
+    names: Callable[[], Sequence[str]]
+    steps: list[Step] = field(default_factory=list)
+
+    def next(self) -> Experiment | None:
+        matrix, point, room = self.place()
+        candidates = self._candidates(point, max_candidates=room) if len(self.steps) < MAX_STEPS else []
+        if not candidates:
+            return None
+        tried = switches.trial_matrix(matrix, point, old=self.old, new=self.new, candidates=candidates)
+        return Experiment(tried, asked={"candidates": CANDIDATES.dump_python(candidates, mode="json")})
+
+    def _candidates(self, point: Point, *, max_candidates: int) -> list[Candidate]:
+        if not self.steps:
+            level = str(point.values.get("optimization", "all"))
+            return switches.first_candidates(self.names(), level=level, most=max_candidates)
+        done = {str(plain["label"]) for step in self.steps for plain in step["tried"]}
+        return switches.next_candidates(self.trials, most=max_candidates) or switches.last_candidates(
+            point, self.trials, done=done, most=max_candidates
+        )
+
+    @property
+    def trials(self) -> list[Trial]:
+        return [trial for step in self.steps for trial in trials_of(step)]
+
+    def read(self, asked: Mapping[str, object], measured: Measured | None) -> Step:
+        candidates = CANDIDATES.validate_python(asked["candidates"])
+        found: list[Trial] = []
+        if measured is not None:
+            found = switches.read_trials(measured.document, candidates, old=str(self.old), new=str(self.new))
+        return Step(tried=CANDIDATES.dump_python(candidates, mode="json"), trials=_plain(found))
+
+    def record(self, outcome: Step) -> None:
+        self.steps.append(outcome)
+
+    def answer(self) -> Answer:
+        best = switches.best_of(self.trials)
+        minutes = sum(step.get("minutes", 0.0) for step in self.steps)
+        tried = sum(len(step["tried"]) for step in self.steps)
+        if best is None:
+            text = f"None of {counted(tried, 'set')} of session options recovers as much as "
+            text += f"{100 * switches.WORTHWHILE:.0f} % of the change."
+            return Answer(text, {"is_found": False, "tried": tried, "minutes": minutes})
+        plain = {"is_found": True, "tried": tried, "minutes": minutes, "code": switches.code_for(best)}
+        return Answer(switches.sentence(best), {**plain, **_plain([best])[0]})
+
+
+def trials_of(step: Step) -> list[Trial]:
+    """What a step tried."""
+    return TRIALS.validate_python(step.get("trials", ()))
+
+
+def _plain(trials: list[Trial]) -> list[dict[str, object]]:
+    plain: list[dict[str, object]] = TRIALS.dump_python(
+        trials, mode="json", exclude={"__all__": {"comparison": {"operators"}}}
+    )
+    return plain
