@@ -2,18 +2,17 @@
 
 python -m tests.bench.pages_beside CHECKOUT [--scale 0.2] [--pairs 8] [--requests 20] [--pages 10] --keep FOLDER
 
-`CHECKOUT`: the other commit, with its own `.venv` and `tests/bench`. The farm is seeded by it once into FOLDER, and
-migrated for this one in a copy. In each of the pairs both start a web process as they do in production, open each page
-a few times, and then count the processor time of the server, its workers included, over so many requests of one reader.
-Of the pages that cost most there, each pair gives a ratio, this commit's by the other's; the interval is of Student's t
-over the logarithms of the pairs. Exit 1 where the ratio of all these pages together is above 1.08.
+`CHECKOUT`: the other commit, with its own `.venv` and `tests/bench`. Each commit seeds the same farm once into FOLDER.
+In each of the pairs both start a web process as they do in production, open each page a few times, and then count the
+processor time of the server, its workers included, over so many requests of one reader. Of the pages that cost most
+there, each pair gives a ratio, this commit's by the other's; the interval is of Student's t over the logarithms of the
+pairs. Exit 1 where the ratio of all these pages together is above 1.08.
 """
 
 import argparse
 import http.client
 import json
 import os
-import shutil
 import subprocess
 import sys
 from math import exp, log, sqrt
@@ -42,8 +41,6 @@ def main() -> int:
         return 0
     there, here = words.keep.resolve() / "other", words.keep.resolve() / "own"
     all_pages = in_checkout(words.other, there, words, requests=3)
-    if not here.exists():
-        shutil.copytree(there, here)
     slowest = sorted(all_pages, key=lambda name: -all_pages[name])[: words.pages]
     pairs = []
     for number in range(words.pairs):
