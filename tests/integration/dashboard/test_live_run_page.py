@@ -83,9 +83,9 @@ def test_a_run_whose_last_block_has_reported_is_settling(
     text = signed_in.get(f"/runs/{run.pk}/").content.decode()
     assert "settling</span>" in text[: text.index("<h1")]
     assert text.count('class="running"') == 8
-    told = signed_in.get(f"/api/v1/runs/{run.pk}").json()
-    assert (told["state"], told["blocks"], told["outcome"]) == ("running", {"reported": 1}, "")
-    assert "1 of 1 block settling" in selectors.progress(run).words
+    told = selectors.progress(run)
+    assert (told.state, told.blocks, told.outcome) == ("running", {"reported": 1}, "")
+    assert "1 of 1 block settling" in told.words
 
 
 def test_a_run_that_stands_still_says_why(signed_in: Client, version: Version, node: Node, owner: User) -> None:
