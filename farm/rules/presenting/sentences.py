@@ -226,12 +226,12 @@ def _capital(text: str) -> str:
 
 
 def _open(found: Opening, word: str) -> str:
-    """How many comparisons are equal, or undecided, by axis; of the one that leads as such that was said."""
+    """How many comparisons are equal, on other axes than that which leads, or undecided, unless it leads as such."""
     lead = found.lead
     said = []
     for axis in sorted({standing.axis for standing in found.standings}, key=axis_rank):
         words: list[str] = [standing.change.word for standing in found.standings if standing.axis == axis]
-        is_said = lead is not None and lead.axis == axis and lead.change.word == word
+        is_said = lead is not None and lead.axis == axis and word in (lead.change.word, "equal")
         if (count := words.count(word)) and not is_said:
             said.append(f"{count} of {len(words)} by {axis}")
     return f"{word.capitalize()}: {', '.join(said)}." if said else ""

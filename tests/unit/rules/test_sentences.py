@@ -294,3 +294,11 @@ def test_any_latency_can_be_said(value, relative):
 )
 def test_times_of_an_operator_are_left_out_where_they_do_not_give_its_change(interval, times):
     assert called_operators.operator_times(changed("Norm", 37.0, 88.0, None).model_copy(update=interval)) == times
+
+
+@pytest.mark.parametrize(
+    ("operators", "operator"),
+    [([changed("Norm", 100.0, 196.0, 0.96)], "Norm"), ([changed("Norm", 100.0, 105.0, 0.05)], ""), ([], "")],
+)
+def test_the_cause_of_a_change_is_the_operator_that_explains_a_part_worth_naming(operators, operator):
+    assert sentences.cause(compared(operators=operators)) == operator

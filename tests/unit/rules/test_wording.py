@@ -88,3 +88,9 @@ class Setting(NamedTuple):
 def test_a_setting_names_the_batch_and_threads_that_were_chosen(batch: int | None, threads: int | None, shown: str):
     setting = Setting("onnxruntime==1.31.1", "CPUExecutionProvider", "int8-dynamic", batch, threads)
     assert titles.setting(setting) == shown
+
+
+def test_since_when_is_no_more_than_was_measured() -> None:
+    known = {"good": "1.29.0", "bad": "1.32.0"}
+    assert titles.began("onnxruntime", **known) == "between 1.29.0 and 1.32.0"
+    assert titles.began("onnxruntime", **known, first_bad="1.30.0") == "since 1.30.0"
