@@ -16,7 +16,7 @@ from dashboard.views.list_views import Filter, Listing, Together, chosen, ordere
 from dashboard.views.lists import paged, searched
 from farm.accounts.selectors import teams_writable_by
 from farm.registry.selectors import versions_named
-from farm.rules.wording.vocabulary import VERDICTS
+from farm.rules.wording.vocabulary import ELSEWHERE, VERDICTS, WRONG
 from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.selectors.live import shown_states
@@ -37,7 +37,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     user, wanted = person(request), searched(request)
     filters = [
         chosen(request, "state", "State", STATES),
-        chosen(request, "verdict", "Verdict", [(word, word) for word in VERDICTS]),
+        chosen(request, "verdict", "Verdict", [(word, word) for word in (WRONG, ELSEWHERE, *VERDICTS)]),
         chosen(request, "reason", "Why", REASONS, nothing="started by people or watches"),
     ]
     rows = ordered(request, narrowed(selectors.runs_listed(user), wanted, filters), reading.ORDERS)

@@ -10,6 +10,7 @@ from django.utils import timezone
 from farm.alerts.models import Alert, AlertEvent, Channel, Delivery
 from farm.alerts.services.messages import hint_delivery
 from farm.alerts.states import TOLD, AlertEventKind
+from farm.rules.findings.kinds import rank
 
 TITLES = {
     AlertEventKind.OPENED: "new",
@@ -85,7 +86,8 @@ def address_of(alert: Alert) -> str:
 def _text(alert: Alert, event: AlertEvent) -> str:
     lines = [event.text, ""]
     if event.kind != AlertEventKind.RESOLVED:
-        lines += [f"- {symptom.text}" for symptom in alert.symptoms.filter(resolved_in="")]
+        left = sorted(alert.symptoms.filter(resolved_in=""), key=lambda row: (rank(row.kind), -(row.size or 0.0)))
+        lines += [f"- {symptom.text}" for symptom in left]
         lines += [f"{alert.since}."] if alert.since else []
         lines += [f"- {one.sentence}" for one in alert.investigations.exclude(sentence="")]
     return "\n".join([*lines, "", f"Watch: {alert.watch.name}", address_of(alert), ""])

@@ -92,6 +92,9 @@ def test_runs_are_filtered_by_their_verdict(signed_in: Client, listed: list[Run]
     assert "No results. Show all" in assert_is_page(signed_in.get("/runs/?verdict=undecided"))
     downloaded = signed_in.get("/runs/?verdict=faster&as=json").json()
     assert [(one["change"], one["low"], one["rounds"]) for one in downloaded] == [(0.34, 0.33, 8)]
+    Run.objects.filter(pk=listed[2].pk).update(lead=lead(verdict="wrong outputs", ratio=None, step="int8-dynamic"))
+    (row,) = table_rows(signed_in.get("/runs/?verdict=wrong outputs"), "runs")
+    assert (row[0], row[3], row[4]) == (f"run {listed[2].pk}", "✕ wrong outputs", "")
 
 
 def test_every_figure_has_the_name_of_its_column_for_windows_too_narrow_for_a_table(
