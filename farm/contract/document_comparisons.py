@@ -41,7 +41,8 @@ class MetricChange(Part):
     `baseline` and `candidate`: the medians of their launches, in `unit`; `ratio` and its interval: of the pairs of
     launches of `rounds`, or, where a repeat decides, of the medians, with the least and largest of a round. `margin`:
     as a fraction of the baseline, what is of no consequence. Metrics that may be zero or below have `change` with its
-    interval, and the margin, in `unit`, and no ratio.
+    interval, and the margin, in `unit`, and no ratio. `is_processor`: all of it is processor time, as latency is where
+    other programs kept the machine busy.
     """
 
     name: str
@@ -60,6 +61,7 @@ class MetricChange(Part):
     change_low: Annotated[float | None, _LEFT_OUT] = None
     change_high: Annotated[float | None, _LEFT_OUT] = None
     reason: Annotated[str, Field(exclude_if=lambda reason: not reason)] = ""
+    is_processor: Annotated[bool, Field(exclude_if=lambda is_processor: not is_processor)] = False
 
 
 class SlowLaunches(Part):

@@ -149,8 +149,13 @@ class Order:
         return cls(session=SessionOrder(**session), budget=budget, evaluation=part, **known)
 
 
+# phases that have verdicts of their own, on a busy machine by the processor time of the whole process
+JUDGED_PHASES = ("session", "first")
+
+
 class PhaseTimer:
-    """Where the process's wall-clock went, in milliseconds by phase."""
+    """Where the process's wall-clock went, in milliseconds by phase; of JUDGED_PHASES the processor time too, by
+    `session_cpu` and so on."""
 
     def __init__(self, *, launched_ns: int | None, entered_ns: int) -> None:
         self.phases_ms: dict[str, float] = {}
@@ -161,9 +166,13 @@ class PhaseTimer:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Time the body; a phase entered twice adds up."""
-        began = time.perf_counter_ns()
+        began, cpu_began = time.perf_counter_ns(), time.process_time_ns()
         try:
             yield
         finally:
-            spent_ms = (time.perf_counter_ns() - began) / 1e6
-            self.phases_ms[name] = self.phases_ms.get(name, 0.0) + spent_ms
+            self._add(name, time.perf_counter_ns() - began)
+            if name in JUDGED_PHASES:
+                self._add(f"{name}_cpu", time.process_time_ns() - cpu_began)
+
+    def _add(self, name: str, spent_ns: int) -> None:
+        self.phases_ms[name] = self.phases_ms.get(name, 0.0) + spent_ns / 1e6

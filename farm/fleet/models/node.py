@@ -99,6 +99,8 @@ class Node(models.Model):
     null_alarms = models.PositiveIntegerField(default=0)
     null_deviation = models.FloatField(null=True)
     null_margin = models.FloatField(null=True)
+    # of further metrics, by name
+    null_margins = models.JSONField(default=dict, db_default={})
     null_block = models.PositiveBigIntegerField(null=True)
     # what it does now or waits for, in its own words; empty: nothing, or an older node
     doing = models.CharField(max_length=MAX_DOING, blank=True, default="")

@@ -22,6 +22,8 @@ class NullEstimate(models.Model):
     estimate = models.FloatField()
     log_ratios = models.JSONField(default=list)
     verdict = models.CharField(max_length=16)
+    # the estimates of further metrics, by name
+    metrics = models.JSONField(default=dict, db_default={})
     at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

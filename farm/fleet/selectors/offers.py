@@ -30,4 +30,5 @@ def offer_of(node: Node) -> NodeOffer:
         cores=node.facts_json.get("logical_cores") or None,
         noise=node.null_deviation or None,
         margin=node.null_margin or MARGIN,
+        margins=node.null_margins,
     )

@@ -6,10 +6,11 @@ from django.db import transaction
 
 from farm.fleet.models import Node, NullEstimate
 from farm.fleet.selectors.noise import HISTORY, floor_of
+from farm.rules.comparing.margins import metric_margins
 from farm.rules.wording.vocabulary import is_change
 
 PLACE = ("block", "arm", "twin")
-REPLACED = ("node", "cell_class", "rounds", "estimate", "verdict", "log_ratios")
+REPLACED = ("node", "cell_class", "rounds", "estimate", "verdict", "log_ratios", "metrics")
 
 
 def keep_null_estimates(*, node: Node, estimates: Sequence[NullEstimate]) -> None:
@@ -23,12 +24,18 @@ def keep_null_estimates(*, node: Node, estimates: Sequence[NullEstimate]) -> Non
 
 def _count(node: Node) -> None:
     """Writes what the node's pairs come to beside it, so that lists and plans need not read every pair."""
-    pairs = list(node.null_estimates.values_list("verdict", "log_ratios", "estimate", "block")[:HISTORY])
-    floor = floor_of([(ratios, estimate) for _, ratios, estimate, _ in pairs])
+    columns = ("verdict", "log_ratios", "estimate", "metrics", "block")
+    pairs = list(node.null_estimates.values_list(*columns)[:HISTORY])
+    floor = floor_of([(ratios, estimate) for _, ratios, estimate, *_ in pairs])
+    estimates: dict[str, list[float]] = {}
+    for *_, metrics, _ in pairs:
+        for name, estimate in metrics.items():
+            estimates.setdefault(name, []).append(estimate)
     Node.objects.filter(pk=node.pk).update(
         null_pairs=len(pairs),
         null_alarms=sum(is_change(verdict) for verdict, *_ in pairs),
         null_deviation=floor.deviation if floor else None,
         null_margin=floor.margin if floor else None,
+        null_margins=metric_margins(estimates),
         null_block=max(block for *_, block in pairs),
     )

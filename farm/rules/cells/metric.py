@@ -11,24 +11,14 @@ from farm.contract.reports import CheckReport, Sample
 Noise = Literal["rounds", "launches", "unknown"]
 # how a figure is written: a time with the digits of its interval, three digits, bytes in MiB, a whole number, yes or no
 Reading = Literal["latency", "plain", "memory", "count", "yes"]
-AlertKind = Literal["session", "first", "memory"]
-# what watches alert on by a verdict
-VerdictKind = Literal["growth", "ttft"]
+# what watches alert on, beside latency
+AlertKind = Literal["session", "first", "memory", "growth", "ttft"]
 Summary = Callable[[Sequence[float]], float]
 # what a verdict says of more of a metric, and of less
 Words = tuple[Literal["slower", "bigger", "higher"], Literal["faster", "smaller", "lower"]]
 TIME: Words = ("slower", "faster")
 SIZE: Words = ("bigger", "smaller")
 RATE: Words = ("higher", "lower")
-
-
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """What a watch makes of a metric: its `kind` in the rule, and the `least` change that is a finding at all."""
-
-    kind: AlertKind
-    words: str
-    least: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +29,7 @@ class Judging:
     what comes out alike at every launch. `margin`: what is of no consequence, as a fraction, where it is more than the
     block's own; of differences and repeats in the metric's own unit, where `is_share` as a fraction too. `kinds`: the
     scenarios whose launches say it, where others say something else by that name. `is_told`: in the run's sentence.
-    `alerts_as`: the kind of change by which a watch alerts when it is worse.
+    `alerts_as`: the kind of change by which a watch alerts when it is worse, by `min_alert` in its own unit at least.
     """
 
     words: Words
@@ -48,7 +38,8 @@ class Judging:
     is_share: bool = False
     kinds: tuple[str, ...] = ()
     is_told: bool = False
-    alerts_as: VerdictKind | None = None
+    alerts_as: AlertKind | None = None
+    min_alert: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +65,6 @@ class Metric:
     samples_as: str = ""
     interval_as: str = ""
     is_judged: bool = False
-    alert: Alert | None = None
     from_timings: int = 0
     absent: str = ""
     judging: Judging | None = None
@@ -92,6 +82,10 @@ class Metric:
         if value is None and isinstance(told, Sample):
             value = told.phases_ms.get(self.phase)
         return None if value is None else float(value)
+
+    def processor_of(self, told: Sample) -> float | None:
+        """The processor time of the phase whose wall-clock time it is, where the launch says it."""
+        return told.phases_ms.get(f"{self.phase}_cpu") if self.phase else None
 
     def value(self, cell: Cell) -> float | bool | None:
         """What a document's cell says of it, as it stands there."""

@@ -7,11 +7,10 @@ add the entries that they declare.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from statistics import median
 
 from farm.rules.cells import outside_metrics
-from farm.rules.cells.metric import SIZE, TIME, Alert, Judging, Metric, VerdictKind
+from farm.rules.cells.metric import SIZE, TIME, Judging, Metric
 from farm.rules.cells.scenario_metrics import OF_SCENARIOS
 from farm.rules.cells.scenarios import OUTSIDE
 from farm.rules.comparing.enough import COUNT_FOR
@@ -19,8 +18,7 @@ from farm.rules.wording.numbers import MIB
 
 # launches of one cell differ by up to 2 MiB, and another release's own code takes up to 12 MiB more
 LEAST_MEMORY = 16.0 * MIB
-_MEMORY = partial(Alert, "memory", least=LEAST_MEMORY)
-_BY_REPEAT = Judging(SIZE, by="repeat", margin=LEAST_MEMORY, is_told=True)
+_BY_REPEAT = Judging(SIZE, by="repeat", margin=LEAST_MEMORY, is_told=True, alerts_as="memory")
 
 OWN: tuple[Metric, ...] = (
     Metric(
@@ -87,8 +85,7 @@ OWN: tuple[Metric, ...] = (
         "session creation",
         "ms",
         "less",
-        alert=Alert("session", "session creation", 20.0),
-        judging=Judging(TIME, margin=0.1),
+        judging=Judging(TIME, margin=0.1, alerts_as="session", min_alert=20.0),
         phase="session",
     ),
     Metric("cached_session_ms", "", "ms", "less"),
@@ -98,8 +95,7 @@ OWN: tuple[Metric, ...] = (
         "first inference",
         "ms",
         "less",
-        alert=Alert("first", "the first inference", 5.0),
-        judging=Judging(TIME, margin=0.1, kinds=("single", "sustained")),
+        judging=Judging(TIME, margin=0.1, kinds=("single", "sustained"), alerts_as="first", min_alert=5.0),
         phase="first",
     ),
     Metric(
@@ -110,7 +106,6 @@ OWN: tuple[Metric, ...] = (
         summary=max,
         reads="memory",
         note="resident, of the whole process",
-        alert=_MEMORY("peak memory"),
         judging=_BY_REPEAT,
     ),
     Metric(
@@ -121,7 +116,6 @@ OWN: tuple[Metric, ...] = (
         summary=max,
         reads="memory",
         note="of the whole process, touched or not: what a limit on its memory counts",
-        alert=_MEMORY("peak address space"),
         judging=_BY_REPEAT,
     ),
     Metric(
@@ -155,13 +149,9 @@ INSTRUCTIONS = BY_NAME["instructions"]
 JUDGED = next(metric for metric in METRICS if metric.is_judged)
 # those of which every launch says one figure
 OF_LAUNCHES = tuple(metric for metric in METRICS if metric.summary is not None)
-# what a watch compares, with what it makes of it
-ALERTING = tuple((metric, metric.alert) for metric in METRICS if metric.alert is not None)
-# what a watch alerts on by a verdict, by the metric's name
-BY_VERDICT: Mapping[str, VerdictKind] = {
-    metric.name: metric.judging.alerts_as
-    for metric in METRICS
-    if metric.judging is not None and metric.judging.alerts_as is not None
+# what a watch alerts on by its own verdict, by the metric's name
+ALERTING: Mapping[str, Judging] = {
+    metric.name: metric.judging for metric in METRICS if metric.judging is not None and metric.judging.alerts_as
 }
 # those on which two arms have a verdict: `JUDGED` first, then those beside it
 COMPARED = tuple((metric, metric.judging) for metric in METRICS if metric.judging is not None)

@@ -1,10 +1,11 @@
 """What a watch makes of a measured block: does something that somebody must look at stand between two runtimes?
 
-Both runtimes were measured in the same block. Latency, session creation, first inference, memory and endings are noisy,
-so that a finding among them only counts once a fresh block has confirmed it; parity and placement are deterministic.
+Both runtimes were measured in the same block, and what is a number alerts by its verdict over the rounds, never by two
+values. Latency, session creation, first inference, memory and endings are noisy, so that a finding among them only
+counts once a fresh block has confirmed it; parity and placement are deterministic.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import log
 from typing import Annotated, Literal
@@ -15,18 +16,17 @@ from farm.contract.base import Message, digest_of
 from farm.contract.cells import SINGLE, LaterAxes
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, ParityOutput
-from farm.contract.document_comparisons import Comparison
+from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.cells import label, scenarios
-from farm.rules.cells.metric import Alert, Metric
-from farm.rules.cells.metrics import ALERTING, BY_VERDICT
+from farm.rules.cells.metrics import ALERTING
 from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from farm.rules.comparing.sides import BySides, between, by_sides
 from farm.rules.findings.kinds import KEYS, KINDS, Key, rank
 from farm.rules.presenting import metric_changes, sentences
 from farm.rules.runtimes import pairs as package_pairs
 from farm.rules.tracing.placement import cell_changes
-from farm.rules.wording.numbers import MIB, change, plain, share
+from farm.rules.wording.numbers import share
 
 Outcome = Literal["alert", "infra", "undecided", "news", "quiet"]
 
@@ -218,10 +218,16 @@ def _cleared(pair: Pair) -> list[Key]:
         "placement": bool(pair.old.operators and pair.new.operators),
         "failed": True,
     }
-    measured = [alert.kind for metric, alert in ALERTING if metric.value(pair.old) and metric.value(pair.new)]
-    told = pair.comparison.metrics if pair.comparison is not None else []
-    judged = [BY_VERDICT[one.name] for one in told if one.name in BY_VERDICT and one.verdict != "undecided"]
-    return [*(kind for kind, well in is_well.items() if well), *measured, *judged]
+    judged = [kind for change, kind, _ in _alerting(pair) if change.verdict != "undecided"]
+    return [*(kind for kind, well in is_well.items() if well), *judged]
+
+
+def _alerting(pair: Pair) -> Iterator[tuple[MetricChange, Key, float]]:
+    """The metrics of which a change alerts, by their own verdicts: the kind, and the least change that is one."""
+    for change in metric_changes.further(pair.comparison) if pair.comparison is not None else ():
+        judging = ALERTING.get(change.name)
+        if judging is not None and judging.alerts_as is not None:
+            yield change, judging.alerts_as, judging.min_alert
 
 
 def _judge_pair(pair: Pair, rule: Rule, notes: _Notes) -> None:
@@ -231,9 +237,7 @@ def _judge_pair(pair: Pair, rule: Rule, notes: _Notes) -> None:
     _judge_latency(pair, rule, notes)
     _judge_parity(pair, rule, notes)
     _judge_placement(pair, rule, notes)
-    for metric, alert in ALERTING:
-        _judge_metric(pair, rule, notes, metric=metric, alert=alert)
-    _judge_verdicts(pair, rule, notes)
+    _judge_metrics(pair, rule, notes)
 
 
 def _is_done(cell: Cell) -> bool:
@@ -332,36 +336,22 @@ def _judge_placement(pair: Pair, rule: Rule, notes: _Notes) -> None:
         notes.news.append(f"{where}: {' '.join(better)}")
 
 
-def _judge_metric(pair: Pair, rule: Rule, notes: _Notes, *, metric: Metric, alert: Alert) -> None:
-    """A metric of the check pass: one value a cell, so that a small absolute change is never a finding."""
-    old, new = metric.value(pair.old), metric.value(pair.new)
-    if not old or not new:
-        return
-    allowed = rule.allowed(alert.kind)
-    scale, unit = (1.0 / MIB, "MiB") if metric.reads == "memory" else (1.0, metric.unit)
-    shown = f"{plain(old * scale)} → {plain(new * scale)} {unit}"
-    text = f"{series_label(pair.new)}: {alert.words} {shown} ({change(new / old)}) from {pair.old.runtime} to "
-    text += f"{pair.new.runtime}."
-    worse, better = (new, old) if metric.better == "less" else (old, new)
-    if worse > better * (1.0 + allowed) and worse - better >= alert.least:
-        _note(notes, rule, alert.kind, pair, text, size=new / old)
-    elif better > worse * (1.0 + allowed) and better - worse >= alert.least:
-        notes.news.append(text)
-
-
-def _judge_verdicts(pair: Pair, rule: Rule, notes: _Notes) -> None:
-    """Metrics that comparisons judge: what is decided to be worse, by more than the rule lets pass."""
-    told = metric_changes.further(pair.comparison) if pair.comparison is not None else []
-    for one in told:
-        kind = BY_VERDICT.get(one.name)
-        if kind is None or one.verdict in ("equal", "undecided"):
+def _judge_metrics(pair: Pair, rule: Rule, notes: _Notes) -> None:
+    """Metrics that are decided to be worse, by more than the rule lets pass; what looks so and is undecided needs more
+    rounds."""
+    for change, kind, least in _alerting(pair):
+        if change.verdict == "equal" or abs(change.candidate - change.baseline) < least:
             continue
-        text = f"{series_label(pair.new)}: {metric_changes.words(one)}, {one.verdict} from {pair.old.runtime} to "
+        text = f"{series_label(pair.new)}: {metric_changes.words(change)}, {change.verdict} from {pair.old.runtime} to "
         text += f"{pair.new.runtime}."
-        if metric_changes.is_gain(one):
+        is_beyond = change.ratio is None or change.ratio > 1.0 + rule.allowed(kind)
+        if change.verdict == "undecided":
+            if is_beyond and kind in rule.kinds:
+                notes.undecided.append(text)
+        elif metric_changes.is_gain(change):
             notes.news.append(text)
-        elif one.ratio is None or one.ratio > 1.0 + rule.allowed(kind):
-            _note(notes, rule, kind, pair, text, size=one.ratio)
+        elif is_beyond:
+            _note(notes, rule, kind, pair, text, size=change.ratio)
 
 
 def confirmed(findings: Sequence[Finding], again: Judgement) -> tuple[list[Finding], list[Finding]]:

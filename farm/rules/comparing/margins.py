@@ -3,7 +3,7 @@
 The same cell is measured in two arms of one block; every difference between them is noise. Estimates are ln(ratio).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import expm1, sqrt
 
@@ -15,6 +15,8 @@ from farm.rules.wording.vocabulary import is_change
 
 LOWEST_MARGIN = 0.02
 HIGHEST_MARGIN = 0.05
+# of other metrics than latency; beyond it nothing could be called
+MAX_METRIC_MARGIN = 0.9
 ENOUGH_COMPARISONS = 100
 PERCENTILE = 99.0
 
@@ -52,6 +54,16 @@ def margin_from_null(estimates: Sequence[float]) -> float:
         return MARGIN
     sizes = np.abs(np.asarray(estimates, dtype=np.float64))
     return float(np.clip(expm1(np.percentile(sizes, PERCENTILE)), LOWEST_MARGIN, HIGHEST_MARGIN))
+
+
+def metric_margins(estimates: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The margins of further metrics, by their own A/A comparisons: the 99th percentile of |ln ratio|, of each that has
+    a hundred of them; without the cap, which is latency's."""
+    sizes = {name: np.abs(found) for name, found in estimates.items() if len(found) >= ENOUGH_COMPARISONS}
+    return {
+        name: float(np.clip(expm1(np.percentile(own, PERCENTILE)), LOWEST_MARGIN, MAX_METRIC_MARGIN))
+        for name, own in sizes.items()
+    }
 
 
 def noise_floor(log_ratios: Sequence[Sequence[float]], *, margin: float = MARGIN) -> NoiseFloor | None:

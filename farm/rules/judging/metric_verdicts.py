@@ -7,7 +7,7 @@ from farm.contract.document_comparisons import MetricChange
 from farm.contract.verdicts import MetricVerdict, Verdict
 from farm.rules.cells import scenarios
 from farm.rules.cells.metric import Judging, Metric
-from farm.rules.cells.metrics import COMPARED, JUDGED
+from farm.rules.cells.metrics import BY_NAME, COMPARED, JUDGED
 from farm.rules.comparing import differences, repeats, verdicts
 from farm.rules.comparing.comparisons import Comparison
 from farm.rules.comparing.pooled import joined
@@ -35,6 +35,13 @@ def changes(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChan
         for place, change in zip(places, told, strict=True):
             found[place] += [] if change is None else [change]
     return found
+
+
+def pairs_of(judge: BlockJudge, judged: Judged, change: MetricChange) -> list[Pair]:
+    """The launches that a change rests on."""
+    if change.name == JUDGED.name:
+        return judge.paired(judged.planned).deciding
+    return _pairs(judge, judged, BY_NAME[change.name])[0]
 
 
 def headline_of(judged: Judged) -> Metric:
@@ -70,8 +77,9 @@ def _by_repeat(
         # other programs do not change what a launch takes
         every = judge.evidence.launched(one.planned.baseline, one.planned.candidate, metric=metric)
         pairs = [pair for pair in every if min(pair) > 0.0]
-        unit = median(old for old, _ in pairs) if judging.is_share and pairs else 1.0
-        repeated = repeats.judge(pairs, least=judging.margin * unit)
+        middle = median(old for old, _ in pairs) if pairs else 0.0
+        least = judging.margin * (middle if judging.is_share and pairs else 1.0)
+        repeated = repeats.judge(pairs, least=max(least, judge.block.margins.get(metric.name, 0.0) * middle))
         is_short = repeated is not None and repeated.rounds < repeats.FEWEST_ROUNDS
         lack = disturbances.unrepeated(is_out_of_time=judge.is_out_of_time) if is_short else ""
         found.append(None if repeated is None else _repeated(repeated, metric, judging, reason=lack))
@@ -98,7 +106,7 @@ def _by_difference(
     judge: BlockJudge, judged: Sequence[Judged], metric: Metric, judging: Judging
 ) -> list[MetricChange | None]:
     per_pair = ROUNDS[judge.block.budget].per_pair
-    pairs = [_pairs(judge, one, metric) for one in judged]
+    pairs = [_pairs(judge, one, metric)[0] for one in judged]
     starts = [range(0, len(some) - per_pair + 1, per_pair) for some in pairs]
     whole = [[_mean(some[start : start + per_pair]) for start in own] for some, own in zip(pairs, starts, strict=True)]
     enough = [len(some) >= FEWEST_PAIRS for some in whole]
@@ -124,29 +132,37 @@ def _by_ratio(
     judge: BlockJudge, judged: Sequence[Judged], metric: Metric, judging: Judging
 ) -> list[MetricChange | None]:
     per_pair = ROUNDS[judge.block.budget].per_pair
-    pairs = [[pair for pair in _pairs(judge, one, metric) if min(pair) > 0.0] for one in judged]
+    told = [_pairs(judge, one, metric) for one in judged]
+    pairs = [[pair for pair in some if min(pair) > 0.0] for some, _ in told]
     whole = [joined(some, per_pair=per_pair) for some in pairs]
-    margin = max(judge.block.margin, judging.margin)
+    # what is of no consequence, and what the metric's own A/A pairs on the node differ by
+    margin = max(judging.margin, judge.block.margins.get(metric.name, judge.block.margin))
     said = iter(verdicts.judge_many([some for some in whole if len(some) >= FEWEST_PAIRS], margin=margin))
     found: list[MetricChange | None] = []
-    for some, chunks in zip(pairs, whole, strict=True):
+    for some, chunks, (_, by_processor) in zip(pairs, whole, told, strict=True):
         if len(chunks) < FEWEST_PAIRS:
             found.append(None)
             continue
         one = next(said)
         word = _worded(one.verdict, judging.words)
-        found.append(_with_ratio(_told(some, one, metric, word, rounds=one.rounds_used * per_pair), one))
+        change = _with_ratio(_told(some, one, metric, word, rounds=one.rounds_used * per_pair), one)
+        found.append(change.model_copy(update={"is_processor": by_processor}))
     return found
 
 
 _BY = {"repeat": _by_repeat, "difference": _by_difference, "ratio": _by_ratio}
 
 
-def _pairs(judge: BlockJudge, judged: Judged, metric: Metric) -> list[Pair]:
-    """Those of the rounds that count for latency, where both launches say it."""
+def _pairs(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[list[Pair], bool]:
+    """Those of the rounds that count for latency, where both launches say it, and whether they are processor times: of
+    a phase where latency rests on them, if every launch has one."""
     arms = judged.planned.baseline, judged.planned.candidate
-    counted = counted_rounds.pair_up(judge.evidence, *arms, least=judge.block.min_rounds).numbers
-    return judge.evidence.of_rounds(*arms, metric=metric, numbers=counted)
+    counted = counted_rounds.pair_up(judge.evidence, *arms, least=judge.block.min_rounds)
+    told = judge.evidence.of_rounds(*arms, said=metric.of, numbers=counted.numbers)
+    if counted.verdict_from != "processor":
+        return told, False
+    spent = judge.evidence.of_rounds(*arms, said=metric.processor_of, numbers=counted.numbers)
+    return (spent, True) if spent and len(spent) == len(told) else (told, False)
 
 
 def _told(

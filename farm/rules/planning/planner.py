@@ -120,6 +120,7 @@ class _Home:
     noise: float
     is_noise_assumed: bool
     margin: float
+    margins: dict[str, float]
     smallest_detectable: float
 
     @classmethod
@@ -138,8 +139,17 @@ class _Home:
             noise=noise,
             is_noise_assumed=is_assumed,
             margin=margin,
+            margins=_widest([node.margins for node in nodes]),
             smallest_detectable=smallest_detectable(matrix.budget, noise=noise, margin=margin),
         )
+
+
+def _widest(margins: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Of each metric the widest of these nodes."""
+    found: dict[str, float] = {}
+    for own in margins:
+        found |= {name: max(margin, found.get(name, 0.0)) for name, margin in own.items()}
+    return found
 
 
 def _side_by_side(cells: Sequence[Resolved]) -> list[list[Resolved]]:
@@ -235,6 +245,7 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
         min_rounds=ROUNDS[budget].least,
         max_rounds=ROUNDS[budget].most,
         margin=home.margin,
+        margins=home.margins,
         noise=home.noise,
         is_noise_assumed=home.is_noise_assumed,
         minutes=(len(arms) * estimates.arm_seconds(budget, latency_ms, is_tracing=tracing) + longer_s) / 60.0,

@@ -151,7 +151,7 @@ class NodeOffer(Message):
     `distributions` empty: any. `versions`: runtimes it knows of beyond the farm's table, as `distribution==version`.
     `cores`: logical ones, by the node's own count; None until known.
     `noise`: standard deviation of ln(new / old) over rounds of its own A/A pairs; None until known. `margin`: what its
-    A/A history asks for.
+    A/A history asks for, and `margins`: the same of further metrics that have one.
     """
 
     id: str
@@ -165,6 +165,7 @@ class NodeOffer(Message):
     max_arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] = MAX_ARMS
     noise: Annotated[float, Field(gt=0)] | None = None
     margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
+    margins: dict[str, float] = Field(default_factory=dict)
     # blocks it measured since its last A/A pair, None: it never had one; and whether it joined within a day
     blocks_since_pair: Annotated[int, Field(ge=0)] | None = None
     is_first_day: bool = False
@@ -236,6 +237,11 @@ class PlannedBlock(Message):
         default=True, description="whether a disturbed round is followed by another beyond these"
     )
     margin: float = Field(description="what is called equal, as a fraction")
+    margins: dict[str, float] = Field(
+        default_factory=dict,
+        exclude_if=lambda margins: not margins,
+        description="the same of further metrics, by their own A/A pairs on the nodes; left out: the usual ones",
+    )
     noise: float = Field(description="standard deviation of a pair that was reckoned with, as a fraction")
     is_noise_assumed: bool = Field(default=True, description="whether that noise was assumed, and not measured")
     minutes: float = Field(description="what it should take")

@@ -61,9 +61,11 @@ def is_loss(change: MetricChange) -> bool:
 
 
 def title(change: MetricChange) -> str:
-    """`peak address space`; a metric that only the farm that wrote the document knows, by its name."""
+    """`peak address space`, `session creation (processor time)`; a metric that only the farm that wrote the document
+    knows, by its name."""
     known = BY_NAME.get(change.name)
-    return change.name.replace("_", " ") if known is None else known.title
+    text = change.name.replace("_", " ") if known is None else known.title
+    return f"{text} (processor time)" if change.is_processor else text
 
 
 def figures(change: MetricChange) -> tuple[float, float, float]:

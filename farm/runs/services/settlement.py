@@ -10,6 +10,7 @@ from farm.contract import document_cells as doc_cells
 from farm.contract import document_comparisons as doc_comparisons
 from farm.fleet.models import NullEstimate
 from farm.fleet.services import keep_null_estimates
+from farm.rules.judging import metric_verdicts
 from farm.rules.judging.block_verdicts import BlockJudge, Judged
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting.families import is_tested
@@ -145,4 +146,7 @@ def _null_of(block: Block, judge: BlockJudge, judged: Judged) -> NullEstimate | 
         estimate=log(figures.ratio),
         verdict=judged.verdict,
         log_ratios=[log(new / old) for old, new in pairs],
+        metrics={
+            change.name: log(change.ratio) for change in metric_verdicts.changes(judge, [judged])[0] if change.ratio
+        },
     )

@@ -50,6 +50,10 @@ class Lab(MadeUpNode):
     def _check(self, arm: ArmOrder) -> reports.CheckReport:
         return super()._check(arm).model_copy(update=dict(self.changes(arm.cell)))
 
+    def _sample(self, spec: CellSpec) -> reports.Sample:
+        own = {name: value for name, value in self.changes(spec).items() if name in reports.Sample.model_fields}
+        return super()._sample(spec).model_copy(update=own)
+
     def live(self, *, steps: int = MOST_STEPS) -> None:
         """Ticks and measures until nothing is open any more."""
         for _ in range(steps):

@@ -51,7 +51,7 @@ def test_what_is_worse_on_the_second_node_alone_is_its_alert(version: Version, m
     one = WatchRound.objects.get()
     assert (one.compared, one.confirming is not None) == (2, True)
     alert = Alert.objects.get()
-    assert (alert.node, "peak memory 90.6 → 191 MiB" in alert.sentence) == ("bench-2", True)
+    assert (alert.node, "peak memory 191 MiB instead of 91 MiB" in alert.sentence) == ("bench-2", True)
     assert sorted(Point.objects.values_list("node", flat=True)) == ["bench-1", "bench-2"]
 
 
@@ -107,6 +107,14 @@ def test_another_kind_of_change_on_the_second_node_has_an_alert_of_its_own(
     lab.latency = lambda spec: 1.3 if (lab.node.name, spec.runtime.version) == ("bench-1", "1.30.0") else 1.0
     lab.live()
     assert sorted(Alert.objects.values_list("node", flat=True)) == ["bench-1", "bench-2"]
+
+
+def test_a_notice_tells_what_leads_first(version: Version, member: User) -> None:
+    alert = bare_alert(make_watch(version, member), version)
+    for kind, size in (("memory", 9.0), ("parity", None), ("slower", 1.5)):
+        alert.symptoms.create(node="bench-1", series=kind, kind=kind, text=f"{kind} {size}", size=size, cell="c2")
+    told = [line for line in announcements._text(alert, alert.events.get()).splitlines() if line.startswith("- ")]
+    assert [line.split()[1] for line in told] == ["parity", "slower", "ONNX", "memory"]
 
 
 @pytest.mark.parametrize(("first_bad", "began"), [("", "between 1.29.0 and 1.32.0"), ("1.30.0", "since 1.30.0")])

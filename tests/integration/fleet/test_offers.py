@@ -5,8 +5,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from farm.accounts.models import Membership, Team, User
-from farm.fleet.models import Lending, Node
+from farm.fleet.models import Lending, Node, NullEstimate
 from farm.fleet.selectors import offers
+from farm.fleet.services import keep_null_estimates
 from farm.fleet.states import LendingState
 from tests.integration.fleet.nulls import keep_null_estimate
 from tests.integration.runs.making import make_node
@@ -57,3 +58,16 @@ def test_a_node_lent_to_many_teams_is_offered_once(team: Team, owner: User, stra
         Lending.objects.create(node=node, team=other, asked_by=stranger, state=LendingState.AGREED)
     assert [offer.name for offer in offers(team=team, uploader=owner)] == ["lent"]
     assert [one.name for one in Node.objects.serving(lender, uploader=stranger)] == ["lent"]
+
+
+def test_a_hundred_pairs_of_a_metric_give_the_node_its_margin(team: Team, owner: User) -> None:
+    node = make_node(team, name="measured")
+    known = {"cell_class": "cpu", "rounds": 8, "estimate": 0.0, "verdict": "equal", "log_ratios": [0.01, -0.01]}
+    rows = [
+        NullEstimate(node=node, block=number, arm=0, twin=1, metrics={"session_ms": 0.25, "few_ms": 0.25}, **known)
+        for number in range(100)
+    ]
+    rows[0].metrics = {"session_ms": -0.25}
+    keep_null_estimates(node=node, estimates=rows)
+    (offer,) = offers(team=team, uploader=owner)
+    assert offer.margins == {"session_ms": pytest.approx(0.284, abs=0.001)}

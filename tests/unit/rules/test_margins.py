@@ -21,6 +21,13 @@ def test_the_margin_leaves_out_one_estimate_in_a_hundred() -> None:
     assert margins.margin_from_null([0.03] * 299 + [0.9] * 2) == pytest.approx(np.expm1(0.03))
 
 
+def test_each_further_metric_has_the_margin_of_its_own_history_without_a_cap() -> None:
+    found = margins.metric_margins(
+        {"session_ms": [0.3] * 100, "first_ms": [0.3] * 99, "calm": [0.0] * 100, "x": [9.0] * 100}
+    )
+    assert found == {"session_ms": pytest.approx(np.expm1(0.3)), "calm": 0.02, "x": margins.MAX_METRIC_MARGIN}
+
+
 def test_the_noise_floor_is_pooled_over_comparisons_each_about_its_own_mean() -> None:
     rng = np.random.default_rng(1)
     rounds = [offset + 0.015 * rng.normal(size=8) for offset in rng.normal(0.0, 1.0, size=300)]

@@ -45,6 +45,70 @@ def measured(old: dict[str, float], new: dict[str, float], *, rounds: int = ROUN
     return assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget(block.budget)))
 
 
+def of_sessions(
+    old: tuple[float, float], new: tuple[float, float], *, is_busy: bool, margins: dict[str, float] | None = None
+) -> MetricChange:
+    """Session creation by wall-clock and processor time of each arm, with 2 % of noise; busy: the wall has 60 %."""
+    block = make_block(runtime=BOTH).model_copy(update={"margins": margins or {}})
+    dice = np.random.default_rng(5)
+    reports: list[Report] = [make_facts(), make_check(0), make_check(1)]
+    for number in range(ROUNDS):
+        samples = {}
+        for arm, (wall, spent) in enumerate((old, new)):
+            spread = 0.6 if is_busy else 0.02
+            phases = {
+                "session": wall * float(np.exp(spread * dice.standard_normal())),
+                "session_cpu": spent * float(np.exp(0.02 * dice.standard_normal())),
+            }
+            p50 = 1 + 0.002 * dice.standard_normal()
+            samples[arm] = make_sample(p50, phases_ms=phases, is_disturbed=is_busy, cpu_p50_ms=p50, cpu_share=0.5)
+        reports.append(make_round(number, samples))
+    record = BlockRecord(block=block, reports=[*reports, EndReport()], node="bench-1", is_over=True)
+    (comparison,) = assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget(block.budget))).comparisons
+    return next(change for change in comparison.metrics if change.name == "session_ms")
+
+
+def test_session_creation_on_a_busy_machine_is_judged_and_told_by_processor_time() -> None:
+    same = of_sessions((50.0, 33.0), (90.0, 33.0), is_busy=True)
+    assert (same.verdict, same.is_processor) == ("equal", True)
+    assert same.baseline == pytest.approx(33.0, rel=0.02)
+    slower = of_sessions((50.0, 33.0), (50.0, 39.6), is_busy=True)
+    assert slower.verdict == "slower"
+    assert metric_changes.title(slower) == "session creation (processor time)"
+
+
+def test_session_creation_on_a_calm_machine_is_judged_by_the_clock() -> None:
+    change = of_sessions((40.0, 33.0), (48.0, 33.0), is_busy=False)
+    assert (change.verdict, change.is_processor) == ("slower", False)
+
+
+def test_a_metric_whose_a_a_pairs_differ_more_has_a_wider_margin_on_that_node() -> None:
+    assert of_sessions((40.0, 33.0), (48.0, 33.0), is_busy=False).margin == 0.1
+    wide = of_sessions((40.0, 33.0), (48.0, 33.0), is_busy=False, margins={"session_ms": 0.3})
+    assert (wide.margin, wide.verdict) == (0.3, "equal")
+    narrow = of_sessions((40.0, 33.0), (48.0, 33.0), is_busy=False, margins={"session_ms": 0.03})
+    assert narrow.margin == 0.1
+
+
+def test_memory_takes_the_margin_of_its_own_a_a_pairs_too() -> None:
+    block = make_block(runtime=BOTH)
+    rounds = {0: 100.0 * MIB, 1: 130.0 * MIB}
+    for margins, verdict in (({}, "bigger"), ({"peak_memory_bytes": 0.5}, "equal")):
+        reports = [make_facts(), make_check(0), make_check(1)]
+        reports += [
+            make_round(
+                number,
+                {arm: make_sample(1.0 + 0.001 * number, peak_memory_bytes=int(size)) for arm, size in rounds.items()},
+            )
+            for number in range(ROUNDS)
+        ]
+        record = BlockRecord(
+            block=block.model_copy(update={"margins": margins}), reports=[*reports, EndReport()], node="n", is_over=True
+        )
+        found = assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget(block.budget)))
+        assert verdicts_of(found)["peak_memory_bytes"] == verdict
+
+
 def verdicts_of(document: Document) -> dict[str, str]:
     (comparison,) = document.comparisons
     return {change.name: change.verdict for change in comparison.metrics}

@@ -17,6 +17,7 @@ from farm.rules.cells import metrics
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
 from farm.rules.changes.watch_rounds import Rule
+from farm.rules.findings.kinds import KINDS
 from farm.rules.judging.evidence import Evidence
 from farm.rules.presenting import spreadsheets
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
@@ -129,5 +130,6 @@ def test_pairs_are_of_the_judged_metric_or_of_the_one_that_is_asked_for():
 
 
 def test_rules_of_watches_have_a_threshold_for_every_metric_that_alerts():
-    assert {alert.kind for _, alert in metrics.ALERTING} == {"session", "first", "memory"}
-    assert all(alert.kind in Rule.model_fields for _, alert in metrics.ALERTING)
+    kinds = {judging.alerts_as for judging in metrics.ALERTING.values()}
+    assert kinds == {"session", "first", "memory", "growth", "ttft"}
+    assert all((KINDS[kind].limit or "latency") in Rule.model_fields for kind in kinds)

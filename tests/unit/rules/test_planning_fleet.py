@@ -165,9 +165,13 @@ def test_alternatives_and_named_nodes_are_no_queue_tags():
 
 
 def test_the_noisiest_node_decides_what_can_be_seen():
-    fleet = [node("a", noise=0.007), node("b", noise=0.05, margin=0.03)]
+    fleet = [
+        node("a", noise=0.007, margins={"session_ms": 0.3}),
+        node("b", noise=0.05, margin=0.03, margins={"session_ms": 0.2, "first_ms": 0.15}),
+    ]
     (block,) = plan_of({"runtime": "1.29.0,1.31.1"}, fleet=fleet).blocks
     assert (block.noise, block.margin, block.is_noise_assumed) == (0.05, 0.03, False)
+    assert block.margins == {"session_ms": 0.3, "first_ms": 0.15}
     assert block.comparisons[0].smallest_detectable == pytest.approx(4.6 * 0.05 / 8**0.5)
 
 
