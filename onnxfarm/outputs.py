@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from farm.contract.document import Document
 
 STDOUT = Path("-")
+PLAIN_WIDTH = 160
 
 
 def write_text(text: str, path: Path) -> None:
@@ -44,6 +45,12 @@ def write_plain(plain: object, path: Path | None = STDOUT) -> None:
     """Write plain values as JSON for people and programs, where a file was named."""
     if path is not None:
         write_text(json.dumps(plain, indent=2, ensure_ascii=False) + "\n", path)
+
+
+def console_for(*, stderr: bool = False) -> Console:
+    """A console that does not fold tables where nobody looks at a terminal."""
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=PLAIN_WIDTH)
 
 
 def say(*lines: str, console: Console | None = None) -> None:

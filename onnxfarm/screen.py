@@ -33,7 +33,6 @@ MOST_WAYS = 8
 MOST_COMPARISONS = 40
 MOST_DIFFERENCES = 10
 # where nobody looks at a terminal, lines may be longer
-PLAIN_WIDTH = 160
 NARROW = 100
 TWIN = "twin"
 HEADS = ("p50", "items/s", "session", "memory")
@@ -47,12 +46,6 @@ _LAST = ("model", "hardware", "node")
 COLUMNS = tuple(
     sorted(AXES, key=lambda axis: (axis.name in _LAST, _FIRST.index(axis.name) if axis.name in _FIRST else len(_FIRST)))
 )
-
-
-def console_for(*, stderr: bool = False) -> Console:
-    """A console that does not fold tables where nobody looks at a terminal."""
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=PLAIN_WIDTH)
 
 
 def show(document: Document, *, console: Console, address: str = "") -> None:

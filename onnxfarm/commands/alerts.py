@@ -9,12 +9,11 @@ from rich.text import Text
 from farm.contract.api.alerts import AlertOut, AlertPageOut
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import say, write_plain
+from onnxfarm.outputs import console_for, say, write_plain
 from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client, ask_farm
-from onnxfarm.screen import console_for
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")

@@ -40,9 +40,9 @@ from onnxfarm.commands.options import (
 )
 from onnxfarm.here.home import default_home
 from onnxfarm.outcomes import judge_cells_here
-from onnxfarm.outputs import write_document
+from onnxfarm.outputs import console_for, write_document
 from onnxfarm.problems import Stopped, Usage, main_guard, needs_extra
-from onnxfarm.screen import console_for, show
+from onnxfarm.screen import show
 from onnxfarm.subject import Subject
 
 SustainedOption = Annotated[

@@ -40,9 +40,8 @@ from onnxfarm.commands.options import (
     ThreadsOption,
 )
 from onnxfarm.here.home import default_home
-from onnxfarm.outputs import say, write_plain
+from onnxfarm.outputs import console_for, say, write_plain
 from onnxfarm.problems import Usage, main_guard, needs_extra
-from onnxfarm.screen import console_for
 from onnxfarm.subject import Subject
 
 # what is looked for unless --for names one kind; the others are single figures of a check pass, and noisy

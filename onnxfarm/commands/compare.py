@@ -41,9 +41,9 @@ from onnxfarm.documents import checked_samples, read_object
 from onnxfarm.here import same_cells
 from onnxfarm.here.same_cells import Cell, Match
 from onnxfarm.outcomes import judge_cells_here
-from onnxfarm.outputs import STDOUT, write_document
+from onnxfarm.outputs import STDOUT, console_for, write_document
 from onnxfarm.problems import Usage, main_guard
-from onnxfarm.screen import console_for, show
+from onnxfarm.screen import show
 
 SCHEMA = "onnxfarm.compare/1"
 BENCH_SCHEMA = "onnxfarm.bench/1"

@@ -19,9 +19,8 @@ from onnxfarm.commands.options import (
     ShapeOption,
 )
 from onnxfarm.here.home import default_home
-from onnxfarm.outputs import write_text
+from onnxfarm.outputs import console_for, write_text
 from onnxfarm.problems import GateFailed, Usage, main_guard, needs_extra
-from onnxfarm.screen import console_for
 
 if TYPE_CHECKING:
     from onnxfarm.here.divergence import Asked

@@ -20,9 +20,8 @@ from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.commands.options import DocumentOption, HomeOption, ModelArgument
 from onnxfarm.here.home import default_home
 from onnxfarm.outcomes import judge_cells_here
-from onnxfarm.outputs import write_document
+from onnxfarm.outputs import console_for, write_document
 from onnxfarm.problems import GateFailed, Stopped, main_guard, needs_extra
-from onnxfarm.screen import console_for
 from onnxfarm.subject import Subject
 
 LATEST = "1.31.1"

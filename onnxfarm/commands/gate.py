@@ -42,9 +42,9 @@ from onnxfarm.commands.options import (
     ThreadsOption,
 )
 from onnxfarm.here.published import beyond, refuse_uninstalled
-from onnxfarm.outputs import say
+from onnxfarm.outputs import console_for, say
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
-from onnxfarm.screen import console_for, show
+from onnxfarm.screen import show
 from onnxfarm.subject import Subject
 
 if TYPE_CHECKING:

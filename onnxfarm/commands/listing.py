@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from onnxfarm.outputs import say, table_of, write_plain
+from onnxfarm.outputs import console_for, say, table_of, write_plain
 from onnxfarm.remote.client import Answered
-from onnxfarm.screen import console_for
 
 Row = TypeVar("Row")
 

@@ -50,6 +50,7 @@ def results(
         if as_json:
             write_document(document, output)
             return
-        from onnxfarm.screen import console_for, show
+        from onnxfarm.outputs import console_for
+        from onnxfarm.screen import show
 
         show(document, console=console_for(), address=f"{client.account.server}/runs/{run}/")

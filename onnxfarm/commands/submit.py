@@ -162,7 +162,8 @@ def _parsed(text: str) -> dict[str, object]:
 def _finish(
     client: Client, run_id: str, *, console: Console, json_file: Path | None, timeout: float | None, strict: bool
 ) -> None:
-    from onnxfarm.screen import console_for, show
+    from onnxfarm.outputs import console_for
+    from onnxfarm.screen import show
 
     run = follow(client, run_id, console=console, timeout_s=None if timeout is None else timeout * 60)
     document = read_document(client, run_id)

@@ -31,9 +31,8 @@ from onnxfarm.commands.options import (
 )
 from onnxfarm.here.home import default_home
 from onnxfarm.here.published import published
-from onnxfarm.outputs import say, write_plain, write_text
+from onnxfarm.outputs import console_for, say, write_plain, write_text
 from onnxfarm.problems import Usage, main_guard, needs_extra
-from onnxfarm.screen import console_for
 from onnxfarm.subject import Subject
 
 

@@ -12,14 +12,13 @@ from farm.contract.api.alerts import RoundOut, WatchOut
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption, TeamOption
 from onnxfarm.commands.submit import read_matrix
-from onnxfarm.outputs import say, write_plain
+from onnxfarm.outputs import console_for, say, write_plain
 from onnxfarm.problems import GateFailed, Infrastructure, TimedOut, Usage, main_guard
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Answered, Client, ask_farm
 from onnxfarm.remote.lookups import watch_named
 from onnxfarm.remote.runs import shown, standing_of
-from onnxfarm.screen import console_for
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 WatchArgument = Annotated[str, typer.Argument(metavar="WATCH", help="A watch's number or name.")]

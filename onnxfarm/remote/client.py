@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, BinaryIO, Generic, Self, TypeVar, cast
 from urllib.parse import quote
 
 import httpx2
@@ -27,7 +27,6 @@ from pydantic import TypeAdapter, ValidationError
 from farm.contract.api.registry import VersionOut
 from farm.contract.api.runs import OpenPlanOut
 from farm.contract.texts import without_controls
-from farm.rules.planning.plans import Plan
 from onnxfarm.calibration_files import names_and_files
 from onnxfarm.problems import Infrastructure, TimedOut, Usage
 from onnxfarm.remote import operations
@@ -35,6 +34,9 @@ from onnxfarm.remote.account import Account, find_account
 from onnxfarm.remote.answers import AWAY, accepted, waits
 from onnxfarm.remote.operations import Operation, Shape
 from onnxfarm.remote.resumable import PIECE_BYTES, Sender, is_large
+
+if TYPE_CHECKING:
+    from farm.rules.planning.plans import Plan
 
 API = "/api/v1"
 # an upload's answer comes after the farm has forced it to its disk
@@ -163,11 +165,13 @@ class Client:
         *,
         wish: str | None = None,
         progress: Callable[[OpenPlanOut], None] | None = None,
-    ) -> Answered[Plan]:
+    ) -> "Answered[Plan]":
         """What a matrix would measure: cells, blocks, minutes, refused points, comparisons; what a wish costs.
 
         A large matrix is planned while this waits: `progress` is given the order each time that it is not made yet.
         """
+        from farm.rules.planning.plans import Plan
+
         order = order_of(version_id, matrix) | ({} if wish is None else {"wish": wish})
         answer = self._send(lambda: self._http.post("/plan", json=order), is_repeatable=True)
         waits_until = time.monotonic() + PLAN_LIMIT_S
