@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from farm.base.refusals import Missing, NotAllowed, Refusal
 
@@ -19,7 +20,20 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 def page(view: View[P]) -> View[P]:
     """A page for people who have signed in. A refusal of a service or selector becomes a page that says it."""
+    return _guarded(require_safe(view))
 
+
+def action(view: View[P]) -> View[P]:
+    """What such a person orders: POST alone."""
+    return _guarded(require_POST(view))
+
+
+def form_page(view: View[P]) -> View[P]:
+    """A page with a form that is posted to itself."""
+    return _guarded(require_http_methods(["GET", "HEAD", "POST"])(view))
+
+
+def _guarded(view: View[P]) -> View[P]:
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if not request.user.is_authenticated:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from dashboard.figures import operators, ratios
 from dashboard.figures.figure import Figure
@@ -47,7 +46,6 @@ WATCH_COMMAND = "onnxfarm watch add upgrades --model MODEL --reference 1.29.0"
 
 
 @page
-@require_safe
 def alerts(request: HttpRequest) -> HttpResponse:
     """Alerts of the reader's teams, newest first; open ones unless the address says otherwise."""
     user, wanted = person(request), searched(request)
@@ -87,7 +85,6 @@ def alerts(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_safe
 def digest(request: HttpRequest) -> HttpResponse:
     """What the watches of each team did in some days, as channels are told it."""
     user, days = person(request), digests.days_of(request.GET.get("days", ""))
@@ -113,7 +110,6 @@ def _digest(user: "User", team: "Team", since: "datetime") -> digests.Digest:
 
 
 @page
-@require_safe
 def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
     """One alert: what changed, since when, through what, what undoes it, and what was done about it."""
     return shown(request, selectors.alert(person(request), alert_id))

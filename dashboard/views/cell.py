@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from dashboard.figures import accuracies, samples, scenarios
 from dashboard.figures.figure import Address
@@ -59,7 +58,6 @@ MACHINE = (
 
 
 @page
-@require_safe
 def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     """One cell of a run: what ran first where it differs from what was asked, then every number."""
     row = selectors.run(person(request), run_id)

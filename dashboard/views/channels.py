@@ -6,11 +6,10 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.reading import channels as reading
 from dashboard.views import settings
-from dashboard.views.access import page, person
+from dashboard.views.access import action, page, person
 from dashboard.views.orders import fields
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.alerts.selectors import alerts as selectors
@@ -25,8 +24,7 @@ FIELDS = ("team", "name", "kind", "target", "digest")
 MESSAGES_SHOWN = 100
 
 
-@page
-@require_POST
+@action
 def add(request: HttpRequest) -> HttpResponseBase:
     """A new channel; a refusal stands on the settings page, beside its field, with what was typed."""
     user = person(request)
@@ -43,7 +41,6 @@ def add(request: HttpRequest) -> HttpResponseBase:
 
 
 @page
-@require_safe
 def channel(request: HttpRequest, channel_id: int) -> HttpResponse:
     """One channel with its messages."""
     return _shown(request, selectors.channel(person(request), channel_id))
@@ -61,8 +58,7 @@ def _shown(request: HttpRequest, row: "Channel", **more: object) -> HttpResponse
     return render(request, "dashboard/channel.html", context)
 
 
-@page
-@require_POST
+@action
 def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
     """Try it out, silence it, tell it again, remove it, show or renew its secret."""
     user = person(request)

@@ -2,7 +2,6 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from dashboard.figures import placement_map, timelines, warm_up
 from dashboard.views.access import page, person
@@ -14,7 +13,6 @@ from farm.runs.services.timelines import WAITS
 
 
 @page
-@require_safe
 def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     """A page of its own, which the cell's page fetches its last part from once a reader gets there."""
     row = selectors.run(person(request), run_id)

@@ -8,7 +8,6 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from dashboard.figures import beside
 from dashboard.figures.figure import Figure
@@ -48,7 +47,6 @@ class Panel(TypedDict):
 
 
 @page
-@require_safe
 def compare(request: HttpRequest) -> HttpResponse:
     """Cells named by `cells=RUN:CELL`, `base` the key of the pinned one, and a list to choose more from; with
     `runs=RUN` twice or more, whole runs cell by cell."""

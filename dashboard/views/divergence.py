@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.reading import divergence as reading
-from dashboard.views.access import page, person
+from dashboard.views.access import action, page, person
 from dashboard.views.orders import ordered
 from farm.base.refusals import Missing
 from farm.contract.document_cells import Cell
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 
 @page
-@require_safe
 def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     """The panel alone, as it is while an answer is waited for."""
     row = selectors.run(person(request), run_id)
@@ -31,8 +29,7 @@ def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     return render(request, "dashboard/parts/divergence.html", context)
 
 
-@page
-@require_POST
+@action
 def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
     """Asks, and goes back to the cell."""
     row = selectors.run(person(request), run_id)

@@ -2,14 +2,12 @@
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from dashboard import catalogue, documents, passages
 from dashboard.views.access import page
 
 
 @page
-@require_safe
 def index(request: HttpRequest) -> HttpResponse:
     """The documents by kind, or what a search found in them."""
     words, kinds = request.GET.get("q", "")[:200].strip(), catalogue.kinds()
@@ -23,7 +21,6 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_safe
 def document(request: HttpRequest, name: str) -> HttpResponse:
     """One document, or a file that one links to."""
     beside = documents.attachment(name)

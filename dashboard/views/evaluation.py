@@ -8,9 +8,8 @@ from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
-from django.views.decorators.http import require_POST
 
-from dashboard.views.access import page, person
+from dashboard.views.access import action, person
 from farm.base.refusals import Refusal
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 
 
 @csrf_exempt
-@page
-@require_POST
+@action
 def add(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Give a version labelled data. As on the upload page, files are hashed while they arrive and a refusal may come
     before the form was read: the check of its token is made inside."""

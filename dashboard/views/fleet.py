@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.reading import file_rows, node_settings, qr, queues, surroundings
 from dashboard.views import downloads, lendings
-from dashboard.views.access import page, person
+from dashboard.views.access import action, page, person
 from dashboard.views.lists import paged
 from dashboard.views.orders import ordered
 from dashboard.views.team_choice import team_choice
@@ -48,7 +47,6 @@ DONE = {"approve": "approved", "drain": "draining", "resume": "taking blocks aga
 
 
 @page
-@require_safe
 def fleet(request: HttpRequest) -> HttpResponse:
     """Every node of the reader's teams."""
     if downloads.is_wanted(request):
@@ -59,8 +57,7 @@ def fleet(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/fleet.html", {**_fleet(request), "code": ""})
 
 
-@page
-@require_POST
+@action
 def invite(request: HttpRequest) -> HttpResponse:
     """Shows a new one-off code with the command that uses it; it is shown this once."""
     user = person(request)
@@ -102,7 +99,6 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
 
 
 @page
-@require_safe
 def node(request: HttpRequest, node_id: int) -> HttpResponse:
     """One node: facts, proven tags, runtimes, noise floor and log."""
     return node_page(request, selectors.node(person(request), node_id))
@@ -143,8 +139,7 @@ def floor_table(floor: NoiseFloor | None) -> Table:
     return Table.of("floor", "What so many rounds see on this node", columns, seen)
 
 
-@page
-@require_http_methods(["POST"])
+@action
 def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
     """An order of the owner; a refusal is said on the node's page."""
     row = selectors.node(person(request), node_id)

@@ -31,7 +31,6 @@ HOUR_S, YEAR_S = 3600, 365 * 24 * 3600
 
 
 @page
-@require_safe
 def graph(request: HttpRequest, version_id: int) -> HttpResponse:
     """The picture, and beside it the same times as a table. The cell is part of the address, and so is another one
     that it is compared `against`."""
@@ -95,7 +94,6 @@ def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:
 
 
 @page
-@require_safe
 def outline(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """The version's graph without its weights, for the frame; the page around it hands it over. 202 while it is made.
 
@@ -119,7 +117,6 @@ def _unless_known(request: HttpRequest, sha256: str, path: Path) -> HttpResponse
 
 @page
 @xframe_options_sameorigin
-@require_safe
 def frame(request: HttpRequest) -> HttpResponse:
     """Netron's page, empty: it gets its model from the page around it, and can ask nobody else."""
     skeleton = netron.skeleton()
@@ -145,7 +142,6 @@ def part(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @page
-@require_safe
 def operators(request: HttpRequest) -> HttpResponse:
     """What Netron knows of ONNX's operators: the same for every model, so browsers keep it."""
     response = HttpResponse(netron.operators(), content_type="application/json")

@@ -3,7 +3,6 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from dashboard.reading import file_rows
 from dashboard.reading import hardware as reading
@@ -16,7 +15,6 @@ from farm.runs.selectors.hardware import measured_across
 
 
 @page
-@require_safe
 def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
     """The best settings of each version on every target, and the answer to the question that the address asks."""
     user = person(request)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import changes
@@ -37,7 +36,6 @@ CHANGES = 6
 
 
 @page
-@require_safe
 def home(request: HttpRequest) -> HttpResponse:
     """Open alerts, what changed since the last visit, runs in progress, latest results, the fleet."""
     user = person(request)

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
-from dashboard.views.access import page, person
+from dashboard.views.access import action, person
 from dashboard.views.orders import ordered
 from farm.accounts.selectors import can_manage
 from farm.base.refusals import Missing
@@ -35,8 +34,7 @@ def offered(request: HttpRequest) -> list[dict[str, object]]:
     return [{"lending": one, "buttons": BUTTONS[one.state] if one.team in managed else ()} for one in rows]
 
 
-@page
-@require_POST
+@action
 def answer(request: HttpRequest, lending_id: int, what: str) -> HttpResponseBase:
     """An admin's answer; a refusal is said on the fleet page."""
     found = selectors.lending(person(request), lending_id)

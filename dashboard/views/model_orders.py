@@ -7,10 +7,9 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.reading import removal
-from dashboard.views.access import page, person
+from dashboard.views.access import action, form_page, person
 from dashboard.views.lists import MOST_CHOSEN, numbered
 from dashboard.views.models import shown
 from dashboard.views.orders import fields, ordered
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 FIELD_OF_CODE = {"bad_description": "description", "bad_label": "labels"}
 
 
-@page
-@require_POST
+@action
 def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
     """A model's name, labels and description. A refusal is shown beside its field, with what was typed."""
     row = selectors.model(person(request), model_id)
@@ -54,8 +52,7 @@ def labels_of(text: str) -> list[str]:
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
-@page
-@require_POST
+@action
 def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
     """Deletes a model; what runs need stays."""
     row = selectors.model(person(request), model_id)
@@ -63,8 +60,7 @@ def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
     return _after(row)
 
 
-@page
-@require_POST
+@action
 def restore(request: HttpRequest, model_id: int) -> HttpResponseBase:
     """Takes back that a model was deleted."""
     row = selectors.model(person(request), model_id)
@@ -73,8 +69,7 @@ def restore(request: HttpRequest, model_id: int) -> HttpResponseBase:
     return redirect("dashboard:model", model_id=row.pk)
 
 
-@page
-@require_POST
+@action
 def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """What is said of a version."""
     row = selectors.version(person(request), version_id)
@@ -84,8 +79,7 @@ def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     return redirect(_address(row))
 
 
-@page
-@require_POST
+@action
 def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Deletes a version; one that runs have measured is hidden."""
     row = selectors.version(person(request), version_id)
@@ -94,8 +88,7 @@ def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     return _after(row.model)
 
 
-@page
-@require_POST
+@action
 def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Takes back that a version was deleted."""
     row = selectors.version(person(request), version_id)
@@ -104,14 +97,13 @@ def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     return redirect(_address(row))
 
 
-@page
-@require_http_methods(["GET", "POST"])
+@form_page
 def chosen(request: HttpRequest) -> HttpResponseBase:
     """Models that were chosen in the list: labels for all of them, or their end."""
     user = person(request)
     given = request.POST if request.method == "POST" else request.GET
     rows = [selectors.model(user, number) for number in numbered(given, "models", most=MOST_CHOSEN)]
-    if request.method == "GET" or not rows:
+    if request.method != "POST" or not rows:
         return _chosen(request, rows)
     typed = fields(request, ("what", "labels"))
     for row in rows:

@@ -9,7 +9,6 @@ from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
-from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
 from dashboard.reading import accuracy, best_settings, file_rows, removal
@@ -19,7 +18,7 @@ from dashboard.reading.inspection import inspection, program
 from dashboard.reading.runs import table as run_table
 from dashboard.reading.variant import variants as variant_table
 from dashboard.views import charts, downloads, standings
-from dashboard.views.access import page, person
+from dashboard.views.access import form_page, page, person
 from dashboard.views.list_views import Listing, Together, ordered
 from dashboard.views.lists import first, paged, searched
 from dashboard.views.run import address_in
@@ -52,7 +51,6 @@ FIELD_OF_CODE = {
 
 
 @page
-@require_safe
 def models(request: HttpRequest) -> HttpResponse:
     """Every model of the reader's teams, by name."""
     user, wanted = person(request), searched(request)
@@ -87,7 +85,6 @@ def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list
 
 
 @page
-@require_safe
 def model(request: HttpRequest, model_id: int) -> HttpResponse:
     """One model: its versions, what inspection found of the newest or chosen one, and its runs."""
     return shown(request, selectors.model(person(request), model_id))
@@ -177,8 +174,7 @@ def _chosen(versions: list["Version"], wanted: str) -> "Version | None":
 
 
 @csrf_exempt
-@page
-@require_http_methods(["GET", "POST"])
+@form_page
 def upload(request: HttpRequest) -> HttpResponseBase:
     """The upload form. Files are hashed while they arrive, so that a refusal may come before the form was read:
     the check of its token is therefore made inside, where a refusal still becomes a page."""
@@ -193,7 +189,7 @@ def upload(request: HttpRequest) -> HttpResponseBase:
 
 @csrf_protect
 def _upload(request: HttpRequest) -> HttpResponseBase:
-    if request.method == "GET":
+    if request.method != "POST":
         return _form(request, {})
     files = [file for _, uploads in request.FILES.lists() for file in uploads if isinstance(file, StoredUpload)]
     if not files:

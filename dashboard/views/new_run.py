@@ -7,11 +7,10 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.reading import copies, matrix_form
 from dashboard.reading import plan as reading
-from dashboard.views.access import page, person
+from dashboard.views.access import action, form_page, person
 from dashboard.views.lists import first
 from dashboard.views.run import matrix_text
 from farm.alerts.selectors.releases import for_planning
@@ -51,11 +50,10 @@ PRESETS = (
 )
 
 
-@page
-@require_http_methods(["GET", "POST"])
+@form_page
 def new_run(request: HttpRequest) -> HttpResponseBase:
     """The form; a POST starts the run, or shows what was typed with what is wrong."""
-    if request.method == "GET":
+    if request.method != "POST":
         return _form(request, matrix=_start_from(request), seed="0")
     matrix, seed = request.POST.get("matrix", ""), request.POST.get("seed", "0").strip()
     number = _seed(seed)
@@ -73,8 +71,7 @@ def new_run(request: HttpRequest) -> HttpResponseBase:
     return redirect("dashboard:run", run_id=run.pk)
 
 
-@page
-@require_POST
+@action
 def plan(request: HttpRequest) -> HttpResponse:
     """The plan of what is in the editor now. Form and text follow each other: the one typed into is left alone."""
     matrix, wish = request.POST.get("matrix", ""), request.POST.get("wish", "")

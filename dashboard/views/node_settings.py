@@ -4,17 +4,15 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
 from dashboard.reading import node_settings as form
-from dashboard.views.access import page, person
+from dashboard.views.access import action, person
 from dashboard.views.fleet import node_page
 from farm.base.refusals import NotAllowed, Refusal
 from farm.fleet import selectors, services
 
 
-@page
-@require_POST
+@action
 def change(request: HttpRequest, node_id: int) -> HttpResponseBase:
     """Keeps the form, or nothing of it: then the page has it as it was typed, with what is wrong beside its field."""
     user = person(request)

@@ -4,9 +4,9 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.views.access import page, person, refused
+from dashboard.views.access import action, form_page, person, refused
 from dashboard.views.orders import fields, ordered, own_page
 from dashboard.views.sign_in import kept_private, wanted_page
 from dashboard.views.teams import ROLES
@@ -40,8 +40,7 @@ def back(request: HttpRequest) -> HttpResponseBase:
     return kept_private(redirect(own_page(request, wanted) or "/"))
 
 
-@page
-@require_http_methods(["GET", "HEAD", "POST"])
+@form_page
 def groups(request: HttpRequest) -> HttpResponseBase:
     """How the farm is registered, and which groups give which roles; a POST maps one more."""
     user = person(request)
@@ -69,8 +68,7 @@ def groups(request: HttpRequest) -> HttpResponseBase:
     return render(request, "dashboard/openid.html", shown)
 
 
-@page
-@require_POST
+@action
 def forget(request: HttpRequest, mapping_id: int) -> HttpResponseBase:
     """A group that means nothing any more."""
     user = person(request)

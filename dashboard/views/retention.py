@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
 
-from dashboard.views.access import page, person
+from dashboard.views.access import form_page, person
 from dashboard.views.orders import fields, ordered
 from farm.accounts import selectors
 from farm.base.refusals import Invalid
@@ -23,8 +22,7 @@ FIELDS = {
 }
 
 
-@page
-@require_http_methods(["GET", "HEAD", "POST"])
+@form_page
 def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
     """The team's rule, with counts and bytes of what goes when it acts next; a POST sets it."""
     user = person(request)

@@ -11,13 +11,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import mark_safe
-from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.figures.figure import Address
 from dashboard.reading import cells, comparisons, copies, facts
 from dashboard.reading.heatmap import HeatMap
 from dashboard.views import charts
-from dashboard.views.access import page, person
+from dashboard.views.access import action, page, person
 from dashboard.views.live_part import live_part, settled, standstill_at, with_token
 from dashboard.views.orders import ordered
 from dashboard.views.run_pieces import MOST_CELLS, Whole, around, head_of, map_of, whole
@@ -55,7 +54,6 @@ class Shown(TypedDict):
 
 
 @page
-@require_safe
 def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """One run. `part=live` is what a running page asks for again and again: it costs next to nothing when unchanged.
     `part=compared` and `part=cells` are the tables of a large run, which come when they are scrolled to."""
@@ -257,8 +255,7 @@ def address_in(run_id: int) -> Callable[[str], str]:
     return lambda cell_id: reverse("dashboard:cell", args=[run_id, cell_id])
 
 
-@page
-@require_POST
+@action
 def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """Stops the run; what is done stays."""
     row = selectors.run(person(request), run_id)
@@ -266,8 +263,7 @@ def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
     return redirect("dashboard:run", run_id=row.pk)
 
 
-@page
-@require_POST
+@action
 def more(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """More rounds of the undecided blocks; of all blocks when none is undecided."""
     row = selectors.run(person(request), run_id)

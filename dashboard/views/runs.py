@@ -6,7 +6,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from dashboard.reading import file_rows
 from dashboard.reading import runs as reading
@@ -31,7 +30,6 @@ REASONS = (("every", "every run"), *((one.value, one.value) for one in RunReason
 
 
 @page
-@require_safe
 def runs(request: HttpRequest) -> HttpResponse:
     """Runs of the reader's teams, newest first."""
     user, wanted = person(request), searched(request)

@@ -3,7 +3,6 @@
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from dashboard.reading import file_rows
 from dashboard.reading import runtimes as reading
@@ -18,7 +17,6 @@ from farm.runs.selectors.releases import measured_with
 
 
 @page
-@require_safe
 def runtimes(request: HttpRequest) -> HttpResponse:
     """Version × provider × node of one distribution at a time."""
     user = person(request)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_safe
 
 from dashboard import passages
 from dashboard.reading import models
@@ -29,7 +28,6 @@ COLUMNS: tuple[Column[Hit], ...] = (
 
 
 @page
-@require_safe
 def search(request: HttpRequest) -> HttpResponseBase:
     """What fits the words of the address; its list alone while they are typed."""
     user, words = person(request), searched(request)

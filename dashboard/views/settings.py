@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.reading import channels as channel_reading
-from dashboard.views.access import page, person
+from dashboard.views.access import action, page, person
 from dashboard.views.team_choice import team_choice
 from farm.accounts import selectors, services
 from farm.accounts.states import Scope
@@ -22,14 +21,12 @@ if TYPE_CHECKING:
 
 
 @page
-@require_safe
 def settings(request: HttpRequest) -> HttpResponse:
     """Tokens, teams, and the commands that use a token."""
     return shown(request)
 
 
-@page
-@require_POST
+@action
 def issue(request: HttpRequest) -> HttpResponse:
     """A new token; its secret is on this page once, and nowhere after."""
     scopes = request.POST.getlist("scopes")
@@ -43,8 +40,7 @@ def issue(request: HttpRequest) -> HttpResponse:
     return shown(request, secret=secret)
 
 
-@page
-@require_POST
+@action
 def revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
     """Closes one of the reader's tokens."""
     token = selectors.tokens_of(person(request)).filter(pk=token_id).first()

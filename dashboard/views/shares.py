@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.reading import file_rows
 from dashboard.reading.curl import curl
 from dashboard.views import downloads
-from dashboard.views.access import page, person
+from dashboard.views.access import action, form_page, page, person
 from dashboard.views.lists import paged
 from dashboard.views.orders import ordered
 from farm.accounts import selectors, services
@@ -20,11 +19,10 @@ if TYPE_CHECKING:
     from farm.accounts.models import Share, User
 
 
-@page
-@require_http_methods(["GET", "POST"])
+@form_page
 def shares(request: HttpRequest) -> HttpResponse:
     """The links; a POST makes one, whose address is on this page once, and nowhere after."""
-    if request.method == "GET":
+    if request.method != "POST":
         return _shown(request)
     typed = request.POST.get("days", "")
     days = int(typed) if typed.isdecimal() and len(typed) < 5 else 0
@@ -33,8 +31,7 @@ def shares(request: HttpRequest) -> HttpResponse:
     return _shown(request, made=made, url=url)
 
 
-@page
-@require_POST
+@action
 def close(request: HttpRequest, share_id: int) -> HttpResponseBase:
     """Closes a link; a refusal is said on the list."""
     row = selectors.share(person(request), share_id)
@@ -47,7 +44,6 @@ def close(request: HttpRequest, share_id: int) -> HttpResponseBase:
 
 
 @page
-@require_safe
 def audit(request: HttpRequest) -> HttpResponse:
     """Who did what in the teams that the reader manages."""
     rows = selectors.audit_events_visible_to(person(request))

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.views.access import page, person
+from dashboard.views.access import action, form_page, person
 from farm.accounts import memberships, selectors, services
 from farm.accounts.states import WRITING_ROLES, Role
 from farm.base.refusals import Missing, Refusal
@@ -22,8 +21,7 @@ ROLES = {
 }
 
 
-@page
-@require_http_methods(["GET", "POST"])
+@form_page
 def teams(request: HttpRequest) -> HttpResponseBase:
     """The reader's teams; a POST makes one."""
     user = person(request)
@@ -40,12 +38,11 @@ def teams(request: HttpRequest) -> HttpResponseBase:
     return render(request, "dashboard/teams.html", context)
 
 
-@page
-@require_http_methods(["GET", "POST"])
+@form_page
 def team(request: HttpRequest, team_id: int) -> HttpResponse:
     """A team's people; a POST invites somebody, and shows a new person's link once."""
     found = selectors.team(person(request), team_id)
-    if request.method == "GET":
+    if request.method != "POST":
         return _shown(request, found)
     name, role = request.POST.get("username", "").strip(), request.POST.get("role", "")
     made = memberships.invite(team=found, name=name, role=role, by=person(request))
@@ -54,8 +51,7 @@ def team(request: HttpRequest, team_id: int) -> HttpResponse:
     return _shown(request, found, newcomer=made.user, link=made.link)
 
 
-@page
-@require_POST
+@action
 def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseBase:
     """The reader's answer to an invitation; a refusal is said on the page of teams."""
     user = person(request)
@@ -74,8 +70,7 @@ def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseB
     return redirect("dashboard:teams")
 
 
-@page
-@require_POST
+@action
 def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpResponseBase:
     """Another role for a member, their leaving, or their default; a refusal is said on the team's page."""
     user = person(request)
@@ -100,8 +95,7 @@ def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpR
     return redirect("dashboard:team", team_id)
 
 
-@page
-@require_POST
+@action
 def withdraw(request: HttpRequest, team_id: int, username: str) -> HttpResponseBase:
     """An invitation that was not answered ends; a refusal is said on the team's page."""
     user = person(request)

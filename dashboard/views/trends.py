@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from dashboard.cache import kept
 from dashboard.figures.figure import Figure
@@ -36,7 +35,6 @@ Lines = tuple[list[Line], list[Line]]
 
 
 @page
-@require_safe
 def trends(request: HttpRequest) -> HttpResponse:
     """The series of the watch that the address names; of the first one that has any when it names none."""
     user = person(request)

@@ -9,9 +9,8 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST
 
-from dashboard.views.access import page, person
+from dashboard.views.access import action, person
 from dashboard.views.alerts import shown
 from dashboard.views.lists import MOST_CHOSEN, numbered
 from dashboard.views.orders import fields, own_page
@@ -114,8 +113,7 @@ ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
 }
 
 
-@page
-@require_POST
+@action
 def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
     """Acknowledges the chosen alerts, all of them or none: where one cannot be, the page says which and why."""
     user = person(request)
@@ -133,8 +131,7 @@ def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
     return redirect(own_page(request, request.POST.get("next", "")) or reverse("dashboard:alerts"))
 
 
-@page
-@require_POST
+@action
 def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
     """One order. A refusal is shown on the alert's page, beside its field, with what was typed."""
     user = person(request)

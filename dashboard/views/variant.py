@@ -2,12 +2,11 @@
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.figures import accuracies
 from dashboard.reading import variant as reading
 from dashboard.reading import variant_cells as cells
-from dashboard.views.access import page, person
+from dashboard.views.access import action, page, person
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Missing, NotAllowed
 from farm.registry import selectors, services
@@ -18,7 +17,6 @@ OPEN = (MakingState.PENDING, MakingState.MAKING)
 
 
 @page
-@require_safe
 def variant(request: HttpRequest, variant_id: int) -> HttpResponse:
     """How a variant was made, what of it is quantised, where its error is, and what to try next."""
     user = person(request)
@@ -45,8 +43,7 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponse:
     return render(request, name, context)
 
 
-@page
-@require_POST
+@action
 def look_into(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     """Order the errors by layer and the scales."""
     row = selectors.variant(person(request), variant_id)
@@ -55,7 +52,6 @@ def look_into(request: HttpRequest, variant_id: int) -> HttpResponseBase:
 
 
 @page
-@require_safe
 def raw(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     """The report as JSON: every error, and every scale of every channel. Raises Missing before it was made.
 

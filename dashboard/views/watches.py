@@ -8,14 +8,13 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import file_rows
 from dashboard.reading import watch_form as form
 from dashboard.reading import watches as reading
 from dashboard.views import downloads, trends
-from dashboard.views.access import page, person
+from dashboard.views.access import action, form_page, page, person
 from dashboard.views.lists import Row, paged
 from dashboard.views.orders import fields
 from dashboard.views.team_choice import team_choice
@@ -55,7 +54,6 @@ class Settings(TypedDict):
 
 
 @page
-@require_safe
 def watches(request: HttpRequest) -> HttpResponse:
     """Every watch of the reader's teams, in a sentence each, with what came out last."""
     rows = selectors.watches_visible_to(person(request)).order_by("name", "pk")
@@ -73,7 +71,6 @@ def watches(request: HttpRequest) -> HttpResponse:
 
 
 @page
-@require_safe
 def watch(request: HttpRequest, watch_id: int) -> HttpResponse:
     """One watch: what came out last, its long series, its alerts and its rounds."""
     return _shown(request, selectors.watch(person(request), watch_id))
@@ -105,11 +102,10 @@ def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: obj
     return render(request, "dashboard/watch.html", context, status=status)
 
 
-@page
-@require_http_methods(["GET", "POST"])
+@form_page
 def new(request: HttpRequest) -> HttpResponseBase:
     """The form of a new watch; `model` in the address ticks one."""
-    if request.method == "GET":
+    if request.method != "POST":
         wanted = request.GET.get("model", "")
         given = form.empty()
         given["models"] = [wanted] if wanted.isdecimal() else []
@@ -134,13 +130,12 @@ def new(request: HttpRequest) -> HttpResponseBase:
     return redirect("dashboard:watch", watch_id=made.pk)
 
 
-@page
-@require_http_methods(["GET", "POST"])
+@form_page
 def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     """The same form for a watch that is there. What it watches stays: series would break off."""
     user = person(request)
     row = selectors.watch(user, watch_id)
-    if request.method == "GET":
+    if request.method != "POST":
         return _form(request, form.of_watch(row), watch=row)
     given = form.typed(request.POST)
     try:
@@ -202,8 +197,7 @@ def _models_offered(user: "User", ticked: list[str]) -> dict[str, object]:
     return {"models": sorted(shown.values(), key=lambda one: one.name), "further": further}
 
 
-@page
-@require_POST
+@action
 def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     """Measures now: the newest release, or the named one, against the reference or the named one."""
     user = person(request)
@@ -222,8 +216,7 @@ def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     return redirect("dashboard:watch", watch_id=watch_id)
 
 
-@page
-@require_POST
+@action
 def order(request: HttpRequest, watch_id: int, what: str) -> HttpResponseBase:
     """Pause, resume, remove."""
     user = person(request)
