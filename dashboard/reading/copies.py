@@ -1,10 +1,10 @@
 """The same view for a terminal, for a matrix file and for a program: what the copy buttons of a page copy."""
 
+import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dashboard.reading.curl import curl
 from farm.contract.cells import CellSpec
 from farm.contract.document_cells import Cell
 from farm.rules.cells import commands
@@ -72,3 +72,16 @@ def matrix_text(chosen: Sequence[Chosen]) -> str:
     names = {spec.digest: name for spec, name in chosen}
     plain = {"budget": "quick", "matrix": matrix_of([spec for spec, _ in chosen], names=names)}
     return write_text(plain)
+
+
+TOKEN = "$ONNXFARM_TOKEN"
+
+
+def curl(method: str, path: str, body: Mapping[str, object] | None = None, *, url: str) -> str:
+    """A call of the API with curl. `path` begins below /api/v1; the token is a variable, never a secret."""
+    words = ["curl", "-sS", *([] if method == "GET" else ["-X", method])]
+    line = " ".join([*words, "-H", f'"Authorization: Bearer {TOKEN}"', shlex.quote(f"{url}/api/v1{path}")])
+    if body is None:
+        return line
+    sent = shlex.quote(json.dumps(body, ensure_ascii=False))
+    return f"{line} -H 'Content-Type: application/json' -d {sent}"

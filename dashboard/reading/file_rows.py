@@ -1,6 +1,5 @@
 """What a row of each list is in a file: plain values by name, units in the names."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -8,7 +7,6 @@ from dashboard.figures.lines import Line, Spot
 from dashboard.reading.alerts import because, kinds_of, state_of
 from dashboard.reading.alerts import lead_of as leading
 from dashboard.reading.runs import lead_of
-from dashboard.reading.runtimes import Row as Release
 from dashboard.reading.watches import sentence
 from farm.rules.presenting.hardware import loss_of
 from farm.rules.presenting.hardware_words import setting
@@ -126,16 +124,6 @@ def node(node: "Node", alarms: "FalseAlarms | None") -> Row:
         "false_alarms": alarms.alarms if alarms else 0,
         "seen_at": node.seen_at,
     }
-
-
-def release(one: Release, columns: Sequence[str]) -> Row:
-    """A release with, for each provider, on how many nodes it is installed and on how many it would be."""
-    row: Row = {"release": one.version, "opset": one.opset, "is_gone": one.is_gone, "yanked": one.yanked}
-    row |= {"first_seen": one.seen_at.isoformat() if one.seen_at else "", "runs": one.runs, "alerts": len(one.alerts)}
-    for name, place in zip(columns, one.places, strict=True):
-        row[f"{name}: installed on"] = len(place.installed) + place.more
-        row[f"{name}: on demand on"] = place.on_demand
-    return row
 
 
 def spot(line: Line, one: Spot) -> Row:

@@ -1,18 +1,21 @@
 """Who may open a page, and what becomes of a refusal: always a page in words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from farm.base.refusals import Missing, NotAllowed, Refusal
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
+
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
@@ -57,3 +60,27 @@ def person(request: HttpRequest) -> "User":
     if not request.user.is_authenticated:
         raise NotAllowed("Sign in first.")
     return request.user
+
+
+Done = TypeVar("Done")
+
+
+def ordered(request: HttpRequest, order: Callable[[], Done], done: Callable[[Done], str]) -> None:
+    """Does what was asked. The page that comes next says that it is done, or why it was refused."""
+    try:
+        messages.success(request, done(order()))
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+
+
+def fields(request: HttpRequest, names: Iterable[str]) -> dict[str, str]:
+    """What was typed into the fields of a form, without the byte that no database takes."""
+    return {name: request.POST.get(name, "").replace("\x00", "").strip() for name in names}
+
+
+def own_page(request: HttpRequest, wanted: str) -> str:
+    """The address that a form or link names, where it is a page of this farm; else empty."""
+    is_ours = url_has_allowed_host_and_scheme(
+        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return wanted if wanted and is_ours else ""

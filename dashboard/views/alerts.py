@@ -1,38 +1,126 @@
-"""Alerts: the list, one of them, the digest, and what people do with them."""
+"""Alerts: the list, judged of them, the digest, and what people do with them."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 
-from dashboard.figures import operators, ratios
-from dashboard.figures.figure import Figure
-from dashboard.reading import alert as reading
 from dashboard.reading import alerts as listing
-from dashboard.reading import digest as digests
 from dashboard.reading import file_rows
-from dashboard.reading.alert_timeline import timeline
+from dashboard.reading.facts import Fact
 from dashboard.views import downloads
 from dashboard.views.access import page, person
 from dashboard.views.home import changes_since
-from dashboard.views.list_views import Listing, Together, chosen, ordered
-from dashboard.views.lists import paged, searched
-from farm.accounts.selectors import can_write, members_of, teams_visible_to, teams_writable_by
-from farm.accounts.states import WRITING_ROLES
+from dashboard.views.lists import Listing, Together, chosen, ordered, paged, searched
+from farm.accounts.selectors import teams_visible_to, teams_writable_by
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
-from farm.alerts.selectors.evidence import graph_changes
+from farm.alerts.services import digests
 from farm.alerts.services.digests import digest_of
-from farm.rules.cells import commands
-from farm.rules.findings.kinds import KINDS, title_of
-from farm.rules.presenting.lines import BUSY
+from farm.rules.findings.kinds import KINDS
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
+from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from farm.accounts.models import Team, User
-    from farm.alerts.models import Alert
+    from farm.alerts.models import Alert, WatchRound
+
+
+DAYS = (1, 7, 30)
+# newest rounds and alerts that are shown
+SHOWN = 15
+ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
+    Column("Judged", lambda judged: moment(judged.judged_at)),
+    Column("Watch", lambda judged: Entry(judged.watch.name, href=reverse("dashboard:watch", args=[judged.watch_id]))),
+    Column("Model", lambda judged: Entry(str(judged.version))),
+    Column("Releases", lambda judged: Entry(f"{judged.old} → {judged.new}", is_name=True)),
+    Column("Outcome", lambda judged: verdict_entry(judged.outcome)),
+    Number("pairs", lambda judged: counted(judged.compared), "comparisons that were judged"),
+    Prose("Result", lambda judged: Entry(numbers.unbroken(judged.sentence))),
+    Column("Run", lambda judged: _run(judged.run_id)),
+)
+
+
+@dataclass(frozen=True)
+class Digest:
+    """One team's digest. `basis`: what the expected number of false alerts rests on; `more`: rounds that are not
+    shown."""
+
+    team: str
+    sentence: str
+    basis: str
+    facts: Sequence[Fact]
+    rounds: Table
+    more: int
+    opened: Table
+    unsettled: int
+
+
+def days_of(text: str) -> int:
+    """How many days back; a week unless the address names another length that is offered."""
+    return next((days for days in DAYS if str(days) == text), 7)
+
+
+def days_ago(days: int) -> datetime:
+    return timezone.now() - timedelta(days=days)
+
+
+def digest_for(
+    team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"], opened: Iterable["Alert"]
+) -> Digest:
+    """A digest for its page, with its newest rounds and alerts."""
+    pairs = numbers.counted(facts["null_pairs"], "A/A pair")
+    are = "is" if facts["null_pairs"] == 1 else "are"
+    table = Table.of(f"rounds-{team.pk}", "Rounds of watches", ROUND_COLUMNS, rounds)
+    judged = sum(facts["rounds"].values())
+    return Digest(
+        team=team.name,
+        sentence=digests.sentence_of(facts),
+        basis=f"The rate rests on {pairs} of the team’s nodes."
+        if facts["null_pairs"] >= digests.ENOUGH_PAIRS
+        else f"{pairs} of the team’s nodes {are} too few to say more than the rule’s own level.",
+        facts=_facts(facts),
+        rounds=table,
+        more=max(0, judged - len(table.rows)),
+        opened=replace(listing.table(opened), id=f"opened-{team.pk}"),
+        unsettled=facts["open"],
+    )
+
+
+def digests_in_words(shown: Sequence[Digest], days: int) -> str:
+    """What came of the watches, over all teams."""
+    new = sum(len(digest.opened.rows) for digest in shown)
+    rounds = sum(len(digest.rounds.rows) + digest.more for digest in shown)
+    alerts_words = numbers.counted(new, "new alert") if new else "No new alerts"
+    return (
+        f"{alerts_words} from {numbers.counted(rounds, 'round')} of watches in the last {numbers.counted(days, 'day')}"
+    )
+
+
+def _facts(facts: digests.Digest) -> list[Fact]:
+    outcomes = [f"{count} {verdict_entry(name).value}" for name, count in facts["rounds"].items() if count]
+    return [
+        Fact("Rounds", str(sum(facts["rounds"].values()))),
+        Fact("Outcomes", ", ".join(outcomes) or "none"),
+        Fact("Comparisons", str(facts["comparisons"])),
+        Fact("New alerts", str(len(facts["opened"]))),
+        Fact("Open now", str(facts["open"])),
+        Fact("Marked as false positives", str(facts["invalid"])),
+    ]
+
+
+def _run(run_id: int | None) -> Entry:
+    if run_id is None:
+        return Entry("removed")
+    return Entry(f"run {run_id}", run_id, href=reverse("dashboard:run", args=[run_id]))
+
 
 LABELS = {
     "open": "open",
@@ -87,87 +175,21 @@ def alerts(request: HttpRequest) -> HttpResponse:
 @page
 def digest(request: HttpRequest) -> HttpResponse:
     """What the watches of each team did in some days, as channels are told it."""
-    user, days = person(request), digests.days_of(request.GET.get("days", ""))
-    since = digests.since(days)
-    told = [_digest(user, team, since) for team in teams_visible_to(user)]
+    user, days = person(request), days_of(request.GET.get("days", ""))
+    since = days_ago(days)
+    shown = [_digest(user, team, since) for team in teams_visible_to(user)]
     context = {
         "days": days,
-        "choices": digests.DAYS,
-        "digests": told,
-        "headline": digests.headline(told, days),
+        "choices": DAYS,
+        "digests": shown,
+        "headline": digests_in_words(shown, days),
         # alerts stand above, with their figures
-        "changes": [one for one in changes_since(user, since) if "/alerts/" not in one.href],
+        "changes": [change for change in changes_since(user, since) if "/alerts/" not in change.href],
     }
     return render(request, "dashboard/digest.html", context)
 
 
-def _digest(user: "User", team: "Team", since: "datetime") -> digests.Digest:
+def _digest(user: "User", team: "Team", since: "datetime") -> Digest:
     opened = pages.alerts_in(user, "all").filter(team=team, opened_at__gte=since)
     rounds = selectors.rounds_judged(team, since=since)
-    return digests.told(
-        team, digest_of(team, since=since), rounds=rounds[: digests.SHOWN], opened=opened[: digests.SHOWN]
-    )
-
-
-@page
-def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
-    """One alert: what changed, since when, through what, what undoes it, and what was done about it."""
-    return shown(request, selectors.alert(person(request), alert_id))
-
-
-def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: object) -> HttpResponse:
-    """The page of one alert; `more`: errors and what was typed into its forms."""
-    kinds = listing.kinds_of(row)
-    members = [member for member in members_of(row.team) if member.role in WRITING_ROLES]
-    since_when, may_write = reading.question(row, "since_when"), can_write(person(request), team=row.team)
-    may_ask = bool(row.node) and any(not one.resolved_in for one in row.symptoms.all())
-    context = {
-        "alert": row,
-        "state": listing.state_of(row),
-        "kinds": [title_of(kind) for kind in kinds],
-        "kind_names": kinds,
-        "bisect_command": bisect_command(row),
-        "opening": reading.opening(row),
-        "evidence": reading.evidence(row),
-        "busy": BUSY if any(map(reading.is_by_processor_time, row.symptoms.all())) else "",
-        "figure": _ratios(row),
-        "operators": _operators(row),
-        "graph_changes": graph_changes(leading) if (leading := reading.leading(row)) is not None else [],
-        "since_when": since_when,
-        "first_bad": reading.first_bad(row, since_when, may_ask=may_write and may_ask),
-        "work_around": reading.question(row, "work_around"),
-        "members": [member.user for member in members],
-        "timeline": timeline(row),
-        "may_write": may_write,
-        "is_unsettled": row.state in ("open", "acknowledged"),
-        "may_ask": may_ask,
-        "report_command": f"onnxfarm report {row.pk}",
-        "has_evidence": any(one.run_id for one in row.symptoms.all()),
-        "errors": {},
-        "typed": {},
-        **more,
-    }
-    return render(request, "dashboard/alert.html", context, status=status)
-
-
-def bisect_command(row: "Alert") -> str:
-    """The bisection as it is asked for in a terminal."""
-    return commands.bisect_command(
-        row.version.artifact.main, good=row.good, bad=row.bad, provider=reading.provider_of(row)
-    )
-
-
-def _ratios(row: "Alert") -> Figure | None:
-    """All compared series on one axis, where there are several."""
-    named = reading.named(row)
-    return ratios.ratios(named) if len(named) > 1 else None
-
-
-def _operators(row: "Alert") -> Figure | None:
-    """The operators behind the leading change; traces are of inferences, so they explain a change of latency alone."""
-    symptom = reading.leading(row)
-    is_of_latency = symptom is not None and symptom.kind == "slower"
-    comparison = reading.comparison_of(symptom) if symptom is not None and is_of_latency else None
-    if comparison is None or not comparison.operators:
-        return None
-    return operators.operators(comparison, reading.sides(row))
+    return digest_for(team, digest_of(team, since=since), rounds=rounds[:SHOWN], opened=opened[:SHOWN])

@@ -9,8 +9,7 @@ from django.urls import reverse
 
 from dashboard.reading import channels as reading
 from dashboard.views import settings
-from dashboard.views.access import action, page, person
-from dashboard.views.orders import fields
+from dashboard.views.access import action, fields, page, person
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors.outbox import fates

@@ -1,16 +1,204 @@
 """Two to four runs compared cell by cell, as far as the filters of the address leave them."""
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import TypeGuard
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
+from dashboard import axes
 from dashboard.figures import beside
 from dashboard.reading import copies
-from dashboard.reading import whole_runs as reading
+from dashboard.reading.side import DIFFERENT_MODELS, Chosen, Judged, judge
+from dashboard.reading.side_rows import FACTS
 from dashboard.views import downloads
 from dashboard.views.access import person
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.rules.presenting.tables import Entry, Head, Table
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import sign_of
 from farm.runs import selectors
+
+# from a run's number and a cell's id to its page
+Address = Callable[[int, str], str]
+# so many matched cells are judged; each takes as long as a small page
+MOST_MATCHES = 500
+MOST_SEARCHED = 100
+APART = "left out: the change is of the pairs of one block, from which both medians are apart otherwise"
+KINDS = (("", "every cell"), ("both", "measured in all"), ("one", "missing or failed in one"))
+
+
+@dataclass(frozen=True)
+class Filters:
+    """`kind` is one of KINDS; `is_sure`: only changes whose interval leaves out no change; `least`: a fraction;
+    `words`: what a cell's name has."""
+
+    kind: str = ""
+    is_sure: bool = False
+    least: float = 0.0
+    words: str = ""
+
+    @classmethod
+    def read(cls, given: Mapping[str, object]) -> "Filters":
+        """From an address; what cannot be read filters nothing."""
+        kind, least = str(given.get("kind", "")), str(given.get("least", ""))
+        percent = int(least) if least.isdecimal() and len(least) < 4 else 0
+        known = kind if kind in dict(KINDS) else ""
+        return cls(known, given.get("sure") == "yes", percent / 100, str(given.get("find", "")).strip()[:MOST_SEARCHED])
+
+
+@dataclass(frozen=True)
+class Match:
+    """One place of the matrix in each run, the base first; None where a run has no such cell."""
+
+    name: str
+    cells: tuple[Cell | None, ...]
+    judged: tuple[Judged | None, ...]
+
+    @property
+    def size(self) -> float:
+        """How large its largest change is, up or down alike."""
+        return max((abs(log(one.ratio)) for one in self.judged if one is not None and one.ratio), default=0.0)
+
+
+def matches(documents: Sequence[Document]) -> list[Match]:
+    """The cells of the first document beside those of the others, the largest change first."""
+    own = [[cell for cell in one.cells if cell.twin_of is None] for one in documents]
+    varied = [axis for axis in axes.AXES if any(len({axis.label(cell) for cell in cells}) > 1 for cells in own)]
+    places: dict[tuple[str, ...], list[Cell | None]] = {}
+    for number, cells in enumerate(own):
+        for cell in cells:
+            found = places.setdefault(axes.place_of(cell, varied), [None] * len(own))
+            found[number] = found[number] or cell
+    made = [_match(" · ".join(place), cells) for place, cells in list(places.items())[:MOST_MATCHES]]
+    return sorted(made, key=lambda one: -one.size)
+
+
+def _match(name: str, cells: Sequence[Cell | None]) -> Match:
+    base, *others = cells
+    judged = tuple(_judged(base, other) for other in others)
+    return Match(name or "the only cell", tuple(cells), judged)
+
+
+def _judged(base: Cell | None, other: Cell | None) -> Judged | None:
+    if base is None or other is None or base.p50_ms is None or other.p50_ms is None:
+        return None
+    return judge(Chosen("", 0, base, ""), Chosen("", 1, other, ""), [])
+
+
+def shown(rows: Sequence[Match], filters: Filters) -> list[Match]:
+    return [one for one in rows if _fits(one, filters)]
+
+
+def _fits(one: Match, filters: Filters) -> bool:
+    is_whole = None not in one.judged
+    if not all(word in one.name.lower() for word in filters.words.lower().split()):
+        return False
+    if filters.kind and is_whole != (filters.kind == "both"):
+        return False
+    if not filters.is_sure and not filters.least:
+        return True
+    return any(_changed(each, filters) for each in one.judged if each is not None)
+
+
+def _changed(judged: Judged, filters: Filters) -> bool:
+    if judged.ratio is None or (filters.is_sure and not judged.is_sure):
+        return False
+    return abs(log(judged.ratio)) >= log(1 + filters.least)
+
+
+def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
+    """How many cells changed surely, and the largest of them."""
+    others = numbers.listed([f"run {one}" for one in runs[1:]])
+    first = f"{others[:1].upper()}{others[1:]} against run {runs[0]}"
+    both = [one for one in rows if None not in one.judged]
+    if not both:
+        return f"{first}: no cell was measured in {'both' if len(runs) == 2 else 'all of them'}"
+    if all(each.sign == DIFFERENT_MODELS for one in both for each in one.judged if each is not None):
+        return f"{first}: different models, shown side by side without a verdict"
+    return f"{first}: {_changed_most(both)}{_failing(both)}"
+
+
+def _changed_most(both: Sequence[Match]) -> str:
+    sure = [one for one in both if any(_counts(each) for each in one.judged)]
+    if not sure:
+        return f"none of {numbers.counted(len(both), 'cell')} differs by more than its interval"
+    top = max((each for each in sure[0].judged if _counts(each)), key=lambda one: abs(log(one.ratio or 1.0)))
+    counted = f"{len(sure)} of {numbers.counted(len(both), 'cell')}"
+    return f"{counted} {'differs' if len(sure) == 1 else 'differ'}, most {sure[0].name} with {top.change}"
+
+
+def _failing(both: Sequence[Match]) -> str:
+    wrong = [one for one in both if any(each is not None and each.is_wrong for each in one.judged)]
+    return f"; {len(wrong)} {'fails' if len(wrong) == 1 else 'fail'} parity" if wrong else ""
+
+
+def _counts(judged: Judged | None) -> TypeGuard[Judged]:
+    """Whether a change is sure, and of outputs that are right: others are not praised, however fast they are."""
+    return judged is not None and judged.is_sure and not judged.is_wrong
+
+
+def differing(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:
+    """What each run has one value of that the others do not have: node, release, model."""
+    rows = [(axis.heading, axis.label) for axis in axes.AXES] + list(FACTS)
+    facts = []
+    for name, write in rows:
+        texts = [sorted({write(cell) for cell in one.cells if cell.p50_ms is not None} - {""}) for one in documents]
+        if len({tuple(one) for one in texts}) > 1:
+            facts.append((name, [numbers.listed(one, most=3) or "none" for one in texts]))
+    return facts
+
+
+def table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Table:
+    """A row a match. `address`: from a run and a cell's id to its page."""
+    heads = [Head("Cell"), Head(f"run {runs[0]}, p50 ms", is_number=True)]
+    for run in runs[1:]:
+        heads += [Head(f"run {run}, p50 ms", is_number=True), Head("change", is_number=True)]
+        heads += [Head("95 % interval", is_number=True), Head("How", is_text=len(runs) == 2)]
+    rows = [_row(runs, one, address) for one in found]
+    return Table("across", "Cells of these runs, the largest change first", heads, rows)
+
+
+def _row(runs: Sequence[int], match: Match, address: Address) -> tuple[Entry, ...]:
+    entries = [Entry(match.name), _p50(runs[0], match.cells[0], address)]
+    for run, cell, judged in zip(runs[1:], match.cells[1:], match.judged, strict=True):
+        is_alike = judged is None or judged.is_of(match.cells[0], cell)
+        entries.append(_p50(run, cell, address) if is_alike else Entry(title=APART))
+        if judged is None:
+            entries += [Entry(""), Entry(""), Entry("not measured in both")]
+            continue
+        entries += [Entry(judged.change, judged.ratio), Entry(judged.interval, judged.low)]
+        entries.append(Entry(sign=judged.sign, value=judged.sign.word, soft="" if judged.change else judged.how))
+    return tuple(entries)
+
+
+def _p50(run: int, cell: Cell | None, address: Address) -> Entry:
+    if cell is None:
+        return Entry("no such cell")
+    if cell.p50_ms is None:
+        return Entry(sign_of(cell.status.value).word, href=address(run, cell.id))
+    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, href=address(run, cell.id))
+
+
+def as_row(runs: Sequence[int], match: Match) -> dict[str, str | float | None]:
+    """A match in a file."""
+    row: dict[str, str | float | None] = {"cell": match.name}
+    for run, cell in zip(runs, match.cells, strict=True):
+        row |= {f"run_{run}_cell": cell.id if cell else None, f"run_{run}_p50_ms": cell.p50_ms if cell else None}
+    for run, judged in zip(runs[1:], match.judged, strict=True):
+        row |= {
+            f"run_{run}_ratio": judged.ratio if judged else None,
+            f"run_{run}_low": judged.low if judged else None,
+            f"run_{run}_high": judged.high if judged else None,
+            f"run_{run}_how": judged.sign.word if judged else "not measured in both",
+        }
+    return row
+
 
 # parameters of the address that each of the page's forms leaves as it is
 KEPT = ("runs", "base", "metric", "kind", "least", "sure", "find")
@@ -21,21 +209,21 @@ def whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
     numbers = sorted(numbers, key=lambda number: str(number) != request.GET.get("base"))
     rows = [selectors.run(person(request), number) for number in numbers]
     documents = [selectors.document(row, with_operators=False) for row in rows]
-    every = reading.matches(documents)
-    filters = reading.Filters.read(request.GET)
-    left = reading.shown(every, filters)
+    every = matches(documents)
+    filters = Filters.read(request.GET)
+    left = shown(every, filters)
     if downloads.is_wanted(request):
-        return downloads.as_file(request, "compared-runs", left, lambda one: reading.as_row(numbers, one))
+        return downloads.as_file(request, "compared-runs", left, lambda one: as_row(numbers, one))
     context = {
         **_chart(request, numbers, left),
         "kept": [(name, value) for name in KEPT for value in request.GET.getlist(name) if value],
-        "headline": reading.headline(numbers, every),
+        "headline": headline(numbers, every),
         "rows": rows,
-        "differing": reading.differing(documents),
+        "differing": differing(documents),
         "every": every,
         "left": left,
-        "table": reading.table(numbers, left, _address),
-        "kinds": reading.KINDS,
+        "table": table(numbers, left, _address),
+        "kinds": KINDS,
         "filters": filters,
         "least": round(100 * filters.least),
         "copies": copies.of_runs(numbers, url=settings.PUBLIC_URL),
@@ -43,7 +231,7 @@ def whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
     return render(request, "dashboard/compare_runs.html", context)
 
 
-def _chart(request: HttpRequest, numbers: list[int], left: list[reading.Match]) -> dict[str, object]:
+def _chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[str, object]:
     """The points of the metric that the address names; of the first one where it names none that is known."""
     metrics = beside.drawable([cell for one in left for cell in one.cells if cell is not None])
     if not metrics:

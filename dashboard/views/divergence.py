@@ -1,20 +1,124 @@
 """The panel of a cell's page that asks its node for the first divergent node, and shows the answer."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from dashboard.reading import divergence as reading
-from dashboard.views.access import action, page, person
-from dashboard.views.orders import ordered
+from dashboard.views.access import action, ordered, page, person
 from farm.base.refusals import Missing
+from farm.contract.divergence import DivergenceDocument, Spread, TensorLook
 from farm.contract.document_cells import Cell
+from farm.rules.presenting.tables import Column, Entry, Number, Table, counted
+from farm.rules.wording import numbers, titles
 from farm.runs import selectors, services
 from farm.runs.selectors.divergences import divergences_of
 
 if TYPE_CHECKING:
-    from farm.runs.models import Run
+    from farm.runs.models import Divergence, Run
+
+
+COLUMNS: tuple[Column[tuple[str, Spread]], ...] = (
+    Column("Side", lambda side: Entry(side[0])),
+    Number("minimum", lambda side: _figure(side[1].minimum)),
+    Number("maximum", lambda side: _figure(side[1].maximum)),
+    Number("mean", lambda side: _figure(side[1].mean)),
+    Number("standard deviation", lambda side: _figure(side[1].std)),
+    Number("not numbers", lambda side: counted(side[1].nan_count)),
+    Number("infinite", lambda side: counted(side[1].inf_count)),
+)
+REFERENCE = "the reference"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A button. `against` is empty for the CPU without optimisations."""
+
+    label: str
+    against: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One question as it stands. `node`: the graph's node, in words; `table`: what both sides hold."""
+
+    title: str
+    sentence: str
+    state: str
+    is_open: bool
+    table: Table | None = None
+    beyond: str = ""
+    nodes: str = ""
+    shows_it: bool = False
+    command: str = ""
+    href: str = ""
+    part: str = ""
+
+
+def questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
+    """What is worth asking: the reference where parity failed, and each engine of the same variant that differs."""
+    levels = cell.unoptimised is not None and cell.unoptimised.verdict == "fail"
+    asked = [Question("Find the first divergent node")] if cell.parity.verdict == "fail" or levels else []
+    by_id = {one.id: one for one in cells if one.block == cell.block and one.recipe == cell.recipe}
+    differing = [by_id[pair.cell] for pair in cell.engines if pair.verdict == "fail" and pair.cell in by_id]
+    differing += [
+        one for one in by_id.values() for pair in one.engines if pair.cell == cell.id and pair.verdict == "fail"
+    ]
+    return [*asked, *(Question(f"Find where it parts from {_named(one)}", one.id) for one in differing)]
+
+
+def answers(rows: Iterable["Divergence"], cells: Sequence[Cell]) -> list[Answer]:
+    """Every question that was asked about a cell, newest first."""
+    known = {one.id: one for one in cells}
+    return [_answer(row, known) for row in reversed(list(rows))]
+
+
+def _answer(row: "Divergence", known: dict[str, Cell]) -> Answer:
+    against = row.against.name if row.against else ""
+    other = f"{_named(known[against])}" if against in known else against or REFERENCE
+    document = row.document
+    state = "waiting" if row.is_open else "failed" if document is None else "done"
+    answer = Answer(f"Against {other}", row.words, state, row.is_open, href=f"/api/v1/divergences/{row.pk}")
+    if document is None or document.found is None:
+        return answer
+    difference = document.found
+    return replace(
+        answer,
+        table=_table(document, difference.look, number=row.pk),
+        beyond=_beyond(difference.look),
+        nodes=", ".join(difference.part.nodes),
+        shows_it=difference.part.shows_it,
+        command=difference.part.command,
+        part=f"/api/v1/divergences/{row.pk}/part.zip" if row.part_id else "",
+    )
+
+
+def _table(document: DivergenceDocument, look: TensorLook | None, *, number: int) -> Table | None:
+    if look is None or document.found is None:
+        return None
+    sides = ((str(document.candidate), look.candidate), (document.reference, look.reference))
+    known = [(name, spread) for name, spread in sides if spread is not None]
+    caption = f"Values of {document.found.tensor} on both sides"
+    return Table.of(f"divergence-{number}", caption, COLUMNS, known)
+
+
+def _figure(value: float | None) -> Entry:
+    return Entry() if value is None else Entry(f"{value:.6g}".replace("-", numbers.MINUS), value)
+
+
+def _beyond(look: TensorLook | None) -> str:
+    if look is None:
+        return ""
+    at = look.furthest
+    where = f"; at {list(at.index)} {at.candidate:g} where the reference has {at.reference:g}" if at is not None else ""
+    return f"{look.violations:,} of {look.elements:,} values are beyond tolerance{where}."
+
+
+def _named(cell: Cell) -> str:
+    level = "" if cell.optimization == "all" else f", optimization {cell.optimization}"
+    return f"{cell.id} ({titles.runtime_in_words(cell.runtime)}, {titles.provider(cell.provider)}{level})"
 
 
 @page
@@ -44,11 +148,11 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
 
 def panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, object]:
     """What the panel shows; its questions only to those who may ask them."""
-    answers = reading.answers(divergences_of(row, cell.id), cells)
+    found = answers(divergences_of(row, cell.id), cells)
     may_ask = selectors.can_write_run(person(request), row)
     return {
-        "divergences": answers,
+        "divergences": found,
         "may_fetch_part": may_ask,
-        "divergence_questions": reading.questions(cells, cell) if may_ask else [],
-        "is_diverging": any(answer.is_open for answer in answers),
+        "divergence_questions": questions(cells, cell) if may_ask else [],
+        "is_diverging": any(answer.is_open for answer in found),
     }

@@ -1,49 +1,84 @@
 """The fleet and its nodes: what is there, whether it is well, and the owner's orders."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.reading import file_rows, node_settings, qr, queues, surroundings
-from dashboard.views import downloads, lendings
-from dashboard.views.access import action, page, person
+from dashboard.reading import file_rows
+from dashboard.views import downloads
+from dashboard.views.access import action, ordered, page, person
 from dashboard.views.lists import paged
-from dashboard.views.orders import ordered
 from dashboard.views.team_choice import team_choice
-from farm.accounts.selectors import team_to_write
+from farm.accounts.selectors import can_manage, team_to_write
 from farm.base.refusals import Invalid, Missing
 from farm.fleet import selectors, services
 from farm.fleet.enrolment import joining
-from farm.fleet.states import NodeHealth
-from farm.rules.comparing.margins import NoiseFloor
-from farm.rules.presenting.tables import Column, Number, Table, counted, written
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
 from farm.rules.wording import numbers
-from farm.runs.selectors import backlog, blocks_on, last_blocks_of
+from farm.runs.selectors import backlog, blocks_on
+from farm.runs.selectors.backlog import Queue
 
 if TYPE_CHECKING:
-    from farm.fleet.models import Node
+    from farm.fleet.models import Lending
 
-EVENTS_SHOWN = 50
-BLOCKS_SHOWN = 10
-Order = Callable[..., object]
-ORDERS: dict[str, Order] = {
-    "approve": services.approve,
-    "drain": services.drain,
-    "resume": services.resume,
-    "revoke": services.revoke,
-}
-LABELS = {"approve": "Approve", "drain": "Drain", "resume": "Resume", "revoke": "Retire"}
-# what may be ordered of a node in each health
-ORDERS_OF = {
-    NodeHealth.PENDING: ("approve", "revoke"),
-    NodeHealth.ACTIVE: ("drain", "revoke"),
-    NodeHealth.DRAINING: ("resume", "revoke"),
-    NodeHealth.QUARANTINED: ("resume", "revoke"),
-}
-DONE = {"approve": "approved", "drain": "draining", "resume": "taking blocks again", "revoke": "retired"}
+
+# modules of white around it, which cameras need
+BORDER = 2
+
+
+def code_of(address: str) -> SafeString:
+    """The picture as SVG, dark on white by day and night; empty for no address, and where segno is not installed."""
+    try:
+        # part of the extra `server`; a farm that was upgraded without its dependencies shows the link alone
+        import segno
+    except ImportError:
+        return SafeString()
+    if not address:
+        return SafeString()
+    drawn: str = segno.make(address, micro=False).svg_inline(border=BORDER, dark="#000", light="#fff", omitsize=True)
+    return mark_safe(drawn.replace("<svg ", '<svg role="img" aria-label="The link as a QR code" ', 1))
+
+
+COLUMNS: tuple[Column[Queue], ...] = (
+    Column("Hardware", lambda one: Entry(one.hardware, is_name=True)),
+    Number("blocks waiting", lambda one: counted(one.waiting)),
+    Number("being measured", lambda one: counted(one.measuring)),
+    Number("nodes", lambda one: counted(one.nodes), note="online, and taking such blocks now"),
+    Number(
+        "planned work",
+        lambda one: Entry(numbers.duration(60 * one.minutes), one.minutes),
+        note="what the plans expect of all of it on one node",
+    ),
+    Prose("A block queued now starts", lambda one: Entry(start_words(one))),
+)
+
+
+def table(queues: Sequence[Queue]) -> Table:
+    return Table.of("queues", "What waits for which hardware", COLUMNS, queues)
+
+
+def start_words(one: Queue) -> str:
+    """When a block queued now may be expected to start."""
+    minutes = one.start_minutes
+    if minutes is None:
+        return "when a node with this hardware comes online"
+    return f"in about {numbers.duration(60 * minutes)}" if minutes else "at once"
+
+
+def headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:
+    """How many nodes are there, and what waits for them."""
+    if not nodes:
+        return "No node has joined yet"
+    waiting = sum(one.waiting for one in queues)
+    measuring = sum(one.measuring for one in queues)
+    stuck = sum(one.waiting for one in queues if not one.nodes)
+    parts = [f"{numbers.counted(measuring, 'block')} being measured"] if measuring else []
+    parts += [f"{waiting} waiting" if measuring else f"{numbers.counted(waiting, 'block')} waiting"] if waiting else []
+    parts += [f"{stuck} of them for hardware that no node online has"] if stuck else []
+    return f"{online} of {numbers.counted(nodes, 'node')} online; {', '.join(parts) or 'nothing waits'}"
 
 
 @page
@@ -73,7 +108,7 @@ def invite(request: HttpRequest) -> HttpResponse:
         "team": team,
         "expires_at": row.expires_at,
         "joining": how,
-        "joining_code": qr.code_of(how.tab),
+        "joining_code": code_of(how.tab),
     }
     context = {**_fleet(request), **known}
     return render(request, "dashboard/fleet.html", context)
@@ -88,63 +123,41 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
     there = backlog.takers(user)
     waiting = backlog.queues(user, there)
     return {
-        "headline": queues.headline(online=len(there), nodes=nodes.paginator.count, queues=waiting),
+        "headline": headline(online=len(there), nodes=nodes.paginator.count, queues=waiting),
         "nodes": rows,
         "page": nodes,
         "alarms": selectors.of_fleet(user),
-        "queues": queues.table(waiting),
-        "lendings": lendings.offered(request),
+        "queues": table(waiting),
+        "lendings": offered(request),
         "team_choice": team_choice(user),
     }
 
 
-@page
-def node(request: HttpRequest, node_id: int) -> HttpResponse:
-    """One node: facts, proven tags, runtimes, noise floor and log."""
-    return node_page(request, selectors.node(person(request), node_id))
+ANSWERS: dict[str, Callable[..., "Lending"]] = {"agree": services.agree, "decline": services.decline}
+# what an admin may answer in each state, and how the button is called
+BUTTONS = {
+    "asked": (("agree", "Agree"), ("decline", "Decline")),
+    "agreed": (("decline", "Revoke"),),
+    "declined": (("agree", "Agree"),),
+}
+SHOWN = 200
 
 
-def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: object) -> HttpResponse:
-    """The page of one node; `more`: what was typed into its form, and what is wrong with it."""
-    floor = selectors.noise_floor(row)
-    before = last_blocks_of(row, most=BLOCKS_SHOWN)
-    context = {
-        "node": row,
-        "facts": row.facts,
-        "limits": node_settings.shown(row),
-        "lendings": list(row.lendings.select_related("team", "answered_by")),
-        "errors": {},
-        "self_test": row.self_test,
-        "advice": surroundings.advice(row.facts, before),
-        "before": surroundings.table(before, lambda run_id: reverse("dashboard:run", args=[run_id])),
-        "floor": floor,
-        "floor_table": floor_table(floor),
-        "alarms": selectors.false_alarms(row),
-        "events": list(selectors.events_of(row)[:EVENTS_SHOWN]),
-        "block": blocks_on([row]).get(row.pk),
-        "may_manage": selectors.can_manage_node(person(request), row),
-        "orders": [(what, LABELS[what]) for what in ORDERS_OF.get(NodeHealth(row.health), ())],
-        **more,
-    }
-    return render(request, "dashboard/node.html", context, status=status)
-
-
-def floor_table(floor: NoiseFloor | None) -> Table:
-    """The smallest change seen after each number of rounds."""
-    columns: tuple[Column[tuple[int, float]], ...] = (
-        Number("rounds", lambda seen: counted(seen[0])),
-        Number("smallest change seen", lambda seen: written(seen[1], numbers.share)),
-    )
-    seen = floor.smallest_detectable.items() if floor else ()
-    return Table.of("floor", "What so many rounds see on this node", columns, seen)
+def offered(request: HttpRequest) -> list[dict[str, object]]:
+    """Nodes of others that were offered to the reader's teams, each with what the reader may answer."""
+    user = person(request)
+    rows = list(selectors.lendings_to(user)[:SHOWN])
+    # asked once a team
+    managed = {team for team in {one.team for one in rows} if can_manage(user, team=team)}
+    return [{"lending": one, "buttons": BUTTONS[one.state] if one.team in managed else ()} for one in rows]
 
 
 @action
-def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
-    """An order of the owner; a refusal is said on the node's page."""
-    row = selectors.node(person(request), node_id)
-    if what not in ORDERS:
-        raise Missing(f"Unknown action “{what}”.", hint="See the node's page for available actions.")
-    act = ORDERS[what]
-    ordered(request, lambda: act(node=row, by=person(request)), lambda _: f"{row.name} is {DONE[what]}.")
-    return redirect("dashboard:node", node_id=node_id)
+def answer(request: HttpRequest, lending_id: int, what: str) -> HttpResponseBase:
+    """An admin's answer; a refusal is said on the fleet page."""
+    found = selectors.lending(person(request), lending_id)
+    if what not in ANSWERS:
+        raise Missing(f"Unknown answer “{what}”.", hint="See the fleet page for available answers.")
+    act = ANSWERS[what]
+    ordered(request, lambda: act(lending=found, by=person(request)), lambda row: f"{row.node.name}: {row.words}")
+    return redirect("dashboard:fleet")

@@ -1,17 +1,232 @@
 """One model across hardware: where it was measured, and where it may run."""
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
+from dashboard.figures import accuracies, pareto
+from dashboard.figures.figure import Figure
 from dashboard.reading import file_rows
-from dashboard.reading import hardware as reading
+from dashboard.reading.best_settings import read_budget
 from dashboard.views import downloads
 from dashboard.views.access import page, person
 from farm.accounts.selectors import can_write
 from farm.registry import selectors
-from farm.rules.presenting.hardware import Measured
+from farm.rules.presenting import hardware_words
+from farm.rules.presenting.hardware import By, Goal, Measured, Target, Wish, loss_of, of_version, targets
+from farm.rules.presenting.hardware_words import KEEPINGS
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry, written
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import Sign
 from farm.runs.selectors.hardware import measured_across
+
+# from a measured cell to its page
+Address = Callable[[Measured], str]
+GOALS: Mapping[str, str] = {"latency": "the lowest latency", "items": "the most items/s"}
+WAYS: Mapping[str, str] = {"node": "node and hardware tag", "tag": "hardware tag"}
+NEWEST, EVERY = "newest", "all"
+SIGNS = {
+    "kept": Sign("✓", KEEPINGS["kept"], "good"),
+    "undecided": Sign("?", KEEPINGS["undecided"], "quiet"),
+    "unknown": Sign("·", KEEPINGS["unknown"], "quiet"),
+    "exceeded": Sign("✕", KEEPINGS["exceeded"], "quiet"),
+}
+# columns of the table of versions
+MOST_TARGETS = 12
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the address asks. `typed` is what stands in the form's fields, `errors` what is wrong with them, by field.
+
+    `version`: a number, `newest` or `all`. `every`: targets that do not keep the wish are shown too.
+    """
+
+    wish: Wish
+    goal: Goal
+    by: By
+    version: str
+    every: bool
+    typed: Mapping[str, str]
+    errors: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """`hidden`: how many targets the filter took away. `versions`: those that were measured, the newest first."""
+
+    asked: Asked
+    sentence: str
+    left_out: str
+    note: str
+    table: Table
+    hidden: int
+    grid: Table | None
+    figure: Figure
+    versions: Sequence[int]
+    shown: Sequence[Target]
+
+
+def read(given: Mapping[str, str]) -> Asked:
+    """The question as it stands in the address; what cannot be meant is said beside its field and left out."""
+    budget_ms, budget_error = read_budget(given.get("budget", "")[:40])
+    loss, loss_error = _read_loss(given.get("loss", "")[:40])
+    version = given.get("version", "")
+    is_number = version.isdecimal() and version.isascii() and len(version) < 10
+    return Asked(
+        wish=Wish(budget_ms, loss),
+        goal="items" if given.get("goal") == "items" else "latency",
+        by="tag" if given.get("by") == "tag" else "node",
+        version=version if is_number or version == EVERY else NEWEST,
+        every=given.get("every") == "yes",
+        typed={name: given.get(name, "")[:40] for name in ("budget", "loss")},
+        errors={name: error for name, error in (("budget", budget_error), ("loss", loss_error)) if error},
+    )
+
+
+def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel:
+    """All of the page. `address`: where a setting's cell stands; empty on a page that leads nowhere."""
+    every = targets(measured, by=asked.by, goal=asked.goal, wish=asked.wish)
+    found = of_wanted_version(every, asked.version)
+    newest = of_version(found)
+    shown = [one for one in found if asked.every or not asked.wish.is_asked or one.keeping != "exceeded"]
+    names = sorted({pareto.target_of(one) for one in measured})
+    versions = sorted({one.version for one in measured}, reverse=True)
+    drawn = [one for one in measured if newest and one.version == newest[0].version]
+    return Panel(
+        asked=asked,
+        sentence=hardware_words.answer(newest, asked.wish, asked.goal),
+        left_out=hardware_words.left_out(found),
+        note=hardware_words.SIDE_BY_SIDE,
+        table=Table.of("targets", "Best setting on each target", _columns(asked, address), shown),
+        hidden=len(found) - len(shown),
+        grid=_grid(targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,
+        figure=pareto.over_hardware(drawn, names, address),
+        versions=versions,
+        shown=shown,
+    )
+
+
+def of_wanted_version(every: Sequence[Target], wanted: str) -> list[Target]:
+    """The targets of the version that the address names."""
+    if wanted == EVERY:
+        return list(every)
+    return of_version(every, int(wanted) if wanted.isdecimal() else None)
+
+
+def _read_loss(typed: str) -> tuple[float | None, str]:
+    """A fraction from per cents, and what is wrong with them; nothing typed is no limit."""
+    text = typed.strip().removesuffix("%").strip().replace(",", ".")
+    if not text:
+        return None, ""
+    try:
+        value = float(text)
+    except ValueError:
+        return None, f"{typed[:20]!r} is not a percentage: enter one such as 1 or 0.5."
+    if not isfinite(value) or not 0 <= value <= 100:
+        return None, "The loss must be between 0 and 100 %."
+    return value / 100, ""
+
+
+def _columns(asked: Asked, address: Address) -> list[Column[Target]]:
+    version = [Number[Target]("version", lambda one: Entry(str(one.version), one.version))]
+    within = [Column[Target](f"Within {hardware_words.limits(asked.wish)}", _keeping)]
+    return [
+        Column("Target", lambda one: Entry(hardware_words.target(one), soft=_where(one))),
+        *(version if asked.version == EVERY else []),
+        Column("Hardware", lambda one: Entry(one.machine or "not known")),
+        *(within if asked.wish.is_asked else []),
+        Prose("Best setting", lambda one: _setting(one, address)),
+        Number("p50, ms", _p50, note="with half of its 95 % interval over process launches"),
+        Number("items/s", lambda one: _of(one, lambda best: written(best.cell.throughput)), note="in its batch"),
+        Number("accuracy", lambda one: _of(one, lambda best: accuracies.entry(best.cell)), note="on labelled data"),
+        Number(
+            "loss", lambda one: _of(one, loss_entry), note="against FP32 on the same samples; by parity without them"
+        ),
+        Column("Parity", lambda one: _of(one, lambda best: verdict_entry(best.cell.parity.verdict))),
+        Number(
+            "memory", lambda one: _of(one, lambda best: written(best.cell.peak_memory_bytes, numbers.memory)),
+            note="peak of the whole process",
+        ),
+        Number("energy, mJ", lambda one: _of(one, lambda best: written(best.cell.energy_mj)), note="of one inference"),
+        Column("Measured", lambda one: _of(one, lambda best: moment(best.at) if best.at else Entry("not known"))),
+        Number("settings", lambda one: Entry(str(one.settings), one.settings, soft=_left_out(one)), note="measured"),
+    ]  # fmt: skip
+
+
+def _of(one: Target, entry: Callable[[Measured], Entry]) -> Entry:
+    """What stands of the best setting; nothing where there is none."""
+    return Entry() if one.best is None else entry(one.best)
+
+
+def _where(one: Target) -> str:
+    """Of a tag over several nodes, which of them has the best setting."""
+    return f"best on {one.best.node}" if one.best and len(one.nodes) > 1 else ""
+
+
+def _keeping(one: Target) -> Entry:
+    return Entry() if one.best is None else Entry(sign=SIGNS[one.keeping], value=list(SIGNS).index(one.keeping))
+
+
+def _setting(one: Target, address: Address) -> Entry:
+    if one.best is None:
+        return Entry("none: every setting was left out")
+    return Entry(hardware_words.setting(one.best), href=address(one.best))
+
+
+def _p50(one: Target) -> Entry:
+    return _of(one, lambda best: _latency(best, soft=_spread(best)))
+
+
+def _latency(best: Measured, *, soft: str = "", href: str = "") -> Entry:
+    cell = best.cell
+    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, soft=soft, href=href)
+
+
+def loss_entry(one: Measured) -> Entry:
+    """What is known of a setting's loss against FP32."""
+    loss = loss_of(one.cell)
+    if loss is None:
+        return Entry(numbers.NOT_MEASURED)
+    if loss.basis == "parity":
+        return Entry("none", 0.0, soft="by parity")
+    shown = accuracies.difference_entry(one.cell)
+    return Entry(shown.text, loss.value, soft=shown.soft)
+
+
+def _left_out(one: Target) -> str:
+    """How many of the settings were left out."""
+    return f"{sum(one.left_out.values())} left out" if one.left_out else ""
+
+
+def _grid(every: Sequence[Target], address: Address) -> Table:
+    """Versions down, targets across: the best p50 of each, where it was measured."""
+    names = list(dict.fromkeys(hardware_words.target(one) for one in every))[:MOST_TARGETS]
+    by_place = {(one.version, hardware_words.target(one)): one for one in every}
+
+    def entry(version: int, name: str) -> Entry:
+        target = by_place.get((version, name))
+        if target is None:
+            return Entry(numbers.NOT_MEASURED)
+        best = target.best
+        return Entry("left out") if best is None else _latency(best, soft=_spread(best), href=address(best))
+
+    columns: list[Column[int]] = [Column("Version", lambda version: Entry(f"version {version}", version))]
+    columns += [Number(name, _at(entry, name), note="p50, ms") for name in names]
+    versions = dict.fromkeys(one.version for one in every)
+    return Table.of("versions-on-targets", "Best p50 in ms of each version on each target", columns, versions)
+
+
+def _at(entry: Callable[[int, str], Entry], name: str) -> Callable[[int], Entry]:
+    return lambda version: entry(version, name)
+
+
+def _spread(best: Measured) -> str:
+    return numbers.plus_minus(best.cell.p50_ms, best.cell.p50_ci_ms)
 
 
 @page
@@ -19,12 +234,12 @@ def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
     """The best settings of each version on every target, and the answer to the question that the address asks."""
     user = person(request)
     model = selectors.model(user, model_id)
-    panel = reading.panel(measured_across(user, model), reading.read(request.GET.dict()), address_of)
+    found = panel(measured_across(user, model), read(request.GET.dict()), address_of)
     if downloads.is_wanted(request):
-        return downloads.as_file(request, "hardware", panel.shown, file_rows.target)
+        return downloads.as_file(request, "hardware", found.shown, file_rows.target)
     may_write = can_write(user, team=model.team)
-    choices = {"goals": [*reading.GOALS.items()], "ways": [*reading.WAYS.items()]}
-    context = {"model": model, "may_write": may_write, "panel": panel, "asked": panel.asked, **choices}
+    choices = {"goals": [*GOALS.items()], "ways": [*WAYS.items()]}
+    context = {"model": model, "may_write": may_write, "panel": found, "asked": found.asked, **choices}
     return render(request, "dashboard/hardware.html", context)
 
 

@@ -8,11 +8,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from dashboard.reading import removal
-from dashboard.views.access import action, form_page, person
+from dashboard.views.access import action, fields, form_page, ordered, person
 from dashboard.views.lists import MOST_CHOSEN, numbered
-from dashboard.views.models import shown
-from dashboard.views.orders import fields, ordered
+from dashboard.views.models import removed, shown, what_goes
 from farm.base.refusals import NotAllowed, Refusal
 from farm.registry import selectors, services
 
@@ -56,7 +54,7 @@ def labels_of(text: str) -> list[str]:
 def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
     """Deletes a model; what runs need stays."""
     row = selectors.model(person(request), model_id)
-    ordered(request, partial(services.remove_model, model=row, by=person(request)), partial(removal.done, row.name))
+    ordered(request, partial(services.remove_model, model=row, by=person(request)), partial(removed, row.name))
     return _after(row)
 
 
@@ -84,7 +82,7 @@ def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Deletes a version; one that runs have measured is hidden."""
     row = selectors.version(person(request), version_id)
     order = partial(services.remove_version, version=row, by=person(request))
-    ordered(request, order, partial(removal.done, str(row)))
+    ordered(request, order, partial(removed, str(row)))
     return _after(row.model)
 
 
@@ -109,7 +107,7 @@ def chosen(request: HttpRequest) -> HttpResponseBase:
     for row in rows:
         if typed["what"] == "delete":
             order = partial(services.remove_model, model=row, by=user)
-            ordered(request, order, partial(removal.done, row.name))
+            ordered(request, order, partial(removed, row.name))
         else:
             labels = [*row.labels, *labels_of(typed["labels"])]
             label = partial(services.describe_model, model=row, by=user, labels=labels)
@@ -118,7 +116,7 @@ def chosen(request: HttpRequest) -> HttpResponseBase:
 
 
 def _chosen(request: HttpRequest, rows: list["Model"]) -> HttpResponse:
-    lines = [{"model": row, "words": removal.what_goes(selectors.removal_of(row))} for row in rows]
+    lines = [{"model": row, "words": what_goes(selectors.removal_of(row))} for row in rows]
     return render(request, "dashboard/models_chosen.html", {"models": lines})
 
 

@@ -11,24 +11,24 @@ from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django_htmx.http import HttpResponseClientRedirect
 
-from dashboard.reading import accuracy, best_settings, file_rows, removal
+from dashboard.reading import accuracy, best_settings, file_rows
 from dashboard.reading import models as reading
 from dashboard.reading.compatibility import Compatibility, compatibility_panel
 from dashboard.reading.inspection import inspection, program
 from dashboard.reading.runs import table as run_table
-from dashboard.reading.variant import variants as variant_table
 from dashboard.views import charts, downloads, standings
 from dashboard.views.access import form_page, page, person
-from dashboard.views.list_views import Listing, Together, ordered
-from dashboard.views.lists import first, paged, searched
+from dashboard.views.lists import Listing, Together, first, ordered, paged, searched
 from dashboard.views.run import address_in
 from dashboard.views.team_choice import team_choice
+from dashboard.views.variant import variants as variant_table
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Refusal
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload
 from farm.registry.states import VersionState
 from farm.rules.presenting.tables import Table
+from farm.rules.wording import numbers
 from farm.runs.selectors import document, pages, runs_listed
 from farm.runs.selectors.best import measured_settings
 from farm.runs.selectors.compatibility import compatibility_of
@@ -39,6 +39,36 @@ if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
 
     from farm.registry.models import Model, Version
+    from farm.registry.selectors import Removal
+    from farm.registry.services import Removed
+
+
+def what_goes(removal: "Removal") -> str:
+    """What is deleted for good, what is hidden, and what stays."""
+    parts = []
+    if removal.unmeasured:
+        goes = numbers.counted(removal.unmeasured, "version")
+        size = numbers.size(removal.unmeasured_bytes)
+        parts.append(
+            f"{goes} without runs will be deleted permanently, with files that nothing else uses (up to {size})."
+        )
+    if removal.measured:
+        stays = numbers.counted(removal.measured, "measured version")
+        runs = numbers.counted(removal.runs, "run")
+        parts.append(f"{stays} will be hidden and can be restored; {runs} and their results are kept.")
+    return " ".join(parts) or "It has no versions; nothing else is deleted with it."
+
+
+def removed(name: str, removed: "Removed") -> str:
+    """What became of it."""
+    parts = []
+    if removed.deleted:
+        freed = f", which freed {numbers.size(removed.freed_bytes)}" if removed.freed_bytes else ""
+        parts.append(f"{numbers.counted(removed.deleted, 'version')} deleted permanently{freed}")
+    if removed.hidden:
+        parts.append(f"{numbers.counted(removed.hidden, 'version')} hidden, with their runs and results kept")
+    return f"{name} is deleted{': ' if parts else ''}{'; '.join(parts)}."
+
 
 OPEN_STATES = (VersionState.PENDING, VersionState.INSPECTING)
 RUNS_SHOWN = 10
@@ -135,8 +165,8 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
 
 def _goes(model: "Model", version: "Version | None") -> dict[str, object]:
     """What deleting the model, or the version that is shown, would take away."""
-    of_version = removal.what_goes(selectors.removal_of(model, version=version)) if version else ""
-    return {"what_goes": removal.what_goes(selectors.removal_of(model)), "version_goes": of_version}
+    of_version = what_goes(selectors.removal_of(model, version=version)) if version else ""
+    return {"what_goes": what_goes(selectors.removal_of(model)), "version_goes": of_version}
 
 
 def _best(request: HttpRequest, model: "Model") -> best_settings.Panel | None:

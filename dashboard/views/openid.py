@@ -6,8 +6,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.views.access import action, form_page, person, refused
-from dashboard.views.orders import fields, ordered, own_page
+from dashboard.views.access import action, fields, form_page, ordered, own_page, person, refused
 from dashboard.views.sign_in import kept_private, wanted_page
 from dashboard.views.teams import ROLES
 from farm.accounts import selectors

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from dashboard.views.access import form_page, person
-from dashboard.views.orders import fields, ordered
+from dashboard.views.access import fields, form_page, ordered, person
 from farm.accounts import selectors
 from farm.base.refusals import Invalid
 from farm.runs.selectors.retention import doomed, next_act, retention_of

@@ -16,11 +16,19 @@ from dashboard.figures.figure import Address
 from dashboard.reading import cells, comparisons, copies, facts
 from dashboard.reading.heatmap import HeatMap
 from dashboard.views import charts
-from dashboard.views.access import action, page, person
-from dashboard.views.live_part import live_part, settled, standstill_at, with_token
-from dashboard.views.orders import ordered
+from dashboard.views.access import action, ordered, page, person
+from dashboard.views.live_part import (
+    ALWAYS,
+    TABLES,
+    Section,
+    held,
+    live_part,
+    newer,
+    settled,
+    standstill_at,
+    with_token,
+)
 from dashboard.views.run_pieces import MOST_CELLS, Whole, around, head_of, map_of, whole
-from dashboard.views.run_sections import ALWAYS, TABLES, Section, held, newer
 from farm.alerts.selectors.origins import origin_of
 from farm.contract.document import Document
 from farm.rules.cells.commands import submit_command

@@ -11,8 +11,7 @@ from dashboard.reading import file_rows
 from dashboard.reading import runs as reading
 from dashboard.views import downloads
 from dashboard.views.access import page, person
-from dashboard.views.list_views import Filter, Listing, Together, chosen, ordered
-from dashboard.views.lists import paged, searched
+from dashboard.views.lists import Filter, Listing, Together, chosen, ordered, paged, searched
 from farm.accounts.selectors import teams_writable_by
 from farm.registry.selectors import versions_named
 from farm.rules.wording.vocabulary import ELSEWHERE, VERDICTS, WRONG

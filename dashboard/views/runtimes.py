@@ -1,11 +1,15 @@
 """Which releases of ONNX Runtime the fleet has, with which providers."""
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, TypedDict
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 
-from dashboard.reading import file_rows
-from dashboard.reading import runtimes as reading
 from dashboard.views import downloads
 from dashboard.views.access import page, person
 from farm.alerts.selectors.histories import history_of
@@ -13,7 +17,200 @@ from farm.alerts.selectors.pages import looks
 from farm.alerts.selectors.releases import published
 from farm.fleet.selectors import nodes_listed
 from farm.fleet.states import NodeHealth
+from farm.rules.runtimes import opsets, providers
+from farm.rules.runtimes.order import release_order
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import Sign, sign_of
 from farm.runs.selectors.releases import measured_with
+
+if TYPE_CHECKING:
+    from farm.alerts.selectors.histories import History, Raised
+    from farm.fleet.models import Node
+    from farm.runs.selectors.releases import Measured
+
+
+# nodes that a place names; further ones are counted
+NAMED = 4
+CPU = "CPUExecutionProvider"
+
+
+@dataclass(frozen=True)
+class Place:
+    """One release with one provider. `installed`: nodes that have it, by name and page; `more`: further such nodes.
+
+    `on_demand`: nodes on which the provider is proven and that would install the release when a block asks.
+    """
+
+    installed: Sequence[tuple[str, str]]
+    more: int
+    on_demand: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One release. `opset`: the newest it loads; `is_gone`: installed, but the index does not offer it any more;
+    `yanked`: that the index took it back, with its reason; `measured`: how often and where, in words; `outcomes`: how
+    the rounds of watches ended; `alerts` that began with it, and watches whose reference it is, by name and page."""
+
+    version: str
+    opset: str
+    is_gone: bool
+    places: Sequence[Place]
+    yanked: str = ""
+    seen_at: datetime | None = None
+    measured: str = ""
+    measured_at: datetime | None = None
+    runs: int = 0
+    outcomes: Sequence[Sign] = ()
+    alerts: Sequence[tuple[str, str, Sign]] = ()
+    references: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True)
+class Board:
+    """One distribution. `columns`: the providers that its builds carry and a node has proven."""
+
+    distribution: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    headline: str
+
+
+def distributions(nodes: Iterable["Node"], known: Iterable[str]) -> list[str]:
+    """The distributions that there is something to say of, plain onnxruntime first."""
+    nodes = list(nodes)
+    installed = {requirement.partition("==")[0] for node in nodes for requirement in node.runtimes}
+    proven = {name for node in nodes for name in node.providers if name != CPU}
+    carrying = {one for entry in providers.PROVIDERS if entry.name in proven for one in entry.packages}
+    names = {"onnxruntime", *installed, *carrying, *known}
+    return sorted(names, key=lambda name: (name != "onnxruntime", name))
+
+
+def board(
+    distribution: str,
+    *,
+    nodes: Sequence["Node"],
+    offered: Sequence[str],
+    history: "History",
+    measured: Mapping[str, "Measured"],
+) -> Board:
+    """Every release of a distribution that is offered, installed or measured, the newest first."""
+    columns = _columns(distribution, nodes)
+    prefix = f"{distribution}=="
+    installed = {one.removeprefix(prefix) for node in nodes for one in node.runtimes if one.startswith(prefix)}
+    versions = sorted({*offered, *installed, *measured, *history.alerts}, key=release_order, reverse=True)
+    rows = [
+        Row(
+            version,
+            str(opsets.max_opset(version) or "unknown"),
+            bool(offered) and version not in offered,
+            [_place(prefix + version, name, nodes) for name in columns],
+            **_measured(measured.get(version)),
+            **_history(version, history),
+        )
+        for version in versions
+    ]
+    return Board(distribution, [titles.provider(name) for name in columns], rows, _headline(versions, installed, nodes))
+
+
+class _OfIndex(TypedDict):
+    """What a row takes from the history of its release."""
+
+    yanked: str
+    seen_at: datetime | None
+    outcomes: Sequence[Sign]
+    alerts: Sequence[tuple[str, str, Sign]]
+    references: Sequence[tuple[str, str]]
+
+
+def _history(version: str, history: "History") -> _OfIndex:
+    known = history.known.get(version)
+    why = f": {known.yanked_because}" if known and known.yanked_because else ""
+    counts = sorted(history.outcomes.get(version, {}).items())
+    signs = [(sign_of(outcome), count) for outcome, count in counts if outcome != "alert"]
+    return {
+        "yanked": f"yanked{why}" if known and known.is_yanked else "",
+        "seen_at": known.seen_at if known else None,
+        "outcomes": [Sign(sign.mark, f"{sign.word} ({count})", sign.tone) for sign, count in signs],
+        "alerts": [
+            (f"alert {one.pk}", reverse("dashboard:alert", args=[one.pk]), _of_alert(one))
+            for one in history.alerts.get(version, ())[:NAMED]
+        ],
+        "references": [
+            (one.name, reverse("dashboard:watch", args=[one.pk])) for one in history.watches if one.reference == version
+        ],
+    }
+
+
+def _of_alert(one: "Raised") -> Sign:
+    """The sign of the alert's state, with the model that it is about."""
+    sign = sign_of(one.state)
+    return Sign(sign.mark, f"{one.model}, {sign.word}", sign.tone)
+
+
+class _OfRuns(TypedDict):
+    """What a row takes from the runs that measured its release."""
+
+    measured: str
+    measured_at: datetime | None
+    runs: int
+
+
+def _measured(one: "Measured | None") -> _OfRuns:
+    if one is None:
+        return {"measured": "", "measured_at": None, "runs": 0}
+    what = f"{numbers.counted(one.runs, 'run')} of {numbers.counted(one.models, 'model')}"
+    where = f" on {numbers.listed(one.nodes)}" if one.nodes else ""
+    return {"measured": what + where, "measured_at": one.last_at, "runs": one.runs}
+
+
+def _columns(distribution: str, nodes: Sequence["Node"]) -> list[str]:
+    proven = {name for node in nodes for name in node.providers}
+    carried = [entry.name for entry in providers.PROVIDERS if distribution in entry.packages]
+    return [name for name in carried if name in proven or name == CPU]
+
+
+def _place(requirement: str, provider: str, nodes: Sequence["Node"]) -> Place:
+    able = [node for node in nodes if provider in node.providers]
+    having = [node for node in able if requirement in node.runtimes]
+    named = [(node.name, reverse("dashboard:node", args=[node.pk])) for node in having[:NAMED]]
+    return Place(named, max(0, len(having) - NAMED), len(able) - len(having))
+
+
+def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Node"]) -> str:
+    if not versions:
+        return "No release is known"
+    newest = versions[0]
+    having = f"{len(installed)} of {numbers.counted(len(versions), 'release')} installed somewhere"
+    return (
+        f"{having}; the newest is {newest}" if nodes else f"{numbers.counted(len(versions), 'release')} known, no node"
+    )
+
+
+def index_words(look: tuple[datetime | None, str] | None, *, every_s: float) -> str:
+    """When the package index was asked last, and what went wrong."""
+    if every_s <= 0:
+        return "This farm does not query the package index. It shows the releases it knows, and those on nodes."
+    if look is None or look[0] is None:
+        return "The package index has not been queried yet. This happens once a watch follows this distribution."
+    asked = f"The package index was last queried at {look[0]:%Y-%m-%d %H:%M} UTC."
+    return f"{asked} That failed: {look[1]}" if look[1] else asked
+
+
+def chosen(wanted: str, known: Sequence[str]) -> str:
+    """The distribution that the address names; the first one where there is none of that name."""
+    return wanted if wanted in known else known[0]
+
+
+def as_file_row(one: Row, columns: Sequence[str]) -> downloads.Row:
+    """A release with, for each provider, on how many nodes it is installed and on how many it would be."""
+    row: dict[str, downloads.Value] = {"release": one.version, "opset": one.opset}
+    row |= {"is_gone": one.is_gone, "yanked": one.yanked}
+    row |= {"first_seen": one.seen_at.isoformat() if one.seen_at else "", "runs": one.runs, "alerts": len(one.alerts)}
+    for name, place in zip(columns, one.places, strict=True):
+        row[f"{name}: installed on"] = len(place.installed) + place.more
+        row[f"{name}: on demand on"] = place.on_demand
+    return row
 
 
 @page
@@ -22,20 +219,20 @@ def runtimes(request: HttpRequest) -> HttpResponse:
     user = person(request)
     nodes = list(nodes_listed(user).exclude(health=NodeHealth.RETIRED).order_by("name"))
     asked = looks()
-    names = reading.distributions(nodes, asked)
-    distribution = reading.chosen(request.GET.get("distribution", ""), names)
+    names = distributions(nodes, asked)
+    distribution = chosen(request.GET.get("distribution", ""), names)
     offered = published(distribution, with_prereleases=request.GET.get("early") == "yes")
     history = history_of(user, distribution)
     measured = measured_with(user, distribution)
-    board = reading.board(distribution, nodes=nodes, offered=offered, history=history, measured=measured)
+    found = board(distribution, nodes=nodes, offered=offered, history=history, measured=measured)
     if downloads.is_wanted(request):
         name = f"runtimes-{distribution}"
-        return downloads.as_file(request, name, board.rows, lambda row: file_rows.release(row, board.columns))
+        return downloads.as_file(request, name, found.rows, lambda row: as_file_row(row, found.columns))
     context = {
-        "board": board,
+        "board": found,
         "distributions": names,
         "early": request.GET.get("early") == "yes",
-        "index": reading.index_words(asked.get(distribution), every_s=settings.INDEX_POLL_S),
+        "index": index_words(asked.get(distribution), every_s=settings.INDEX_POLL_S),
         "watches": history.watches,
         "has_nodes": bool(nodes),
         "command": "onnxfarm submit model.onnx --matrix matrix.yaml --wait",

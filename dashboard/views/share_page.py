@@ -11,10 +11,9 @@ from django.views.decorators.http import require_safe
 
 from dashboard.cache import kept
 from dashboard.reading import facts, heatmap, side, verdict
-from dashboard.reading import hardware as hardware_reading
 from dashboard.reading.compatibility import compatibility_panel
 from dashboard.reading.inspection import inspection
-from dashboard.views import charts
+from dashboard.views import charts, hardware
 from dashboard.views.cell import panels
 from dashboard.views.comparison import judged_by_base, side_panel
 from dashboard.views.lists import part_of
@@ -140,8 +139,8 @@ def _model(request: HttpRequest, share: "Share") -> Context:
 
 def _hardware(request: HttpRequest, share: "Share") -> Context:
     model = _still_there(lambda: registry.model(share.created_by, int(share.subject)))
-    asked = hardware_reading.read(request.GET.dict())
-    panel = hardware_reading.panel(measured_across(share.created_by, model), asked, lambda _: "")
+    asked = hardware.read(request.GET.dict())
+    panel = hardware.panel(measured_across(share.created_by, model), asked, lambda _: "")
     return {"model": model, "panel": panel, "asked": panel.asked}
 
 

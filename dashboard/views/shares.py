@@ -7,11 +7,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
 from dashboard.reading import file_rows
-from dashboard.reading.curl import curl
+from dashboard.reading.copies import curl
 from dashboard.views import downloads
-from dashboard.views.access import action, form_page, page, person
+from dashboard.views.access import action, form_page, ordered, page, person
 from dashboard.views.lists import paged
-from dashboard.views.orders import ordered
 from farm.accounts import selectors, services
 from farm.runs.services import share_links
 

@@ -7,8 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.views.access import refused
-from dashboard.views.orders import own_page
+from dashboard.views.access import own_page, refused
 from farm.accounts.openid import sessions as openid
 from farm.accounts.selectors import user_of_sign_in_link
 from farm.accounts.services import redeem_sign_in_link

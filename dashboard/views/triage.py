@@ -10,10 +10,9 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from dashboard.views.access import action, person
-from dashboard.views.alerts import shown
+from dashboard.views.access import action, fields, own_page, person
+from dashboard.views.alert import shown
 from dashboard.views.lists import MOST_CHOSEN, numbered
-from dashboard.views.orders import fields, own_page
 from farm.accounts.selectors import members_of
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.services import investigations, triage

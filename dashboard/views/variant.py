@@ -1,17 +1,285 @@
 """The page of a variant, and the look into what quantisation did to it."""
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 
 from dashboard.figures import accuracies
-from dashboard.reading import variant as reading
-from dashboard.reading import variant_cells as cells
+from dashboard.reading import accuracy
 from dashboard.views.access import action, page, person
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Missing, NotAllowed
+from farm.contract.document_cells import Cell
 from farm.registry import selectors, services
+from farm.registry.selectors import coverage_of, quantised_report
 from farm.registry.states import MakingState
+from farm.rules.cells import recipes
+from farm.rules.comparing.quantities import Change, change_of
+from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
+from farm.rules.quality import variant_advice
+from farm.rules.wording import numbers, titles
 from farm.runs.selectors.variants import measured_cell, measured_cells_of, processor_of
+
+if TYPE_CHECKING:
+    from farm.registry.models import Variant
+    from farm.runs.selectors.variants import Measured
+    from farm.workshop.inspection import Coverage, QuantisedReport, TensorError
+
+
+COVERAGE_COLUMNS: tuple[Column["Coverage"], ...] = (
+    Column("Operator", lambda one: Entry(one.op_type)),
+    Number("all", lambda one: counted(one.all)),
+    Number("quantised", lambda one: counted(one.all - len(one.kept_float))),
+    Prose(
+        "Kept in float",
+        lambda one: Entry(", ".join(name or "(unnamed)" for name in one.kept_float[:50])),
+        note="by the model's own names; a trace shows what a runtime makes of it",
+    ),
+)
+ERROR_COLUMNS: tuple[Column["TensorError"], ...] = (
+    Column("Tensor", lambda one: Entry(one.tensor, is_name=True)),
+    Column("Node", lambda one: Entry(one.node, is_name=True)),
+    Column("Type", lambda one: Entry(one.op_type)),
+    Number(
+        "signal left, dB",
+        lambda one: written(one.model_db, _decibels),
+        note="against the original, over the whole model so far; lower is worse",
+    ),
+    Number("by its own rounding, dB", lambda one: written(one.rounding_db, _decibels)),
+)
+SCALE_HEADS = (
+    Head("Weight"),
+    Head("scales", is_number=True),
+    Head("smallest", is_number=True),
+    Head("largest", is_number=True),
+)
+VARIANT_HEADS = (Head("Variant"), Head("State"), Head("size", is_number=True), Head("What was done", is_text=True))
+MOST_ROWS = 200
+
+
+@dataclass(frozen=True)
+class Made:
+    """A variant in words. `report` is the state of the look into it, empty where none was asked for."""
+
+    name: str
+    sentence: str
+    quantised: str
+    is_random: bool
+    is_quantised: bool
+    can_be_ranked: bool
+    coverage: Table | None
+    errors: Table | None
+    scales: Table | None
+    report: str
+    report_problem: str
+    advice: list[str]
+
+
+def name_of(variant: "Variant") -> str:
+    recipe = variant.recipe
+    if recipe.is_program:
+        return "program for PyTorch"
+    opset = f"opset {recipe.opset}" if recipe.opset != "as-is" else ""
+    parts = [opset, recipes.precision_words(recipe.precision, recipes.label(recipe))]
+    return ", ".join(part for part in parts if part)
+
+
+def made(variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_sets: Sequence[str] = ()) -> Made:
+    """All of it. `cell`: a measured cell of the variant, on a processor of this kind."""
+    report = getattr(variant, "report", None)
+    found = quantised_report(variant)
+    coverage = coverage_of(variant)
+    recipe = variant.recipe
+    return Made(
+        name=name_of(variant),
+        sentence=_sentence(variant),
+        quantised=_quantised(coverage),
+        is_random=recipe.options.get(recipes.SAMPLES) == recipes.RANDOM,
+        is_quantised=recipes.is_quantised(recipe.precision),
+        can_be_ranked=recipe.precision in recipes.EIGHT_BITS,
+        coverage=_coverage(coverage) if coverage else None,
+        errors=_errors(found) if found else None,
+        scales=_scales(found) if found and found.scales else None,
+        report=report.state if report else "",
+        report_problem=report.reason_text if report else "",
+        advice=_advice(variant, found, cell, arch, instruction_sets),
+    )
+
+
+def variants(rows: Sequence["Variant"], address: Callable[[int], str]) -> Table:
+    """Variants of a version with what became of them."""
+    lines = [
+        (
+            Entry(name_of(row), href=address(row.pk)),
+            verdict_entry(row.state),
+            written(row.derived.bytes, numbers.size) if row.derived else Entry(),
+            Entry(row.reason_text or " ".join(row.history[:1])),
+        )
+        for row in rows
+        if not row.recipe.is_identity
+    ]
+    return Table("variants", "Variants made of this version", VARIANT_HEADS, lines)
+
+
+def _sentence(variant: "Variant") -> str:
+    if variant.state == MakingState.FAILED:
+        return f"It could not be created: {variant.reason_text}"
+    if variant.derived is None:
+        return "Being created."
+    before, after = variant.artifact.bytes, variant.derived.bytes
+    saved = f"{numbers.size(before - after)} saved" if after <= before else f"{numbers.size(after - before)} more"
+    share = numbers.share(after / before) if before else ""
+    return f"{numbers.size(after)}, {share} of the upload’s {numbers.size(before)}: {saved}."
+
+
+def _quantised(coverage: Sequence["Coverage"]) -> str:
+    """`12 of 16 operators`; empty where nothing was to be quantised."""
+    ran = sum(one.all - len(one.kept_float) for one in coverage)
+    return f"{ran} of {numbers.counted(sum(one.all for one in coverage), 'operator')}" if coverage else ""
+
+
+def _coverage(coverage: Sequence["Coverage"]) -> Table:
+    return Table.of("coverage", "Operators quantised and not", COVERAGE_COLUMNS, coverage)
+
+
+def _errors(report: "QuantisedReport") -> Table:
+    layers = (report.errors or ())[:MOST_ROWS]
+    return Table.of("errors", "Layers by quantisation error, worst first", ERROR_COLUMNS, layers)
+
+
+def _scales(report: "QuantisedReport") -> Table:
+    rows = [
+        (
+            Entry(name, is_name=True),
+            counted(len(scales)),
+            Entry(f"{min(scales):.3g}", min(scales)),
+            Entry(f"{max(scales):.3g}", max(scales)),
+        )
+        for name, scales in list(report.scales.items())[:MOST_ROWS]
+        if scales
+    ]
+    return Table("scales", "Scales of weights, one for all or one a channel", SCALE_HEADS, rows)
+
+
+def _decibels(value: float | None) -> str:
+    return "no error" if value is None else numbers.fixed(value, 1)
+
+
+def _advice(
+    variant: "Variant", report: "QuantisedReport | None", cell: Cell | None, arch: str, instruction_sets: Sequence[str]
+) -> list[str]:
+    recipe = variant.recipe
+    if recipe.precision not in recipes.EIGHT_BITS:
+        return []
+    from_making = variant_advice.advice(
+        recipe.precision,
+        recipe.options,
+        samples=variant.artifact.calibration_samples,
+        layers=(report.errors or ()) if report else (),
+        instruction_sets=instruction_sets,
+    )
+    return [*from_making, *(accuracy.advice(cell, arch=arch) if cell else [])]
+
+
+NOT_COMPARED = "not in one block"
+
+
+def _name(one: "Measured") -> Entry:
+    cell = one.cell
+    text = ", ".join([titles.runtime(cell.runtime), titles.provider(cell.provider), *_workload(one)])
+    return Entry(text, href=reverse("dashboard:cell", args=[one.run.pk, cell.id]))
+
+
+def _workload(one: "Measured") -> list[str]:
+    cell = one.cell
+    sizes = [f"{name} {size}" for name, size in cell.shapes.items()]
+    return [
+        *([f"batch {cell.batch}"] if cell.batch is not None else []),
+        *sizes,
+        numbers.counted(cell.threads, "thread"),
+    ]
+
+
+def _change(one: "Measured") -> Change | None:
+    return change_of(one.against, {}) if one.against is not None else None
+
+
+def _verdict(one: "Measured") -> Entry:
+    change = _change(one)
+    return verdict_entry(change.word, soft=f"than {one.upload}") if change else Entry(NOT_COMPARED)
+
+
+def _size(one: "Measured") -> Entry:
+    change = _change(one)
+    return Entry(change.text, change.ratio) if change else Entry()
+
+
+def _interval(one: "Measured") -> Entry:
+    change = _change(one)
+    if change is None:
+        return Entry()
+    return Entry(change.interval, change.low)
+
+
+COLUMNS: tuple[Column["Measured"], ...] = (
+    Prose("Measured as", _name),
+    Column("Node", lambda one: Entry(one.cell.node or "")),
+    Number("p50, ms", lambda one: Entry(numbers.milliseconds(one.cell.p50_ms, one.cell.p50_ci_ms), one.cell.p50_ms)),
+    Column("Against the upload", _verdict, "the same cell of the upload as it is, measured in the same block"),
+    Number("change", _size, "of p50 latency"),
+    Number("95 % interval", _interval),
+    Number("rounds", lambda one: counted(one.against.rounds) if one.against else Entry()),
+    Column("Parity", lambda one: verdict_entry(one.cell.parity.verdict), "outputs against the upload's reference"),
+)
+ACCURACY = Number["Measured"]("accuracy", lambda one: accuracies.entry(one.cell), "on labelled data")
+
+
+def table(measured: Sequence["Measured"]) -> Table:
+    """A cell a row. Accuracy stands in it where the model came with labelled data."""
+    columns = [*COLUMNS, ACCURACY] if any(one.cell.accuracy is not None for one in measured) else COLUMNS
+    return Table.of("measured", "Measured cells of this variant", columns, measured)
+
+
+def finding(measured: Sequence["Measured"]) -> str:
+    """The largest decided change against the upload, and whether outputs hold. A cell whose outputs are wrong is not
+    praised."""
+    if not measured:
+        return ""
+    right = [one for one in measured if one.cell.parity.verdict != "fail"]
+    decided = [(one, change) for one in right if (change := _change(one)) is not None and change.is_decided]
+    if all(one.against is None for one in measured):
+        first = "Not measured beside the upload yet."
+    elif decided:
+        first = _change_sentence(*max(decided, key=lambda pair: pair[1].size))
+    else:
+        first = f"No decided change in {numbers.counted(len(right), 'measured cell')}." if right else ""
+    return f"{first} {_parity(measured)}".strip()
+
+
+def _change_sentence(one: "Measured", change: Change) -> str:
+    rounds = numbers.counted(one.against.rounds if one.against else 0, "round")
+    how = ", ".join([titles.runtime(one.cell.runtime), titles.provider(one.cell.provider), *_workload(one)])
+    sure = f"95 % interval {change.interval}, {rounds}" if change.figures else rounds
+    return f"{change.text or change.word} than {one.upload} on {one.cell.node} with {how} ({sure}).".strip()
+
+
+def _parity(measured: Iterable["Measured"]) -> str:
+    verdicts = [one.cell.parity.verdict for one in measured if one.cell.parity.verdict in ("pass", "fail")]
+    failed = verdicts.count("fail")
+    if not verdicts:
+        return ""
+    if not failed:
+        return f"Outputs pass parity in {_all_of(len(verdicts))}."
+    return f"Outputs fail parity in {failed} of {numbers.counted(len(verdicts), 'measured cell')}."
+
+
+def _all_of(count: int) -> str:
+    return "the measured cell" if count == 1 else f"all {count} measured cells"
+
 
 OPEN = (MakingState.PENDING, MakingState.MAKING)
 
@@ -24,19 +292,19 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponse:
     measured = measured_cell(user, row)
     run, cell = measured or (None, None)
     arch, sets = processor_of(run, cell.node) if run is not None and cell is not None else ("", ())
-    made = reading.made(row, cell, arch=arch, instruction_sets=sets)
+    found = made(row, cell, arch=arch, instruction_sets=sets)
     rows = measured_cells_of(user, row)
     context = {
         "variant": row,
         "version": selectors.version_of_artifact(user, row.artifact),
-        "made": made,
-        "measured": cells.table(rows),
-        "finding": cells.finding(rows),
+        "made": found,
+        "measured": table(rows),
+        "finding": finding(rows),
         "files": row.derived.bundle.files if row.derived else (),
         "run": run,
         "cell": cell,
         "stayed": accuracies.stayed(cell) if cell else "",
-        "is_open": row.state in OPEN or made.report in OPEN,
+        "is_open": row.state in OPEN or found.report in OPEN,
         "may_write": can_write(user, team=row.artifact.team),
     }
     name = "dashboard/parts/variant.html" if request.headers.get("HX-Target") == "variant" else "dashboard/variant.html"

@@ -14,9 +14,8 @@ from dashboard.reading import file_rows
 from dashboard.reading import watch_form as form
 from dashboard.reading import watches as reading
 from dashboard.views import downloads, trends
-from dashboard.views.access import action, form_page, page, person
+from dashboard.views.access import action, fields, form_page, page, person
 from dashboard.views.lists import Row, paged
-from dashboard.views.orders import fields
 from dashboard.views.team_choice import team_choice
 from farm.accounts.selectors import can_write, team_to_write
 from farm.alerts.selectors import alerts as selectors

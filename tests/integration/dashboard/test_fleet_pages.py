@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from dashboard.reading.qr import code_of
+from dashboard.views.fleet import code_of
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth, NodeState

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.reading import variant_cells
+from dashboard.views import variant as variant_cells
 from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.registry import storage

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from dashboard.reading.variant import name_of
+from dashboard.views.variant import name_of
 from farm.contract.cells import Recipe
 from farm.contract.reasons import ReasonCode
 from farm.registry import services

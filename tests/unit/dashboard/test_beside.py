@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dashboard.reading.output_checks import beside
+from dashboard.views.cell import beside
 from farm.contract.document_cells import Cell, EngineParity, Parity, ParityOutput
 from tests.documents import NEW, make_cell
 

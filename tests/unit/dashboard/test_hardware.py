@@ -7,7 +7,7 @@ import pytest
 
 from dashboard.figures import pareto
 from dashboard.reading import file_rows
-from dashboard.reading import hardware as reading
+from dashboard.views import hardware as reading
 from farm.contract.document_cells import Accuracy, Cell, Parity
 from farm.rules.presenting.hardware import Measured
 from farm.rules.presenting.tables import Table

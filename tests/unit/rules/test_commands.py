@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.reading.alert import provider_of
+from dashboard.views.alert import provider_of
 from farm.contract.cells import CellSpec, Recipe, Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.reports import CheckReport

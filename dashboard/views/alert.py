@@ -4,14 +4,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Required, TypedDict
 
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.urls import reverse
 
+from dashboard.figures import operators, ratios
+from dashboard.figures.figure import Figure
 from dashboard.figures.operators import Side, of_runtimes
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, verdict
+from dashboard.reading import alerts as listing
+from dashboard.reading.changes import timeline
+from dashboard.views.access import page, person
+from farm.accounts.selectors import can_write, members_of
+from farm.accounts.states import WRITING_ROLES
+from farm.alerts.selectors import alerts as selectors
+from farm.alerts.selectors.evidence import graph_changes
 from farm.contract.document_comparisons import Comparison
+from farm.rules.cells import commands
 from farm.rules.findings.kinds import KINDS, rank, title_of
-from farm.rules.presenting.lines import Line, is_by_processor, line_of
+from farm.rules.presenting.lines import BUSY, Line, is_by_processor, line_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import goes_back
@@ -311,3 +323,65 @@ def _switch(candidate: Candidate) -> str:
     if candidate.kind != "optimizers":
         return candidate.label
     return f"without {numbers.listed(candidate.names, most=4)}"
+
+
+@page
+def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
+    """One alert: what changed, since when, through what, what undoes it, and what was done about it."""
+    return shown(request, selectors.alert(person(request), alert_id))
+
+
+def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: object) -> HttpResponse:
+    """The page of one alert; `more`: errors and what was typed into its forms."""
+    kinds = listing.kinds_of(row)
+    members = [member for member in members_of(row.team) if member.role in WRITING_ROLES]
+    since_when, may_write = question(row, "since_when"), can_write(person(request), team=row.team)
+    may_ask = bool(row.node) and any(not one.resolved_in for one in row.symptoms.all())
+    context = {
+        "alert": row,
+        "state": listing.state_of(row),
+        "kinds": [title_of(kind) for kind in kinds],
+        "kind_names": kinds,
+        "bisect_command": bisect_command(row),
+        "opening": opening(row),
+        "evidence": evidence(row),
+        "busy": BUSY if any(map(is_by_processor_time, row.symptoms.all())) else "",
+        "figure": _ratios(row),
+        "operators": _operators(row),
+        "graph_changes": graph_changes(symptom) if (symptom := leading(row)) is not None else [],
+        "since_when": since_when,
+        "first_bad": first_bad(row, since_when, may_ask=may_write and may_ask),
+        "work_around": question(row, "work_around"),
+        "members": [member.user for member in members],
+        "timeline": timeline(row),
+        "may_write": may_write,
+        "is_unsettled": row.state in ("open", "acknowledged"),
+        "may_ask": may_ask,
+        "report_command": f"onnxfarm report {row.pk}",
+        "has_evidence": any(one.run_id for one in row.symptoms.all()),
+        "errors": {},
+        "typed": {},
+        **more,
+    }
+    return render(request, "dashboard/alert.html", context, status=status)
+
+
+def bisect_command(row: "Alert") -> str:
+    """The bisection as it is asked for in a terminal."""
+    return commands.bisect_command(row.version.artifact.main, good=row.good, bad=row.bad, provider=provider_of(row))
+
+
+def _ratios(row: "Alert") -> Figure | None:
+    """All compared series on one axis, where there are several."""
+    rows = named(row)
+    return ratios.ratios(rows) if len(rows) > 1 else None
+
+
+def _operators(row: "Alert") -> Figure | None:
+    """The operators behind the leading change; traces are of inferences, so they explain a change of latency alone."""
+    symptom = leading(row)
+    is_of_latency = symptom is not None and symptom.kind == "slower"
+    comparison = comparison_of(symptom) if symptom is not None and is_of_latency else None
+    if comparison is None or not comparison.operators:
+        return None
+    return operators.operators(comparison, sides(row))

@@ -1,0 +1,244 @@
+"""One node: what it is, whether it is well, the owner's orders and limits."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+from dashboard.views.access import action, ordered, page, person
+from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
+from farm.contract.reports import Facts
+from farm.fleet import selectors, services
+from farm.fleet.states import NodeHealth
+from farm.rules.comparing.margins import NoiseFloor
+from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, moment, written
+from farm.rules.wording import numbers
+from farm.runs.selectors import Before, blocks_on, last_blocks_of
+
+if TYPE_CHECKING:
+    from farm.fleet.models import Node
+
+
+# from a run's number to its page
+RunAddress = Callable[[int], str]
+
+UNREADABLE = "not readable here"
+TURBO = {None: UNREADABLE, True: "on", False: "off"}
+
+
+def advice(said: Facts, before: Sequence[Before]) -> list[str]:
+    """What the owner could do, each thing once: from the newest blocks, and from the last hello before there are any.
+
+    A sentence names the newest readings; how many of the blocks it stood before is added.
+    """
+    if not before:
+        return list(said.advice)
+    counts: dict[str, int] = {}
+    newest: dict[str, str] = {}
+    for one in before:
+        for sentence in one.facts.advice:
+            counts[_kind(sentence)] = counts.get(_kind(sentence), 0) + 1
+            newest.setdefault(_kind(sentence), sentence)
+    return [f"{sentence} {_how_often(counts[kind], len(before))}" for kind, sentence in newest.items()]
+
+
+def table(before: Sequence[Before], address: RunAddress) -> Table:
+    """What was read before each of a node's last blocks."""
+    columns: tuple[Column[Before], ...] = (
+        Column("Block", lambda one: Entry(f"run {one.run}, {one.facts.block}", one.run, href=address(one.run))),
+        Column("When", lambda one: moment(one.at)),
+        Number("load, 1 min", lambda one: _number(one.facts.load_1m, 1)),
+        Number("other programs", lambda one: _share(one.facts.busy_share), "their share of the processor"),
+        Number("other runners", lambda one: _number(one.facts.other_runners, 0)),
+        Column("Governor", lambda one: Entry(one.facts.governor or UNREADABLE)),
+        Column("Turbo", lambda one: Entry(TURBO[one.facts.turbo])),
+        Number("°C", lambda one: _number(one.facts.temperature_c, 0)),
+    )
+    return Table.of("before", "What was read just before each block", columns, before)
+
+
+def _share(value: float | None) -> Entry:
+    return Entry(UNREADABLE if value is None else numbers.share(value), value)
+
+
+def _number(value: float | None, decimals: int) -> Entry:
+    return Entry(UNREADABLE if value is None else numbers.fixed(value, decimals), value)
+
+
+def _kind(sentence: str) -> str:
+    """What a sentence is about, whichever numbers it has: its first clause without them."""
+    first = sentence.partition(":")[0].replace("Another runner", "1 other runners")
+    return re.sub(r"\d+(\.\d+)?", "#", first)
+
+
+def _how_often(count: int, blocks: int) -> str:
+    if blocks == 1:
+        return "Read before its only block."
+    return f"Read before {count} of its last {blocks} blocks."
+
+
+EVENTS_SHOWN = 50
+BLOCKS_SHOWN = 10
+Order = Callable[..., object]
+ORDERS: dict[str, Order] = {
+    "approve": services.approve,
+    "drain": services.drain,
+    "resume": services.resume,
+    "revoke": services.revoke,
+}
+LABELS = {"approve": "Approve", "drain": "Drain", "resume": "Resume", "revoke": "Retire"}
+# what may be ordered of a node in each health
+ORDERS_OF = {
+    NodeHealth.PENDING: ("approve", "revoke"),
+    NodeHealth.ACTIVE: ("drain", "revoke"),
+    NodeHealth.DRAINING: ("resume", "revoke"),
+    NodeHealth.QUARANTINED: ("resume", "revoke"),
+}
+DONE = {"approve": "approved", "drain": "draining", "resume": "taking blocks again", "revoke": "retired"}
+GIB = 1024**3
+MOST_DIGITS = 12
+# numbers with their unit and the ends that `NodeSettings` allows, in that unit
+NUMBERS = {
+    "minutes": ("maximum block length", "minutes", 0.5, 1440),
+    "temperature": ("maximum CPU temperature", "°C", 30, 120),
+    "cache": ("model cache", "GiB", 1, 2**20),
+    "runtimes": ("runtime cache", "GiB", 1, 2**20),
+}
+FIELDS = ("hours", "timezone", *NUMBERS, "tags", "teams")
+FIELD_OF_CODE = {
+    "bad_tag": "tags",
+    "not_found": "teams",
+}
+Shown = dict[str, str]
+
+
+def settings_of(node: "Node") -> Shown:
+    """The limits as the form has them: minutes, GiB, empty where there is none."""
+    limits = node.settings
+    return {
+        "is_paused": "yes" if limits.is_paused else "",
+        "hours": limits.hours,
+        "timezone": limits.timezone,
+        "minutes": f"{limits.max_block_s / 60:g}",
+        "temperature": "" if limits.max_temperature_c is None else f"{limits.max_temperature_c:g}",
+        "cache": f"{limits.cache_bytes / GIB:g}",
+        "runtimes": f"{limits.runtimes_bytes / GIB:g}",
+        "tags": " ".join(node.owner_tags),
+        "teams": ", ".join(lending.team.name for lending in node.lendings.select_related("team")),
+    }
+
+
+def typed(post: Mapping[str, str]) -> Shown:
+    return {name: post.get(name, "").replace("\x00", "")[:500] for name in ("is_paused", *FIELDS)}
+
+
+def limits_of(given: Shown) -> dict[str, str | bool | float | None]:
+    """The limits for the service. Raises Invalid whose code is the field."""
+    return {
+        "is_paused": given["is_paused"] == "yes",
+        "hours": given["hours"].replace(" ", "").replace("–", "-"),
+        "timezone": given["timezone"].strip() or "UTC",
+        "max_block_s": _typed_number(given, "minutes") * 60,
+        "max_temperature_c": _typed_number(given, "temperature") if given["temperature"].strip() else None,
+        "cache_bytes": int(_typed_number(given, "cache") * GIB),
+        "runtimes_bytes": int(_typed_number(given, "runtimes") * GIB),
+    }
+
+
+def names(text: str, *, sep: str | None = None) -> list[str]:
+    """The names in a field, with spaces or `sep` between."""
+    return [name.strip() for name in text.split(sep) if name.strip()]
+
+
+def field_of(refusal: Refusal) -> str:
+    """The field that a refusal speaks of; the first when it names none."""
+    field = FIELD_OF_CODE.get(refusal.code, refusal.code)
+    return field if field in FIELDS else FIELDS[0]
+
+
+def _typed_number(given: Shown, field: str) -> float:
+    """A number as people write it."""
+    text = given[field].strip().replace(",", ".")
+    is_number = text.isascii() and text.replace(".", "", 1).isdecimal() and len(text) <= MOST_DIGITS
+    label, unit, least, most = NUMBERS[field]
+    if not is_number or not least <= float(text) <= most:
+        raise Invalid(f"The {label} is “{text[:20]}”: write a number of {unit} from {least:g} to {most:g}.", code=field)
+    return float(text)
+
+
+@page
+def node(request: HttpRequest, node_id: int) -> HttpResponse:
+    """One node: facts, proven tags, runtimes, noise floor and log."""
+    return node_page(request, selectors.node(person(request), node_id))
+
+
+def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: object) -> HttpResponse:
+    """The page of one node; `more`: what was typed into its form, and what is wrong with it."""
+    floor = selectors.noise_floor(row)
+    before = last_blocks_of(row, most=BLOCKS_SHOWN)
+    context = {
+        "node": row,
+        "facts": row.facts,
+        "limits": settings_of(row),
+        "lendings": list(row.lendings.select_related("team", "answered_by")),
+        "errors": {},
+        "self_test": row.self_test,
+        "advice": advice(row.facts, before),
+        "before": table(before, lambda run_id: reverse("dashboard:run", args=[run_id])),
+        "floor": floor,
+        "floor_table": floor_table(floor),
+        "alarms": selectors.false_alarms(row),
+        "events": list(selectors.events_of(row)[:EVENTS_SHOWN]),
+        "block": blocks_on([row]).get(row.pk),
+        "may_manage": selectors.can_manage_node(person(request), row),
+        "orders": [(what, LABELS[what]) for what in ORDERS_OF.get(NodeHealth(row.health), ())],
+        **more,
+    }
+    return render(request, "dashboard/node.html", context, status=status)
+
+
+def floor_table(floor: NoiseFloor | None) -> Table:
+    """The smallest change seen after each number of rounds."""
+    columns: tuple[Column[tuple[int, float]], ...] = (
+        Number("rounds", lambda seen: counted(seen[0])),
+        Number("smallest change seen", lambda seen: written(seen[1], numbers.share)),
+    )
+    seen = floor.smallest_detectable.items() if floor else ()
+    return Table.of("floor", "What so many rounds see on this node", columns, seen)
+
+
+@action
+def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
+    """An order of the owner; a refusal is said on the node's page."""
+    row = selectors.node(person(request), node_id)
+    if what not in ORDERS:
+        raise Missing(f"Unknown action “{what}”.", hint="See the node's page for available actions.")
+    act = ORDERS[what]
+    ordered(request, lambda: act(node=row, by=person(request)), lambda _: f"{row.name} is {DONE[what]}.")
+    return redirect("dashboard:node", node_id=node_id)
+
+
+@action
+def change(request: HttpRequest, node_id: int) -> HttpResponseBase:
+    """Keeps the form, or nothing of it: then the page has it as it was typed, with what is wrong beside its field."""
+    user = person(request)
+    row = selectors.node(user, node_id)
+    given = typed(request.POST)
+    try:
+        with transaction.atomic():
+            limits = limits_of(given)
+            services.change_settings(node=row, by=user, tags=names(given["tags"]), **limits)
+            services.share(node=row, by=user, teams=names(given["teams"], sep=","))
+        messages.success(request, f"The limits of {row.name} were saved.")
+    except NotAllowed as refusal:
+        # whoever may not change them has no form to go back to
+        messages.error(request, str(refusal))
+    except Refusal as refusal:
+        fresh = selectors.node(user, node_id)
+        return node_page(request, fresh, status=refusal.status, limits=given, errors={field_of(refusal): str(refusal)})
+    return redirect("dashboard:node", node_id=node_id)
