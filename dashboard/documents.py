@@ -149,15 +149,19 @@ def _sections(name: str, tokens: Sequence[Token]) -> Iterator[Section]:
 
 
 def _section(name: str, title: str, level: int, tokens: Sequence[Token]) -> Section:
-    lines = [_plain(one) if one.type == "inline" else one.content for one in tokens if one.type in ("inline", "fence")]
-    listed = [_listed(one.children) for one in tokens if one.children and one.children[0].type == "link_open"]
+    lines = [
+        _plain(token) if token.type == "inline" else token.content
+        for token in tokens
+        if token.type in ("inline", "fence")
+    ]
+    listed = [_listed(token.children) for token in tokens if token.children and token.children[0].type == "link_open"]
     return Section(name, title, slug(title), " ".join(lines), level, tuple(listed))
 
 
 def _listed(tokens: Sequence[Token]) -> tuple[str, str]:
     """Where a line's first link leads, and what the line says after it."""
     end = next(at for at, token in enumerate(tokens) if token.type == "link_close")
-    said = "".join(" " if one.type == "softbreak" else one.content for one in tokens[end + 1 :])
+    said = "".join(" " if token.type == "softbreak" else token.content for token in tokens[end + 1 :])
     return str(tokens[0].attrGet("href")), said.lstrip(": ")
 
 

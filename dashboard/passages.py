@@ -97,7 +97,7 @@ def _score(section: Section, words: Sequence[str]) -> int:
 
 
 def _found(name: str, sections: Sequence[Section], words: Sequence[str]) -> Found:
-    hits = [_hit(one, words) for one in sections[:NAMED]]
+    hits = [_hit(section, words) for section in sections[:NAMED]]
     title, kind = marked(documents.title_of(name), words), place_of(name).kind
     return Found(title, kind, documents.address(name), hits, max(0, len(sections) - NAMED))
 

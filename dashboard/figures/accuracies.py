@@ -86,10 +86,10 @@ def stayed(cell: Cell) -> str:
     if not recipes.is_quantised(cell.precision) or not cell.operators:
         return ""
     families = quantisation.stayed_float(cell.operators)
-    in_float = [one.sentence() for one in families if one.in_float]
+    in_float = [family.sentence() for family in families if family.in_float]
     if in_float:
         return " ".join(in_float)
-    ran = numbers.listed([f"{one.ran} {one.family}" for one in families])
+    ran = numbers.listed([f"{family.ran} {family.family}" for family in families])
     bits = 4 if cell.precision == "int4" else 8
     return f"{ran} ran in {bits} bits." if ran else ""
 

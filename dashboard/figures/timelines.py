@@ -65,10 +65,10 @@ def timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figu
 
 def timelines(traced: Sequence[Traced], moved: Collection[str]) -> Figure:
     """The inferences that are there. `moved`: the own nodes whose time moved between the cells, which are outlined."""
-    known = [(one.name, one.trace) for one in traced if not isinstance(one.trace, str) and one.trace.spans]
+    known = [(cell.name, cell.trace) for cell in traced if not isinstance(cell.trace, str) and cell.trace.spans]
     table = Table.of(SEVERAL, "The traced inference of each cell", COLUMNS, known)
     if not known:
-        why = next((one.trace for one in traced if isinstance(one.trace, str)), "The traces hold no executed node.")
+        why = next((cell.trace for cell in traced if isinstance(cell.trace, str)), "The traces hold no executed node.")
         return nothing(SEVERAL, why, table)
     rows: list[str] = []
     bars: list[_Bar] = []
@@ -125,7 +125,7 @@ def _summary(trace: Timeline, drawn: int) -> str:
 def _summary_of_several(traced: Sequence[Traced], known: Sequence[tuple[str, Timeline]], *, drawn: int) -> str:
     left = sum(len(trace.spans) for _, trace in known) - drawn
     rest = f" {numbers.counted(left, 'short node')} are not drawn." if left else ""
-    missing = [f"{one.name}: {one.trace}" for one in traced if isinstance(one.trace, str)]
+    missing = [f"{cell.name}: {cell.trace}" for cell in traced if isinstance(cell.trace, str)]
     return (
         "Same axis for every cell; nodes whose time moved are outlined. Tracing takes time itself, so these inferences "
         f"are longer than timed ones.{rest}{' ' if missing else ''}{' '.join(missing)}"

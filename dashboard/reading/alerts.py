@@ -36,7 +36,7 @@ def kinds_of(alert: "Alert") -> list[str]:
 
 def because(alert: "Alert") -> str:
     """Which operator a change of latency comes from; empty where no trace says it."""
-    return next((one.explanation for one in alert.symptoms.all() if one.explanation), "")
+    return next((symptom.explanation for symptom in alert.symptoms.all() if symptom.explanation), "")
 
 
 def lead_of(alert: "Alert") -> Lead:
@@ -47,7 +47,7 @@ def lead_of(alert: "Alert") -> Lead:
 
 def _left(alert: "Alert") -> list["Symptom"]:
     symptoms = list(alert.symptoms.all())
-    return [one for one in symptoms if not one.resolved_in] or symptoms
+    return [symptom for symptom in symptoms if not symptom.resolved_in] or symptoms
 
 
 def _figures(symptom: "Symptom") -> Lead:

@@ -90,7 +90,7 @@ def placement(cell: Cell) -> Placement:
 
 def _chosen(cell: Cell) -> str:
     """What ONNX Runtime's own choice came to: by the trace, where there is one."""
-    traced = [one.name for one in sorted(cell.providers, key=lambda one: -one.time_share)]
+    traced = [provider.name for provider in sorted(cell.providers, key=lambda one: -one.time_share)]
     return " → ".join(map(titles.provider, traced or cell.active_providers))
 
 
@@ -114,7 +114,7 @@ def _time_of(cell: Cell, providers: Sequence[str]) -> str:
 
 def metrics(cell: Cell) -> Table:
     """Every metric with its unit; what so few timings cannot tell says so. Of an untimed cell those that are known."""
-    rows = [_metric(one, cell) for one in METRICS if one.title and not _is_left_out(one, cell)]
+    rows = [_metric(metric, cell) for metric in METRICS if metric.title and not _is_left_out(metric, cell)]
     if cell.p50_ms is None:
         rows = [row for row in rows if row[1].text not in (numbers.NOT_MEASURED, "0")]
     return Table("metrics", "Metrics of this cell", METRIC_HEADS, rows)
@@ -162,7 +162,7 @@ def providers(cell: Cell) -> Table:
 
 def whole_us(cell: Cell) -> float:
     """What shares of an inference are of: all its operators, and what none of them has."""
-    return sum(one.time_us for one in cell.operators) + (cell.unaccounted_us or 0.0)
+    return sum(operator.time_us for operator in cell.operators) + (cell.unaccounted_us or 0.0)
 
 
 def operators(cell: Cell) -> Table:
@@ -213,14 +213,14 @@ def time_columns(whole: float, head: str) -> tuple[Column[OperatorTime], Column[
 def figure_columns(operators: Sequence[OperatorTime], whole: float, head: str) -> tuple[Column[OperatorTime], ...]:
     """Time and share, and memory where the profile tells it of some."""
     columns = time_columns(whole, head)
-    return columns if all(one.memory_bytes is None for one in operators) else (*columns, MEMORY)
+    return columns if all(operator.memory_bytes is None for operator in operators) else (*columns, MEMORY)
 
 
 def memory_note(cell: Cell) -> str:
     """What the column of memory holds, or why there is none; empty for a cell that was not traced."""
     if not cell.operators:
         return ""
-    if all(one.memory_bytes is None for one in cell.operators):
+    if all(operator.memory_bytes is None for operator in cell.operators):
         return MEMORY_ABSENT
     return (
         "Memory is what one call of an operator asked of its provider’s arena and still held when it ended, the most "
@@ -323,7 +323,7 @@ def of_prompt(cell: Cell) -> Table | None:
     """The operators executed over the prompt, by time; None where it was not traced apart."""
     if cell.prompt is None:
         return None
-    whole = sum(one.time_us for one in cell.prompt.operators) + (cell.prompt.unaccounted_us or 0.0)
+    whole = sum(operator.time_us for operator in cell.prompt.operators) + (cell.prompt.unaccounted_us or 0.0)
     figures = figure_columns(cell.prompt.operators, whole, "µs per prompt")
     title = f"Executed operators over a prompt of {cell.prompt.tokens}, from a trace"
     return Table.of("prompt-operators", title, (NODE, TYPE, RAN_ON, *figures, COVERS), cell.prompt.operators)

@@ -40,14 +40,14 @@ def _memory(comparison: Comparison) -> Entry:
 def _others(comparison: Comparison) -> Entry:
     """Metrics that are neither the headline nor memory: what changed, losses first; else whether all are equal."""
     told = [one for one in metric_changes.further(comparison) if one.unit != "bytes"]
-    changed = [one for one in metric_changes.changed(comparison) if one in told]
+    changed = [change for change in metric_changes.changed(comparison) if change in told]
     if not told:
         return Entry(numbers.NOT_MEASURED)
     if not changed:
         undecided = [metric_changes.title(one) for one in told if one.verdict == "undecided"]
         return verdict_entry("undecided", soft=numbers.listed(undecided)) if undecided else verdict_entry("equal")
-    said = [f"{metric_changes.title(one)} {metric_changes.size(one)}".rstrip() for one in changed]
-    alike = [text for text, one in zip(said, changed, strict=True) if one.verdict == changed[0].verdict]
+    said = [f"{metric_changes.title(change)} {metric_changes.size(change)}".rstrip() for change in changed]
+    alike = [text for text, change in zip(said, changed, strict=True) if change.verdict == changed[0].verdict]
     more = f"; {len(said) - len(alike)} more" if len(said) > len(alike) else ""
     return verdict_entry(changed[0].verdict, soft=f"{', '.join(alike)}{more}")
 
@@ -100,7 +100,7 @@ def leading_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -
 
 def without_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
     """Those that charts draw: a cell that a block repeats as its A/A twin is compared once, unless nothing else is."""
-    known = [one for one in comparisons if one.baseline in cells and one.candidate in cells]
+    known = [comparison for comparison in comparisons if comparison.baseline in cells and comparison.candidate in cells]
     single = [one for one in known if not cells[one.baseline].twin_of and not cells[one.candidate].twin_of]
     return single or known
 

@@ -30,7 +30,7 @@ class Choice:
 
 def choices(cells: Sequence[TracedCell]) -> list[Choice]:
     """Cells to choose from, newest run first."""
-    return [Choice(key_of(one), f"run {one.run_id}, {one.name}: {titles.setting(one)}") for one in cells]
+    return [Choice(key_of(cell), f"run {cell.run_id}, {cell.name}: {titles.setting(cell)}") for cell in cells]
 
 
 def key_of(cell: TracedCell) -> str:
@@ -40,7 +40,7 @@ def key_of(cell: TracedCell) -> str:
 
 def headline(cell: Cell) -> str:
     """How few operators have most of the time."""
-    times = sorted((one.time_us for one in cell.operators), reverse=True)
+    times = sorted((operator.time_us for operator in cell.operators), reverse=True)
     whole = sum(times)
     few = next((number for number, so_far in enumerate(accumulate(times), 1) if so_far >= MOST_OF * whole), len(times))
     executed = numbers.counted(len(times), "executed operator")
@@ -63,10 +63,10 @@ def notes(cell: Cell) -> str:
     Node → text, its tooltip and the step of its colour (1–5). Nodes fused into another say into which.
     """
     whole = whole_us(cell) or 1.0
-    written: dict[str, dict[str, str | int]] = {one.node: _note(one, whole) for one in cell.operators}
-    for one in cell.operators:
-        for inner in one.covers:
-            written.setdefault(inner, _inside(one))
+    written: dict[str, dict[str, str | int]] = {operator.node: _note(operator, whole) for operator in cell.operators}
+    for operator in cell.operators:
+        for inner in operator.covers:
+            written.setdefault(inner, _inside(operator))
     return notes_json(written)
 
 
@@ -106,7 +106,7 @@ def left_out(cell: Cell) -> str:
     rest = len(cell.operators) - SHOWN
     if rest <= 0:
         return ""
-    shortest = sorted((one.time_us for one in cell.operators), reverse=True)[SHOWN - 1]
+    shortest = sorted((operator.time_us for operator in cell.operators), reverse=True)[SHOWN - 1]
     return (
         f"{numbers.counted(rest, 'more operator')} of at most {numbers.plain(shortest)} µs each: see the cell's page."
     )

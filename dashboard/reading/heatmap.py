@@ -160,7 +160,7 @@ class Grid:
     def judged_by_processor(self) -> frozenset[str]:
         """The cells of which a comparison along the columns rests on processor time."""
         judged = [one for some in self.compared.values() for one in some if is_by_processor(one)]
-        along = [one for one in judged if one.axis == self.column_axis.name]
+        along = [pair for pair in judged if pair.axis == self.column_axis.name]
         return frozenset(side for one in along for side in (one.baseline, one.candidate))
 
     def figure(self, cell: Cell) -> float | None:
@@ -212,8 +212,10 @@ def _worst_first(laid: Layout) -> list[tuple[tuple[str, ...], Places]]:
     along = laid.column_axis.name
 
     def slowdown(row: tuple[tuple[str, ...], Places]) -> float:
-        compared = (one for cells in row[1].values() for cell in cells for one in laid.compared.get(cell.id, ()))
-        return max((one.ratio or 1.0 for one in compared if one.axis == along and one.verdict == "slower"), default=0.0)
+        compared = (pair for cells in row[1].values() for cell in cells for pair in laid.compared.get(cell.id, ()))
+        return max(
+            (pair.ratio or 1.0 for pair in compared if pair.axis == along and pair.verdict == "slower"), default=0.0
+        )
 
     return sorted(laid.rows, key=slowdown, reverse=True)
 
@@ -347,8 +349,8 @@ def _judged(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_first: 
 
 def _against(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison | None:
     """The comparison along the columns with the first of them, else with any of them."""
-    compared = [one for cell in group for one in grid.compared.get(cell.id, ()) if one.baseline in grid.cells]
-    along = [one for one in compared if _differs_along(one, grid)]
+    compared = [pair for cell in group for pair in grid.compared.get(cell.id, ()) if pair.baseline in grid.cells]
+    along = [pair for pair in compared if _differs_along(pair, grid)]
     first = [one for one in along if grid.column_axis.label(grid.cells[one.baseline]) == first_head]
     return next(iter(first or along), None)
 

@@ -122,17 +122,17 @@ def versions(rows: Iterable["Version"], chosen: "Version | None") -> Table:
     """A model's versions; several with the same files name each other."""
     listed = list(rows)
     by_files: dict[str, list[int]] = {}
-    for one in listed:
-        by_files.setdefault(one.artifact.sha256, []).append(one.number)
+    for row in listed:
+        by_files.setdefault(row.artifact.sha256, []).append(row.number)
     same = {
-        one.pk: numbers.listed(
-            [f"version {number}" for number in by_files[one.artifact.sha256] if number != one.number]
+        row.pk: numbers.listed(
+            [f"version {number}" for number in by_files[row.artifact.sha256] if number != row.number]
         )
-        for one in listed
+        for row in listed
     }
     columns = list(VERSIONS)
     if any(same.values()):
         columns.append(Column("Same files as", lambda one: Entry(same[one.pk])))
     if chosen is not None:
         columns.insert(1, Column("Shown", lambda one: Entry("shown above" if one.pk == chosen.pk else "")))
-    return Table.of("versions", "Versions", columns, listed).keyed([one.pk for one in listed])
+    return Table.of("versions", "Versions", columns, listed).keyed([row.pk for row in listed])

@@ -62,7 +62,7 @@ class Group:
 def groups(chosen: Sequence[Chosen], paired: Sequence[Comparison | None]) -> list[Group]:
     """Groups of the cells' operators, the largest change first. `paired`: of each cell but the base, its comparison
     with the base where one block measured both, with operators and the base as its baseline."""
-    cells = [one.cell for one in chosen]
+    cells = [choice.cell for choice in chosen]
     group_of = joint_groups(*(cell.operators for cell in cells))
     known: dict[str, list[list[OperatorTime]]] = {}
     for place, cell in enumerate(cells):
@@ -130,7 +130,9 @@ def _mark(group: Group, place: int, whole: float, *, is_like: bool, known: Compa
 def _told(group: Group, known: Comparison | None) -> OperatorChange | None:
     """What the comparison of the two cells says of the same group."""
     nodes = {group.node, *group.covers}
-    return next((one for one in known.operators if one.node in nodes), None) if known is not None else None
+    return (
+        next((operator for operator in known.operators if operator.node in nodes), None) if known is not None else None
+    )
 
 
 def headline(chosen: Sequence[Chosen], found: Sequence[Group]) -> str:
@@ -166,8 +168,8 @@ def table(chosen: Sequence[Chosen], rows: Sequence[Group]) -> Table:
     for name in others:
         heads += [Head(f"{name}, µs", is_number=True), Head("change, µs", is_number=True), Head("Moved")]
     heads.append(Head("Fused with", is_text=True, note="own nodes that at least one cell executes together with it"))
-    longest = max((side.time_us or 0.0 for one in rows for side in one.sides), default=0.0)
-    return Table("operators", "Operators side by side", heads, [_row(one, longest) for one in rows[:SHOWN]])
+    longest = max((side.time_us or 0.0 for row in rows for side in row.sides), default=0.0)
+    return Table("operators", "Operators side by side", heads, [_row(row, longest) for row in rows[:SHOWN]])
 
 
 def _row(one: Group, longest: float) -> tuple[Entry, ...]:

@@ -43,7 +43,7 @@ def wishes(plan: Plan) -> list[str]:
     """What the wished change costs in each block; the same sentence of several blocks once."""
     texts: dict[str, list[str]] = {}
     for block in plan.blocks:
-        if block.wish is not None and any(one.axis != TWIN for one in block.comparisons):
+        if block.wish is not None and any(comparison.axis != TWIN for comparison in block.comparisons):
             texts.setdefault(block.wish.text, []).append(block.id)
     return [text if len(texts) == 1 else f"{numbers.listed(ids)}: {text}" for text, ids in texts.items()]
 
@@ -72,7 +72,7 @@ def _rounds(block: PlannedBlock) -> Entry:
 
 
 def _own(block: PlannedBlock) -> list[PlannedComparison]:
-    return [one for one in block.comparisons if one.axis != TWIN]
+    return [comparison for comparison in block.comparisons if comparison.axis != TWIN]
 
 
 def _smallest(block: PlannedBlock) -> Entry:

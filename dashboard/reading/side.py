@@ -105,10 +105,10 @@ def rows(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Row]:
     """The compared cells, the base first."""
     against = [None, *judged][: len(chosen)]
     figures = [
-        numbers.latency(one.cell.p50_ms, one.cell.p50_ci_ms)
-        if each is None or each.is_of(chosen[0].cell, one.cell)
+        numbers.latency(choice.cell.p50_ms, choice.cell.p50_ci_ms)
+        if each is None or each.is_of(chosen[0].cell, choice.cell)
         else ""
-        for one, each in zip(chosen, against, strict=True)
+        for choice, each in zip(chosen, against, strict=True)
     ]
     return [Row(*each) for each in zip(chosen, names(chosen), figures, against, strict=True)]
 
@@ -120,9 +120,9 @@ def pinned(chosen: Sequence[Chosen], base: str) -> list[Chosen]:
 
 def names(chosen: Sequence[Chosen]) -> list[str]:
     """What the cells are called beside each other: what differs, or run and cell where nothing does."""
-    along = axes.varying(one.cell for one in chosen)
-    said = [axes.name_of(one.cell, along) for one in chosen]
-    return said if len(set(said)) == len(said) else [f"run {one.run_id}, {one.cell.id}" for one in chosen]
+    along = axes.varying(choice.cell for choice in chosen)
+    said = [axes.name_of(choice.cell, along) for choice in chosen]
+    return said if len(set(said)) == len(said) else [f"run {choice.run_id}, {choice.cell.id}" for choice in chosen]
 
 
 def headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
@@ -130,7 +130,7 @@ def headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
     if not judged:
         return ""
     base, *others = names(chosen)
-    said = [f"{name} {_said(one)}" for name, one in zip(others, judged, strict=True)]
+    said = [f"{name} {_said(verdict)}" for name, verdict in zip(others, judged, strict=True)]
     return numbers.unbroken(f"Against {base}: {numbers.listed(said, most=MOST)}")
 
 

@@ -61,7 +61,7 @@ class Line:
 
 def lines(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Line]:
     """Metrics, judgements of the outputs, axes and facts of the cells; without what none of them has."""
-    cells = [one.cell for one in chosen]
+    cells = [choice.cell for choice in chosen]
     measured = [_measured(metric, cells, judged) for metric in METRICS if _is_row(metric, cells)]
     settings = [(axis.heading, axis.label) for axis in axes.AXES]
     told = [_told(name, [write(cell) for cell in cells]) for name, write in (*JUDGEMENTS, *settings, *FACTS)]
@@ -79,7 +79,7 @@ def _told(name: str, texts: Sequence[str]) -> Line:
 
 def _measured(metric: Metric, cells: Sequence[Cell], judged: Sequence[Judged]) -> Line:
     texts = [metric_with_unit(metric, cell, has_interval=True) for cell in cells]
-    changes = [change(metric, cells[0], other, one) for other, one in zip(cells[1:], judged, strict=False)]
+    changes = [change(metric, cells[0], other, verdict) for other, verdict in zip(cells[1:], judged, strict=False)]
     return Line(title(metric), texts, [Change(), *changes], [metric.value(cell) for cell in cells])
 
 
@@ -133,7 +133,7 @@ def shown(rows: Sequence[Line], *, every: bool, wanted: str) -> list[Line]:
 def table(chosen: Sequence[Chosen], rows: Sequence[Line]) -> Table:
     """A row a metric or fact, a column a cell, the base first."""
     called = names(chosen)
-    heads = [Head("Row"), *(_head(one, name) for one, name in zip(chosen, called, strict=True))]
+    heads = [Head("Row"), *(_head(choice, name) for choice, name in zip(chosen, called, strict=True))]
     if heads[1:]:
         heads[1] = Head(f"{heads[1].text} (base)", is_text=True, note=heads[1].note)
     return Table("side", "Cells side by side", heads, [_row(line) for line in rows])
@@ -154,8 +154,8 @@ def _row(line: Line) -> tuple[Entry, ...]:
 def as_row(chosen: Sequence[Chosen], line: Line) -> dict[str, str | float | None]:
     """A row in a file: each cell's figure, and its ratio to the base's."""
     row: dict[str, str | float | None] = {"row": line.name}
-    for one, value, changed in zip(chosen, line.values, line.changes, strict=True):
-        row[one.key] = value
-        if one is not chosen[0]:
-            row[f"{one.key} ratio"] = changed.ratio
+    for choice, value, changed in zip(chosen, line.values, line.changes, strict=True):
+        row[choice.key] = value
+        if choice is not chosen[0]:
+            row[f"{choice.key} ratio"] = changed.ratio
     return row

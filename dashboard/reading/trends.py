@@ -92,7 +92,7 @@ def _lines(series_spots: dict[tuple[str, str], tuple[str, list[Spot]]], marks: M
 
 def _name(label: str, labels: Sequence[str]) -> str:
     """A label without the parts that all labels share; whole where nothing would be left."""
-    shared = set.intersection(*(set(one.split(", ")) for one in labels))
+    shared = set.intersection(*(set(label.split(", ")) for label in labels))
     return ", ".join(part for part in label.split(", ") if part not in shared) or label
 
 
@@ -120,7 +120,9 @@ def _sharpest(values: Sequence[float], place: int, reach: int) -> int:
 def _marks(
     alerts: Sequence["Alert"], series: str, node: str, spots: Sequence[Spot], *, by_version: bool = False
 ) -> list[Mark]:
-    mine = [one for one in alerts if one.node == node and any(each.series == series for each in one.symptoms.all())]
+    mine = [
+        alert for alert in alerts if alert.node == node and any(each.series == series for each in alert.symptoms.all())
+    ]
     if not mine:
         return []
     # the first value of a release or round stands for it

@@ -90,8 +90,8 @@ def headline(lines: Sequence[Line]) -> str:
     """How many watches there are, and what stands out."""
     if not lines:
         return "No watches yet"
-    measuring = sum(one.last is not None and one.last.is_open for one in lines)
-    broken = sum(one.last is not None and one.last.sign == sign_of("infra") for one in lines)
+    measuring = sum(line.last is not None and line.last.is_open for line in lines)
+    broken = sum(line.last is not None and line.last.sign == sign_of("infra") for line in lines)
     parts = [f"{measuring} measuring now"] if measuring else []
     parts += [f"{broken} could not measure"] if broken else []
     first = numbers.counted(len(lines), "watch", "watches")
@@ -168,7 +168,7 @@ def last(rounds: Sequence["WatchRound"]) -> Last | None:
     """What the last cause's rounds came to, the gravest first; None before the first round."""
     if not rounds:
         return None
-    opened = [one for one in rounds if one.state != "judged"]
+    opened = [round_ for round_ in rounds if round_.state != "judged"]
     if opened:
         return _measured_now(opened[0], ended=len(rounds) - len(opened), of=len(rounds))
     worst = min(rounds, key=lambda one: GRAVEST.index(one.outcome))

@@ -336,7 +336,7 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
     kinds = listing.kinds_of(row)
     members = [member for member in members_of(row.team) if member.role in WRITING_ROLES]
     since_when, may_write = question(row, "since_when"), can_write(person(request), team=row.team)
-    may_ask = bool(row.node) and any(not one.resolved_in for one in row.symptoms.all())
+    may_ask = bool(row.node) and any(not symptom.resolved_in for symptom in row.symptoms.all())
     context = {
         "alert": row,
         "state": listing.state_of(row),
@@ -358,7 +358,7 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
         "is_unsettled": row.state in ("open", "acknowledged"),
         "may_ask": may_ask,
         "report_command": f"onnxfarm report {row.pk}",
-        "has_evidence": any(one.run_id for one in row.symptoms.all()),
+        "has_evidence": any(symptom.run_id for symptom in row.symptoms.all()),
         "errors": {},
         "typed": {},
         **more,

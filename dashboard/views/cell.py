@@ -62,7 +62,7 @@ def _levels(cell: Cell) -> Line:
     if unoptimised is None:
         why = "checked on the CPU provider only, where optimisations are on and a second session is cheap"
         return _line(name, sign_of("not measured"), None, why)
-    largest = max((one.max_abs for one in unoptimised.outputs if one.max_abs is not None), default=None)
+    largest = max((port.max_abs for port in unoptimised.outputs if port.max_abs is not None), default=None)
     return _line(name, _sign(unoptimised.verdict), largest, unoptimised.text)
 
 
@@ -101,7 +101,7 @@ def _engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
 
 
 def _engine(other: Cell, pair: EngineParity, name: str, href: str) -> Line:
-    largest = max((one.max_abs for one in pair.outputs if one.max_abs is not None), default=None)
+    largest = max((port.max_abs for port in pair.outputs if port.max_abs is not None), default=None)
     sign = _sign(pair.verdict)
     soft = "A/A twin" if other.twin_of else titles.runtime(other.runtime)
     return (
@@ -151,12 +151,14 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     document = selectors.document(row, with_operators=False)
     found, state = _find(row, cell_id, document)
     address = address_in(run_id)
-    before = next((one for one in document.blocks if one.block == found.block), None)
+    before = next((block for block in document.blocks if block.block == found.block), None)
     node = machine(document.machine, found.node, before)
     arch = dict(node).get("Architecture", "")
+    ran = reading.placement(found)
     context = {
         "run": row,
         **panels(found, document, address, state=state),
+        "facts": [facts.Fact("Provider asked → ran", f"{ran.requested} → {ran.active}"), *facts.of_cell(found)],
         "state": state,
         "is_open": state in OPEN,
         "title": f"{found.id} of run {row.pk}",
@@ -187,8 +189,10 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
 
 def panels(cell: Cell, document: Document, address: Address, *, state: str) -> dict[str, object]:
     """What a page says of a cell, whoever reads it: its metrics, samples, operators and comparisons."""
-    by_id = {one.id: one for one in document.cells}
-    compared = [one for one in document.comparisons if cell.id in (one.baseline, one.candidate)]
+    by_id = {cell.id: cell for cell in document.cells}
+    compared = [
+        comparison for comparison in document.comparisons if cell.id in (comparison.baseline, comparison.candidate)
+    ]
     return {
         "cell": cell,
         "placement": reading.placement(cell),
@@ -212,7 +216,7 @@ def panels(cell: Cell, document: Document, address: Address, *, state: str) -> d
 
 def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
     """The cell with its operators; a planned one that has not ended, with its state."""
-    known = {one.id for one in document.cells}
+    known = {cell.id for cell in document.cells}
     if cell_id in known:
         measured = selectors.cell_document(row, cell_id)
         return measured, measured.status.value

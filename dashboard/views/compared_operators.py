@@ -31,7 +31,7 @@ def view_of(request: HttpRequest, chosen: list[side.Chosen]) -> str:
 
 def groups_of(user: "User", chosen: list[side.Chosen]) -> list[reading.Group]:
     """The cells' operators, joined; none where fewer than two of them were traced."""
-    if sum(bool(one.cell.operators) for one in chosen) < 2:
+    if sum(bool(choice.cell.operators) for choice in chosen) < 2:
         return []
     return reading.groups(chosen, paired(user, chosen))
 
@@ -75,8 +75,8 @@ def _graphs(chosen: list[side.Chosen]) -> list[tuple[str, str]]:
 
 
 def _timelines(request: HttpRequest, chosen: list[side.Chosen], found: list[reading.Group]) -> dict[str, object]:
-    rows = [selectors.run(person(request), one.run_id) for one in chosen]
-    read = [timeline_of(row, one.cell.id) for row, one in zip(rows, chosen, strict=True)]
+    rows = [selectors.run(person(request), choice.run_id) for choice in chosen]
+    read = [timeline_of(row, choice.cell.id) for row, choice in zip(rows, chosen, strict=True)]
     traced = [timelines.Traced(name, trace) for name, trace in zip(side.names(chosen), read, strict=True)]
     moved = {node for one in found if one.has_moved for node in (one.node, *one.covers)}
     return {"figure": timelines.timelines(traced, moved), "waits": WAITS in read}

@@ -63,7 +63,9 @@ class Match:
     @property
     def size(self) -> float:
         """How large its largest change is, up or down alike."""
-        return max((abs(log(one.ratio)) for one in self.judged if one is not None and one.ratio), default=0.0)
+        return max(
+            (abs(log(verdict.ratio)) for verdict in self.judged if verdict is not None and verdict.ratio), default=0.0
+        )
 
 
 def matches(documents: Sequence[Document]) -> list[Match]:
@@ -92,7 +94,7 @@ def _judged(base: Cell | None, other: Cell | None) -> Judged | None:
 
 
 def shown(rows: Sequence[Match], filters: Filters) -> list[Match]:
-    return [one for one in rows if _fits(one, filters)]
+    return [row for row in rows if _fits(row, filters)]
 
 
 def _fits(one: Match, filters: Filters) -> bool:
@@ -114,9 +116,9 @@ def _changed(judged: Judged, filters: Filters) -> bool:
 
 def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     """How many cells changed surely, and the largest of them."""
-    others = numbers.listed([f"run {one}" for one in runs[1:]])
+    others = numbers.listed([f"run {run}" for run in runs[1:]])
     first = f"{others[:1].upper()}{others[1:]} against run {runs[0]}"
-    both = [one for one in rows if None not in one.judged]
+    both = [row for row in rows if None not in row.judged]
     if not both:
         return f"{first}: no cell was measured in {'both' if len(runs) == 2 else 'all of them'}"
     if all(each.sign == DIFFERENT_MODELS for one in both for each in one.judged if each is not None):
@@ -236,7 +238,7 @@ def _chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[
     metrics = beside.drawable([cell for one in left for cell in one.cells if cell is not None])
     if not metrics:
         return {}
-    metric = next((one for one in metrics if one.name == request.GET.get("metric")), metrics[0])
+    metric = next((metric for metric in metrics if metric.name == request.GET.get("metric")), metrics[0])
     rows = [beside.Matched(one.name, one.cells) for one in left]
     figure = beside.runs_beside(metric, numbers, rows, _address)
     return {"figure": figure, "metrics": metrics, "metric": metric.name}

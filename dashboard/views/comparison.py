@@ -65,7 +65,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     panel = side_panel(request, chosen, judged)
     if downloads.is_wanted(request) and chosen:
         return downloads.as_file(request, "compared-cells", panel["rows"], lambda line: side_rows.as_row(chosen, line))
-    offer = offered(request, {one.key for one in chosen})
+    offer = offered(request, {choice.key for choice in chosen})
     context: dict[str, object] = {
         **panel,
         "problems": problems,
@@ -109,12 +109,12 @@ def side_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[sid
         "equal": sum(not line.differs for line in whole),
         "table": side_rows.table(chosen, rows),
     }
-    metrics = beside.drawable([one.cell for one in chosen])
+    metrics = beside.drawable([choice.cell for choice in chosen])
     if len(chosen) < 2 or not metrics:
         return panel
     # where the address names none that is known, what the verdicts rest on
-    asked = request.GET.get("metric") or ("cpu_p50_ms" if any(one.by_processor for one in judged) else "")
-    metric = next((one for one in metrics if one.name == asked), metrics[0])
+    asked = request.GET.get("metric") or ("cpu_p50_ms" if any(verdict.by_processor for verdict in judged) else "")
+    metric = next((metric for metric in metrics if metric.name == asked), metrics[0])
     panel |= {"figure": _bars(metric, chosen, judged), "metrics": metrics, "metric": metric.name}
     return panel
 
@@ -123,10 +123,16 @@ def _bars(metric: Metric, chosen: list[side.Chosen], judged: list[side.Judged]) 
     base = chosen[0].cell
     changes = [
         "",
-        *(side_rows.change(metric, base, one.cell, how).text for one, how in zip(chosen[1:], judged, strict=True)),
+        *(
+            side_rows.change(metric, base, choice.cell, how).text
+            for choice, how in zip(chosen[1:], judged, strict=True)
+        ),
     ]
     called = side.names(chosen)
-    bars = [beside.Bar(name, one.cell, one.href, how) for name, one, how in zip(called, chosen, changes, strict=True)]
+    bars = [
+        beside.Bar(name, choice.cell, choice.href, how)
+        for name, choice, how in zip(called, chosen, changes, strict=True)
+    ]
     return beside.beside(metric, bars)
 
 
@@ -137,7 +143,7 @@ def kept(request: HttpRequest) -> list[tuple[str, str]]:
 
 def _compared(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> list[side.Row]:
     """The cells as rows, with the addresses that pin one as the base and that take one away."""
-    keys = [one.key for one in chosen]
+    keys = [choice.key for choice in chosen]
     rows = []
     for row in side.rows(chosen, judged):
         rest = [key for key in keys if key != row.one.key]
@@ -195,12 +201,12 @@ def judged_by_base(
 def _to_take_along(request: HttpRequest, chosen: list[side.Chosen], known: Mapping[int, "Run"]) -> dict[str, object]:
     return {
         "copies": copies.of_cells(
-            [one.run_id for one in chosen],
-            chosen=pages.measured_as([(one.run_id, one.cell.id) for one in chosen]),
+            [choice.run_id for choice in chosen],
+            chosen=pages.measured_as([(choice.run_id, choice.cell.id) for choice in chosen]),
             url=settings.PUBLIC_URL,
         ),
-        "share_subject": ",".join(one.key for one in chosen),
-        "may_share": selectors.can_write_runs(person(request), {known[one.run_id].pk for one in chosen}),
+        "share_subject": ",".join(choice.key for choice in chosen),
+        "may_share": selectors.can_write_runs(person(request), {known[choice.run_id].pk for choice in chosen}),
     }
 
 
@@ -230,7 +236,9 @@ def offered(request: HttpRequest, taken: set[str]) -> Offered:
     runs, typed = _runs(request), searched(request)
     if typed:
         matching = cells_matching(person(request), typed)
-        cells = [_entry(_key(one), _said(one), f"run {one.run_id}, {one.name}", taken) for one in matching[:MOST]]
+        cells = [
+            _entry(_key(match), _said(match), f"run {match.run_id}, {match.name}", taken) for match in matching[:MOST]
+        ]
         return {"runs": runs, "run": None, "words": typed, "cells": cells, "has_more": len(matching) > MOST}
     run = next((run for run in runs if str(run.pk) == request.GET.get("run", "")), runs[0] if runs else None)
     if run is None:

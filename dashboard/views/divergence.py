@@ -71,7 +71,7 @@ def questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
 
 def answers(rows: Iterable["Divergence"], cells: Sequence[Cell]) -> list[Answer]:
     """Every question that was asked about a cell, newest first."""
-    known = {one.id: one for one in cells}
+    known = {cell.id: cell for cell in cells}
     return [_answer(row, known) for row in reversed(list(rows))]
 
 
@@ -126,7 +126,7 @@ def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     """The panel alone, as it is while an answer is waited for."""
     row = selectors.run(person(request), run_id)
     cells = selectors.document(row, with_operators=False).cells
-    cell = next((one for one in cells if one.id == cell_id), None)
+    cell = next((cell for cell in cells if cell.id == cell_id), None)
     if cell is None:
         raise Missing(f"Run {run_id} has no cell {cell_id!r}.")
     context = {"run": row, "cell": cell, **panel(request, row, cells, cell)}

@@ -72,9 +72,9 @@ def headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:
     """How many nodes are there, and what waits for them."""
     if not nodes:
         return "No node has joined yet"
-    waiting = sum(one.waiting for one in queues)
-    measuring = sum(one.measuring for one in queues)
-    stuck = sum(one.waiting for one in queues if not one.nodes)
+    waiting = sum(queue.waiting for queue in queues)
+    measuring = sum(queue.measuring for queue in queues)
+    stuck = sum(queue.waiting for queue in queues if not queue.nodes)
     parts = [f"{numbers.counted(measuring, 'block')} being measured"] if measuring else []
     parts += [f"{waiting} waiting" if measuring else f"{numbers.counted(waiting, 'block')} waiting"] if waiting else []
     parts += [f"{stuck} of them for hardware that no node online has"] if stuck else []
@@ -148,8 +148,8 @@ def offered(request: HttpRequest) -> list[dict[str, object]]:
     user = person(request)
     rows = list(selectors.lendings_to(user)[:SHOWN])
     # asked once a team
-    managed = {team for team in {one.team for one in rows} if can_manage(user, team=team)}
-    return [{"lending": one, "buttons": BUTTONS[one.state] if one.team in managed else ()} for one in rows]
+    managed = {team for team in {row.team for row in rows} if can_manage(user, team=team)}
+    return [{"lending": row, "buttons": BUTTONS[row.state] if row.team in managed else ()} for row in rows]
 
 
 @action

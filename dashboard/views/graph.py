@@ -56,7 +56,7 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
             "table": reading.table(cell),
             "left_out": reading.left_out(cell),
         }
-        base = next((one for one in cells if reading.key_of(one) == request.GET.get("against")), None)
+        base = next((cell for cell in cells if reading.key_of(cell) == request.GET.get("against")), None)
         if base is not None and base != chosen:
             context |= _against(person(request), base, chosen)
     response = render(request, "dashboard/graph.html", context)
@@ -87,7 +87,7 @@ def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:
     """The cell that the address names, the newest when it names none. Raises Missing."""
     if not wanted:
         return cells[0] if cells else None
-    chosen = next((one for one in cells if reading.key_of(one) == wanted), None)
+    chosen = next((cell for cell in cells if reading.key_of(cell) == wanted), None)
     if chosen is None:
         raise Missing(f"This version has no traced cell {wanted!r}.", hint="Choose one on the page of its graph.")
     return chosen

@@ -94,9 +94,9 @@ def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel
     found = of_wanted_version(every, asked.version)
     newest = of_version(found)
     shown = [one for one in found if asked.every or not asked.wish.is_asked or one.keeping != "exceeded"]
-    names = sorted({pareto.target_of(one) for one in measured})
-    versions = sorted({one.version for one in measured}, reverse=True)
-    drawn = [one for one in measured if newest and one.version == newest[0].version]
+    names = sorted({pareto.target_of(cell) for cell in measured})
+    versions = sorted({cell.version for cell in measured}, reverse=True)
+    drawn = [cell for cell in measured if newest and cell.version == newest[0].version]
     return Panel(
         asked=asked,
         sentence=hardware_words.answer(newest, asked.wish, asked.goal),

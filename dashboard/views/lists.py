@@ -124,7 +124,7 @@ class Listing(Generic[Row]):
     @property
     def is_narrowed(self) -> bool:
         """Whether the address leaves any row out."""
-        return bool(self.words) or any(one.value for one in self.filters)
+        return bool(self.words) or any(filter_.value for filter_ in self.filters)
 
     @property
     def has_acts(self) -> bool:

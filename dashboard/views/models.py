@@ -107,10 +107,10 @@ def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list
     states = selectors.newest_states(listed)
     measured = shown_states(last.values())
     told = []
-    for one in listed:
-        run = last.get(one.pk)
+    for row in listed:
+        run = last.get(row.pk)
         said = measured[run.pk] if run else ""
-        told.append(reading.Line(one, run, stands.get(one.pk), state=states.get(one.pk, ""), run_state=said))
+        told.append(reading.Line(row, run, stands.get(row.pk), state=states.get(row.pk, ""), run_state=said))
     return told
 
 

@@ -161,7 +161,9 @@ def around(whole_run: Whole, shown: HeatMap) -> Document:
     if shown.part is None:
         return whole_run.document
     named = {cell.id for cell in shown.cells}
-    compared: list[Comparison] = [one for one in whole_run.document.comparisons if one.candidate in named]
-    wanted = named | {one.baseline for one in compared}
+    compared: list[Comparison] = [
+        comparison for comparison in whole_run.document.comparisons if comparison.candidate in named
+    ]
+    wanted = named | {comparison.baseline for comparison in compared}
     kept = [cell for cell in whole_run.document.cells if cell.id in wanted]
     return whole_run.document.model_copy(update={"cells": kept, "comparisons": compared})

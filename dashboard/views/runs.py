@@ -55,7 +55,7 @@ def runs(request: HttpRequest) -> HttpResponse:
 
 def narrowed(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:
     """Those that the search and the filters of the address leave."""
-    values = {one.name: one.value for one in filters}
+    values = {filter_.name: filter_.value for filter_ in filters}
     if wanted:
         rows = rows.filter(version__in=versions_named(wanted))
     if values["state"] == RunState.RUNNING:

@@ -133,11 +133,13 @@ def _history(version: str, history: "History") -> _OfIndex:
         "seen_at": known.seen_at if known else None,
         "outcomes": [Sign(sign.mark, f"{sign.word} ({count})", sign.tone) for sign, count in signs],
         "alerts": [
-            (f"alert {one.pk}", reverse("dashboard:alert", args=[one.pk]), _of_alert(one))
-            for one in history.alerts.get(version, ())[:NAMED]
+            (f"alert {alert.pk}", reverse("dashboard:alert", args=[alert.pk]), _of_alert(alert))
+            for alert in history.alerts.get(version, ())[:NAMED]
         ],
         "references": [
-            (one.name, reverse("dashboard:watch", args=[one.pk])) for one in history.watches if one.reference == version
+            (watch.name, reverse("dashboard:watch", args=[watch.pk]))
+            for watch in history.watches
+            if watch.reference == version
         ],
     }
 

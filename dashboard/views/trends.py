@@ -76,7 +76,7 @@ def figure_of(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "
     if count < MANY:
         return _drawn(watch, made(), by=by, chosen=chosen, metric=metric)
     # neither values nor the series of an alert ever change: newer ones make another key
-    marked = tuple((one.pk, one.state, len(one.symptoms.all())) for one in alerts)
+    marked = tuple((alert.pk, alert.state, len(alert.symptoms.all())) for alert in alerts)
     key = (metric, watch.pk, watch.created_at, watch.distribution, watch.reference, count, newest, marked)
     return kept(
         "pieces",

@@ -240,7 +240,7 @@ ACCURACY = Number["Measured"]("accuracy", lambda one: accuracies.entry(one.cell)
 
 def table(measured: Sequence["Measured"]) -> Table:
     """A cell a row. Accuracy stands in it where the model came with labelled data."""
-    columns = [*COLUMNS, ACCURACY] if any(one.cell.accuracy is not None for one in measured) else COLUMNS
+    columns = [*COLUMNS, ACCURACY] if any(setting.cell.accuracy is not None for setting in measured) else COLUMNS
     return Table.of("measured", "Measured cells of this variant", columns, measured)
 
 
@@ -249,9 +249,9 @@ def finding(measured: Sequence["Measured"]) -> str:
     praised."""
     if not measured:
         return ""
-    right = [one for one in measured if one.cell.parity.verdict != "fail"]
+    right = [setting for setting in measured if setting.cell.parity.verdict != "fail"]
     decided = [(one, change) for one in right if (change := _change(one)) is not None and change.is_decided]
-    if all(one.against is None for one in measured):
+    if all(setting.against is None for setting in measured):
         first = "Not measured beside the upload yet."
     elif decided:
         first = _change_sentence(*max(decided, key=lambda pair: pair[1].size))
@@ -268,7 +268,7 @@ def _change_sentence(one: "Measured", change: Change) -> str:
 
 
 def _parity(measured: Iterable["Measured"]) -> str:
-    verdicts = [one.cell.parity.verdict for one in measured if one.cell.parity.verdict in ("pass", "fail")]
+    verdicts = [setting.cell.parity.verdict for setting in measured if setting.cell.parity.verdict in ("pass", "fail")]
     failed = verdicts.count("fail")
     if not verdicts:
         return ""

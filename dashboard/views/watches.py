@@ -160,7 +160,7 @@ def _settings(given: form.Typed) -> Settings:
 
 def _chosen(rows: QuerySet[Row], ids: list[str]) -> list[Row]:
     """Those of the rows that were ticked; what nobody may see is not among them."""
-    return list(rows.filter(pk__in=[int(one) for one in ids if is_row_number(one)]))
+    return list(rows.filter(pk__in=[int(text) for text in ids if is_row_number(text)]))
 
 
 def _form(
