@@ -118,7 +118,7 @@ COLUMNS: tuple[Column["Alert"], ...] = (
     Prose("What", _what),
     Column("Began", _release),
     Column("Node", lambda alert: Entry(numbers.listed(alert.nodes) or "no node"), order="node"),
-    Column("Opened", lambda alert: Entry(at=alert.opened_at, value=alert.opened_at.timestamp()), order="at"),
+    Column("Opened", lambda alert: runs.moment(alert.opened_at), order="at"),
 )
 
 

@@ -45,7 +45,7 @@ def _name(line: Line) -> Entry:
 def _last_run(line: Line) -> Entry:
     if line.run is None:
         return Entry(numbers.NOT_MEASURED)
-    return Entry(f"run {line.run.pk}", line.run.pk, href=reverse("dashboard:run", args=[line.run.pk]))
+    return runs.link(line.run.pk)
 
 
 def _state(line: Line) -> Entry:
@@ -56,7 +56,7 @@ def _state(line: Line) -> Entry:
 
 
 def _measured(line: Line) -> Entry:
-    return Entry() if line.run is None else Entry(at=line.run.created_at, value=line.run.created_at.timestamp())
+    return Entry() if line.run is None else runs.moment(line.run.created_at)
 
 
 def _watched(line: Line) -> Entry:
@@ -113,8 +113,8 @@ VERSIONS: tuple[Column["Version"], ...] = (
     Column("Bundle digest", lambda one: Entry(one.artifact.sha256[:12], is_name=True, title=one.artifact.sha256)),
     Number("size", lambda one: Entry(numbers.size(one.artifact.bytes), one.artifact.bytes)),
     Prose("Note", lambda one: Entry(one.note)),
-    Column("Uploaded", lambda one: Entry(at=one.created_at, value=one.created_at.timestamp())),
-    Column("By", lambda one: Entry(one.uploaded_by.username if one.uploaded_by else "a former member")),
+    Column("Uploaded", lambda one: runs.moment(one.created_at)),
+    Column("By", lambda one: Entry(runs.name_of(one.uploaded_by))),
 )
 
 

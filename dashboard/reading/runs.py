@@ -1,6 +1,7 @@
 """Runs as a list: what each leads with in columns, its sentence only on its own page."""
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -12,6 +13,7 @@ from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, co
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
+    from farm.accounts.models import User
     from farm.runs.models import Run
 
 NOTHING = Lead()
@@ -60,8 +62,20 @@ def what(lead: Lead) -> Entry:
     return Entry(lead.step, soft=". ".join(filter(None, (where, why))))
 
 
-def _name(run: "Run") -> Entry:
-    return Entry(f"run {run.pk}", run.pk, href=reverse("dashboard:run", args=[run.pk]), title=run.headline)
+def link(run_id: int | None, *, title: str = "", soft: str = "") -> Entry:
+    """A run by its number; one that was removed has none."""
+    if run_id is None:
+        return Entry("removed")
+    return Entry(f"run {run_id}", run_id, href=reverse("dashboard:run", args=[run_id]), title=title, soft=soft)
+
+
+def moment(at: datetime) -> Entry:
+    """A moment as lists show it."""
+    return Entry(at=at, value=at.timestamp())
+
+
+def name_of(person: "User | None") -> str:
+    return person.username if person else "a former member"
 
 
 def _model(run: "Run") -> Entry:
@@ -69,7 +83,10 @@ def _model(run: "Run") -> Entry:
     return Entry(str(run.version), href=address)
 
 
-NAMES: tuple[Column["Run"], ...] = (Column("Run", _name, order="id"), Column("Model", _model, order="model"))
+NAMES: tuple[Column["Run"], ...] = (
+    Column("Run", lambda run: link(run.pk, title=run.headline), order="id"),
+    Column("Model", _model, order="model"),
+)
 FIGURES: tuple[Column["Run"], ...] = (
     Column("Verdict", lambda run: verdict(lead_of(run)), order="verdict"),
     Number("change", lambda run: change(lead_of(run)), "of what the run leads with, new against old", order="change"),
@@ -78,8 +95,8 @@ FIGURES: tuple[Column["Run"], ...] = (
     Prose("What", lambda run: what(lead_of(run))),
     Column("Why", lambda run: Entry(run.reason)),
     Number("cells", lambda run: counted(run.cell_count), order="cells"),
-    Column("Started", lambda run: Entry(at=run.created_at, value=run.created_at.timestamp()), order="at"),
-    Column("By", lambda run: Entry(run.requested_by.username if run.requested_by else "a former member")),
+    Column("Started", lambda run: moment(run.created_at), order="at"),
+    Column("By", lambda run: Entry(name_of(run.requested_by))),
 )
 ORDERS = {
     "id": ("pk",),

@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.urls import reverse
 
-from dashboard.reading import verdict
+from dashboard.reading import runs, verdict
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import ProviderChoice, Value, words_of
@@ -195,11 +194,10 @@ def _beside(one: "WatchRound") -> str:
 
 
 def _runs(one: "WatchRound") -> Entry:
-    runs = [run_id for run_id in (one.run_id, one.confirming_id) if run_id]
-    if not runs:
+    known = [run_id for run_id in (one.run_id, one.confirming_id) if run_id]
+    if not known:
         return Entry("none")
-    soft = f"confirmed by run {runs[1]}" if len(runs) > 1 else ""
-    return Entry(f"run {runs[0]}", runs[0], href=reverse("dashboard:run", args=[runs[0]]), soft=soft)
+    return runs.link(known[0], soft=f"confirmed by run {known[1]}" if len(known) > 1 else "")
 
 
 def kinds() -> list[tuple[str, Sign]]:

@@ -12,7 +12,7 @@ from dashboard.figures import operators, ratios
 from dashboard.figures.figure import Figure
 from dashboard.figures.operators import Side, of_runtimes
 from dashboard.figures.ratios import Named
-from dashboard.reading import alerts, verdict
+from dashboard.reading import alerts, runs, verdict
 from dashboard.reading import alerts as listing
 from dashboard.reading.changes import timeline
 from dashboard.views.access import page, person
@@ -41,7 +41,7 @@ STEP_COLUMNS: tuple[Column["Step"], ...] = (
     Number("change", lambda step: _change(step), "of p50 latency against the good release, in the same block"),
     Number("95 % interval", lambda step: _interval(step)),
     Number("minutes", lambda step: written(step.get("minutes"))),
-    Column("Run", lambda step: _run(step.get("run"))),
+    Column("Run", lambda step: runs.link(step.get("run"))),
     Prose("Why", lambda step: Entry(step.get("text") or "")),
 )
 SWITCHED = "with the option against without it, on the bad release"
@@ -63,7 +63,7 @@ TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
         "left", lambda one: written(one[0].remaining, numbers.change), "what remains, compared with the good release"
     ),
     Column("Parity", lambda one: verdict_entry("pass" if one[0].keeps_parity else "fail")),
-    Column("Run", lambda one: _run(one[1])),
+    Column("Run", lambda one: runs.link(one[1])),
 )
 QUESTIONS = {"since_when": "Since when", "work_around": "Work-around"}
 
@@ -299,12 +299,6 @@ def _change(step: Step) -> Entry:
 def _interval(step: Step) -> Entry:
     low = step.get("low")
     return Entry(numbers.change_interval(low, step.get("high"), ratio=step.get("ratio")), low)
-
-
-def _run(run_id: int | None) -> Entry:
-    if run_id is None:
-        return Entry("removed")
-    return Entry(f"run {run_id}", run_id, href=reverse("dashboard:run", args=[run_id]))
 
 
 def _trials(one: "Investigation") -> Table:

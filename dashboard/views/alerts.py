@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from dashboard.reading import alerts as listing
-from dashboard.reading import file_rows
+from dashboard.reading import file_rows, runs
 from dashboard.reading.facts import Fact
 from dashboard.views import downloads
 from dashboard.views.access import page, person
@@ -44,7 +44,7 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Column("Outcome", lambda judged: verdict_entry(judged.outcome)),
     Number("pairs", lambda judged: counted(judged.compared), "comparisons that were judged"),
     Prose("Result", lambda judged: Entry(numbers.unbroken(judged.sentence))),
-    Column("Run", lambda judged: _run(judged.run_id)),
+    Column("Run", lambda judged: runs.link(judged.run_id)),
 )
 
 
@@ -114,12 +114,6 @@ def _facts(facts: digests.Digest) -> list[Fact]:
         Fact("Open now", str(facts["open"])),
         Fact("Marked as false positives", str(facts["invalid"])),
     ]
-
-
-def _run(run_id: int | None) -> Entry:
-    if run_id is None:
-        return Entry("removed")
-    return Entry(f"run {run_id}", run_id, href=reverse("dashboard:run", args=[run_id]))
 
 
 LABELS = {

@@ -168,7 +168,10 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "beside": beside(document.cells, found, address),
         **panel(request, row, document.cells, found),
         "siblings": reading.siblings(document.cells, found, address),
-        "traces": _traces(row, found),
+        "traces": [
+            {"href": f"/api/v1/traces/{trace.pk}.json", "number": trace.trace_round + 1}
+            for trace in selectors.traces_of(row, found.id)
+        ],
         "compiled": _compiled(row, found),
         "gone_compiled": selectors.gone_compiled(row, found.id),
         "gone_timings": removed_timings(row),
@@ -269,13 +272,6 @@ def _because(compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
     known = [one for one in compared if one.baseline in by_id and one.candidate in by_id]
     lead = opening_of(known, by_id).lead
     return sentences.comparison_sentence(lead.comparison, by_id) if lead is not None else ""
-
-
-def _traces(row: "Run", cell: Cell) -> list[dict[str, object]]:
-    return [
-        {"href": f"/api/v1/traces/{trace.pk}.json", "number": trace.trace_round + 1}
-        for trace in selectors.traces_of(row, cell.id)
-    ]
 
 
 def _compiled(row: "Run", cell: Cell) -> dict[str, object] | None:

@@ -70,7 +70,13 @@ def compare(request: HttpRequest) -> HttpResponse:
         **panel,
         "problems": problems,
         "compared": _compared(request, chosen, judged),
-        **_to_take_along(request, chosen, known),
+        "copies": copies.of_cells(
+            [choice.run_id for choice in chosen],
+            chosen=pages.measured_as([(choice.run_id, choice.cell.id) for choice in chosen]),
+            url=settings.PUBLIC_URL,
+        ),
+        "share_subject": ",".join(choice.key for choice in chosen),
+        "may_share": selectors.can_write_runs(person(request), {known[choice.run_id].pk for choice in chosen}),
         "may_add": len(chosen) < side.MOST,
         "kept": kept(request),
         **offer,
@@ -196,18 +202,6 @@ def judged_by_base(
     run = (known or {}).get(base.run_id) or selectors.run(user, base.run_id)
     measured = selectors.comparisons_of(run, name=base.cell.id, with_operators=False)
     return [side.judge(base, other, measured) for other in others]
-
-
-def _to_take_along(request: HttpRequest, chosen: list[side.Chosen], known: Mapping[int, "Run"]) -> dict[str, object]:
-    return {
-        "copies": copies.of_cells(
-            [choice.run_id for choice in chosen],
-            chosen=pages.measured_as([(choice.run_id, choice.cell.id) for choice in chosen]),
-            url=settings.PUBLIC_URL,
-        ),
-        "share_subject": ",".join(choice.key for choice in chosen),
-        "may_share": selectors.can_write_runs(person(request), {known[choice.run_id].pk for choice in chosen}),
-    }
 
 
 def _two_of(runs: list["Run"], named: list[int]) -> dict[str, int | None]:

@@ -35,12 +35,8 @@ def standstill_at(seen: Revision) -> Standstill:
     """What an open run waits for, asked for once a period for all who look: other runs and nodes decide it too."""
     if seen.state == RunState.FINISHED:
         return Standstill()
-    key = (seen.run_id, seen.created_at, seen.revision, _period())
+    key = (seen.run_id, seen.created_at, seen.revision, int(time.time() / settings.LIVE_PERIOD_S))
     return kept("pieces", "standstill", *key, make=lambda: standstill_of(seen.run_id))
-
-
-def _period() -> int:
-    return int(time.time() / settings.LIVE_PERIOD_S)
 
 
 def settled(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) -> Made:

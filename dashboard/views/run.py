@@ -15,6 +15,7 @@ from django.utils.safestring import mark_safe
 from dashboard.figures.figure import Address
 from dashboard.reading import cells, comparisons, copies, facts
 from dashboard.reading.heatmap import HeatMap
+from dashboard.reading.runs import name_of
 from dashboard.views import charts
 from dashboard.views.access import action, ordered, page, person
 from dashboard.views.live_part import (
@@ -138,8 +139,7 @@ def _head(row: "Run", whole_run: Whole, still: live.Standstill | None, *, may_wr
 
 
 def _who(row: "Run") -> list[facts.Fact]:
-    by = row.requested_by.username if row.requested_by else "a former member"
-    return [facts.Fact("Started", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {by}")]
+    return [facts.Fact("Started", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {name_of(row.requested_by)}")]
 
 
 class Live(TypedDict):

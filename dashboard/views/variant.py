@@ -101,7 +101,7 @@ def made(variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_s
         is_random=recipe.options.get(recipes.SAMPLES) == recipes.RANDOM,
         is_quantised=recipes.is_quantised(recipe.precision),
         can_be_ranked=recipe.precision in recipes.EIGHT_BITS,
-        coverage=_coverage(coverage) if coverage else None,
+        coverage=Table.of("coverage", "Operators quantised and not", COVERAGE_COLUMNS, coverage) if coverage else None,
         errors=_errors(found) if found else None,
         scales=_scales(found) if found and found.scales else None,
         report=report.state if report else "",
@@ -140,10 +140,6 @@ def _quantised(coverage: Sequence["Coverage"]) -> str:
     """`12 of 16 operators`; empty where nothing was to be quantised."""
     ran = sum(one.all - len(one.kept_float) for one in coverage)
     return f"{ran} of {numbers.counted(sum(one.all for one in coverage), 'operator')}" if coverage else ""
-
-
-def _coverage(coverage: Sequence["Coverage"]) -> Table:
-    return Table.of("coverage", "Operators quantised and not", COVERAGE_COLUMNS, coverage)
 
 
 def _errors(report: "QuantisedReport") -> Table:
