@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
+from dashboard.reading.runs import version_address
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of
 
@@ -49,7 +50,7 @@ def of_run(run: "Run") -> Change:
 def of_version(version: "Version") -> Change:
     """A version that was uploaded."""
     by = f" by {version.uploaded_by}" if version.uploaded_by else ""
-    href = f"{reverse('dashboard:model', args=[version.model_id])}?version={version.number}"
+    href = version_address(version)
     return Change(version.created_at, sign_of(version.state), f"{version} was uploaded{by}.", href)
 
 

@@ -14,6 +14,7 @@ from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
+    from farm.registry.models import Version
     from farm.runs.models import Run
 
 NOTHING = Lead()
@@ -78,14 +79,13 @@ def name_of(person: "User | None") -> str:
     return person.username if person else "a former member"
 
 
-def _model(run: "Run") -> Entry:
-    address = f"{reverse('dashboard:model', args=[run.version.model_id])}?version={run.version.number}"
-    return Entry(str(run.version), href=address)
+def version_address(version: "Version") -> str:
+    return f"{reverse('dashboard:model', args=[version.model_id])}?version={version.number}"
 
 
 NAMES: tuple[Column["Run"], ...] = (
     Column("Run", lambda run: link(run.pk, title=run.headline), order="id"),
-    Column("Model", _model, order="model"),
+    Column("Model", lambda run: Entry(str(run.version), href=version_address(run.version)), order="model"),
 )
 FIGURES: tuple[Column["Run"], ...] = (
     Column("Verdict", lambda run: verdict(lead_of(run)), order="verdict"),

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from dashboard import axes
-from dashboard.figures import accuracies, samples, scenarios
+from dashboard.figures import accuracies, placement_map, samples, scenarios, timelines, warm_up
 from dashboard.figures.figure import Address
 from dashboard.reading import accuracy, comparisons, copies, facts
 from dashboard.reading import cell as reading
@@ -31,8 +31,11 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of
 from farm.runs import selectors
 from farm.runs.selectors import pages
+from farm.runs.selectors.closer import launches_of
 from farm.runs.selectors.retention import removed_timings, removed_traces
 from farm.runs.selectors.variants import variant_of_cell
+from farm.runs.services import timeline_of
+from farm.runs.services.timelines import WAITS
 
 if TYPE_CHECKING:
     from farm.runs.models import Run
@@ -306,3 +309,26 @@ def _in_words(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return numbers.plain(value) if isinstance(value, float) else str(value)
+
+
+@page
+def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
+    """A page of its own, which the cell's page fetches its last part from once a reader gets there."""
+    row = selectors.run(person(request), run_id)
+    cell = selectors.cell_document(row, cell_id)
+    trace, gone = timeline_of(row, cell_id), removed_timings(row)
+    context = {
+        "run": row,
+        "cell": cell,
+        "figures": [
+            timelines.timeline(trace, untraced_ms=cell.p50_ms),
+            placement_map.placed(trace),
+            *([] if gone else [warm_up.warm_up(cell, launches_of(row, cell_id))]),
+        ],
+        "gone": gone,
+        "waits": trace == WAITS,
+        # the cell's page has a head of its own
+        "is_own_page": not request.htmx or request.htmx.current_url_abs_path == request.path,  # type: ignore[attr-defined]
+        "trace": selectors.traces_of(row, cell_id).first(),
+    }
+    return render(request, "dashboard/closer.html", context)

@@ -5,17 +5,21 @@ from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
+from dashboard.reading.runs import version_address
 from dashboard.views.access import action, fields, form_page, ordered, person
 from dashboard.views.lists import MOST_CHOSEN, numbered
 from dashboard.views.models import removed, shown, what_goes
 from farm.base.refusals import NotAllowed, Refusal
 from farm.registry import selectors, services
+from farm.registry.intake import StoredUpload
 
 if TYPE_CHECKING:
     from farm.registry.models import Model, Version
+
 
 # which field of the form a refusal belongs to
 FIELD_OF_CODE = {"bad_description": "description", "bad_label": "labels"}
@@ -74,7 +78,7 @@ def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     note = fields(request, ("note",))["note"]
     order = partial(services.describe_version, version=row, by=person(request), note=note)
     ordered(request, order, lambda version: f"The note of {version} is saved.")
-    return redirect(_address(row))
+    return redirect(version_address(row))
 
 
 @action
@@ -92,7 +96,7 @@ def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     row = selectors.version(person(request), version_id)
     order = partial(services.restore_version, version=row, by=person(request))
     ordered(request, order, lambda version: f"{version} is restored.")
-    return redirect(_address(row))
+    return redirect(version_address(row))
 
 
 @form_page
@@ -126,5 +130,28 @@ def _after(model: "Model") -> HttpResponseBase:
     return redirect("dashboard:model", model_id=model.pk) if is_there else redirect("dashboard:models")
 
 
-def _address(version: "Version") -> str:
-    return f"{reverse('dashboard:model', args=[version.model_id])}?version={version.number}"
+@csrf_exempt
+@action
+def add_evaluation(request: HttpRequest, version_id: int) -> HttpResponseBase:
+    """Give a version labelled data. As on the upload page, files are hashed while they arrive and a refusal may come
+    before the form was read: the check of its token is made inside."""
+    version = selectors.version(person(request), version_id)
+    try:
+        return _add(request, version)
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    except MultiPartParserError:
+        messages.error(request, "The form could not be read: choose the file again.")
+    return redirect(version_address(version))
+
+
+@csrf_protect
+def _add(request: HttpRequest, version: "Version") -> HttpResponseBase:
+    files = [file for file in request.FILES.getlist("evaluation") if isinstance(file, StoredUpload)]
+    if not files:
+        messages.error(request, "No file was chosen: choose an .npz with inputs and labels.")
+        return redirect(version_address(version))
+    recipe = request.POST.get("recipe", "")
+    services.add_evaluation(version=version, by=person(request), draft=files[0].draft, recipe=recipe)
+    messages.success(request, "Checking the labelled data; this takes a few seconds.")
+    return redirect(version_address(version))

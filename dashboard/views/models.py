@@ -16,6 +16,7 @@ from dashboard.reading import models as reading
 from dashboard.reading.compatibility import Compatibility, compatibility_panel
 from dashboard.reading.inspection import inspection, program
 from dashboard.reading.runs import table as run_table
+from dashboard.reading.runs import version_address
 from dashboard.views import charts, downloads, standings
 from dashboard.views.access import form_page, page, person
 from dashboard.views.lists import Listing, Together, first, ordered, paged, searched
@@ -234,7 +235,7 @@ def _upload(request: HttpRequest) -> HttpResponseBase:
         team=request.POST.get("team", ""),
         recipe=request.POST.get("recipe", ""),
     )
-    address = f"{reverse('dashboard:model', args=[version.model_id])}?version={version.number}"
+    address = version_address(version)
     return HttpResponseClientRedirect(address) if request.htmx else redirect(address)  # type: ignore[attr-defined]
 
 

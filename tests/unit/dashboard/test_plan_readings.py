@@ -1,8 +1,8 @@
 """What pages read from a plan: pure, in words."""
 
 from dashboard.reading.open_cells import open_cells
-from dashboard.reading.plan import blocks, refused, summary, warnings
-from dashboard.reading.plan import cells as plan_cells
+from dashboard.views.new_run import blocks, refused, summary, warnings
+from dashboard.views.new_run import cells as plan_cells
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planner
 from farm.rules.planning.plans import ModelFacts, NodeOffer, Plan
