@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from dashboard.reading import alert as reading
 from dashboard.reading import alerts as listing
+from dashboard.views import alert as reading
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Point, WatchRound
 from farm.alerts.selectors.badges import standing_of
