@@ -64,8 +64,6 @@ class Run(models.Model):
     traces_removed_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     objects = RunQuerySet.as_manager()
-    # the open transaction has marked it as changed already, which counts once
-    is_marked = False
 
     class Meta:
         ordering = ["-id"]
@@ -89,8 +87,7 @@ class Run(models.Model):
 
     def touch(self) -> None:
         """Marks the run as changed for readers that ask with an ETag."""
-        if not self.is_marked:
-            Run.objects.filter(pk=self.pk).update(revision=F("revision") + 1)
+        Run.objects.filter(pk=self.pk).update(revision=F("revision") + 1)
 
     def start(self) -> bool:
         """planned → running."""

@@ -27,7 +27,7 @@ from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, tol
 from farm.rules.reporting.families import fallen, hold_across
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run, named
 from farm.runs.selectors import surroundings
-from farm.runs.selectors.evidence import counted_reports, refused_reports
+from farm.runs.selectors.evidence import judged_reports
 from farm.runs.selectors.runs import address_of
 from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
 
@@ -195,7 +195,7 @@ def block_document(
     sizes = {cell.digest: size for cell in cells if (size := _size_of(cell)) is not None}
     record = BlockRecord(
         block=block.plan,
-        reports=[*refused_reports(block), *counted_reports(block)] if reports is None else reports,
+        reports=judged_reports(block) if reports is None else reports,
         node=block.node.name if block.node else None,
         reason=block.reason,
         is_over=is_over,

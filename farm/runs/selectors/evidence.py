@@ -1,14 +1,11 @@
 """The reports that count, and the judge that reads them."""
 
-from collections.abc import Iterable
-
 from django.db.models import Q
 from pydantic import TypeAdapter
 
 from farm.contract import reports
 from farm.contract.reports import CheckReport
 from farm.registry.states import MakingState
-from farm.rules.judging.block_verdicts import BlockJudge
 from farm.runs.models import Block, Report
 from farm.runs.states import AttemptState
 
@@ -33,6 +30,6 @@ def refused_reports(block: Block) -> list[CheckReport]:
     return [CheckReport(arm=arm.number, reason=arm.reason) for arm in refused]
 
 
-def judge_of(block: Block, *, reports: Iterable[reports.Report]) -> BlockJudge:
-    """The judge of a block, fed with these reports."""
-    return BlockJudge(block.plan, max_rounds=block.max_rounds, reports=[*refused_reports(block), *reports])
+def judged_reports(block: Block) -> list[reports.Report]:
+    """All that a block is judged by."""
+    return [*refused_reports(block), *counted_reports(block)]

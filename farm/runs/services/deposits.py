@@ -3,6 +3,9 @@
 What takes the place of an earlier file removes it; see farm.runs.services.cleanup for what an ended attempt leaves.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.db import transaction
 from django.db.models import Sum
 
@@ -25,43 +28,35 @@ def must_be_current(held: Held) -> None:
 
 def keep_trace(draft: Draft, held: Held, *, arm: int, trace_round: int) -> str:
     """Keeps the trace of a place and gives its digest. Raises Conflict when stale, TooLarge, NoSpace."""
-    with transaction.atomic():
-        block = _locked(held)
-        rows = Trace.objects.filter(attempt=held.attempt, arm=arm, trace_round=trace_round)
-        earlier = rows.first()
-        _check_room(held.attempt, draft, earlier_bytes=earlier.bytes if earlier else 0)
-        blob = add_blob(team=block.run.team, draft=draft)
-        Trace.objects.update_or_create(
-            attempt=held.attempt,
-            arm=arm,
-            trace_round=trace_round,
-            defaults={"sha256": draft.sha256, "bytes": draft.bytes, "blob": blob},
-        )
-        remove_unused([earlier.blob_id if earlier else None])
-    return draft.sha256
+    known = {"sha256": draft.sha256, "bytes": draft.bytes}
+    return _keep(Trace, draft, held, {"arm": arm, "trace_round": trace_round}, known)
 
 
 def keep_part(draft: Draft, held: Held, *, arm: int) -> str:
     """Keeps the part of a model for one arm and gives its digest. Raises as `keep_trace`."""
-    with transaction.atomic():
-        block = _locked(held)
-        earlier = Part.objects.select_related("blob").filter(attempt=held.attempt, arm=arm).first()
-        _check_room(held.attempt, draft, earlier_bytes=earlier.blob.bytes if earlier else 0)
-        blob = add_blob(team=block.run.team, draft=draft)
-        Part.objects.update_or_create(attempt=held.attempt, arm=arm, defaults={"blob": blob})
-        remove_unused([earlier.blob_id if earlier else None])
-    return draft.sha256
+    return _keep(Part, draft, held, {"arm": arm}, {})
 
 
 def keep_compiled(draft: Draft, held: Held, *, arm: int) -> str:
     """Keeps what a provider compiled of one arm's model and gives its digest. Raises as `keep_trace`."""
+    return _keep(CompiledModel, draft, held, {"arm": arm}, {})
+
+
+def _keep(
+    kind: type[Trace | Part | CompiledModel],
+    draft: Draft,
+    held: Held,
+    place: Mapping[str, Any],
+    known: Mapping[str, object],
+) -> str:
     with transaction.atomic():
         block = _locked(held)
-        earlier = CompiledModel.objects.select_related("blob").filter(attempt=held.attempt, arm=arm).first()
-        _check_room(held.attempt, draft, earlier_bytes=earlier.blob.bytes if earlier else 0)
+        earlier = kind.objects.select_related("blob").filter(attempt=held.attempt, **place).first()
+        replaced = earlier.blob if earlier else None
+        _check_room(held.attempt, draft, earlier_bytes=replaced.bytes if replaced else 0)
         blob = add_blob(team=block.run.team, draft=draft)
-        CompiledModel.objects.update_or_create(attempt=held.attempt, arm=arm, defaults={"blob": blob})
-        remove_unused([earlier.blob_id if earlier else None])
+        kind.objects.update_or_create(attempt=held.attempt, **place, defaults={**known, "blob": blob})
+        remove_unused([replaced.pk if replaced else None])
     return draft.sha256
 
 

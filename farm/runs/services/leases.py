@@ -25,7 +25,7 @@ from farm.runs import clocks
 from farm.runs.models import Attempt, Block
 from farm.runs.selectors.eligibility import serves, why_not
 from farm.runs.services.endings import fail_block, give_up_attempt
-from farm.runs.services.locks import lock_block, lock_run_to_change, mark_run
+from farm.runs.services.locks import lock_block, lock_run, mark_run
 from farm.runs.services.orders import order_of
 from farm.runs.states import AttemptState, BlockState
 
@@ -174,7 +174,7 @@ def _take(node: Node, block: Block, attempt: int) -> None:
     """The conditional UPDATE and the attempt's row, together. Raises Conflict when somebody else was first."""
     moment = clocks.now()
     with transaction.atomic():
-        block.run = lock_run_to_change(block.run_id)
+        block.run = lock_run(block.run_id)
         # it waits for nothing any more, and says soon what it does
         note_doing(node, "")
         if not _leased(node, block, attempt):

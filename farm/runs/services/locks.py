@@ -19,17 +19,9 @@ def mark_run(run_id: int) -> bool:
     return bool(Run.objects.filter(pk=run_id).update(revision=F("revision") + 1))
 
 
-def lock_run_to_change(run_id: int) -> Run:
-    """The run, locked and marked as changed: for whoever certainly writes into its log."""
-    mark_run(run_id)
-    run = Run.objects.defer("matrix").get(pk=run_id)
-    run.is_marked = True
-    return run
-
-
-def lock_block(block_id: int, *, run_id: int, is_changing: bool = False) -> Block:
-    """The block with its run, read and locked; `is_changing` as `lock_run_to_change`. Call inside a transaction."""
-    run = lock_run_to_change(run_id) if is_changing else lock_run(run_id)
+def lock_block(block_id: int, *, run_id: int) -> Block:
+    """The block with its run, read and locked. Call inside a transaction."""
+    run = lock_run(run_id)
     block = Block.objects.select_for_update(no_key=True).get(pk=block_id)
     block.run = run
     return block

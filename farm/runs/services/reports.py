@@ -20,7 +20,7 @@ from farm.rules.judging.block_verdicts import BlockJudge, most_rounds, surely_go
 from farm.runs import clocks
 from farm.runs.models import NONE, Attempt, Block
 from farm.runs.selectors.divergences import questions_of
-from farm.runs.selectors.evidence import counted_reports, judge_of
+from farm.runs.selectors.evidence import judged_reports
 from farm.runs.services.arms import end_failed_arms, reasons_in
 from farm.runs.services.divergences import keep_divergence
 from farm.runs.services.endings import end_attempt
@@ -142,7 +142,8 @@ def _judged(report: Report, held: Held) -> Reply:
         return Reply(go_on=True)
     if not isinstance(report, RoundReport):
         return BlockJudge(held.block.plan).reply(report)
-    return judge_of(held.block, reports=counted_reports(held.block)).take(report)
+    judge = BlockJudge(held.block.plan, max_rounds=held.block.max_rounds, reports=judged_reports(held.block))
+    return judge.take(report)
 
 
 def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply, timed_s: float) -> None:
@@ -170,10 +171,10 @@ def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply
 def _locked(report: Report, held: Held) -> Block:
     """The block, whose run is locked and marked as changed; read again where more than its rounds may change."""
     block = held.block
-    if isinstance(report, (EndReport, DivergenceReport)) or reasons_in(report):
-        return lock_block(block.pk, run_id=block.run_id, is_changing=True)
     # the statement that marks the run locks it too, before its block and attempt as everywhere
     mark_run(block.run_id)
+    if isinstance(report, (EndReport, DivergenceReport)) or reasons_in(report):
+        return lock_block(block.pk, run_id=block.run_id)
     return block
 
 

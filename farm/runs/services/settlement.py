@@ -16,7 +16,7 @@ from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting.families import is_tested
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison
 from farm.runs.selectors.documents import arms_of, block_document
-from farm.runs.selectors.evidence import counted_reports, refused_reports
+from farm.runs.selectors.evidence import judged_reports
 from farm.runs.services.completion import finish_run_if_over
 from farm.runs.services.locks import lock_run
 from farm.runs.services.stops import close_questions
@@ -33,7 +33,7 @@ def settle(*, block_id: int, attempt: int) -> bool:
     block = reported.select_related("node", "run__version__model", "run__version__artifact__inputs").first()
     if block is None:
         return False
-    reports = [*refused_reports(block), *counted_reports(block)]
+    reports = judged_reports(block)
     judge = BlockJudge(block.plan, max_rounds=block.max_rounds, reports=reports)
     arms = arms_of(block)
     document = block_document(block, reports=reports, arms=arms)
