@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from onnxfarm.subject import Subject
 
@@ -14,6 +15,10 @@ class Given:
     deadline: float | None
     # of a block at most, on this machine, where somebody said how many; a farm's block has those of its budget
     rounds: int | None = None
+    # the model in use now, where two are compared; how both are judged on labelled data
+    beside: Subject | None = None
+    evaluation: Path | None = None
+    recipe: str = ""
 
     @property
     def is_late(self) -> bool:

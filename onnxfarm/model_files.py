@@ -74,17 +74,20 @@ def refuse_missing(given: Mapping[str, Path | None]) -> None:
 
 def _named_siblings(model: Path) -> list[Path]:
     """Files in the model's folder whose names stand in it, as the locations of external data do."""
-    siblings = [path for path in sorted(model.parent.iterdir()) if path != model and _may_be_data(path)]
+    siblings = [
+        path for path in sorted(model.parent.iterdir()) if path != model and path.is_file() and may_be_data(path.name)
+    ]
     if not siblings or len(siblings) > MOST_SIBLINGS or model.stat().st_size == 0:
         return []
     with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return [path for path in siblings if _names(content, path.name.encode())]
+        return [path for path in siblings if names_in(content, path.name.encode())]
 
 
-def _may_be_data(path: Path) -> bool:
-    return path.is_file() and path.suffix.lower() not in (".onnx", ".npz", ".zip", PROGRAM_ENDING)
+def may_be_data(name: str) -> bool:
+    """Whether a file of this name may hold a model's external data."""
+    return Path(name).suffix.lower() not in (".onnx", ".npz", ".zip", PROGRAM_ENDING)
 
 
-def _names(content: mmap.mmap, name: bytes) -> bool:
-    """Whether the name stands there with its length before it, as protobuf writes a string of up to 127 bytes."""
+def names_in(content: mmap.mmap | bytes, name: bytes) -> bool:
+    """Whether the name stands in a model, with its length before it, as protobuf writes a string of up to 127 bytes."""
     return content.find(bytes([len(name)]) + name) >= 0 if len(name) < 128 else content.find(name) >= 0

@@ -1,13 +1,17 @@
 """`onnxfarm gate MODEL --baseline 1.29.0 --candidate 1.31.1`: may the candidate replace the baseline?
 
+With `--against BASE` the model is the candidate, and another file, or the same at a commit, the baseline.
+
 Measured on this machine, or on a farm with --server. Exit code 0: yes; 1: no; 2: what was given cannot be used; 3: it
 could not be measured; 4: it took longer than --timeout.
 """
 
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,14 +22,18 @@ from farm.contract.document import Document
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
 from farm.rules.matrices.matrix import Matrix
+from farm.rules.runtimes import releases
 from farm.rules.runtimes.nearest import choice_sentence
+from onnxfarm import git_models
 from onnxfarm.commands import gate_files
-from onnxfarm.commands.bench_options import runtimeless
+from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
+from onnxfarm.commands.bench_options import matrix_of, runtimeless, tolerances_of, with_settings
 from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.commands.options import (
     BatchOption,
     BudgetOption,
     DocumentOption,
+    EvaluationOption,
     ExpectedOption,
     HomeOption,
     InputsOption,
@@ -34,14 +42,17 @@ from onnxfarm.commands.options import (
     OperatorsOption,
     PrecisionOption,
     ProviderOption,
+    RecipeOption,
     RuntimelessMatrixOption,
     ScenarioOption,
     SeedOption,
     ShapeOption,
     TeamOption,
     ThreadsOption,
+    refuse_recipe_alone,
 )
 from onnxfarm.here.published import beyond, refuse_uninstalled
+from onnxfarm.model_files import files_of
 from onnxfarm.outputs import console_for, say
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
 from onnxfarm.screen import show
@@ -91,8 +102,28 @@ RoundsOption = Annotated[
 @main_guard()
 def gate(  # noqa: PLR0913  every option of the command
     model: ModelArgument,
-    baseline: Annotated[str, typer.Option(help="The runtime in use now, e.g. 1.29.0 or onnxruntime-openvino==1.24.1.")],
-    candidate: Annotated[str, typer.Option(help="The runtime that would replace it, e.g. 1.31.1.")],
+    baseline: Annotated[
+        str,
+        typer.Option(
+            help="The runtime in use now, e.g. 1.29.0 or onnxruntime-openvino==1.24.1.",
+            show_default="with --against none",
+        ),
+    ] = "",
+    candidate: Annotated[
+        str, typer.Option(help="The runtime that would replace it, e.g. 1.31.1.", show_default="with --against none")
+    ] = "",
+    against: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE|git:REF[:PATH]",
+            help="The model in use now, in place of two runtimes: a file, or as a commit of its repository has it.",
+            show_default="none",
+        ),
+    ] = "",
+    ort: RuntimesOption = None,
+    tolerance: ToleranceOption = None,
+    evaluation: EvaluationOption = None,
+    recipe: RecipeOption = "",
     fail_on: FailOnOption = DEFAULT_CHECKS,
     metric: MetricOption = None,
     provider: ProviderOption = None,
@@ -122,15 +153,29 @@ def gate(  # noqa: PLR0913  every option of the command
     json_file: DocumentOption = None,
     home: HomeOption = None,
 ) -> None:
-    """Measure a model with two runtimes side by side, and fail when the candidate is worse."""
-    checks, sides = _checks(fail_on, metric), _sides(baseline, candidate)
-    axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads, "precision": precision}
+    """Measure a model with two runtimes side by side, or beside another model, and fail when the candidate is worse."""
+    checks = _checks(fail_on, metric)
+    sides = None if against else _sides(baseline, candidate)
+    of_models = {"--ort": ort, "--tolerance": tolerance, "--evaluation": evaluation, "--recipe": recipe}
+    _refuse_mixed(against, {"--baseline": baseline, "--candidate": candidate, "--server": server}, of_models)
+    refuse_recipe_alone(recipe, evaluation)
+    axes: dict[str, object] = {"runtime": ort or str(releases.newest())} if against else {}
+    axes |= {
+        "provider": provider,
+        "batch": batch,
+        "shapes": sizes_of(shape),
+        "threads": threads,
+        "precision": precision,
+    }
     axes |= {"scenario": scenario, "memory-limit-mb": memory_limit_mb, "budget": budget}
-    declared = runtimeless(matrix, axes, asker="A gate", by="--baseline and --candidate")
-    declared = replace(
-        declared, axes={**declared.axes, "runtime": sides}, operators=True if operators else declared.operators
-    )
+    if sides is None:
+        declared = with_settings(matrix_of(matrix, axes), tolerance=tolerances_of(tolerance))
+    else:
+        declared = runtimeless(matrix, axes, asker="A gate", by="--baseline and --candidate")
+        declared = replace(declared, axes={**declared.axes, "runtime": sides})
+    declared = replace(declared, operators=True) if operators else declared
     where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout, team=team)
+    where = replace(where, against=against, evaluation=evaluation, recipe=recipe or "top1")
     console = console_for(stderr=True)
     outcome = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
     gate_files.write(outcome, summary=summary, junit=junit, benchmark_json=benchmark_json, json_file=json_file)
@@ -153,6 +198,10 @@ class _Where:
     rounds: int | None
     timeout_min: float | None
     team: str = ""
+    # the model in use now, where two are compared, and how both are judged
+    against: str = ""
+    evaluation: Path | None = None
+    recipe: str = ""
 
     def must_make_sense(self) -> None:
         """Raises Usage."""
@@ -173,7 +222,7 @@ class _Where:
 def _outcome(
     where: _Where,
     declared: Matrix,
-    sides: tuple[Runtime, Runtime],
+    sides: tuple[Runtime, Runtime] | None,
     *,
     checks: "Checks",
     confirm: bool,
@@ -187,12 +236,16 @@ def _outcome(
         from onnxfarm.gate import Given
     deadline = None if where.timeout_min is None else time.monotonic() + 60.0 * where.timeout_min
     given = Given(where.subject, deadline, rounds=where.rounds)
-    with _bench(where, given, sides, console=console) as bench:
+    with TemporaryDirectory(prefix="onnxfarm-gate-") as folder, ExitStack() as opened:
+        if sides is None:
+            base = _base(where, Path(folder))
+            given = replace(given, beside=base, evaluation=where.evaluation, recipe=where.recipe)
+        bench = opened.enter_context(_bench(where, given, sides or (), console=console))
         return carry_out(Gate(lambda: declared, sides, checks, confirm), bench)
 
 
 def _bench(
-    where: _Where, given: "Given", sides: tuple[Runtime, Runtime], *, console: Console
+    where: _Where, given: "Given", sides: Sequence[Runtime], *, console: Console
 ) -> AbstractContextManager["Bench[Measured]"]:
     """The farm that was named, or this machine."""
     if where.server is not None:
@@ -202,6 +255,26 @@ def _bench(
     from onnxfarm.here import gate as here
 
     return here.opened(given, home=where.home, releases=beyond(sides), console=console)
+
+
+def _base(where: _Where, folder: Path) -> Subject:
+    """The model in use now, given what the new one is given. Raises Usage, and Exit where both are the same."""
+    path = Path(where.against)
+    if where.against.startswith(git_models.PREFIX):
+        path = git_models.written_out(where.against, beside=where.subject.model, folder=folder)
+    old, new = ([file.read_bytes() for file in files_of(model)] for model in (path, where.subject.model))
+    if old == new:
+        say(f"The gate passed: {where.subject.model} is {where.against}, byte for byte, and nothing was measured.")
+        raise typer.Exit
+    return replace(where.subject, model=path)
+
+
+def _refuse_mixed(against: str, of_runtimes: Mapping[str, object], of_models: Mapping[str, object]) -> None:
+    """Raises Usage where options of both kinds of gates are given, or those of runtimes are missing."""
+    if against and (named := [name for name, value in of_runtimes.items() if value]):
+        raise Usage(f"--against compares two models on this machine: leave out {' and '.join(named)}.")
+    if not against and (named := [name for name, value in of_models.items() if value]):
+        raise Usage(f"{named[0]} is for --against, which names the model in use now: add it.")
 
 
 def _checks(text: str, metrics: str | None) -> "Checks":
@@ -226,6 +299,8 @@ def _checks(text: str, metrics: str | None) -> "Checks":
 
 def _sides(baseline: str, candidate: str) -> tuple[Runtime, Runtime]:
     """Both runtimes. Raises Usage."""
+    if not (baseline and candidate):
+        raise Usage("Say what is compared: --baseline and --candidate are two runtimes, --against is another model.")
     old, new = _runtime(baseline, "--baseline"), _runtime(candidate, "--candidate")
     if old == new:
         raise Usage(f"--baseline and --candidate are both {old}: name two runtimes.")

@@ -19,13 +19,18 @@ from onnxfarm.problems import TimedOut
 @contextlib.contextmanager
 def opened(given: Given, *, home: Path | None, releases: tuple[str, ...], console: Console) -> Iterator["Local"]:
     """The machine with the model taken in. `releases`: runtimes that exist beyond those known here."""
+    # what is in use now comes first
+    subject, beside = (given.subject, None) if given.beside is None else (given.beside, given.subject)
     with workbench.opened(
-        given.subject,
+        subject,
+        beside=beside,
         home=home or default_home(),
         console=console,
         releases=releases,
         is_late=lambda: given.is_late,
     ) as bench:
+        if given.evaluation is not None:
+            bench.label(given.evaluation, given.recipe)
         yield Local(bench, given)
 
 
@@ -37,7 +42,8 @@ class Local:
     given: Given
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
-        machine = workbench.Machine(self.bench, partial(workbench.along, rounds=self.given.rounds))
+        axis = "runtime" if self.given.beside is None else "model"
+        machine = workbench.Machine(self.bench, partial(workbench.along, axis=axis, rounds=self.given.rounds))
         try:
             return machine.measure(experiment, search)
         finally:

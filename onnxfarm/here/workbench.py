@@ -182,6 +182,10 @@ def opened(
         facts, preparation = _taken_in(subject, folder=folder, files=files)
         if beside is not None:
             other, preparation.beside = _taken_in(beside, folder=_folder(folder, 1), files=files)
+            if len({_contents(made) for made in preparation.all}) == 1:
+                raise Usage(
+                    f"{subject.model} and {beside.model} are the same model, byte for byte: give two that differ."
+                )
             facts, other = _side_by_side(facts, other, console=console)
         template = bench.Run(
             home=bench.Home(home.resolve()),
@@ -214,8 +218,6 @@ def _taken_in(subject: Subject, *, folder: Path, files: bundle.LocalFiles) -> tu
 
 def _side_by_side(facts: ModelFacts, other: ModelFacts, *, console: Console) -> tuple[ModelFacts, ModelFacts]:
     """Two models under names of their own, given the same where they take the same. Raises Usage."""
-    if facts.bundle_sha256 == other.bundle_sha256:
-        raise Usage(f"{facts.name} and {other.name} are the same model, file for file: give two that differ.")
     if facts.name == other.name:
         facts, other = (
             side.model_copy(update={"name": f"{role} {side.name}"}) for side, role in ((facts, "base"), (other, "new"))
@@ -224,6 +226,10 @@ def _side_by_side(facts: ModelFacts, other: ModelFacts, *, console: Console) -> 
         console.print(f"They take different inputs ({apart}): compared by time alone.", highlight=False, markup=False)
         return facts, other
     return side_by_side.fed_alike(facts, other)
+
+
+def _contents(preparation: Preparation) -> tuple[str, ...]:
+    return tuple(sorted(file.sha256 for file in preparation.model.bundle.files))
 
 
 def _folder(scratch: Path, number: int) -> Path:

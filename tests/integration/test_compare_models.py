@@ -1,6 +1,7 @@
 """`onnxfarm compare BASE.onnx NEW.onnx`: real runtimes measure both in one block; what cannot be, in a sentence."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from tests.integration.worker.making import MODELS
 
 pytestmark = pytest.mark.usefixtures("shortened")
 
+AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.org")
 BASE = MODELS / "relu_op13_ir7.onnx"
 
 
@@ -85,3 +87,52 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(
     result = compare(home, old, new, *words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert told in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (np.nan, 1)], ids=["exported again", "broken"])
+def test_a_gate_against_the_model_of_a_commit_passes_an_equal_one_and_fails_a_broken_one(
+    home: Path, tmp_path: Path, factor: float, code: int
+) -> None:
+    model = tmp_path / "encoder.onnx"
+    model.write_bytes((MODELS / "cnn_dyn.onnx").read_bytes())
+    for words in (
+        ["init", "-q"],
+        ["add", "-A"],
+        [*AUTHOR, "commit", "-qm", "base"],
+    ):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    twin(model, factor=factor)
+    junit = tmp_path / "gate.xml"
+    words = ["gate", model, "--against", "git:HEAD", "--tolerance", "y=0.001", "--fail-on", "parity,failed"]
+    options = ["--ort", "1.31.1", "--threads", 2, "--rounds", 3, "--junit", junit, "--home", home]
+    result = CliRunner().invoke(app, [str(word) for word in (*words, *options)])
+    assert result.exit_code == code, result.stderr
+    assert junit.read_text().count("<failure") == code
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "Say what is compared"),
+        (["--against", BASE, "--baseline", "1.29.0"], "leave out --baseline"),
+        (["--against", BASE, "--server", "http://127.0.0.1:9"], "leave out --server"),
+        (["--baseline", "1.29.0", "--candidate", "1.31.1", "--ort", "1.31.1"], "--ort is for --against"),
+        (["--against", "git:HEAD"], "git:HEAD cannot be read"),
+    ],
+)
+def test_a_gate_of_two_models_is_refused_in_a_sentence_where_it_cannot_be(
+    home: Path, tmp_path: Path, words: list[object], told: str
+) -> None:
+    model = tmp_path / "relu.onnx"
+    model.write_bytes(BASE.read_bytes())
+    result = CliRunner().invoke(app, ["gate", str(model), *map(str, words), "--home", str(home)])
+    assert result.exit_code == 2, result.output
+    assert told in result.stderr.splitlines()[-1]
+
+
+def test_a_gate_of_an_unchanged_model_passes_at_once(home: Path) -> None:
+    result = CliRunner().invoke(app, ["gate", str(BASE), "--against", str(BASE), "--home", str(home)])
+    assert result.exit_code == 0, result.output
+    assert "byte for byte, and nothing was measured" in result.stderr

@@ -12,6 +12,7 @@ from farm.rules.cells.metrics import COMPARED
 from farm.rules.changes import watch_rounds
 from farm.rules.findings.kinds import CHECKS, NOISY_CHECKS, Check
 from farm.rules.presenting import metric_changes
+from farm.rules.presenting.accuracy_words import is_worse
 from farm.rules.tracing.placement import cell_changes
 from farm.rules.wording.numbers import change, change_interval, percent
 
@@ -69,13 +70,19 @@ class GateAnswer:
 
 
 def judge_gate(
-    document: Document, *, old: str, new: str, fail_on: Collection[str], metrics: Collection[str] = USUAL
+    document: Document,
+    *,
+    old: str,
+    new: str,
+    fail_on: Collection[str],
+    metrics: Collection[str] = USUAL,
+    of_models: bool = False,
 ) -> GateAnswer:
     """Check every point that was asked of both runtimes (`distribution==version`); `fail_on`: checks that fail it.
 
-    `metrics`: those that are checked besides the headline.
+    `metrics`: those that are checked besides the headline. `of_models`: both sides are names of models.
     """
-    pairs = watch_rounds.pairs(document, old=old, new=new)
+    pairs = watch_rounds.pairs(document, old=old, new=new, of_models=of_models)
     findings = [
         Finding(check, pair.old.id, pair.new.id, text, is_failure=check in fail_on, metric=metric)
         for pair in pairs
@@ -116,6 +123,13 @@ def cell_label(cell: Cell) -> str:
     return f"{cell.runtime}, {point_label(cell)}"
 
 
+def _named(old: Cell, new: Cell) -> tuple[str, str]:
+    """The candidate's cell, and what it is compared with: the other runtime, or on the same one the other model."""
+    if old.runtime == new.runtime:
+        return f"{new.model}, {cell_label(new)}", str(old.model)
+    return cell_label(new), old.runtime
+
+
 def point_label(cell: Cell) -> str:
     """A cell without its runtime: no two cells of a runtime are called the same."""
     hardware = "" if cell.hardware == "cpu" else f", {cell.hardware}"
@@ -124,7 +138,7 @@ def point_label(cell: Cell) -> str:
 
 def _checks(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[str]) -> list[tuple[Check, str]]:
     found: list[tuple[Check, str]] = []
-    where = cell_label(new)
+    where, than = _named(old, new)
     if not _is_done(new):
         return [("failed", f"{where} is {new.status}: {_why(new)}")] if _is_done(old) else []
     if not _is_done(old):
@@ -132,32 +146,44 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[
             ("undecided", f"{where} has nothing to be compared with: {cell_label(old)} is {old.status}: {_why(old)}")
         ]
     if pair is None:
-        found.append(("undecided", f"{where} and {old.runtime} were not measured in one block"))
+        found.append(("undecided", f"{where} and {than} were not measured in one block"))
     elif pair.verdict == "slower":
-        found.append(_slower(pair, where=where, old=old))
+        found.append(_slower(pair, where=where, than=than))
     elif pair.verdict in ("undecided", "not comparable"):
-        found.append(("undecided", f"{where} against {old.runtime} is {pair.verdict}{_because(pair)}"))
-    found += _bigger(pair, where=where, old=old, names=names)
+        found.append(("undecided", f"{where} against {than} is {pair.verdict}{_because(pair)}"))
+    found += _bigger(pair, where=where, than=than, names=names)
     if new.parity.verdict == "fail" and old.parity.verdict != "fail":
         found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))
     elif new.parity.verdict == "fail" and (grown := watch_rounds.parity_growth(old.parity.outputs, new.parity.outputs)):
-        found.append(("parity", f"{where} is further off than {old.runtime}: {grown}"))
+        found.append(("parity", f"{where} is further off than {than}: {grown}"))
+    found += _beside(old, new, where=where, than=than)
     found += [("placement", f"{where}: {change.sentence()}") for change in cell_changes(old, new) if change.is_worse]
     return found
 
 
-def _bigger(pair: Comparison | None, *, where: str, old: Cell, names: Collection[str]) -> list[tuple[Check, str]]:
+def _beside(old: Cell, new: Cell, *, where: str, than: str) -> list[tuple[Check, str]]:
+    """Outputs and accuracy of another model on the same runtime; of one model the reference judges them."""
+    if old.runtime != new.runtime:
+        return []
+    wrong = [beside for beside in new.engines if beside.cell == old.id and beside.verdict == "fail"]
+    found: list[tuple[Check, str]] = [("parity", f"{where}: {beside.text}") for beside in wrong]
+    if new.accuracy is not None and is_worse(new.accuracy):
+        found.append(("lower", f"{where} is less accurate than {than}: {new.accuracy.text}"))
+    return found
+
+
+def _bigger(pair: Comparison | None, *, where: str, than: str, names: Collection[str]) -> list[tuple[Check, str]]:
     """Memory, where a repeat decides."""
     further = [] if pair is None else metric_changes.further(pair)
     repeated = [one for one in further if one.name in _BY_REPEAT and one.name in names]
     said = " and ".join(metric_changes.words(one) for one in repeated if one.verdict == "bigger")
     found: list[tuple[Check, str]] = []
     if said:
-        found.append(("bigger", f"{where} takes more memory than {old.runtime}: {said}"))
+        found.append(("bigger", f"{where} takes more memory than {than}: {said}"))
     for one in repeated:
         if one.verdict == "undecided":
             why = f": {one.reason}" if one.reason else ""
-            text = f"{where}: {metric_changes.title(one)} against {old.runtime} is undecided{why}"
+            text = f"{where}: {metric_changes.title(one)} against {than} is undecided{why}"
             found.append(("undecided", text))
     return found
 
@@ -169,12 +195,12 @@ def _metrics(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection
     for one in further:
         if one.name not in names or one.name in _BY_REPEAT:
             continue
-        title, where = metric_changes.title(one), cell_label(new)
+        title, (where, than) = metric_changes.title(one), _named(old, new)
         if one.verdict in ("slower", "bigger", "lower") and metric_changes.is_loss(one):
-            text = f"{where}: {title} is {one.verdict} than with {old.runtime}: {metric_changes.words(one)}"
+            text = f"{where}: {title} is {one.verdict} than with {than}: {metric_changes.words(one)}"
             found.append((one.verdict, text, one.name))
         elif one.verdict == "undecided" and one.name not in USUAL:
-            found.append(("undecided", f"{where}: {title} against {old.runtime} is undecided", one.name))
+            found.append(("undecided", f"{where}: {title} against {than} is undecided", one.name))
     return found
 
 
@@ -195,12 +221,12 @@ def _size(pair: Comparison) -> str:
     return f"{size} ({percent(pair.ci_level or 0.95)} interval {interval})"
 
 
-def _slower(pair: Comparison, *, where: str, old: Cell) -> tuple[Check, str]:
+def _slower(pair: Comparison, *, where: str, than: str) -> tuple[Check, str]:
     """The headline: latency, or the highest rate where a load looks for it."""
     if pair.verdict_from != "rate":
-        return "slower", f"{where} is {_size(pair)} than {old.runtime}"
+        return "slower", f"{where} is {_size(pair)} than {than}"
     told = [f": {metric_changes.words(one)}" for one in pair.metrics if one.name == metric_changes.headline_of(pair)]
-    return "lower", f"{where} keeps its bound up to a lower rate than {old.runtime}{''.join(told)}"
+    return "lower", f"{where} keeps its bound up to a lower rate than {than}{''.join(told)}"
 
 
 def _because(pair: Comparison) -> str:

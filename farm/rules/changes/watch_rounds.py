@@ -168,15 +168,18 @@ def series_label(cell: Cell) -> str:
     return ", ".join(part for part in (cell.model, label.series(cell)) if part)
 
 
-def pairs(document: Document, *, old: str, new: str) -> list[Pair]:
+def pairs(document: Document, *, old: str, new: str, of_models: bool = False) -> list[Pair]:
     """Cells of `old` and `new` (as `distribution==version`) that differ in nothing else, of one block if possible.
 
     A pair for each series and hardware. `old` is what `new` is compared with; it may be the later release of the two.
+    `of_models`: both are names of models, and a pair has one release.
     """
-    by_place: dict[tuple[str, str], dict[str, list[Cell]]] = {}
+    by_place: dict[tuple[str, ...], dict[str, list[Cell]]] = {}
     for cell in document.cells:
-        if cell.runtime in (old, new) and cell.twin_of is None:
-            by_place.setdefault(place_of(cell), {}).setdefault(cell.runtime, []).append(cell)
+        side = cell.model if of_models else cell.runtime
+        if side in (old, new) and cell.twin_of is None:
+            place = (*place_of(cell.model_copy(update={"model": None})), cell.runtime) if of_models else place_of(cell)
+            by_place.setdefault(place, {}).setdefault(side, []).append(cell)
     comparisons = by_sides(document.comparisons)
     return [
         _pair(sides[old], sides[new], comparisons)

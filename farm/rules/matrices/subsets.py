@@ -47,8 +47,10 @@ def with_runtimes(matrix: Matrix, runtimes: Sequence[Runtime], *, hardware: Sequ
 
 def point_at(matrix: Matrix, positions: Positions) -> Point:
     """The point of the matrix that stands at these positions. Raises LookupError when there is none."""
+    # the place among models that are measured together is none of the matrix
+    wanted = {axis: place for axis, place in positions.items() if axis in MATRIX_AXES}
     for point in expand(matrix).points:
-        if dict(point.positions) == dict(positions):
+        if dict(point.positions) == wanted:
             return point
     raise LookupError(f"The matrix has no point at {dict(positions)}.")
 

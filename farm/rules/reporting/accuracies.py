@@ -44,9 +44,13 @@ def baseline_of(
 ) -> doc_cells.Cell | None:
     """The FP32 cell of the same model and runtime that a cell is held against; None for one that is such a cell.
 
+    Another model than the first of the document is held against the same cell of that.
+
     Of several the one on the same provider, of the model as it was uploaded, as much optimised. An FP32 cell has one
     only when it is something else than the uploaded model on the CPU provider.
     """
+    if cell.model_sha256 != judged[0].model_sha256:
+        return next((other for other in judged if _is_other_model(other, cell, judged[0].model_sha256)), None)
     is_plain = cell.precision == "fp32"
     others = [
         other
@@ -59,6 +63,17 @@ def baseline_of(
         and (not is_plain or (other.provider, other.recipe, other.optimization) == (CPU, "", "all"))
     ]
     return min(others, key=lambda other: _distance(other, cell), default=None)
+
+
+def _is_other_model(other: doc_cells.Cell, cell: doc_cells.Cell, model_sha256: str) -> bool:
+    same = (other.model_sha256, other.runtime, other.twin_of) == (model_sha256, cell.runtime, None)
+    known = other.accuracy is not None and cell.accuracy is not None and _data(other.accuracy) == _data(cell.accuracy)
+    return (
+        same
+        and known
+        and _variant(other) == _variant(cell)
+        and (other.batch, other.threads) == (cell.batch, cell.threads)
+    )
 
 
 def _data(one: doc_cells.Accuracy) -> tuple[object, ...]:

@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
@@ -18,10 +17,9 @@ Place = tuple[str, ...]
 
 @dataclass
 class Confirmation(Search[Measured, Result]):
-    """Two runtimes, old and new, in a matrix; `matrix` makes it."""
+    """Two sides of a matrix, which `matrix` makes."""
 
     matrix: Callable[[], Matrix]
-    sides: tuple[Runtime, Runtime]
     measured: list[Measured] = field(default_factory=list, kw_only=True)
 
     @abstractmethod

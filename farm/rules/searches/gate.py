@@ -33,16 +33,22 @@ class Checks:
     fail_on: Sequence[Check]
     metrics: Sequence[str] = USUAL
 
-    def judge(self, document: Document, sides: tuple[Runtime, Runtime]) -> GateAnswer:
-        """The document's answer."""
-        old, new = map(str, sides)
-        return judge_gate(document, old=old, new=new, fail_on=self.fail_on, metrics=self.metrics)
+    def judge(self, document: Document, sides: Sequence[Runtime] | None) -> GateAnswer:
+        """The document's answer about two runtimes; about its two models where `sides` is None."""
+        old, new = map(str, sides) if sides else dict.fromkeys(str(cell.model) for cell in document.cells)
+        return judge_gate(
+            document, old=old, new=new, fail_on=self.fail_on, metrics=self.metrics, of_models=sides is None
+        )
 
 
 @dataclass
 class Gate(Confirmation[GateOutcome]):
-    """With `confirm`, a noisy failure counts when a fresh block of its points shows it again."""
+    """With `confirm`, a noisy failure counts when a fresh block of its points shows it again.
 
+    Without `sides` two models are compared, on each runtime of the matrix.
+    """
+
+    sides: tuple[Runtime, Runtime] | None
     checks: Checks
     confirm: bool = True
 
@@ -50,7 +56,11 @@ class Gate(Confirmation[GateOutcome]):
         doubtful = noisy_failures(self.checks.judge(first.document, self.sides))
         if not self.confirm or not doubtful or _infra(first.document):
             return None
-        found = first.narrowed([finding.candidate for finding in doubtful], runtimes=self.sides)
+        cells = [finding.candidate for finding in doubtful]
+        if self.sides is None:
+            runtimes = [one for one in first.matrix.axes["runtime"] if isinstance(one, Runtime)]
+            return first.narrowed(cells, runtimes=runtimes)
+        found = first.narrowed(cells, runtimes=self.sides)
         # the baseline first even where it is the later release
         return replace(found, axes={**found.axes, "runtime": self.sides})
 
@@ -64,10 +74,10 @@ class Gate(Confirmation[GateOutcome]):
 
 def _same_points(shown: GateAnswer, again: Document, first: Document) -> set[tuple[str, str]]:
     """What the second document shows, under the cells' names in the first."""
-    places = {cell.id: watch_rounds.place_of(cell) for cell in again.cells}
-    names: dict[tuple[str, str], list[str]] = {}
+    places = {cell.id: (watch_rounds.place_of(cell), cell.runtime) for cell in again.cells}
+    names: dict[tuple[tuple[str, str], str], list[str]] = {}
     for cell in first.cells:
-        names.setdefault(watch_rounds.place_of(cell), []).append(cell.id)
+        names.setdefault((watch_rounds.place_of(cell), cell.runtime), []).append(cell.id)
     return {(finding.what, name) for finding in shown.findings for name in names.get(places[finding.candidate], ())}
 
 

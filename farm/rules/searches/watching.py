@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement, Rule
@@ -48,6 +49,7 @@ class RoundAnswer:
 class Watching(Confirmation[RoundAnswer]):
     """`found`: what the first block showed when the fresh one was asked for; the rule may be another one since."""
 
+    sides: tuple[Runtime, Runtime]
     rule: Rule
     found: Sequence[Finding] | None = None
     judgements: list[Judgement] = field(default_factory=list)

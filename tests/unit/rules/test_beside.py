@@ -1,14 +1,18 @@
 """Two models in one block: what both are given, which cells stand side by side, what is said of their outputs."""
 
+import numpy as np
 import pytest
 
 from farm.contract.blocks import Tolerance
 from farm.contract.document import Document
+from farm.contract.evaluation import AccuracyReport
 from farm.contract.reports import EnginePair, EnginesReport, OutputParity
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import beside, planner
 from farm.rules.planning.plans import ModelFacts, ModelInput
+from farm.rules.quality import evaluation
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
+from farm.rules.searches.gate import Checks
 from tests.unit.rules.making import make_check, make_model, make_output, make_reports
 
 BASE = make_model(name="base")
@@ -99,12 +103,50 @@ def test_what_is_wrong_in_any_case_fails_and_a_tolerance_judges(output: OutputPa
     found = document(output, tolerances={} if atol is None else {"y": Tolerance(atol=atol, rtol=0.0)})
     (pair,) = found.cells[1].engines
     assert pair.verdict == verdict
-    assert found.sentence.count("Wrong outputs: ") == (verdict == "fail")
+    assert found.sentence.startswith("Wrong outputs of new") == (verdict == "fail")
 
 
 def test_a_faster_model_with_wrong_outputs_is_not_praised() -> None:
     found = document(make_output(nan_count=2, violations=2), medians=(2.0, 1.0))
     assert found.sentence.startswith("Wrong outputs of new: 1 of 2 cells fails parity, so 1 change in their favour")
+
+
+@pytest.mark.parametrize(
+    ("medians", "output", "failed"),
+    [
+        ((1.0, 2.0), FAR, ["slower"]),
+        ((1.0, 1.0), FAR, []),
+        ((2.0, 1.0), FAR, []),
+        ((1.0, 1.0), make_output(nan_count=2, violations=2), ["parity"]),
+    ],
+)
+def test_a_gate_fails_for_a_new_model_that_is_slower_or_wrong(
+    medians: tuple[float, float], output: OutputParity, failed: list[str]
+) -> None:
+    found = document(output, medians=medians)
+    answer = Checks(fail_on=("slower", "parity")).judge(found, None)
+    assert (answer.pairs, answer.compared) == ((("c1", "c2"),), 1)
+    assert [finding.check for finding in answer.failures] == failed
+    assert answer.is_passed == (not failed)
+    assert all(finding.text.startswith("new, onnxruntime==1.31.1, CPU, fp32") for finding in answer.failures)
+
+
+def test_a_new_model_is_less_accurate_than_the_base_by_the_same_samples() -> None:
+    right, wrong = np.ones(400, np.bool_), np.arange(400) % 4 != 0
+    (block,) = planner.plan(matrices.from_options(runtime="1.31.1"), [BASE, NEW]).blocks
+    reports = [
+        *make_reports({0: 1.0, 1: 1.0}, end=False),
+        *(
+            AccuracyReport(arm=arm, n=400, samples=evaluation.pack_samples(judged), data_sha256="e" * 64)
+            for arm, judged in enumerate((right, wrong))
+        ),
+    ]
+    found = assemble(RunRecord(model=BASE, beside=[NEW], blocks=[BlockRecord(block=block, reports=reports)]))
+    accuracy = found.cells[1].accuracy
+    assert accuracy is not None
+    assert (accuracy.baseline, accuracy.difference) == ("c1", -0.25)
+    answer = Checks(fail_on=("lower",)).judge(found, None)
+    assert [(finding.check, finding.baseline) for finding in answer.failures] == [("lower", "c1")]
 
 
 def test_another_input_type_or_size_is_a_difference_and_a_free_dimension_is_none() -> None:

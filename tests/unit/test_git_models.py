@@ -1,0 +1,88 @@
+"""`git:REF[:PATH]`: the model as a commit has it, Git LFS and external data included; bad forms in a sentence."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from onnxfarm.git_models import written_out
+from onnxfarm.problems import Usage
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n"
+
+
+def git(*words: str, at: Path) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    subprocess.run(["git", "-C", str(at), *who, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with a model that names its data, committed, and changed since."""
+    folder = tmp_path / "repository"
+    models = folder / "models"
+    models.mkdir(parents=True)
+    git("init", "-q", at=folder)
+    (models / "encoder.onnx").write_bytes(b"old model of \x0cweights.data")
+    (models / "weights.data").write_bytes(b"old weights")
+    (models / "other.data").write_bytes(b"of another model")
+    (folder / "top.onnx").write_bytes(b"at the top")
+    git("add", "-A", at=folder)
+    git("commit", "-qm", "first", at=folder)
+    git("tag", "shipped", at=folder)
+    (models / "encoder.onnx").write_bytes(b"new model")
+    return folder
+
+
+def test_the_model_is_written_out_with_the_data_that_it_names(repository: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    model = written_out("git:shipped", beside=repository / "models/encoder.onnx", folder=out)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == {
+        "encoder.onnx": b"old model of \x0cweights.data",
+        "weights.data": b"old weights",
+    }
+    assert model == out / "encoder.onnx"
+
+
+def test_another_path_of_the_commit_may_be_named(repository: Path, tmp_path: Path) -> None:
+    model = written_out("git:HEAD:top.onnx", beside=repository / "models/encoder.onnx", folder=tmp_path)
+    assert model.read_bytes() == b"at the top"
+
+
+def test_a_file_of_lfs_is_what_a_checkout_has_and_a_bare_pointer_is_refused(repository: Path, tmp_path: Path) -> None:
+    (repository / "models/encoder.onnx").write_bytes(POINTER)
+    git("commit", "-qam", "pointer", at=repository)
+    with pytest.raises(Usage, match=r"models/encoder\.onnx is a pointer of Git LFS there: install git-lfs"):
+        written_out("git:HEAD", beside=repository / "models/encoder.onnx", folder=tmp_path)
+    # as `git lfs install` sets up its filter
+    git("config", "filter.stored.smudge", "echo the real model", at=repository)
+    (repository / ".gitattributes").write_text("*.onnx filter=stored\n")
+    git("add", ".gitattributes", at=repository)
+    model = written_out("git:HEAD", beside=repository / "models/encoder.onnx", folder=tmp_path)
+    assert model.read_bytes() == b"the real model\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("git:nowhere", "git:nowhere cannot be read: "),
+        ("git:", "git: cannot be read: "),
+        ("git:--output=x", "git:--output=x cannot be read: "),
+        ("git:HEAD:missing.onnx", "git:HEAD:missing.onnx cannot be read: "),
+        ("git:HEAD:../outside.onnx", "cannot be read: "),
+        ("git:HEAD\0:x", "cannot be read: "),
+    ],
+)
+def test_what_git_does_not_have_is_refused_in_a_sentence(
+    repository: Path, tmp_path: Path, text: str, told: str
+) -> None:
+    with pytest.raises(Usage) as refusal:
+        written_out(text, beside=repository / "models/encoder.onnx", folder=tmp_path)
+    assert told in str(refusal.value)
+    assert not (repository / "x").exists()
+
+
+def test_a_model_outside_any_repository_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Usage, match="not a git repository"):
+        written_out("git:HEAD", beside=tmp_path / "encoder.onnx", folder=tmp_path)
