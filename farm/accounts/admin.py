@@ -1,16 +1,11 @@
 """Accounts in Django's admin: for the administrator of the installation. Secrets are never shown, having no copy."""
 
-from allauth.account.models import EmailAddress
-from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 
 from farm.accounts.models import AuditEvent, Membership, Share, Team, Token, User
 
 admin.site.register(User, UserAdmin)
-# allauth's own rows: who somebody is with the provider is said by `manage.py connect_account`, the rest is not used
-for unused in (EmailAddress, SocialAccount, SocialApp, SocialToken):
-    admin.site.unregister(unused)
 
 
 class MembershipInline(admin.TabularInline):  # type: ignore[type-arg]

@@ -10,11 +10,15 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import Model
 
+from farm.accounts.models import LinkedAccount
 from farm.backups.problems import BackupError
 
 # of Django's own: they come with the tables
 MADE_BY_MIGRATING: Final = {"django_migrations", "django_content_type", "auth_permission"}
 Migrations = list[tuple[str, str]]
+# django-allauth's, which farms had until 26 November 2026; of its rows those of people are kept
+GONE_APPS: Final = {"account", "socialaccount"}
+LINKED_BEFORE: Final = "socialaccount.socialaccount"
 # until 25 November 2026 migrations began with it; none of today's goes on from there
 OUTDATED: Final = ("accounts", "0001_initial")
 
@@ -99,7 +103,12 @@ def migrate_to(migrations: Iterable[tuple[str, str]]) -> dict[str, type[Model]]:
     ends = [node for node in wanted if not any(child.key in wanted for child in graph.node_map[node].children)]
     executor.migrate(ends)
     state = MigrationLoader(connection).project_state(ends)
-    return {model._meta.label_lower: model for model in state.apps.get_models(include_auto_created=True)}
+    models = {model._meta.label_lower: model for model in state.apps.get_models(include_auto_created=True)}
+    if LinkedAccount._meta.label_lower not in models:
+        with connection.schema_editor() as editor:
+            editor.create_model(LinkedAccount)
+        models[LINKED_BEFORE] = LinkedAccount
+    return models
 
 
 def clear_what_came_with_the_tables() -> None:

@@ -74,7 +74,7 @@ def _migrations(reading: Reading) -> database.Migrations:
     named = reading.head.get("migrations")
     if not isinstance(named, list) or not all(_is_pair(one) for one in named) or archive.KEY not in reading.small:
         raise BackupError(f"{reading.path} is not a backup of a farm: it names no migrations, or has no key.")
-    return [(app, name) for app, name in named]
+    return [(app, name) for app, name in named if app not in database.GONE_APPS]
 
 
 def _is_pair(said: Any) -> bool:
@@ -104,6 +104,8 @@ def _refuse_without_room(reading: Reading) -> None:
 def _put(member: str, source: IO[bytes], models: dict[str, type[Model]], restored: Restored) -> None:
     label, stored = archive.table_of(member), archive.stored_of(member)
     if label is not None:
+        if label not in models and label.partition(".")[0] in database.GONE_APPS:
+            return
         if label not in models:
             raise BackupError(f"The backup has rows of {label}, which its own migrations do not make.")
         restored.rows += tables.read_rows(models[label], source)

@@ -37,8 +37,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "ninja",
     "django_htmx",
-    "allauth.account",
-    "allauth.socialaccount",
     "farm.accounts",
     "farm.registry",
     "farm.fleet",
@@ -59,7 +57,6 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "allauth.account.middleware.AccountMiddleware",
 ]
 
 ROOT_URLCONF = "farm.config.urls"
@@ -70,12 +67,9 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
 
-# People who come by OpenID Connect: allauth carries the conversation, shows no page and keeps no e-mail and no token.
+# People who come by OpenID Connect
 OPENID = registration(ENVIRONMENT)
 LOCAL_SIGN_IN = ENVIRONMENT.local_sign_in
-SOCIALACCOUNT_ADAPTER = "farm.accounts.openid.exchange.SignInAdapter"
-SOCIALACCOUNT_EMAIL_VERIFICATION = ACCOUNT_EMAIL_VERIFICATION = "none"
-SOCIALACCOUNT_EMAIL_AUTHENTICATION = SOCIALACCOUNT_STORE_TOKENS = False
 
 TEMPLATES = [
     {

@@ -17,7 +17,8 @@ from django.core.management import call_command
 from django.db import connection
 from pytest_django import Settings
 
-from farm.accounts.models import Team, Tick
+from farm.accounts.models import LinkedAccount, Team, Tick
+from farm.accounts.states import Role
 from farm.backups import archive, database
 from farm.backups.archive import Reading, Writing
 from farm.backups.creation import Made, make_backup
@@ -134,6 +135,38 @@ def test_a_restored_farm_says_the_same_byte_by_byte(world: World, settings: Sett
     assert contents(tmp_path / "again.backup") == contents(backup)
     # the number of the team that is gone is given to nobody
     assert head_of(tmp_path / "again.backup")["counters"] == head_of(backup)["counters"]
+
+
+def of_the_release_before(backup: Path, path: Path) -> None:
+    """The same backup as a farm with django-allauth would have written it."""
+    with tarfile.open(backup) as tar, Writing(path) as writing:
+        for info in tar:
+            if info.name == archive.TAIL:
+                continue
+            content = tar.extractfile(info).read()
+            if info.name == archive.HEAD:
+                head = json.loads(content)
+                head["migrations"].remove(["accounts", "0002_linked_accounts"])
+                head["migrations"] += [["account", "0001_initial"], ["socialaccount", "0001_initial"]]
+                content = json.dumps(head).encode()
+            writing.add(info.name.replace("accounts.linkedaccount", database.LINKED_BEFORE), content)
+        for label in ("account.emailaddress", "socialaccount.socialtoken"):
+            writing.add(archive.table_member(label), gzip.compress(b'{"columns": ["id"]}\n'))
+
+
+def test_people_of_an_identity_provider_come_with_a_backup_of_the_release_before(
+    transactional_db: None, tmp_path: Path
+) -> None:
+    ada = make_user("ada", team=Team.objects.create(name="vision"), role=Role.MEMBER)
+    LinkedAccount.objects.create(provider="openid-1", uid="u-1", user=ada)
+    backup, _ = taken(tmp_path)
+    of_the_release_before(backup, tmp_path / "before.backup")
+    done = restored(tmp_path / "before.backup", tmp_path / "home")
+    assert done.returncode == 0, done.stderr
+    again, _ = said(tmp_path / "home", tmp_path / "said")
+    table = archive.table_member("accounts.linkedaccount")
+    assert contents(again)[table] == contents(backup)[table]
+    assert len(contents(again)[table]) == 2
 
 
 @pytest.mark.long

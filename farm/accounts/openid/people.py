@@ -9,12 +9,11 @@ from collections.abc import Collection
 from contextlib import nullcontext
 from itertools import count
 
-from allauth.socialaccount.models import SocialAccount
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from farm.accounts.memberships import default_kept
-from farm.accounts.models import GroupRole, Membership, Team, Token, User
+from farm.accounts.models import GroupRole, LinkedAccount, Membership, Team, Token, User
 from farm.accounts.openid.claims import Identity
 from farm.accounts.openid.registration import Registration
 from farm.accounts.services import create_user, record
@@ -46,7 +45,7 @@ def take_in(identity: Identity, *, registration: Registration) -> tuple[User, bo
             record(verb="signed in by provider", subject=user.username, actor=user, facts={"subject": identity.subject})
     except IntegrityError:
         # the same person's first sign-in in another window was faster
-        if not SocialAccount.objects.filter(provider=issuer_key(registration.issuer), uid=identity.subject).exists():
+        if not LinkedAccount.objects.filter(provider=issuer_key(registration.issuer), uid=identity.subject).exists():
             raise
         return take_in(identity, registration=registration)
     return user, is_new
@@ -60,16 +59,16 @@ def connect(*, user: User, subject: str, registration: Registration) -> User | N
     """
     key = issuer_key(registration.issuer)
     with transaction.atomic():
-        mine = SocialAccount.objects.filter(provider=key, user=user).first()
+        mine = LinkedAccount.objects.filter(provider=key, user=user).first()
         if mine is not None and mine.uid != subject:
             raise Conflict(f"{user.username} is the provider's “{mine.uid}” already.", code="connected")
-        known = SocialAccount.objects.select_related("user").filter(provider=key, uid=subject).first()
+        known = LinkedAccount.objects.select_related("user").filter(provider=key, uid=subject).first()
         if known is None:
-            SocialAccount.objects.create(provider=key, uid=subject, user=user)
+            LinkedAccount.objects.create(provider=key, uid=subject, user=user)
         elif known.user_id != user.pk:
             User.objects.filter(pk=known.user_id).update(is_active=False)
             Token.objects.filter(user=known.user_id, revoked_at=None).update(revoked_at=timezone.now())
-            SocialAccount.objects.filter(pk=known.pk).update(user=user)
+            LinkedAccount.objects.filter(pk=known.pk).update(user=user)
         record(verb="account connected", subject=user.username, facts={"subject": subject})
     return known.user if known is not None and known.user_id != user.pk else None
 
@@ -101,10 +100,10 @@ def forget_group(*, mapping_id: int, by: User) -> GroupRole:
 
 def _account_of(identity: Identity, registration: Registration) -> tuple[User, bool]:
     key = issuer_key(registration.issuer)
-    known = SocialAccount.objects.select_related("user").filter(provider=key, uid=identity.subject).first()
+    known = LinkedAccount.objects.select_related("user").filter(provider=key, uid=identity.subject).first()
     if known is None:
         user = create_user(name=_free_name(identity.name))
-        SocialAccount.objects.create(provider=key, uid=identity.subject, user=user)
+        LinkedAccount.objects.create(provider=key, uid=identity.subject, user=user)
         facts = {"subject": identity.subject, "called": identity.name}
         record(verb="account made at first sign-in", subject=user.username, actor=user, facts=facts)
         return user, True

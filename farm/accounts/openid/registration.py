@@ -5,6 +5,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 CALLBACK: Final = "/sign-in/openid/back/"
+# a sign-in that was begun is over by then
+STATE_TTL_S: Final = 600
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 

@@ -1,6 +1,6 @@
 """The browser's session of somebody who came by the identity provider, from its beginning to its end.
 
-The conversation with the provider is imported where it is held: its libraries take 8 MB of each process, and most farms
+The conversation with the provider is imported where it is held: its libraries take 6 MB of each process, and most farms
 have no provider.
 """
 
@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import Final
 from urllib.parse import urlencode
 
-from allauth.socialaccount.internal.statekit import STATE_TTL
 from django.conf import settings
 from django.contrib.auth import login
 from django.http import HttpRequest
@@ -19,6 +18,7 @@ from farm.accounts.models import User
 from farm.accounts.openid.claims import read_identity
 from farm.accounts.openid.people import take_in
 from farm.accounts.openid.provider import registration
+from farm.accounts.openid.registration import STATE_TTL_S
 from farm.base.asgi import site_of
 from farm.base.rate_limits import Buckets, Rate
 from farm.base.refusals import Refusal, TooMany
@@ -45,7 +45,7 @@ def begin(request: HttpRequest, *, wanted: str) -> str:
     from farm.accounts.openid.exchange import address_to_sign_in
 
     if not request.user.is_authenticated:
-        request.session.set_expiry(STATE_TTL)
+        request.session.set_expiry(STATE_TTL_S)
     return address_to_sign_in(request, wanted=wanted)
 
 

@@ -38,6 +38,8 @@ class Issuer:
         self.document: dict[str, Any] = {}
         self.answers: dict[str, tuple[int, bytes]] = {}
         self.asked: list[str] = []
+        # how the farm said who it is: in a header, or in the form
+        self.client: dict[str, object] = {}
         self._codes: dict[str, tuple[str, str]] = {}
 
     def code(self, address: str) -> str:
@@ -50,8 +52,10 @@ class Issuer:
         self._codes[code] = (asked["nonce"], asked["code_challenge"])
         return f"{urlsplit(asked['redirect_uri']).path}?code={code}&state={asked['state']}"
 
-    def answer(self, path: str, form: dict[str, list[str]]) -> tuple[int, bytes]:
+    def answer(self, path: str, form: dict[str, list[str]], *, header: str = "") -> tuple[int, bytes]:
         self.asked.append(path)
+        if path == "/token":
+            self.client = {"header": header, "form": form.get("client_id"), "secret": form.get("client_secret")}
         if path in self.answers:
             return self.answers[path]
         made = {
@@ -93,7 +97,8 @@ def serving() -> Iterator[Issuer]:
             self._send(parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode()))
 
         def _send(self, form: dict[str, list[str]]) -> None:
-            status, body = issuer.answer(urlsplit(self.path).path, form)
+            header = self.headers.get("Authorization", "")
+            status, body = issuer.answer(urlsplit(self.path).path, form, header=header)
             self.send_response(status)
             if 300 <= status < 400:
                 self.send_header("Location", body.decode())

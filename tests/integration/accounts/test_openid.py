@@ -1,5 +1,6 @@
 """People who come by the farm's identity provider: one that tells the truth, and each way in which it may not."""
 
+import base64
 import re
 from datetime import timedelta
 from html import unescape
@@ -15,8 +16,9 @@ from pytest_django import Settings
 
 from farm.accounts.memberships import invite
 from farm.accounts.models import AuditEvent, GroupRole, Membership, Team, User
+from farm.accounts.openid.exchange import BEGUN, MAX_BEGUN
 from farm.accounts.openid.people import forget_group, map_group
-from farm.accounts.openid.registration import Registration
+from farm.accounts.openid.registration import STATE_TTL_S, Registration
 from farm.accounts.selectors import team_to_write, valid_token
 from farm.accounts.services import close_account, issue_token, make_sign_in_link
 from farm.accounts.states import Role
@@ -210,6 +212,38 @@ def test_a_state_works_once_in_the_browser_that_began(client: Client, issuer: Is
     answer = client.get(way_back)
     assert (answer.status_code, said(answer)[:31]) == (403, "This sign-in was used already, ")
     assert User.objects.count() == 1
+
+
+def test_a_sign_in_that_was_begun_is_over_after_ten_minutes(client: Client, issuer: Issuer) -> None:
+    way_back = issuer.code(sent_to(client))
+    session = client.session
+    [begun] = session[BEGUN].values()
+    begun["at"] -= STATE_TTL_S + 1
+    session.save()
+    answer = client.get(way_back)
+    assert (answer.status_code, said(answer)[:31]) == (403, "This sign-in was used already, ")
+    assert issuer.asked == ["/.well-known/openid-configuration"]
+
+
+def test_a_browser_may_begin_in_several_windows_and_in_no_more_than_ten(client: Client, issuer: Issuer) -> None:
+    ways_back = [issuer.code(sent_to(client)) for _ in range(MAX_BEGUN + 1)]
+    assert len(client.session[BEGUN]) == MAX_BEGUN
+    assert client.get(ways_back[0]).status_code == 403
+    assert client.get(ways_back[1]).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("methods", "client_id"),
+    [(None, None), (["client_secret_basic"], None), (["private_key_jwt", "client_secret_post"], [CLIENT])],
+)
+def test_the_farm_says_who_it_is_as_the_provider_takes_it(
+    client: Client, issuer: Issuer, methods: list[str] | None, client_id: list[str] | None
+) -> None:
+    issuer.document["token_endpoint_auth_methods_supported"] = methods
+    assert sign_in(client, issuer).status_code == 302
+    basic = "Basic " + base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
+    by_form = {"header": "", "form": client_id, "secret": [SECRET]}
+    assert issuer.client == (by_form if client_id else {"header": basic, "form": None, "secret": None})
 
 
 def test_consent_that_was_denied_and_other_errors_are_told_in_a_sentence(client: Client, issuer: Issuer) -> None:
