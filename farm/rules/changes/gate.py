@@ -16,8 +16,11 @@ from farm.rules.presenting.accuracy_words import is_worse
 from farm.rules.tracing.placement import cell_changes
 from farm.rules.wording.numbers import change, change_interval, percent
 
-# what is checked besides the headline, unless it is said: what runs tell in their sentence, or watches alert on
-USUAL = tuple(metric.name for metric, judging in COMPARED if judging.is_told or judging.alerts_as)
+# what is checked besides the headline, unless it is said: what runs tell in their sentence, or watches alert on; what a
+# program waits for once is asked for by name
+USUAL = tuple(
+    metric.name for metric, judging in COMPARED if judging.is_told or (judging.alerts_as and not judging.min_alert)
+)
 _BY_REPEAT = frozenset(metric.name for metric, judging in COMPARED if judging.by == "repeat")
 
 

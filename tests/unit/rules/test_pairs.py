@@ -95,7 +95,6 @@ def test_of_two_different_packages_none_moved():
 
 def test_a_finding_of_a_watch_says_which_of_the_two_packages_moved():
     old, new = GGML + both("0.2.0", "1.29.0"), GGML + both("0.2.0", "1.30.0")
-    slower_to_open = cell("c2", new, session_ms=400.0)
-    document = Document(machine={}, seed=0, cells=[cell("c1", old), slower_to_open], comparisons=[])
+    document = Document(machine={}, seed=0, cells=[cell("c1", old), cell("c2", new, status="failed")], comparisons=[])
     (found,) = judge(document, Rule(), old=old, new=new).findings
     assert found.text.endswith("ONNX Runtime moved, from 1.29.0 to 1.30.0; onnxruntime-ggml stayed at 0.2.0.")

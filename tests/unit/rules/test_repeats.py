@@ -197,4 +197,4 @@ def test_a_watch_alerts_on_addresses_as_on_resident_memory() -> None:
     judgement = judge(measured(), Rule(), old="onnxruntime==1.23.1", new="onnxruntime==1.23.2")
     (finding,) = judgement.findings
     assert finding.kind == "memory"
-    assert "peak address space 320 → 833 MiB" in finding.text
+    assert "peak address space 833 MiB instead of 320 MiB" in finding.text
