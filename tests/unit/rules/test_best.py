@@ -78,6 +78,5 @@ def test_what_was_left_out_is_counted_and_the_fastest_of_it_named() -> None:
         for name, p50, verdict in (("w", 2.0, "fail"), ("x", 8.0, "fail"), ("u", 9.0, "not_measured"))
     )
     found = left_out([ONE, worse, wrong, unknown])
-    assert found is not None
     assert (found.count, found.fastest) == (3, wrong)
     assert left_out([ONE]) is None
