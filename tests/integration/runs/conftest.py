@@ -6,7 +6,7 @@ from farm.accounts.models import Team, User
 from farm.contract.blocks import Lease
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.runs.models import Run
+from farm.runs.models import Block, Run
 from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version, measure
 
 
@@ -32,6 +32,11 @@ def done(run: Run, node: Node) -> Run:
     measure(node, first_block(run), [1.0, 1.2, 1.0])
     run.refresh_from_db()
     return run
+
+
+@pytest.fixture
+def block(run: Run) -> Block:
+    return first_block(run)
 
 
 @pytest.fixture

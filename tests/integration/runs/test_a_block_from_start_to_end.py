@@ -6,6 +6,7 @@ import pytest
 from django.core.cache import caches
 
 from farm.accounts.models import User
+from farm.contract.blocks import Lease
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node, NullEstimate
 from farm.registry.models import Version
@@ -31,13 +32,11 @@ def test_a_started_run_has_its_cells_blocks_and_arms(node: Node, version: Versio
     ]
 
 
-def test_a_block_is_queued_once_its_inputs_are_ready(run: Run) -> None:
-    block = first_block(run)
+def test_a_block_is_queued_once_its_inputs_are_ready(block: Block) -> None:
     assert (block.state, block.attempt) == (BlockState.QUEUED, 1)
 
 
-def test_a_lease_carries_everything_the_node_needs(run: Run, node: Node) -> None:
-    lease = claim(node, first_block(run))
+def test_a_lease_carries_everything_the_node_needs(lease: Lease) -> None:
     assert [str(arm.cell.runtime) for arm in lease.order.arms] == [
         "onnxruntime==1.29.0",
         "onnxruntime==1.31.1",
@@ -153,8 +152,7 @@ def test_a_concluded_document_is_read_from_one_row(run: Run, node: Node, django_
         assert selectors.document_json(run) == first
 
 
-def test_a_live_run_shows_what_it_has_so_far(run: Run, node: Node) -> None:
-    lease = claim(node, first_block(run))
+def test_a_live_run_shows_what_it_has_so_far(run: Run, node: Node, lease: Lease) -> None:
     for report in reports_of(lease, {0: 1.0, 1: 1.0, 2: 1.0}, rounds=3):
         post(node, lease, report)
     progress = selectors.progress(run)
@@ -177,8 +175,7 @@ def test_a_cell_that_the_plan_refused_has_its_reason(node: Node, version: Versio
     assert [cell.status for cell in document.cells].count("refused") == 1
 
 
-def test_the_end_may_be_sent_again(run: Run, node: Node) -> None:
-    block = first_block(run)
+def test_the_end_may_be_sent_again(block: Block, node: Node) -> None:
     lease = claim(node, block)
     for report in reports_of(lease, {0: 1.0, 1: 1.0, 2: 1.0}):
         post(node, lease, report)

@@ -10,6 +10,7 @@ from django.http import FileResponse
 from django.test import Client
 
 from farm.accounts.models import User
+from farm.contract.blocks import Lease
 from farm.contract.document import Document
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node
@@ -190,9 +191,8 @@ def test_only_members_change_a_run(api_of: ApiOf, member: User, viewer: User, st
 
 
 def test_a_raw_trace_is_downloaded_by_those_who_may_see_the_run(
-    api_of: ApiOf, member: User, stranger: User, run: Run, node: Node
+    api_of: ApiOf, member: User, stranger: User, run: Run, node: Node, lease: Lease
 ) -> None:
-    lease = claim(node, first_block(run))
     packed = gzip.compress(b'[{"cat": "Node"}]')
     services.accept_trace(
         node=node, block_id=lease.order.block, attempt=1, token=lease.token, place=(0, 0), chunks=[packed]

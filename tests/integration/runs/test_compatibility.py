@@ -5,14 +5,15 @@ import json
 import pytest
 
 from farm.accounts.models import Team, User
+from farm.contract.blocks import Lease
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.registry.states import VersionState
-from farm.runs.models import CellDocument, Run
+from farm.runs.models import CellDocument
 from tests.conftest import ApiOf
-from tests.integration.runs.making import claim, first_block, make_node, make_version, post, reports_of
+from tests.integration.runs.making import make_node, make_version, post, reports_of
 from tests.unit.rules.making import make_check, make_operator, make_trace
 
 pytestmark = pytest.mark.django_db
@@ -34,9 +35,8 @@ def test_before_any_run_every_row_is_derived(api_of: ApiOf, viewer: User, team: 
 
 
 def test_what_a_run_showed_is_measured_with_its_reason_and_its_fusions(
-    api_of: ApiOf, viewer: User, node: Node, version: Version, run: Run
+    api_of: ApiOf, viewer: User, node: Node, version: Version, lease: Lease
 ) -> None:
-    lease = claim(node, first_block(run))
     arms = {arm.cell.runtime.version: arm.arm for arm in lease.order.arms}
     others = {number: 1.0 for number in (one.arm for one in lease.order.arms) if number != arms["1.29.0"]}
     facts, *rest = reports_of(lease, others)

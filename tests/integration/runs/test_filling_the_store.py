@@ -10,6 +10,7 @@ from django.test import Client
 
 from farm.accounts.models import Team
 from farm.base.refusals import NoSpace, TooLarge, Unprocessable
+from farm.contract.blocks import Lease
 from farm.contract.divergence import DivergenceReport
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import EndReport
@@ -108,9 +109,8 @@ def test_a_disk_with_no_more_than_its_reserve_takes_no_trace(node: Node, run: Ru
 
 
 def test_traces_of_an_attempt_that_came_to_nothing_are_removed(
-    node: Node, run: Run, team: Team, django_capture_on_commit_callbacks: Any
+    node: Node, lease: Lease, team: Team, django_capture_on_commit_callbacks: Any
 ) -> None:
-    lease = claim(node, first_block(run))
     place = {"node": node, "block_id": lease.order.block, "attempt": lease.order.attempt, "token": lease.token}
     with django_capture_on_commit_callbacks(execute=True):
         digest = services.accept_trace(**place, place=(0, 0), chunks=[trace()])
@@ -119,8 +119,7 @@ def test_traces_of_an_attempt_that_came_to_nothing_are_removed(
     assert digest not in stored(team)
 
 
-def test_reports_without_end_are_refused(node: Node, run: Run) -> None:
-    lease = claim(node, first_block(run))
+def test_reports_without_end_are_refused(node: Node, lease: Lease) -> None:
     post(node, lease, make_facts())
     post(node, lease, make_check(0, log_tail="x" * 4_000))
     told = Attempt.objects.get()

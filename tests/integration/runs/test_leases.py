@@ -25,22 +25,19 @@ pytestmark = pytest.mark.django_db
 TWO_BLOCKS = {"runtime": ["1.31.1"], "batch": list(range(1, 40))}
 
 
-def test_a_claim_repeated_by_the_same_node_gives_the_same_lease(run: Run, node: Node) -> None:
-    block = first_block(run)
+def test_a_claim_repeated_by_the_same_node_gives_the_same_lease(block: Block, node: Node) -> None:
     assert claim(node, block) == claim(node, block)
     assert Attempt.objects.count() == 1
 
 
-def test_a_second_node_is_refused(run: Run, node: Node, team: Team) -> None:
-    block = first_block(run)
+def test_a_second_node_is_refused(block: Block, node: Node, team: Team) -> None:
     claim(node, block)
     with pytest.raises(Conflict, match="is leased at attempt 1"):
         claim(make_node(team, name="bench-2"), block)
 
 
 @pytest.mark.parametrize("attempt", [0, 2, 99])
-def test_another_attempt_number_is_refused(run: Run, node: Node, attempt: int) -> None:
-    block = first_block(run)
+def test_another_attempt_number_is_refused(block: Block, node: Node, attempt: int) -> None:
     with pytest.raises(Conflict):
         services.claim_block(node=node, block_id=str(block.pk), attempt=attempt)
     assert Block.objects.get(pk=block.pk).state == BlockState.QUEUED
@@ -110,8 +107,7 @@ def test_a_node_that_lost_a_provider_is_refused(version: Version, team: Team, me
         claim(node, first_block(run))
 
 
-def test_a_heartbeat_starts_the_lease_anew(run: Run, node: Node) -> None:
-    block = first_block(run)
+def test_a_heartbeat_starts_the_lease_anew(block: Block, node: Node) -> None:
     lease = claim(node, block)
     before = Block.objects.get(pk=block.pk)
     services.heartbeat(node=node, block_id=str(block.pk), attempt=1, token=lease.token)
@@ -123,16 +119,14 @@ def test_a_heartbeat_starts_the_lease_anew(run: Run, node: Node) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "ofa_wrong", "ofa_" + "0" * 64])
-def test_a_heartbeat_with_a_wrong_token_is_refused(run: Run, node: Node, token: str) -> None:
-    block = first_block(run)
+def test_a_heartbeat_with_a_wrong_token_is_refused(block: Block, node: Node, token: str) -> None:
     claim(node, block)
     with pytest.raises(NotAllowed):
         services.heartbeat(node=node, block_id=str(block.pk), attempt=1, token=token)
     assert Block.objects.get(pk=block.pk).beats == 0
 
 
-def test_another_node_cannot_use_a_stolen_token(run: Run, node: Node, team: Team) -> None:
-    block = first_block(run)
+def test_another_node_cannot_use_a_stolen_token(block: Block, node: Node, team: Team) -> None:
     lease = claim(node, block)
     thief = make_node(team, name="thief")
     with pytest.raises(Conflict):
@@ -144,8 +138,7 @@ def test_the_token_is_stored_as_a_digest_only(run: Run, node: Node) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_claims_at_once_one_wins(run: Run, team: Team) -> None:
-    block = first_block(run)
+def test_of_many_claims_at_once_one_wins(block: Block, team: Team) -> None:
     nodes = [make_node(team, name=f"racer-{number}") for number in range(8)]
     won, lost = at_once([lambda node=node: claim_as(node, block) for node in nodes])
     assert (len(won), len(lost)) == (1, 7)

@@ -17,7 +17,7 @@ from farm.registry.storage import Draft, draft_of, place
 from farm.runs.models import Block, Run
 from farm.runs.services.locks import lock_run
 from farm.runs.states import BlockState
-from tests.integration.runs.making import claim, first_block, post
+from tests.integration.runs.making import claim, post
 from tests.unit.rules.making import make_facts
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -57,14 +57,12 @@ def hold_run_then_block(block: Block, other: Callable[[], object]) -> None:
     join()
 
 
-def test_a_claim_waits_for_whoever_holds_the_run(run: Run, node: Node) -> None:
-    block = first_block(run)
+def test_a_claim_waits_for_whoever_holds_the_run(block: Block, node: Node) -> None:
     hold_run_then_block(block, lambda: claim(node, Block.objects.get(pk=block.pk)))
     assert Block.objects.get(pk=block.pk).state == BlockState.LEASED
 
 
-def test_a_report_waits_for_whoever_holds_the_run(run: Run, node: Node) -> None:
-    block = first_block(run)
+def test_a_report_waits_for_whoever_holds_the_run(block: Block, node: Node) -> None:
     lease = claim(node, block)
     hold_run_then_block(block, lambda: post(node, lease, make_facts()))
     assert block.attempts.get().reports.count() == 1

@@ -10,7 +10,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Preparation, Variant, Version
 from farm.registry.states import MakingState, VersionState
 from farm.runs import selectors, services
-from farm.runs.models import Attempt, Run
+from farm.runs.models import Attempt, Block, Run
 from farm.runs.states import AttemptState, BlockState, RunOutcome, RunState
 from tests.integration.runs.making import (
     claim,
@@ -69,8 +69,7 @@ def test_a_viewer_and_a_stranger_may_not_change_a_run(run: Run, viewer: User, st
     assert Run.objects.get(pk=run.pk).state == RunState.RUNNING
 
 
-def test_a_done_block_goes_on_for_more_rounds_on_its_node(run: Run, node: Node, member: User) -> None:
-    block = first_block(run)
+def test_a_done_block_goes_on_for_more_rounds_on_its_node(run: Run, node: Node, member: User, block: Block) -> None:
     measure(node, block, [1.0, 1.0, 1.0], noise=0.05)
     services.more_rounds(run=run, by=member, rounds=8, blocks=[1])
     block.refresh_from_db()
@@ -88,8 +87,7 @@ def test_a_done_block_goes_on_for_more_rounds_on_its_node(run: Run, node: Node, 
     assert node.null_estimates.get().rounds >= 8
 
 
-def test_what_was_measured_stays_when_the_continuation_fails(run: Run, node: Node, member: User) -> None:
-    block = first_block(run)
+def test_what_was_measured_stays_when_the_continuation_fails(run: Run, node: Node, member: User, block: Block) -> None:
     measure(node, block, [1.0, 1.0, 1.0], noise=0.05)
     services.more_rounds(run=run, by=member, rounds=8, blocks=[1])
     for _ in range(3):

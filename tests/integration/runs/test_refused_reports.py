@@ -15,7 +15,7 @@ from farm.runs import services
 from farm.runs.models import Attempt, Block, Event, Run
 from farm.runs.models import Report as ReportRow
 from farm.runs.states import BlockState
-from tests.integration.runs.making import claim, first_block, make_node, post
+from tests.integration.runs.making import make_node, post
 from tests.unit.rules.making import make_check, make_round, make_sample, make_trace
 
 pytestmark = pytest.mark.django_db
@@ -113,8 +113,7 @@ def test_timings_that_unpack_to_gigabytes_are_refused_without_unpacking_them(lea
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_same_report_from_many_threads_at_once_is_one_row(run: Run, node: Node) -> None:
-    lease = claim(node, first_block(run))
+def test_the_same_report_from_many_threads_at_once_is_one_row(lease: Lease, node: Node) -> None:
     gate, replies, refusals = threading.Barrier(6), list[Reply](), list[Refusal]()
 
     def send() -> None:

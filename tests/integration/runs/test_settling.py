@@ -7,6 +7,7 @@ from django.db import connection
 
 from farm.accounts.models import User
 from farm.base.refusals import Conflict, Invalid
+from farm.contract.blocks import Lease
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node, NullEstimate
 from farm.registry.models import Version
@@ -71,8 +72,7 @@ def test_the_last_report_is_answered_before_anything_is_settled(run: Run, node: 
     assert (block.state, block.rounds, block.attempts.get().state) == (BlockState.DONE, 8, AttemptState.DONE)
 
 
-def test_a_reported_block_takes_its_last_report_again_and_no_other_word(run: Run, node: Node) -> None:
-    lease = claim(node, first_block(run))
+def test_a_reported_block_takes_its_last_report_again_and_no_other_word(lease: Lease, node: Node) -> None:
     for report in reports_of(lease, {0: 1.0, 1: 1.2, 2: 1.0}):
         post(node, lease, report)
     end = EndReport(wall_s=1.0)

@@ -160,8 +160,7 @@ def test_fail_fast_keeps_what_a_block_that_goes_on_had(version: Version, node: N
     assert (first.state, first.rounds) == (BlockState.DONE, 8)
 
 
-def test_a_node_that_beats_for_ever_loses_its_block_at_the_block_s_limit(run: Run, node: Node) -> None:
-    block = first_block(run)
+def test_a_node_that_beats_for_ever_loses_its_block_at_the_block_s_limit(block: Block, node: Node) -> None:
     lease = claim(node, block)
     limit_s = longest_lease_s(block)
     # patient with a slow machine, and not without end
@@ -180,9 +179,8 @@ def test_a_node_that_beats_for_ever_loses_its_block_at_the_block_s_limit(run: Ru
     assert (attempt.state, attempt.reason_code) == (AttemptState.LOST, ReasonCode.TIMEOUT)
 
 
-def test_a_node_that_beats_for_ever_loses_its_block_also_after_the_farm_was_restarted(run: Run, node: Node) -> None:
+def test_a_node_that_beats_for_ever_loses_its_block_also_after_the_farm_was_restarted(block: Block, node: Node) -> None:
     """The monotonic clock began anew: the wall clock has to do."""
-    block = first_block(run)
     lease = claim(node, block)
     Attempt.objects.update(began_boot="another", claimed_at=timezone.now() - timedelta(days=1))
     with pytest.raises(Conflict, match="limit"):
@@ -235,8 +233,7 @@ def test_a_question_that_ends_without_an_answer_is_closed(run: Run, node: Node, 
     assert Divergence.objects.get().state == DivergenceState.FAILED
 
 
-def test_a_block_that_took_too_long_is_not_queued_again_unchanged(run: Run, node: Node) -> None:
-    block = first_block(run)
+def test_a_block_that_took_too_long_is_not_queued_again_unchanged(run: Run, node: Node, block: Block) -> None:
     lease = claim(node, block)
     why = Reason(code=ReasonCode.TIMEOUT, text="The block took longer than its limit of 900 s; give it fewer cells.")
     post(node, lease, EndReport(reason=why))

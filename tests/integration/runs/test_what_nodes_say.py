@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
+from farm.contract.blocks import Lease
 from farm.fleet.models import Node
 from farm.fleet.states import NodeState
 from farm.runs import selectors, services
@@ -34,8 +35,7 @@ def test_a_run_says_what_its_node_does(run: Run, node: Node) -> None:
     assert Run.objects.get(pk=run.pk).revision > before
 
 
-def test_the_same_words_again_change_nothing(run: Run, node: Node) -> None:
-    lease = claim(node, first_block(run))
+def test_the_same_words_again_change_nothing(run: Run, node: Node, lease: Lease) -> None:
     beat = {"node": node, "block_id": lease.order.block, "attempt": lease.order.attempt, "token": lease.token}
     services.heartbeat(**beat, doing=INSTALLING)
     before = Run.objects.get(pk=run.pk).revision
@@ -74,8 +74,7 @@ def test_the_page_of_a_run_and_the_api_show_it(run: Run, node: Node, api_of: Api
     assert "process 4711" in client.get(f"/api/v1/runs/{run.pk}").json()["progress"]["block"]
 
 
-def test_minutes_left_follow_the_pace_of_the_rounds(run: Run, node: Node) -> None:
-    block = first_block(run)
+def test_minutes_left_follow_the_pace_of_the_rounds(run: Run, node: Node, block: Block) -> None:
     lease = claim(node, block)
     post(node, lease, make_facts())
     for number in range(3):
@@ -88,8 +87,7 @@ def test_minutes_left_follow_the_pace_of_the_rounds(run: Run, node: Node) -> Non
     assert found.minutes_left == pytest.approx(40 / 60 * (most - 3), abs=0.3)
 
 
-def test_a_round_that_does_not_end_lengthens_what_is_left(run: Run, node: Node) -> None:
-    lease = claim(node, first_block(run))
+def test_a_round_that_does_not_end_lengthens_what_is_left(run: Run, node: Node, lease: Lease) -> None:
     for number in range(3):
         post(node, lease, make_round(number, {0: 1.0, 1: 1.0}))
     rows = list(Report.objects.filter(kind="round").order_by("pk"))
@@ -113,8 +111,7 @@ def test_while_it_waits_the_api_says_for_what_and_what_comes_then(run: Run, node
     assert api_of(run.requested_by).get(f"/api/v1/runs/{run.pk}").json()["progress"]["waiting"] == ""
 
 
-def test_rounds_of_an_attempt_that_was_lost_are_not_counted_as_done(run: Run, node: Node) -> None:
-    block = first_block(run)
+def test_rounds_of_an_attempt_that_was_lost_are_not_counted_as_done(run: Run, node: Node, block: Block) -> None:
     lease = claim(node, block)
     for number in range(3):
         post(node, lease, make_round(number, {0: 1.0, 1: 1.0}))
