@@ -135,7 +135,6 @@ class Farm:
             for number in range(times)
         ]
         judging = BY_NAME[name].judging
-        assert judging is not None
         return verdicts.count_verdicts(drawn, margin=judging.margin)["slower"] / times
 
 

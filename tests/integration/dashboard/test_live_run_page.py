@@ -29,12 +29,9 @@ def _one_period(settings: Settings) -> None:
     settings.LIVE_PERIOD_S = 10**9
 
 
-def test_a_running_run_shows_how_far_it_is_and_asks_for_its_changes(
-    signed_in: Client, version: Version, node: Node, owner: User
-) -> None:
-    run = rows.begin_run(version, owner)
-    rows.MadeUpNode(node).measure(run, most_rounds=3)
-    response = signed_in.get(f"/runs/{run.pk}/")
+def test_a_running_run_shows_how_far_it_is_and_asks_for_its_changes(signed_in: Client, begun: Run, node: Node) -> None:
+    rows.MadeUpNode(node).measure(begun, most_rounds=3)
+    response = signed_in.get(f"/runs/{begun.pk}/")
     words = assert_is_page(response)
     assert "Measuring encoder" in words
     assert words.count("0 of 8 cells ended") == 1
@@ -45,27 +42,23 @@ def test_a_running_run_shows_how_far_it_is_and_asks_for_its_changes(
     assert "?part=live" in text
 
 
-def test_a_waiting_run_shows_its_cells_waiting(signed_in: Client, version: Version, node: Node, owner: User) -> None:
-    run = rows.begin_run(version, owner)
-    words = assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+def test_a_waiting_run_shows_its_cells_waiting(signed_in: Client, begun: Run) -> None:
+    words = assert_is_page(signed_in.get(f"/runs/{begun.pk}/"))
     assert words.count("queued") >= 8
     assert "Queued: encoder waits for a node" in words
     assert "measuring" not in words.lower()
 
 
-def test_a_live_run_says_who_measures_what_since_when_and_how_it_ends(
-    signed_in: Client, version: Version, node: Node, owner: User
-) -> None:
-    run = rows.begin_run(version, owner)
-    rows.MadeUpNode(node).measure(run, most_rounds=3)
+def test_a_live_run_says_who_measures_what_since_when_and_how_it_ends(signed_in: Client, begun: Run, node: Node):
+    rows.MadeUpNode(node).measure(begun, most_rounds=3)
     Node.objects.filter(pk=node.pk).update(doing="round 4: onnxruntime==1.31.1, int8-dynamic, arm 2")
-    run.touch()
-    text = signed_in.get(f"/runs/{run.pk}/?part=live").content.decode()
+    begun.touch()
+    text = signed_in.get(f"/runs/{begun.pk}/?part=live").content.decode()
     now = text[text.index('id="now"') : text.index("</section>", text.index('id="now"'))]
     assert "round 3 of 8</span>" in now
     assert "round 4: onnxruntime==1.31.1, int8-dynamic" in now
-    name = run.blocks.get().arms.get(number=2).name
-    assert f'href="/runs/{run.pk}/cells/{name}/"' in now
+    name = begun.blocks.get().arms.get(number=2).name
+    assert f'href="/runs/{begun.pk}/cells/{name}/"' in now
     assert "bench-1 measures block 1." in now
     took = r"<time [^>]*data-elapsed[^>]*>[\d.]+ s</time>"
     assert re.search(rf"0 of 8 cells ended; round 3 of 8; started {took} ago; about [^<]* left\.", text)
@@ -75,36 +68,31 @@ def test_a_live_run_says_who_measures_what_since_when_and_how_it_ends(
     assert "standstill" not in text
 
 
-def test_a_run_whose_last_block_has_reported_is_settling(
-    signed_in: Client, version: Version, node: Node, owner: User
-) -> None:
-    run = rows.begin_run(version, owner)
-    rows.MadeUpNode(node, settles=False).measure(run)
-    text = signed_in.get(f"/runs/{run.pk}/").content.decode()
+def test_a_run_whose_last_block_has_reported_is_settling(signed_in: Client, begun: Run, node: Node) -> None:
+    rows.MadeUpNode(node, settles=False).measure(begun)
+    text = signed_in.get(f"/runs/{begun.pk}/").content.decode()
     assert "settling</span>" in text[: text.index("<h1")]
     assert text.count('class="running"') == 8
-    told = selectors.progress(run)
+    told = selectors.progress(begun)
     assert (told.state, told.blocks, told.outcome) == ("running", {"reported": 1}, "")
     assert "1 of 1 block settling" in told.words
 
 
-def test_a_run_that_stands_still_says_why(signed_in: Client, version: Version, node: Node, owner: User) -> None:
-    run = rows.begin_run(version, owner)
+def test_a_run_that_stands_still_says_why(signed_in: Client, begun: Run, node: Node) -> None:
     held = "another measurement holds this machine since 07:12"
     Node.objects.filter(pk=node.pk).update(doing=held)
-    words = assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+    words = assert_is_page(signed_in.get(f"/runs/{begun.pk}/"))
     assert re.search(rf"bench-1: {held} Waiting for [\d.]+ s \.", words)
     assert "left." not in words
     # what keeps it changes without a change of the run
     Node.objects.filter(pk=node.pk).update(doing="", state="offline")
-    assert "is online. Start bench-1, or add a node." in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+    assert "is online. Start bench-1, or add a node." in assert_is_page(signed_in.get(f"/runs/{begun.pk}/"))
 
 
 def test_a_page_that_waits_is_told_what_keeps_its_run_now(
-    signed_in: Client, version: Version, node: Node, owner: User, settings: Settings
+    signed_in: Client, begun: Run, node: Node, settings: Settings
 ) -> None:
-    run = rows.begin_run(version, owner)
-    path = f"/runs/{run.pk}/?part=live"
+    path = f"/runs/{begun.pk}/?part=live"
     first = signed_in.get(path)
     assert "a node takes the next block within seconds" in first.content.decode()
     Node.objects.filter(pk=node.pk).update(doing="another measurement holds this machine since 07:12")
@@ -131,25 +119,24 @@ def test_a_run_behind_another_one_says_which_and_not_what_the_node_does_for_that
 
 
 def test_a_page_that_fills_in_is_sent_the_sections_that_changed_and_no_others(
-    signed_in: Client, version: Version, node: Node, owner: User
+    signed_in: Client, begun: Run, node: Node
 ) -> None:
-    run = rows.begin_run(version, owner)
-    page = signed_in.get(f"/runs/{run.pk}/").content.decode()
+    page = signed_in.get(f"/runs/{begun.pk}/").content.decode()
     have = [f"{name}.{at}" for name, at in re.findall(r'<section class="panel" id="(\w+)" data-at="(\w+)"', page)]
     assert [one.partition(".")[0] for one in have] == ["charts", "compared", "cells", "log"]
 
     def sent(have: list[str]) -> list[str]:
-        text = signed_in.get(f"/runs/{run.pk}/", {"part": "live", "have": ",".join(have)}).content.decode()
+        text = signed_in.get(f"/runs/{begun.pk}/", {"part": "live", "have": ",".join(have)}).content.decode()
         assert "have=" not in text
         return re.findall(r'<section class="panel" id="(\w+)" hx-swap-oob="true" data-at', text)
 
     assert sent(have) == []
     assert sent(have[1:]) == ["charts"]
-    rows.MadeUpNode(node).measure(run, most_rounds=8)
+    rows.MadeUpNode(node).measure(begun, most_rounds=8)
     # eight rounds make comparisons, and figures of cells that have not ended
     assert sent(have) == ["charts", "log", "compared", "cells"]
     assert sent(["cells.x", "../x", "", "no"]) == ["charts", "log", "compared", "cells"]
-    whole = signed_in.get(f"/runs/{run.pk}/")
+    whole = signed_in.get(f"/runs/{begun.pk}/")
     assert {row[2] for row in table_rows(whole, "cells-table")} == {"● measuring"}
     words = words_of(whole)
     assert "So far: 0 of 8 cells have ended." in words
@@ -158,53 +145,50 @@ def test_a_page_that_fills_in_is_sent_the_sections_that_changed_and_no_others(
 
 
 def test_the_tables_of_a_large_run_come_again_to_those_who_have_them(
-    signed_in: Client, version: Version, node: Node, owner: User, monkeypatch: pytest.MonkeyPatch
+    signed_in: Client, begun: Run, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = rows.begin_run(version, owner)
-    rows.MadeUpNode(node).measure(run, most_rounds=8)
+    rows.MadeUpNode(node).measure(begun, most_rounds=8)
     monkeypatch.setattr("dashboard.views.run.MOST_CELLS", -1)
 
     def sent(have: str) -> list[str]:
-        text = signed_in.get(f"/runs/{run.pk}/", {"part": "live", "have": have}).content.decode()
+        text = signed_in.get(f"/runs/{begun.pk}/", {"part": "live", "have": have}).content.decode()
         return re.findall(r'<section class="panel" id="(\w+)" hx-swap-oob="true" data-at', text)
 
     assert sent("") == ["charts", "log"]
     assert sent("compared.0") == ["charts", "log", "compared"]
-    assert 'data-at="' in signed_in.get(f"/runs/{run.pk}/?part=compared").content.decode()
+    assert 'data-at="' in signed_in.get(f"/runs/{begun.pk}/?part=compared").content.decode()
 
 
 def test_a_page_of_a_run_that_changes_while_it_is_made_is_made_again(
-    signed_in: Client, version: Version, node: Node, owner: User, monkeypatch: pytest.MonkeyPatch
+    signed_in: Client, begun: Run, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = rows.begin_run(version, owner)
     busy = live.busy_blocks
 
     def meanwhile(row: Run) -> list[live.Busy]:
         monkeypatch.undo()
-        rows.MadeUpNode(node).measure(run, most_rounds=1)
+        rows.MadeUpNode(node).measure(begun, most_rounds=1)
         return busy(row)
 
     monkeypatch.setattr(live, "busy_blocks", meanwhile)
-    words = assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+    words = assert_is_page(signed_in.get(f"/runs/{begun.pk}/"))
     assert "Measuring encoder" in words
     assert "queued" not in words.lower().replace("block_queued", "")
     assert "Block 1 on bench-1" in words
 
 
 def test_an_unchanged_run_is_answered_with_304_and_few_queries(
-    signed_in: Client, version: Version, node: Node, owner: User, django_assert_num_queries: DjangoAssertNumQueries
+    signed_in: Client, begun: Run, node: Node, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    run = rows.begin_run(version, owner)
-    first = signed_in.get(f"/runs/{run.pk}/?part=live")
+    first = signed_in.get(f"/runs/{begun.pk}/?part=live")
     assert first.status_code == 200
     assert "no-cache" in first["Cache-Control"]
     assert "private" in first["Cache-Control"]
     # the session, its user, the run with what they may do
     with django_assert_num_queries(3):
-        again = signed_in.get(f"/runs/{run.pk}/?part=live", headers={"if-none-match": first["ETag"]})
+        again = signed_in.get(f"/runs/{begun.pk}/?part=live", headers={"if-none-match": first["ETag"]})
     assert again.status_code == 304
-    rows.MadeUpNode(node).measure(run, most_rounds=1)
-    changed = signed_in.get(f"/runs/{run.pk}/?part=live", headers={"if-none-match": first["ETag"]})
+    rows.MadeUpNode(node).measure(begun, most_rounds=1)
+    changed = signed_in.get(f"/runs/{begun.pk}/?part=live", headers={"if-none-match": first["ETag"]})
     assert changed.status_code == 200
     assert "<html" not in changed.content.decode()
     assert 'hx-swap-oob="true"' in changed.content.decode()
@@ -212,11 +196,10 @@ def test_an_unchanged_run_is_answered_with_304_and_few_queries(
 
 
 def test_each_reader_of_a_head_that_was_made_once_has_the_rights_and_the_token_of_their_own(
-    signed_in: Client, version: Version, owner: User, viewer: User, node: Node
+    signed_in: Client, begun: Run, viewer: User
 ) -> None:
-    run = rows.begin_run(version, owner)
     readers = (signed_in, client_of(viewer), signed_in)
-    texts = [one.get(f"/runs/{run.pk}/").content.decode() for one in readers]
+    texts = [one.get(f"/runs/{begun.pk}/").content.decode() for one in readers]
     heads = [text[text.index('id="live"') : text.index('id="map"')] for text in texts]
     tokens = [re.findall(r'name="csrfmiddlewaretoken" value="(\w{64})"', head) for head in heads]
     assert [len(found) for found in tokens] == [1, 0, 1]
@@ -227,13 +210,12 @@ def test_each_reader_of_a_head_that_was_made_once_has_the_rights_and_the_token_o
 
 
 def test_only_the_session_that_saw_a_revision_is_told_that_nothing_is_new(
-    signed_in: Client, version: Version, owner: User, stranger: User, node: Node
+    signed_in: Client, begun: Run, owner: User, stranger: User
 ) -> None:
-    run = rows.begin_run(version, owner)
-    seen = signed_in.get(f"/runs/{run.pk}/?part=live")["ETag"]
+    seen = signed_in.get(f"/runs/{begun.pk}/?part=live")["ETag"]
 
     def answer(client: Client, tag: str) -> int:
-        return client.get(f"/runs/{run.pk}/?part=live", headers={"if-none-match": tag}).status_code
+        return client.get(f"/runs/{begun.pk}/?part=live", headers={"if-none-match": tag}).status_code
 
     forged = seen[:-2] + ('0"' if seen[-2] != "0" else '1"')
     assert answer(signed_in, seen) == 304
@@ -245,17 +227,16 @@ def test_only_the_session_that_saw_a_revision_is_told_that_nothing_is_new(
 
 def test_what_is_new_is_made_once_and_given_to_others_with_the_same_rights(
     signed_in: Client,
-    version: Version,
+    begun: Run,
     owner: User,
     viewer: User,
     node: Node,
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    run = rows.begin_run(version, owner)
     everybody = [signed_in, client_of(owner), client_of(viewer)]
-    path = f"/runs/{run.pk}/?part=live"
+    path = f"/runs/{begun.pk}/?part=live"
     tags = [one.get(path)["ETag"] for one in everybody]
-    rows.MadeUpNode(node).measure(run, most_rounds=1)
+    rows.MadeUpNode(node).measure(begun, most_rounds=1)
     first = signed_in.get(path, headers={"if-none-match": tags[0]})
     with django_assert_num_queries(3):
         second = everybody[1].get(path, headers={"if-none-match": tags[1]})
@@ -268,35 +249,31 @@ def test_what_is_new_is_made_once_and_given_to_others_with_the_same_rights(
     assert "/cancel/" not in texts[2], "who may only look is not given what was made for those who may write"
 
 
-def test_a_live_part_asks_for_the_rights_that_the_page_asks_for(
-    version: Version, owner: User, viewer: User, stranger: User, node: Node
-) -> None:
-    run = rows.begin_run(version, owner)
+def test_a_live_part_asks_for_the_rights_that_the_page_asks_for(begun: Run, owner: User, viewer: User, stranger: User):
     chief = User.objects.create_superuser("chief")
     outcasts: tuple[User | AnonymousUser, ...] = (stranger, AnonymousUser())
     for user in (owner, viewer, chief):
-        seen = revision_of(user, run.pk)
-        assert (seen.run_id, seen.revision, seen.team_id) == (run.pk, run.revision, run.team_id)
-        assert seen.may_write == selectors.can_write_run(user, selectors.run(user, run.pk))
+        seen = revision_of(user, begun.pk)
+        assert (seen.run_id, seen.revision, seen.team_id) == (begun.pk, begun.revision, begun.team_id)
+        assert seen.may_write == selectors.can_write_run(user, selectors.run(user, begun.pk))
     for outcast in outcasts:
         for look in (revision_of, selectors.run):
             with pytest.raises(Missing):
-                look(outcast, run.pk)
+                look(outcast, begun.pk)
 
 
 def test_whoever_lost_a_right_gets_nothing_of_what_was_kept_for_others(
-    signed_in: Client, version: Version, owner: User, viewer: User, stranger: User, node: Node
+    signed_in: Client, begun: Run, owner: User, viewer: User, stranger: User, node: Node
 ) -> None:
-    run = rows.begin_run(version, owner)
-    path = f"/runs/{run.pk}/?part=live"
+    path = f"/runs/{begun.pk}/?part=live"
     leaving, demoted = client_of(viewer), client_of(owner)
     tags = {one: one.get(path)["ETag"] for one in (leaving, demoted)}
-    rows.MadeUpNode(node).measure(run, most_rounds=1)
+    rows.MadeUpNode(node).measure(begun, most_rounds=1)
     assert leaving.get(path, headers={"if-none-match": tags[leaving]}).status_code == 200
     assert "/cancel/" in signed_in.get(path).content.decode()
     Membership.objects.filter(user=viewer).delete()
     Membership.objects.filter(user=owner).update(role=Role.VIEWER)
-    for asked in (path, f"/runs/{run.pk}/", f"/runs/{run.pk}/?part=cells"):
+    for asked in (path, f"/runs/{begun.pk}/", f"/runs/{begun.pk}/?part=cells"):
         for reader, status in ((leaving, 404), (client_of(stranger), 404), (Client(), 302)):
             for tag in ("", *tags.values()):
                 answer = reader.get(asked, headers={"if-none-match": tag})

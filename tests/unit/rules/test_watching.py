@@ -154,9 +154,7 @@ def test_a_cell_without_operators_says_nothing_of_placement() -> None:
         (told("peak_memory_bytes", 1.5e8, "bigger"), "memory"),
     ],
 )
-def test_metrics_that_are_decided_to_be_worse_beyond_their_rule_are_noisy_findings(
-    change: MetricChange, kind: str
-) -> None:
+def test_metrics_that_are_decided_to_be_worse_beyond_their_rule_are_noisy_findings(change: MetricChange, kind: str):
     (finding,) = judged(pair(metrics=[change])).findings
     assert (finding.kind, finding.is_noisy) == (kind, True)
 
