@@ -6,6 +6,7 @@ from zlib import crc32
 
 from dashboard import axes
 from dashboard.figures.theme import DASHES, MARKS, OTHER, SLOTS
+from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.rules.runtimes.order import release_order
 from farm.rules.wording import titles
@@ -45,24 +46,23 @@ _OPERATORS: Mapping[str, int] = {
 _LEADING = ("runtime", "provider", "precision")
 
 
-def runtime_slot(requirement: str) -> int:
+def runtime_slot(runtime: Runtime) -> int:
     """The series (1–7) of a runtime.
 
     Neighbouring minor versions, and the first patches of one, get different series; seven versions in a row all differ.
     """
-    distribution, _, version = requirement.partition("==")
-    release = release_order(version)
-    own = 0 if distribution == "onnxruntime" else crc32(distribution.encode()) % SLOTS
+    release = release_order(runtime.version)
+    own = 0 if runtime.distribution == "onnxruntime" else crc32(runtime.distribution.encode()) % SLOTS
     return (3 * release.minor + 2 * release.micro + 4 + own) % SLOTS + 1
 
 
-def runtime(requirement: str) -> str:
-    return _series(runtime_slot(requirement))
+def runtime(runtime: Runtime) -> str:
+    return _series(runtime_slot(runtime))
 
 
-def runtime_mark(requirement: str) -> str:
+def runtime_mark(runtime: Runtime) -> str:
     """The shape of a runtime's points; releases that share a colour, seven apart, have different ones."""
-    release = release_order(requirement.partition("==")[2])
+    release = release_order(runtime.version)
     return MARKS[(release.minor + release.micro + 1) % len(MARKS)]
 
 

@@ -6,6 +6,7 @@ from dashboard import axes
 from dashboard.figures import colours, columns, scales, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
+from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting.tables import Column, Number, Table, counted
@@ -71,7 +72,7 @@ def _summary(cells: Sequence[Cell]) -> str:
     )
 
 
-def _colours(runtimes: Sequence[str]) -> list[str]:
+def _colours(runtimes: Sequence[Runtime]) -> list[str]:
     """Of many releases the oldest and the newest ones in colour, the others in grey."""
     coloured = {*runtimes[:1], *runtimes[1 - theme.SLOTS :]}
     return [colours.runtime(runtime) if runtime in coloured else colours.GREY for runtime in runtimes]
@@ -81,7 +82,7 @@ def _name(labels: Sequence[str]) -> str:
     return " · ".join(labels) or "all cells"
 
 
-def _series(runtime: str, mine: Sequence[Cell], others: Sequence[axes.Axis], address: Address, colour: str) -> Json:
+def _series(runtime: Runtime, mine: Sequence[Cell], others: Sequence[axes.Axis], address: Address, colour: str) -> Json:
     values = [cell.p50_ms or 0.0 for cell in mine]
     ends = [cell.p50_ci_ms or (value, value) for cell, value in zip(mine, values, strict=True)]
     return theme.dots(

@@ -8,6 +8,7 @@ from dashboard.figures import colours, scales, theme
 from dashboard.figures.excerpts import end_of
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
+from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.presenting.called_operators import called_operators
@@ -34,9 +35,9 @@ def sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
     return _apart(first, second)
 
 
-def of_runtimes(baseline: str, candidate: str) -> tuple[Side, Side]:
-    """The sides of which only the releases are known, as requirements."""
-    first, second = (Side(titles.runtime(name), colours.runtime(name)) for name in (baseline, candidate))
+def of_runtimes(baseline: Runtime, candidate: Runtime) -> tuple[Side, Side]:
+    """The sides of which only the releases are known."""
+    first, second = (Side(titles.runtime(runtime), colours.runtime(runtime)) for runtime in (baseline, candidate))
     return _apart(first, second)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from dashboard.reading.runs import version_address
+from farm.contract.cells import Runtime
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of
 
@@ -62,7 +63,7 @@ def of_node(node: "Node") -> Change:
 
 def of_release(distribution: str, count: int, version: str, at: datetime) -> Change:
     """Releases that the package index offers since."""
-    runtime = titles.runtime_in_words(f"{distribution}=={version}")
+    runtime = titles.runtime_in_words(Runtime(distribution=distribution, version=version))
     text = f"{runtime} appeared." if count == 1 else f"{count} releases of {distribution} became known."
     return Change(at, Sign("→", "release", "quiet"), text, reverse("dashboard:runtimes"))
 

@@ -93,7 +93,7 @@ def of_cell(cell: Cell) -> list[Fact]:
     """Facts of one cell; the workload in full."""
     facts = [
         digest(cell.model_sha256),
-        Fact("Runtime", cell.runtime, is_name=True),
+        Fact("Runtime", str(cell.runtime), is_name=True),
         Fact("Release", "unpinned: this farm knows no digest of it" if web.is_unpinned(cell.runtime) else ""),
         Fact("Opset", str(cell.opset) if cell.opset else "unknown"),
         Fact("Batch", str(cell.batch) if cell.batch is not None else "no batch"),

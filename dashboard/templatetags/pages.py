@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 from dashboard import documents, markup
 from dashboard.figures.figure import Figure
 from farm.alerts.selectors.pages import open_count
+from farm.contract.cells import Runtime
 from farm.rules.cells.commands import submit_command
 from farm.rules.presenting.tables import Head, Table
 from farm.rules.wording import numbers, titles
@@ -105,7 +106,7 @@ def provider(name: str) -> str:
 @stringfilter
 def runtime(requirement: str) -> str:
     """A runtime's short name."""
-    return titles.runtime(requirement)
+    return titles.runtime(Runtime.of(requirement))
 
 
 @register.filter

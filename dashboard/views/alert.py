@@ -20,6 +20,7 @@ from farm.accounts.selectors import can_write, members_of
 from farm.accounts.states import WRITING_ROLES
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors.evidence import graph_changes
+from farm.contract.cells import Runtime
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import commands
 from farm.rules.findings.kinds import KINDS, rank, title_of
@@ -161,7 +162,9 @@ def comparison_of(symptom: "Symptom") -> Comparison | None:
 
 def sides(alert: "Alert") -> tuple[Side, Side]:
     """The two releases, as the figure of operators shows them."""
-    return of_runtimes(f"{alert.distribution}=={alert.good}", f"{alert.distribution}=={alert.bad}")
+    return of_runtimes(
+        *(Runtime(distribution=alert.distribution, version=version) for version in (alert.good, alert.bad))
+    )
 
 
 def named(alert: "Alert") -> list[Named]:

@@ -1,5 +1,6 @@
 """Which releases of ONNX Runtime the fleet has, with which providers."""
 
+from farm.contract.cells import Runtime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -79,7 +80,7 @@ class Board:
 def distributions(nodes: Iterable["Node"], known: Iterable[str]) -> list[str]:
     """The distributions that there is something to say of, plain onnxruntime first."""
     nodes = list(nodes)
-    installed = {requirement.partition("==")[0] for node in nodes for requirement in node.runtimes}
+    installed = {Runtime.of(text).distribution for node in nodes for text in node.runtimes}
     proven = {name for node in nodes for name in node.providers if name != CPU}
     carrying = {one for entry in providers.PROVIDERS if entry.name in proven for one in entry.packages}
     names = {"onnxruntime", *installed, *carrying, *known}

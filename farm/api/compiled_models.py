@@ -42,7 +42,7 @@ def compiled(request: HttpRequest, run_id: int, cell: str) -> CompiledOut:
         sentence=words.sentence(told),
         provider=told.provider,
         provider_options={name: str(value) for name, value in told.provider_options.items()},
-        runtime=told.runtime,
+        runtime=str(told.runtime),
         packages=told.packages,
         device=told.provider_facts,
         simulated=told.simulated,

@@ -142,7 +142,7 @@ def _best(one: Measured) -> BestOut:
         cell=cell.id,
         node=one.node,
         setting=hardware_words.setting(one),
-        runtime=cell.runtime,
+        runtime=str(cell.runtime),
         provider=cell.provider,
         precision=cell.precision,
         batch=cell.batch,

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field, PlainSerializer, PlainValidator, StringConstraints
 
 from farm.contract.base import FileName, Message, Sha256, digest_of
 
@@ -37,8 +37,31 @@ class Runtime(Message):
         description="its release, as PEP 440 writes it"
     )
 
+    @classmethod
+    def of(cls, text: str) -> "Runtime":
+        """A runtime as a document, a row or a node spells it, which was checked where it was made.
+
+        The version is empty where a text names none, as of a build of somebody's own.
+        """
+        distribution, _, version = text.partition("==")
+        return cls.model_construct(distribution=distribution, version=version)
+
     def __str__(self) -> str:
-        return f"{self.distribution}=={self.version}"
+        return f"{self.distribution}=={self.version}" if self.version else self.distribution
+
+
+def _read(given: object) -> Runtime:
+    if isinstance(given, Runtime):
+        return given
+    if not isinstance(given, str):
+        raise ValueError("a runtime is spelled distribution==version")
+    return Runtime.of(given)
+
+
+# a runtime that a document spells `distribution==version`
+SpelledRuntime = Annotated[
+    Runtime, PlainValidator(_read, json_schema_input_type=str), PlainSerializer(str, return_type=str)
+]
 
 
 class Recipe(Message):

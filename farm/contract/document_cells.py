@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from farm.contract.cells import LaterAxes
+from farm.contract.cells import LaterAxes, SpelledRuntime
 from farm.contract.reasons import CellStatus, Reason
 
 
@@ -221,7 +221,7 @@ class Cell(LaterAxes, Part):
     model: str = ""
     model_sha256: str
     opset: int | None = None
-    runtime: str
+    runtime: SpelledRuntime
     provider: str
     provider_options: dict[str, str] = Field(default_factory=dict)
     batch: int | None = None

@@ -129,7 +129,7 @@ def _answered(question: _Question, *, home: Path, report: Path | None, console: 
         from onnxfarm.here import bisection, workbench
     good, bad = question.sides
     versions = bisection.candidates(good, bad)
-    releases = [f"{good.distribution}=={version}" for version in versions]
+    releases = [Runtime(distribution=good.distribution, version=version) for version in versions]
     with workbench.opened(question.subject, home=home, console=console, releases=releases) as bench:
         search = bisection.Question(
             bench, question.declared, question.rule, good, bad, versions=tuple(versions), metrics=question.metrics

@@ -99,7 +99,7 @@ def _show(document: Document, *, console: Console, json_file: Path | None) -> No
 
 
 def _identity(cell: Cell) -> list[str]:
-    return [cell.id, cell.runtime, cell.provider.removesuffix("ExecutionProvider"), cell.recipe or cell.precision]
+    return [cell.id, str(cell.runtime), cell.provider.removesuffix("ExecutionProvider"), cell.recipe or cell.precision]
 
 
 def _figures(cell: Cell) -> list[str | Text]:

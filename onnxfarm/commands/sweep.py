@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from farm.contract.cells import Runtime
 from farm.rules.matrices.subsets import unpaired_sentence
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
@@ -77,7 +78,7 @@ def sweep(  # noqa: PLR0913  every option of the command
         with needs_extra("server"):
             from onnxfarm.here import sweep_page
     console = console_for(stderr=True)
-    releases = [f"{distribution}=={version}" for version in {*versions, pinned}]
+    releases = [Runtime(distribution=distribution, version=version) for version in {*versions, pinned}]
     place = home or default_home()
     subject = Subject(model, inputs, seed=seed)
     with workbench.opened(subject, home=place, console=console, releases=releases) as bench:

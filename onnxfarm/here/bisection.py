@@ -164,7 +164,7 @@ class Question:
     def _pairs(self, version: str) -> list[Pair]:
         """What was measured of a release beside the good one."""
         probe = Runtime(distribution=self.good.distribution, version=version)
-        return watch_rounds.pairs(self.evidence[version][0], old=str(self.good), new=str(probe))
+        return watch_rounds.pairs(self.evidence[version][0], old=self.good, new=probe)
 
     def _pair(self, wanted: Sought, version: str) -> Pair:
         return next(pair for pair in self._pairs(version) if pair.series == wanted.series)

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from farm.contract.cells import Runtime
 from farm.rules.searches.search import Experiment, Outcome, Search
 from onnxfarm.gate import Given
 from onnxfarm.here import workbench
@@ -17,7 +18,7 @@ from onnxfarm.problems import TimedOut
 
 
 @contextlib.contextmanager
-def opened(given: Given, *, home: Path | None, releases: tuple[str, ...], console: Console) -> Iterator["Local"]:
+def opened(given: Given, *, home: Path | None, releases: tuple[Runtime, ...], console: Console) -> Iterator["Local"]:
     """The machine with the model taken in. `releases`: runtimes that exist beyond those known here."""
     # what is in use now comes first
     subject, beside = (given.subject, None) if given.beside is None else (given.beside, given.subject)

@@ -16,12 +16,12 @@ from onnxfarm.problems import Infrastructure, Usage
 TIMEOUT_S = 60.0
 
 
-def beyond(runtimes: Iterable[Runtime]) -> tuple[str, ...]:
-    """The unknown ones among these that the index offers, as `distribution==version`.
+def beyond(runtimes: Iterable[Runtime]) -> tuple[Runtime, ...]:
+    """The unknown ones among these that the index offers.
 
     Raises Usage for one that it has not, or has yanked. An index that cannot be reached has yanked nothing.
     """
-    found: list[str] = []
+    found: list[Runtime] = []
     listings: dict[str, Listing] = {}
     for runtime in dict.fromkeys(runtimes):
         if runtime.distribution not in listings:
@@ -35,15 +35,14 @@ def beyond(runtimes: Iterable[Runtime]) -> tuple[str, ...]:
             raise Usage(
                 sentence if listing.offered else f"{sentence} The package index, which might know, did not answer."
             )
-        found.append(str(runtime))
+        found.append(runtime)
     return tuple(found)
 
 
 def refuse_yanked(runtime: Runtime, listing: Listing) -> None:
     """Raises Usage when the index took the release back, with its reason and the nearest other one."""
     if runtime.version in listing.yanked:
-        name = runtime.distribution
-        yanked = {f"{name}=={version}": why for version, why in listing.yanked.items()}
+        yanked = {Runtime(distribution=runtime.distribution, version=name): why for name, why in listing.yanked.items()}
         raise Usage(yanked_sentence(runtime, yanked, listing.offered))
 
 
@@ -56,9 +55,8 @@ def refuse_uninstalled(document: Document) -> None:
     for cell in document.cells:
         if cell.reason is None or cell.reason.code != ReasonCode.RUNTIME_INSTALL_FAILED:
             continue
-        distribution, _, version = cell.runtime.partition("==")
-        offered = asked_of(distribution).offered
-        if offered and version not in offered:
+        offered = asked_of(cell.runtime.distribution).offered
+        if offered and cell.runtime.version not in offered:
             raise Usage(cell.reason.text)
         raise Infrastructure(cell.reason.text + ("" if offered else " The package index does not answer either."))
 

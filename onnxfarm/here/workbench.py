@@ -59,7 +59,7 @@ class Workbench:
     """This machine. `releases`: runtimes that exist beyond those known here, as `distribution==version`."""
 
     template: bench.Run
-    releases: tuple[str, ...] = ()
+    releases: tuple[Runtime, ...] = ()
     given: Given = field(default_factory=Given)
 
     @property
@@ -167,7 +167,7 @@ def opened(
     *,
     home: Path,
     console: Console,
-    releases: Sequence[str] = (),
+    releases: Sequence[Runtime] = (),
     is_late: Callable[[], bool] = lambda: False,
     beside: Subject | None = None,
 ) -> Iterator[Workbench]:

@@ -55,7 +55,7 @@ def test_a_candidate_that_computes_the_same_passes_and_writes_its_reports(
     entries = json.loads(files["benchmark-json"].read_text())
     assert [entry["unit"] for entry in entries] == ["ratio", "ms", "ms"]
     document = Document.model_validate_json(files["json"].read_text())
-    assert [cell.runtime for cell in document.cells] == ["onnxruntime==1.29.0", "onnxruntime==1.31.1"]
+    assert [str(cell.runtime) for cell in document.cells] == ["onnxruntime==1.29.0", "onnxruntime==1.31.1"]
     assert document.comparisons[0].rounds == 8
 
 

@@ -16,6 +16,7 @@ from farm.alerts.states import (
     InvestigationKind,
     InvestigationState,
 )
+from farm.contract.cells import Runtime
 from farm.registry.models import Model, Version
 from farm.rules.runtimes import pairs
 from farm.rules.runtimes.order import goes_back
@@ -112,7 +113,7 @@ class Alert(models.Model):
     @property
     def moved(self) -> tuple[str, ...]:
         """Of two packages that are watched together those whose release changed; empty where one is watched."""
-        good, bad = (f"{self.distribution}=={version}" for version in (self.good, self.bad))
+        good, bad = (Runtime(distribution=self.distribution, version=version) for version in (self.good, self.bad))
         return pairs.moved(good, bad)
 
     @property

@@ -171,7 +171,11 @@ class Release(models.Model):
         constraints = [models.UniqueConstraint(fields=["distribution", "version"], name="one_row_per_release")]
 
     def __str__(self) -> str:
-        return f"{self.distribution}=={self.version}"
+        return str(self.runtime)
+
+    @property
+    def runtime(self) -> Runtime:
+        return Runtime(distribution=self.distribution, version=self.version)
 
 
 class IndexLook(models.Model):

@@ -8,6 +8,7 @@ from typing import TypedDict
 from django.conf import settings
 
 from farm.alerts.models import Release
+from farm.contract.cells import Runtime
 from farm.rules.runtimes import pairs, plugins
 from farm.rules.runtimes.allowances import ranges_of
 from farm.rules.runtimes.order import is_prerelease, release_order
@@ -66,28 +67,28 @@ def was_offered(distribution: str, *, reference: str) -> bool:
 class Known(TypedDict):
     """What planning is told beyond the farm's own table; see `farm.runs.services.plan_run`."""
 
-    releases: list[str]
-    yanked: dict[str, str]
+    releases: list[Runtime]
+    yanked: dict[Runtime, str]
 
 
 def for_planning() -> Known:
     """Every release that the package index was seen to offer, and those that it took back."""
     rows = list(Release.objects.all())
     return {
-        "releases": [str(row) for row in rows],
-        "yanked": {str(row): row.yanked_because for row in rows if row.is_yanked},
+        "releases": [row.runtime for row in rows],
+        "yanked": {row.runtime: row.yanked_because for row in rows if row.is_yanked},
     }
 
 
-def yanked(distribution: str) -> dict[str, str]:
-    """Releases of a distribution, or beside it, that the index took back, as `distribution==version`, and why."""
+def yanked(distribution: str) -> dict[Runtime, str]:
+    """Releases of a distribution, or beside it, that the index took back, and why."""
     rows = Release.objects.filter(distribution__in={distribution, pairs.CORE}, is_yanked=True)
-    return {str(row): row.yanked_because for row in rows}
+    return {row.runtime: row.yanked_because for row in rows}
 
 
-def known(distribution: str) -> list[str]:
-    """Every release of it, or beside it, that the index ever had, as `distribution==version`.
+def known(distribution: str) -> list[Runtime]:
+    """Every release of it, or beside it, that the index ever had.
 
     A yanked one is among them: a watch that is pinned to it may go on, as installers take what is pinned.
     """
-    return [str(row) for row in Release.objects.filter(distribution__in={distribution, pairs.CORE})]
+    return [row.runtime for row in Release.objects.filter(distribution__in={distribution, pairs.CORE})]

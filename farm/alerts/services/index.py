@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from types import MappingProxyType
 
 from django.conf import settings
 from django.db import transaction
@@ -20,7 +21,7 @@ from django.utils import timezone
 from farm.alerts.models import IndexLook, Release, Watch
 from farm.contract.reasons import ReasonedError
 from farm.registry.services import published_on_npm
-from farm.rules.runtimes import pairs, releases, web
+from farm.rules.runtimes import pairs, web
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
 from farm.rules.runtimes.order import is_prerelease
 
@@ -100,7 +101,7 @@ def _on_npm() -> Listing:
 
 
 def keep_releases(
-    distribution: str, versions: Iterable[str], *, yanked: Mapping[str, str] = releases.NONE_YANKED
+    distribution: str, versions: Iterable[str], *, yanked: Mapping[str, str] = MappingProxyType({})
 ) -> int:
     """Notes what is offered now, what is not any more, and what was yanked with its reason; gives how many are new."""
     now = set(versions)

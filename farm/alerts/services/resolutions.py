@@ -34,7 +34,7 @@ def _is_later(one: WatchRound, alert: Alert) -> bool:
 
 def _is_well(one: WatchRound, alert: Alert, document: Document) -> bool:
     """Marks symptoms that are gone on their nodes; resolves the alert when none is left."""
-    old, new = str(one.watch.runtime(alert.good)), str(one.watch.runtime(one.new))
+    old, new = one.watch.runtime(alert.good), one.watch.runtime(one.new)
     for node, symptoms in groupby(alert.symptoms.filter(resolved_in="").order_by("node"), lambda row: row.node):
         there = [cell for cell in document.cells if cell.node in (node, None)]
         judgement = watch_rounds.judge(document.model_copy(update={"cells": there}), one.watch.rule, old=old, new=new)

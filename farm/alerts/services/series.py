@@ -10,10 +10,10 @@ from farm.rules.presenting import metric_changes
 def keep_points(one: WatchRound, document: Document) -> int:
     """A point for every release of the round that was compared with the reference; gives how many."""
     watch = one.watch
-    reference = str(watch.runtime(one.pinned))
+    reference = watch.runtime(one.pinned)
     runtimes = {cell.runtime for cell in document.cells} - {reference}
     rows = []
-    for runtime in sorted(runtimes):
+    for runtime in sorted(runtimes, key=str):
         for pair in watch_rounds.pairs(document, old=reference, new=runtime):
             comparison = pair.comparison
             if comparison is None or comparison.ratio is None or comparison.verdict == "not comparable":
@@ -25,7 +25,7 @@ def keep_points(one: WatchRound, document: Document) -> int:
                     series=pair.series,
                     label=watch_rounds.series_label(pair.new)[:300],
                     node=pair.new.node or "",
-                    runtime=runtime,
+                    runtime=str(runtime),
                     ratio=comparison.ratio,
                     low=comparison.ci_low,
                     high=comparison.ci_high,

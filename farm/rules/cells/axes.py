@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from packaging.version import Version
 
-from farm.contract.cells import NO_POLICY, SINGLE, CellSpec
+from farm.contract.cells import NO_POLICY, SINGLE, CellSpec, Runtime
 from farm.contract.document_cells import Cell
 from farm.rules.cells import readers, recipes, scenario_schema, scenarios
 from farm.rules.cells.axis import SAID, Axis, Declared, named_schema, own, typed
@@ -44,9 +44,9 @@ def _sizes(cell: Cell) -> Mapping[str, int]:
     return {} if cell.scenario.startswith("generate") else cell.shapes
 
 
-def version_key(requirement: str) -> tuple[bool, str, Version, str]:
-    """Sorts requirements by distribution, then by version number: 1.9 before 1.31."""
-    distribution, _, version = requirement.partition("==")
+def version_key(runtime: Runtime) -> tuple[bool, str, Version, str]:
+    """Sorts runtimes by distribution, then by version number: 1.9 before 1.31."""
+    distribution, version = runtime.distribution, runtime.version
     return (distribution != distributions.DEFAULT_DISTRIBUTION, distribution, release_order(version), version)
 
 

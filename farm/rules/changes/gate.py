@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
@@ -75,13 +76,13 @@ class GateAnswer:
 def judge_gate(
     document: Document,
     *,
-    old: str,
-    new: str,
+    old: Runtime | str,
+    new: Runtime | str,
     fail_on: Collection[str],
     metrics: Collection[str] = USUAL,
     of_models: bool = False,
 ) -> GateAnswer:
-    """Check every point that was asked of both runtimes (`distribution==version`); `fail_on`: checks that fail it.
+    """Check every point that was asked of both runtimes; `fail_on`: checks that fail it.
 
     `metrics`: those that are checked besides the headline. `of_models`: both sides are names of models.
     """

@@ -108,7 +108,7 @@ def _latency(what: str, side: str, cell: Cell) -> dict[str, object]:
         "unit": "ms",
         "value": cell.p50_ms,
         "range": interval,
-        "extra": cell.runtime,
+        "extra": str(cell.runtime),
     }
 
 
@@ -133,7 +133,7 @@ def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
         return []
     sides = {(cells[old].runtime, cells[new].runtime) for old, new in answer.pairs}
     old_name, new_name = next(iter(sides))
-    head = ["cell", "of", old_name, new_name, "verdict", "interval", "rounds", "because"]
+    head = ["cell", "of", str(old_name), str(new_name), "verdict", "interval", "rounds", "because"]
     lines = [head, ["---"] * len(head), *rows]
     return [*("| " + " | ".join(map(as_text, line)) + " |" for line in lines), ""]
 

@@ -84,7 +84,7 @@ def texts_of(case: Case) -> dict[str, str]:
 
 def name_of(case: Case) -> str:
     """The name of the report's file."""
-    sides = (case.old.runtime.partition("==")[2], case.new.runtime.partition("==")[2])
+    sides = (case.old.runtime.version, case.new.runtime.version)
     model = "".join(sign if sign.isalnum() else "-" for sign in case.new.model or "model")
     return f"report-{model}-{sides[0]}-{sides[1]}.zip"
 
@@ -141,7 +141,7 @@ def issue(case: Case) -> str:
 
 
 def _title(case: Case) -> str:
-    sides = f"{case.new.runtime} compared with {case.old.runtime.partition('==')[2]}"
+    sides = f"{case.new.runtime} compared with {case.old.runtime.version}"
     comparison = case.comparison
     if comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:
         size = numbers.change(comparison.ratio, comparison.ci_low, comparison.ci_high)
@@ -216,7 +216,7 @@ def _order(case: Case) -> dict[str, object]:
     options = case.spec.provider_options
     return {
         "model": case.model,
-        "runtimes": dict(zip(SIDES, (case.old.runtime, case.new.runtime), strict=True)),
+        "runtimes": dict(zip(SIDES, map(str, (case.old.runtime, case.new.runtime)), strict=True)),
         "providers": [[name, dict(options) if name == case.spec.provider else {}] for name in requested],
         "threads": session.threads,
         "inter_op_threads": session.inter_op_threads,
@@ -244,7 +244,7 @@ def _matrix(case: Case) -> dict[str, PlainMatrix]:
     point = point_of(case.spec) | {"session": set_of(case.spec.session, name="as measured")}
     said = [axis.name for axis in OWN_AXES if axis.part == "session" or point[axis.name] != BY_NAME[axis.name].default]
     declared: PlainMatrix = {axis: [plain_of(point[axis])] for axis in ("provider", "session", *said)}
-    return {"matrix": {**declared, "runtime": [case.old.runtime, case.new.runtime], "precision": ["fp32"]}}
+    return {"matrix": {**declared, "runtime": [str(case.old.runtime), str(case.new.runtime)], "precision": ["fp32"]}}
 
 
 def _part(case: Case) -> Document:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from farm.contract.base import Message, digest_of
-from farm.contract.cells import SINGLE, LaterAxes
+from farm.contract.cells import SINGLE, LaterAxes, Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, ParityOutput
 from farm.contract.document_comparisons import Comparison, MetricChange
@@ -145,12 +145,11 @@ class Pair:
 def series_of(cell: Cell) -> str:
     """The series of a cell without its node and without versions: model line, recipe, provider, workload, session."""
     session = {key: value for key, value in cell.session.items() if key != "name"}
-    distribution = cell.runtime.partition("==")[0]
     recipe = [cell.precision, cell.recipe]
     workload = [cell.batch, cell.shapes, cell.concurrency]
     provider = [cell.provider, cell.provider_options]
     setting = [cell.threads, session, cell.optimization]
-    known = [cell.model, distribution, recipe, provider, workload, setting]
+    known = [cell.model, cell.runtime.distribution, recipe, provider, workload, setting]
     # those with other values than their defaults alone: without any the series is the one of before
     later = cell.model_dump(mode="json", include=set(LaterAxes.model_fields))
     scenario = scenarios.of_axis(cell.scenario)
@@ -168,17 +167,19 @@ def series_label(cell: Cell) -> str:
     return ", ".join(part for part in (cell.model, label.series(cell)) if part)
 
 
-def pairs(document: Document, *, old: str, new: str, of_models: bool = False) -> list[Pair]:
-    """Cells of `old` and `new` (as `distribution==version`) that differ in nothing else, of one block if possible.
+def pairs(
+    document: Document, *, old: Runtime | str, new: Runtime | str, of_models: bool = False
+) -> list[Pair]:
+    """Cells of `old` and `new` that differ in nothing else, of one block if possible.
 
     A pair for each series and hardware. `old` is what `new` is compared with; it may be the later release of the two.
     `of_models`: both are names of models, and a pair has one release.
     """
-    by_place: dict[tuple[str, ...], dict[str, list[Cell]]] = {}
+    by_place: dict[tuple[str, ...], dict[Runtime | str, list[Cell]]] = {}
     for cell in document.cells:
-        side = cell.model if of_models else cell.runtime
+        side: Runtime | str = (cell.model or "") if of_models else cell.runtime
         if side in (old, new) and cell.twin_of is None:
-            place = (*place_of(cell.model_copy(update={"model": None})), cell.runtime) if of_models else place_of(cell)
+            place = (*place_of(cell.model_copy(update={"model": None})), str(cell.runtime)) if of_models else place_of(cell)
             by_place.setdefault(place, {}).setdefault(side, []).append(cell)
     comparisons = by_sides(document.comparisons)
     return [
@@ -194,7 +195,7 @@ def _pair(olds: Sequence[Cell], news: Sequence[Cell], comparisons: BySides) -> P
     return Pair(old, new, between(comparisons, old.id, new.id))
 
 
-def judge(document: Document, rule: Rule, *, old: str, new: str) -> Judgement:
+def judge(document: Document, rule: Rule, *, old: Runtime, new: Runtime) -> Judgement:
     """Judge every pair of `old` and `new` in the document against the rule."""
     found = pairs(document, old=old, new=new)
     notes = _Notes()

@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Self
 
 from farm.contract.blocks import MAX_ARMS
-from farm.contract.cells import Budget, CellSpec
+from farm.contract.cells import Budget, CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import scenarios
 from farm.rules.comparing import power
@@ -33,8 +33,8 @@ def plan(
     fleet: Sequence[NodeOffer] | None = None,
     *,
     seed: int = 0,
-    releases: Iterable[str] = (),
-    yanked: Mapping[str, str] = NONE_YANKED,
+    releases: Iterable[Runtime] = (),
+    yanked: Mapping[Runtime, str] = NONE_YANKED,
     machine: NodeOffer | None = None,
     with_null_pair: bool = False,
 ) -> Plan:

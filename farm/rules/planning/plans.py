@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 
 from farm.contract.base import FileName, Message, Sha256
 from farm.contract.blocks import MAX_ARMS, Tolerance
-from farm.contract.cells import Budget, CellSpec
+from farm.contract.cells import Budget, CellSpec, SpelledRuntime
 from farm.contract.reasons import Reason
 from farm.rules.runtimes.conversions import OpsetReach
 
@@ -148,7 +148,7 @@ class ModelFacts(Message):
 class NodeOffer(Message):
     """What a node can take: tags and providers that were proven on it, and the distributions its owner allows.
 
-    `distributions` empty: any. `versions`: runtimes it knows of beyond the farm's table, as `distribution==version`.
+    `distributions` empty: any. `versions`: runtimes it knows of beyond the farm's table.
     `cores`: logical ones, by the node's own count; None until known.
     `noise`: standard deviation of ln(new / old) over rounds of its own A/A pairs; None until known. `margin`: what its
     A/A history asks for, and `margins`: the same of further metrics that have one.
@@ -160,7 +160,7 @@ class NodeOffer(Message):
     providers: frozenset[str] = frozenset({"CPUExecutionProvider"})
     distributions: frozenset[str] = frozenset()
     is_browser: bool = False
-    versions: frozenset[str] = frozenset()
+    versions: frozenset[SpelledRuntime] = frozenset()
     cores: Annotated[int, Field(ge=1)] | None = None
     max_arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] = MAX_ARMS
     noise: Annotated[float, Field(gt=0)] | None = None

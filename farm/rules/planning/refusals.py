@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from farm.contract.cells import NO_POLICY, PROGRAM_ENDING, CellSpec
+from farm.contract.cells import NO_POLICY, PROGRAM_ENDING, CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, threads
 from farm.rules.planning import compiled, few_bits, genai_problems, limits, policies, scenario_problems
@@ -32,8 +32,8 @@ class Circumstances:
     model: ModelFacts
     asked_batch: int | None = None
     own_providers: Collection[str] = ()
-    known_releases: Collection[str] = ()
-    yanked: Mapping[str, str] = field(default_factory=dict)
+    known_releases: Collection[Runtime] = ()
+    yanked: Mapping[Runtime, str] = field(default_factory=dict)
     allowed: Collection[str] = ()
     cores: int | None = None
     # what was asked for of sizes and of inputs

@@ -50,9 +50,9 @@ class Request:
     model: ModelFacts
     fleet: Sequence[NodeOffer] | None = None
     seed: int = 0
-    releases: frozenset[str] = frozenset()
+    releases: frozenset[Runtime] = frozenset()
     machine: NodeOffer | None = None
-    yanked: Mapping[str, str] = field(default_factory=dict)
+    yanked: Mapping[Runtime, str] = field(default_factory=dict)
     allowed: frozenset[str] = frozenset()
     # how inputs are to be made, by name
     inputs: Mapping[str, str] = field(default_factory=dict)

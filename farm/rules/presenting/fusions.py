@@ -6,6 +6,7 @@ Read off traces, so that it is deterministic: which of the model's own nodes ran
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.runtimes.order import release_order
@@ -19,7 +20,7 @@ MOST_NAMED = 3
 class Stamp:
     """One runtime at two opsets of a model. `lost`: the model's own nodes that run apart at `new` and not at `old`."""
 
-    runtime: str
+    runtime: Runtime
     old: int
     new: int
     lost: tuple[str, ...]
@@ -44,7 +45,7 @@ def stamps(document: Document) -> list[Stamp]:
     cells = {cell.id: cell for cell in document.cells}
     pairs = [(cells[one.baseline], cells[one.candidate]) for one in document.comparisons if one.axis == "opset"]
     found = [stamp for old, new in pairs if (stamp := _stamp(old, new)) is not None]
-    return sorted(found, key=lambda one: (one.old, one.new, release_order(one.runtime.partition("==")[2])))
+    return sorted(found, key=lambda one: (one.old, one.new, release_order(one.runtime.version)))
 
 
 def stamp_sentence(document: Document) -> str:
@@ -71,11 +72,10 @@ def _stamp(old: Cell, new: Cell) -> Stamp | None:
     return Stamp(new.runtime, old.opset, new.opset, tuple(sorted(lost)))
 
 
-def _releases(runtimes: Sequence[str]) -> str:
+def _releases(runtimes: Sequence[Runtime]) -> str:
     """`ONNX Runtime 1.22.1, 1.23.2 and 1.24.4`; other distributions by their own name."""
-    parts = [one.partition("==") for one in runtimes]
-    if any(distribution != "onnxruntime" for distribution, _, _ in parts):
-        names, head = list(runtimes), ""
+    if any(runtime.distribution != "onnxruntime" for runtime in runtimes):
+        names, head = [str(runtime) for runtime in runtimes], ""
     else:
-        names, head = [version for _, _, version in parts], "ONNX Runtime "
+        names, head = [runtime.version for runtime in runtimes], "ONNX Runtime "
     return head + (names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}")

@@ -137,5 +137,5 @@ def _is_runtime_alone(one: doc_cells.Cell, other: doc_cells.Cell) -> bool:
 
 
 def _release(cell: doc_cells.Cell, beside: doc_cells.Cell) -> str:
-    distribution, _, version = cell.runtime.partition("==")
-    return version if distribution == beside.runtime.partition("==")[0] else cell.runtime
+    is_same = cell.runtime.distribution == beside.runtime.distribution
+    return cell.runtime.version if is_same else str(cell.runtime)

@@ -23,11 +23,10 @@ def lock(cell: Cell) -> str:
     return "".join(f"{line}\n" for line in (lines if runtimes else [UNPUBLISHED, *lines]))
 
 
-def _runtimes(text: str) -> dict[str, str]:
+def _runtimes(runtime: Runtime) -> dict[str, str]:
     """The runtime, and the ONNX Runtime beside it where it is a plug-in; none where it is not a published one."""
-    distribution, _, version = text.partition("==")
     try:
-        runtime = Runtime(distribution=distribution, version=version)
+        Runtime.model_validate(runtime.model_dump())
     except ValidationError:
         return {}
     if runtime.distribution not in providers.EVERY_DISTRIBUTION:

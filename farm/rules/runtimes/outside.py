@@ -15,6 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import TypeAdapter, ValidationError
 
+from farm.contract.cells import Runtime
 from farm.contract.texts import own_words
 from farm.rules.runtimes.provider import Plugin, Provider
 
@@ -101,8 +102,8 @@ def _malformed(entry: Provider) -> Iterator[str]:
     yield from _malformed_options(entry)
     for plugin in entry.plugins:
         yield from _malformed_plugin(plugin)
-    package, _, release = entry.probe_with.partition("==")
-    if entry.probe_with and (package not in entry.packages or not _RELEASE.fullmatch(release)):
+    probed = Runtime.of(entry.probe_with)
+    if entry.probe_with and (probed.distribution not in entry.packages or not _RELEASE.fullmatch(probed.version)):
         yield f"probe_with has {entry.probe_with!r}: write NAME==VERSION of a package that carries it."
 
 

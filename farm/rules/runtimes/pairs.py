@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 
 from packaging.specifiers import SpecifierSet
 
+from farm.contract.cells import Runtime
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.plugins import beside, parted
 from farm.rules.runtimes.provider_table import PLAIN
@@ -58,20 +59,18 @@ def _from(old: str, new: str, releases: Collection[str]) -> list[str]:
     return sorted({one for one in {*releases, new} if start < release_order(one) <= end}, key=release_order)
 
 
-def moved(old: str, new: str) -> tuple[str, ...]:
-    """Which packages differ between two runtimes, as `distribution==version`; empty where they are not such pairs."""
-    (package, _, was), (other, _, now) = old.partition("=="), new.partition("==")
-    if package != other or not (is_pair(was) and is_pair(now)):
+def moved(old: Runtime, new: Runtime) -> tuple[str, ...]:
+    """Which packages differ between two runtimes; empty where they are not such pairs."""
+    if old.distribution != new.distribution or not (is_pair(old.version) and is_pair(new.version)):
         return ()
-    own, core = (before != after for before, after in zip(parted(was), parted(now), strict=True))
-    return (*([package] if own else []), *([CORE] if core else []))
+    own, core = (before != after for before, after in zip(parted(old.version), parted(new.version), strict=True))
+    return (*([old.distribution] if own else []), *([CORE] if core else []))
 
 
-def moved_sentence(old: str, new: str) -> str:
+def moved_sentence(old: Runtime, new: Runtime) -> str:
     """Which of the two packages moved, and where the other one stayed; empty where the runtimes are not such pairs."""
-    which = moved(old, new)
-    package, _, was = old.partition("==")
-    (own, core), (last_own, last_core) = parted(was), parted(new.partition("==")[2])
+    which, package = moved(old, new), old.distribution
+    (own, core), (last_own, last_core) = parted(old.version), parted(new.version)
     if which == (CORE,):
         return f"ONNX Runtime moved, from {core} to {last_core}; {package} stayed at {own}."
     if which == (package,):

@@ -8,7 +8,7 @@ from farm.contract.cells import Runtime
 from farm.rules.runtimes import frameworks, genai, plugins, web
 from farm.rules.runtimes.order import NPM_BUILD, minor_of, release_order
 
-NONE_YANKED: Mapping[str, str] = MappingProxyType({})
+NONE_YANKED: Mapping[Runtime, str] = MappingProxyType({})
 # PyPI, November 2026. Every other distribution numbers its releases after these; none of them has all.
 ONNXRUNTIME = (
     "1.15.0",
@@ -56,11 +56,11 @@ def newest() -> Runtime:
 
 
 def unknown_sentence(
-    runtime: Runtime, *, extra: Iterable[str] = (), yanked: Mapping[str, str] = NONE_YANKED
+    runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Mapping[Runtime, str] = NONE_YANKED
 ) -> str | None:
     """One sentence when no such release is known, or it was yanked, with the nearest one; None when it can be had.
 
-    `extra`: further releases as `distribution==version`; `yanked`: those that the index took back, with the reason.
+    `extra`: further releases; `yanked`: those that the index took back, with the reason.
     Only `onnxruntime`'s list is complete here; a release of another distribution is believed when `onnxruntime` has one
     of the same minor version, and the installer decides. Plug-ins number their releases by themselves.
     """
@@ -69,10 +69,10 @@ def unknown_sentence(
     if plugin is not None and plugins.parted(runtime.version)[1]:
         # each of the two as if it stood alone; which releases a package of other people has, the installer knows
         own, core = plugins.packages_of(runtime)
-        asked = [core] if plugin.beside and str(own) not in yanked else [own, core]
+        asked = [core] if plugin.beside and own not in yanked else [own, core]
         return next(filter(None, (unknown_sentence(one, extra=extra, yanked=yanked) for one in asked)), None)
-    more = {text.partition("==")[2] for text in extra if text.partition("==")[0] == runtime.distribution}
-    if str(frameworks.installed_as(runtime)) in yanked:
+    more = {other.version for other in extra if other.distribution == runtime.distribution}
+    if frameworks.installed_as(runtime) in yanked:
         return yanked_sentence(runtime, yanked, more)
     if (elsewhere := _ELSEWHERE.get(runtime.distribution)) is not None:
         return elsewhere.unknown_sentence(runtime, more)
@@ -118,16 +118,16 @@ _ELSEWHERE: Mapping[str, _Elsewhere] = {
 }
 
 
-def yanked_sentence(runtime: Runtime, yanked: Mapping[str, str], more: Iterable[str] = ()) -> str:
+def yanked_sentence(runtime: Runtime, yanked: Mapping[Runtime, str], more: Iterable[str] = ()) -> str:
     """Why a yanked release is not taken, with the nearest one of its distribution that is on offer.
 
-    `yanked`: reasons by `distribution==version`, this release among them; `more`: versions beyond those known here.
+    `yanked`: reasons by runtime, this release among them; `more`: versions beyond those known here.
     """
-    plugin, why = plugins.plugin_of(runtime), yanked[str(frameworks.installed_as(runtime))]
+    plugin, why = plugins.plugin_of(runtime), yanked[frameworks.installed_as(runtime)]
     elsewhere = _ELSEWHERE.get(runtime.distribution)
     known = ONNXRUNTIME if elsewhere is None else elsewhere.releases
     there = {*(known if plugin is None else plugin.releases), *more}
-    there -= {text.partition("==")[2] for text in yanked if text.partition("==")[0] == runtime.distribution}
+    there -= {other.version for other in yanked if other.distribution == runtime.distribution}
     because = f" ({why.rstrip('.')})" if why else ""
     other = f"the nearest that was not is {_nearest(runtime, there)}" if there else "name another one"
     return f"{runtime} was yanked from the package index{because}: {other}."

@@ -94,10 +94,9 @@ def pins_of(version: str) -> Mapping[str, str]:
     return _pins().get(version, {})
 
 
-def is_unpinned(runtime: str) -> bool:
+def is_unpinned(runtime: Runtime) -> bool:
     """Whether the registry alone vouches for what browsers load of `onnxruntime-web==…`."""
-    distribution, _, version = runtime.partition("==")
-    return distribution == DISTRIBUTION and not pins_of(version)
+    return runtime.distribution == DISTRIBUTION and not pins_of(runtime.version)
 
 
 def unlike_sentence(version: str, files: Mapping[str, str]) -> str | None:

@@ -61,7 +61,7 @@ def _places(document: Document) -> dict[str, Place]:
 
 
 def _place(cell: Cell) -> Place:
-    return (*place_of(cell), cell.runtime, cell.node or "")
+    return (*place_of(cell), str(cell.runtime), cell.node or "")
 
 
 def _sides(one: Comparison, places: Mapping[str, Place]) -> tuple[Place, Place]:

@@ -35,7 +35,7 @@ class Checks:
 
     def judge(self, document: Document, sides: Sequence[Runtime] | None) -> GateAnswer:
         """The document's answer about two runtimes; about its two models where `sides` is None."""
-        old, new = map(str, sides) if sides else dict.fromkeys(str(cell.model) for cell in document.cells)
+        old, new = sides or dict.fromkeys(str(cell.model) for cell in document.cells)
         return judge_gate(
             document, old=old, new=new, fail_on=self.fail_on, metrics=self.metrics, of_models=sides is None
         )

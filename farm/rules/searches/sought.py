@@ -81,7 +81,7 @@ class SoughtKind:
         return "bad", self.kind
 
     def read(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
-        sides = {"old": str(good), "new": str(probe)}
+        sides = {"old": good, "new": probe}
         judgement = watch_rounds.judge(document, self.rule, **sides)
         pair = _pair_of(document, self.series, **sides)
         comparison = None if pair is None else pair.comparison
@@ -124,7 +124,7 @@ class SoughtMetric:
         return f"in which {metric_changes.title(self.change)} is {self.change.verdict}", self.change.name
 
     def read(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
-        pair = _pair_of(document, self.series, old=str(good), new=str(probe))
+        pair = _pair_of(document, self.series, old=good, new=probe)
         change = next(iter(_changes(pair, [self.change.name])), None)
         if change is None:
             return step_of(probe, Outcome.SKIPPED, _why_not(pair))
@@ -137,7 +137,7 @@ class SoughtMetric:
 
 def sought_kind(document: Document, rule: Rule, *, good: Runtime, bad: Runtime) -> SoughtKind:
     """What bad is worse in. Raises SearchProblem when it is not, or when it could not be measured."""
-    judgement = watch_rounds.judge(document, rule, old=str(good), new=str(bad))
+    judgement = watch_rounds.judge(document, rule, old=good, new=bad)
     if judgement.findings:
         finding = watch_rounds.worst(judgement.findings)
         comparison = compared(document, finding.baseline, finding.candidate)
@@ -157,7 +157,7 @@ def sought_metric(document: Document, names: Sequence[str], *, good: Runtime, ba
     """The largest decided change of these metrics, losses before gains. Raises SearchProblem when none changed."""
     found = [
         SoughtMetric(pair.series, change)
-        for pair in watch_rounds.pairs(document, old=str(good), new=str(bad))
+        for pair in watch_rounds.pairs(document, old=good, new=bad)
         for change in _changes(pair, names)
         if is_change(change.verdict)
     ]
@@ -171,11 +171,11 @@ def sought_metric(document: Document, names: Sequence[str], *, good: Runtime, ba
 
 def refuse_unmeasured(document: Document, *, good: Runtime, bad: Runtime) -> None:
     """Whether the good release runs the model at all. Raises SearchProblem."""
-    pairs = watch_rounds.pairs(document, old=str(good), new=str(bad))
+    pairs = watch_rounds.pairs(document, old=good, new=bad)
     if any(pair.old.status is CellStatus.DONE for pair in pairs):
         return
     reasons = {cell.runtime: cell.reason.text for cell in document.cells if cell.reason is not None}
-    why = reasons.get(str(good), "It was not measured.")
+    why = reasons.get(good, "It was not measured.")
     if any(pair.new.status is CellStatus.DONE for pair in pairs):
         raise SearchProblem(f"{good.version} was given as good, but here it does not run the model: {why}")
     raise SearchProblem(f"Neither {good.version} nor {bad.version} runs the model: {why}")
@@ -194,7 +194,7 @@ def is_by_repeat(names: Sequence[str], scenarios: Sequence[object]) -> bool:
     return bool(told) and all(judging.by == "repeat" for metric, judging in COMPARED if metric.name in told)
 
 
-def _pair_of(document: Document, series: str, *, old: str, new: str) -> Pair | None:
+def _pair_of(document: Document, series: str, *, old: Runtime, new: Runtime) -> Pair | None:
     pairs = watch_rounds.pairs(document, old=old, new=new)
     return next((pair for pair in pairs if pair.series == series), None)
 

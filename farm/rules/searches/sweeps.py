@@ -173,7 +173,7 @@ def lines_of(documents: Iterable[Document], *, reference: str) -> list[Line]:
 def _line(cells: Sequence[tuple[int, Cell]], pairs: Sequence[BySides], *, reference: str, where: str) -> Line:
     places: dict[str, list[tuple[int, Cell]]] = {}
     for number, cell in cells:
-        places.setdefault(_version(cell), []).append((number, cell))
+        places.setdefault(cell.runtime.version, []).append((number, cell))
     order = sorted(places, key=release_order)
     points = {version: _point(version, places, pairs, reference=reference) for version in order}
     known = [version for version in order if points[version].ratio is not None or version == reference]
@@ -187,15 +187,11 @@ def _line(cells: Sequence[tuple[int, Cell]], pairs: Sequence[BySides], *, refere
         series=series_of(first),
         label=series_label(first) + where,
         provider=first.provider,
-        distribution=first.runtime.partition("==")[0],
+        distribution=first.runtime.distribution,
         reference=reference,
         points=tuple(points[version] for version in order),
         turns=tuple(turns),
     )
-
-
-def _version(cell: Cell) -> str:
-    return cell.runtime.partition("==")[2]
 
 
 def _point(

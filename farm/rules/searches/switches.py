@@ -250,7 +250,7 @@ def _session(plain: SessionSet, candidate: Candidate, number: int) -> SessionSet
     return replace(plain, name=name, disabled_optimizers=disabled)
 
 
-def read_trials(document: Document, candidates: Sequence[Candidate], *, old: str, new: str) -> list[Trial]:
+def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Runtime, new: Runtime) -> list[Trial]:
     """What the block of `trial_matrix` came to; candidates that did not finish, or were not compared, are left out."""
     cells = {cell.id: cell for cell in document.cells if cell.twin_of is None}
     change = next((c for c in document.comparisons if _is_change(c, cells, old=old, new=new)), None)
@@ -269,7 +269,7 @@ def read_trials(document: Document, candidates: Sequence[Candidate], *, old: str
     return found
 
 
-def _is_change(comparison: Comparison, cells: dict[str, Cell], *, old: str, new: str) -> bool:
+def _is_change(comparison: Comparison, cells: dict[str, Cell], *, old: Runtime, new: Runtime) -> bool:
     sides = cells.get(comparison.baseline), cells.get(comparison.candidate)
     return [side.runtime if side else None for side in sides] == [old, new] and comparison.axis == "runtime"
 

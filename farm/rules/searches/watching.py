@@ -64,7 +64,7 @@ class Watching(Confirmation[RoundAnswer]):
         """A node under review raises no alert."""
         document, reviewed = measured.document, measured.reviewed
         trusted = document.model_copy(update={"cells": [c for c in document.cells if c.node not in reviewed]})
-        old, new = map(str, self.sides)
+        old, new = self.sides
         judgement = watch_rounds.judge(trusted, self.rule, old=old, new=new)
         if not reviewed:
             return judgement

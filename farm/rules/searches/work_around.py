@@ -63,7 +63,7 @@ class WorkAround(Search[Step, Answer]):
         candidates = CANDIDATES.validate_python(asked["candidates"])
         found: list[Trial] = []
         if measured is not None:
-            found = switches.read_trials(measured.document, candidates, old=str(self.old), new=str(self.new))
+            found = switches.read_trials(measured.document, candidates, old=self.old, new=self.new)
         return Step(tried=CANDIDATES.dump_python(candidates, mode="json"), trials=_plain(found))
 
     def record(self, outcome: Step) -> None:

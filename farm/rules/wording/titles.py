@@ -1,7 +1,8 @@
-"""What runtimes, providers and settings are called. A runtime is given as its requirement, `distribution==version`."""
+"""What runtimes, providers and settings are called."""
 
 from typing import Protocol
 
+from farm.contract.cells import Runtime
 from farm.rules.runtimes import distributions, frameworks, plugins, providers
 from farm.rules.wording.numbers import counted
 
@@ -9,29 +10,30 @@ from farm.rules.wording.numbers import counted
 provider = providers.title
 
 
-def runtime(requirement: str) -> str:
+def runtime(runtime: Runtime) -> str:
     """A short name: `onnxruntime==1.31.1` is `1.31.1`, another distribution keeps its own part.
 
     A plug-in that names the ONNX Runtime beside it has both: `ggml 0.2.0 on 1.30.0`.
     """
-    distribution, _, version = requirement.partition("==")
-    own = distribution.removeprefix(distributions.DEFAULT_DISTRIBUTION).strip("-")
-    release, core = plugins.parted(version)
-    return f"{own} {release} on {core}" if core else f"{own} {version}".strip() if version else requirement
+    own = runtime.distribution.removeprefix(distributions.DEFAULT_DISTRIBUTION).strip("-")
+    release, core = plugins.parted(runtime.version)
+    if not runtime.version:
+        return runtime.distribution
+    return f"{own} {release} on {core}" if core else f"{own} {runtime.version}".strip()
 
 
 def began(distribution: str, *, good: str, bad: str, first_bad: str = "") -> str:
     """Since when, no more than was measured: `since 1.30.0` once a bisection names it, until then `between 1.29.0 and
     1.32.0`."""
-    before, after, first = (runtime(f"{distribution}=={version}") for version in (good, bad, first_bad))
+    before, after, first = (runtime(Runtime.of(f"{distribution}=={version}")) for version in (good, bad, first_bad))
     return f"since {first}" if first_bad else f"between {before} and {after}"
 
 
-def runtime_in_words(requirement: str) -> str:
+def runtime_in_words(runtime: Runtime) -> str:
     """`ONNX Runtime 1.31.1`, `ONNX Runtime 1.24.1 (onnxruntime-openvino)`, `PyTorch 2.13.0 (eager)`."""
-    distribution, _, version = requirement.partition("==")
+    distribution, version = runtime.distribution, runtime.version
     if not version:
-        return requirement
+        return distribution
     if plugins.parted(version)[1]:
         return f"{distribution} {plugins.in_words(version)}"
     if distribution == frameworks.DISTRIBUTION:
@@ -40,11 +42,10 @@ def runtime_in_words(requirement: str) -> str:
     return f"ONNX Runtime {version}{suffix}"
 
 
-def runtime_before(old: str, new: str) -> str:
+def runtime_before(old: Runtime, new: Runtime) -> str:
     """The older one beside the newer: a release of the same distribution by its version alone."""
-    (distribution, _, before), (other, _, after) = old.partition("=="), new.partition("==")
-    if distribution == other != frameworks.DISTRIBUTION:
-        return plugins.moved_from(before, after)
+    if old.distribution == new.distribution != frameworks.DISTRIBUTION:
+        return plugins.moved_from(old.version, new.version)
     return runtime_in_words(old)
 
 
@@ -67,4 +68,4 @@ def setting(one: Setting) -> str:
     """A setting as one says it: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
     batch = [f"batch {one.batch}"] if one.batch is not None else []
     threads = [counted(one.threads, "thread")] if one.threads is not None else []
-    return ", ".join([runtime(one.runtime), provider(one.provider), one.precision, *batch, *threads])
+    return ", ".join([runtime(Runtime.of(one.runtime)), provider(one.provider), one.precision, *batch, *threads])

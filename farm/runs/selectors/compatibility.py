@@ -4,6 +4,7 @@ import json
 
 from django.db.models import Max
 
+from farm.contract.cells import Runtime
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.fleet.selectors import runtimes_offered
 from farm.registry.models import Version
@@ -71,5 +72,5 @@ def _executed(version: Version) -> dict[str, int]:
 
 
 def _release(runtime: str) -> str | None:
-    distribution, _, release = runtime.partition("==")
-    return release if distribution == DEFAULT_DISTRIBUTION else None
+    known = Runtime.of(runtime)
+    return known.version if known.distribution == DEFAULT_DISTRIBUTION else None

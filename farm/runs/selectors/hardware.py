@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from farm.accounts.selectors import Anyone
+from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell as CellPart
 from farm.contract.reports import Facts
 from farm.fleet.models import Node
@@ -77,7 +78,7 @@ def _fairly(places: Iterable[_Place]) -> list[_Place]:
 
 def _paired(cells: Sequence[CellPart]) -> list[CellPart]:
     """Each with what it lost against its FP32 cell, which is one of the same runtime."""
-    by_runtime: dict[str, list[int]] = {}
+    by_runtime: dict[Runtime, list[int]] = {}
     for number, cell in enumerate(cells):
         by_runtime.setdefault(cell.runtime, []).append(number)
     found = list(cells)

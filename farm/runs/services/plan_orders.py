@@ -13,6 +13,7 @@ from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Missing, NotAllowed, TooMany, Unprocessable
 from farm.contract.base import digest_of
+from farm.contract.cells import Runtime
 from farm.registry import selectors as registry
 from farm.registry.models import PlanOrder, Version
 from farm.registry.models.plan_order import OPEN
@@ -49,8 +50,8 @@ def plan_for(
     matrix: Declared,
     asked_by: User,
     seed: int = 0,
-    releases: Iterable[str] = (),
-    yanked: Mapping[str, str] = NONE_YANKED,
+    releases: Iterable[Runtime] = (),
+    yanked: Mapping[Runtime, str] = NONE_YANKED,
     wish: str | float | None = None,
     replaces_waiting: bool = False,
 ) -> Plan | PlanOrder:
@@ -66,7 +67,8 @@ def plan_for(
     points = count_points(declared)
     _must_be_allowed(asked_by, version, points)
     must_be_ready(version)
-    known = {"seed": seed, "releases": list(releases), "yanked": dict(yanked)}
+    releases, taken = list(releases), {str(runtime): why for runtime, why in yanked.items()}
+    known = {"seed": seed, "releases": [str(runtime) for runtime in releases], "yanked": taken}
     plain: dict[str, object] = {"matrix": declared.as_plain(), **known}
     is_large = points > MAX_POINTS_AT_ONCE
     if is_large and (before := _same(asked_by, version, plain)) is not None:
@@ -150,6 +152,9 @@ def _begin(
 
 
 def _make(order: PlanOrder) -> None:
-    plan = plan_run(version=order.version, **order.order_json)
+    known = order.order_json
+    releases = [Runtime.of(text) for text in known["releases"]]
+    yanked = {Runtime.of(text): why for text, why in known["yanked"].items()}
+    plan = plan_run(version=order.version, matrix=known["matrix"], seed=known["seed"], releases=releases, yanked=yanked)
     must_be_meant(plan)
     order.body = zlib.compress(plan.model_dump_json().encode(), 1)

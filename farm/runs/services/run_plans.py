@@ -6,6 +6,7 @@ from dataclasses import replace
 from django.conf import settings
 
 from farm.base.refusals import Conflict, Invalid, Unprocessable
+from farm.contract.cells import Runtime
 from farm.fleet.selectors import offers
 from farm.registry.models import Version
 from farm.registry.selectors import model_facts
@@ -40,8 +41,8 @@ def plan_run(
     version: Version,
     matrix: Declared,
     seed: int = 0,
-    releases: Iterable[str] = (),
-    yanked: Mapping[str, str] = NONE_YANKED,
+    releases: Iterable[Runtime] = (),
+    yanked: Mapping[Runtime, str] = NONE_YANKED,
 ) -> Plan:
     """What the matrix comes to for this version on today's fleet; nothing is written.
 

@@ -8,7 +8,7 @@ from django.db import transaction
 from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Conflict, NotAllowed
-from farm.contract.cells import CellSpec
+from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import CellStatus, Reason
 from farm.contract.version import node_queue, tag_queue
 from farm.registry.models import Preparation, Variant, Version
@@ -33,8 +33,8 @@ def start_run(
     requested_by: User,
     reason: RunReason = RunReason.ASKED,
     seed: int = 0,
-    releases: Iterable[str] = (),
-    yanked: Mapping[str, str] = NONE_YANKED,
+    releases: Iterable[Runtime] = (),
+    yanked: Mapping[Runtime, str] = NONE_YANKED,
 ) -> Run:
     """Writes the run, its cells, blocks and arms, and orders what has to be made first.
 

@@ -17,6 +17,7 @@ from farm.accounts.models import Team, User
 from farm.alerts.selectors import releases
 from farm.alerts.services import index
 from farm.base.refusals import Conflict, Missing, NotAllowed
+from farm.contract.cells import Runtime
 from farm.registry import services
 from farm.registry.models import WebRuntime
 from farm.registry.services.web_runtimes import MAX_RELEASES_OF_TEAM
@@ -220,7 +221,7 @@ def test_npms_list_gives_the_releases_that_browsers_load_and_dated_builds_before
     assert index.look_for_releases(web.DISTRIBUTION) == 2
     assert releases.published(web.DISTRIBUTION) == [VERSION]
     assert releases.published(web.DISTRIBUTION, with_prereleases=True) == [VERSION, BUILD]
-    assert releases.yanked(web.DISTRIBUTION) == {"onnxruntime-web==1.29.0": "slow on Arm"}
+    assert releases.yanked(web.DISTRIBUTION) == {Runtime.of("onnxruntime-web==1.29.0"): "slow on Arm"}
 
 
 @pytest.mark.parametrize("offered", [None, ["1.30.0"], "1.30.0"])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.figures import cell_bars, colours, latency, ratios, theme, throughput
+from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.rules.cells.recipes import PRECISIONS
 from farm.rules.runtimes.provider_table import PROVIDERS
@@ -16,16 +17,16 @@ CPU, OPENVINO = "CPUExecutionProvider", "OpenVINOExecutionProvider"
 FIGURES = Path(theme.__file__).parent
 
 
-def release(minor: int, **how: object) -> str:
-    return f"onnxruntime==1.{minor}.0"
+def release(minor: int) -> Runtime:
+    return Runtime.of(f"onnxruntime==1.{minor}.0")
 
 
 def test_seven_releases_in_a_row_have_seven_colours_and_every_one_its_own() -> None:
     row = [release(minor) for minor in range(25, 32)]
     assert len({colours.runtime(one) for one in row}) == 7
-    assert colours.runtime("onnxruntime==1.29.0") == "@series-1"
-    assert colours.runtime("onnxruntime==1.31.1") == "@series-2"
-    assert colours.runtime_slot("nightly") in range(1, 8)
+    assert colours.runtime(Runtime.of("onnxruntime==1.29.0")) == "@series-1"
+    assert colours.runtime(Runtime.of("onnxruntime==1.31.1")) == "@series-2"
+    assert colours.runtime_slot(Runtime.of("nightly")) in range(1, 8)
 
 
 @pytest.mark.parametrize("minor", range(15, 25))
@@ -35,7 +36,7 @@ def test_releases_that_share_a_colour_have_different_marks(minor: int) -> None:
 
 
 def test_of_the_newest_releases_no_two_look_alike() -> None:
-    newest = [f"onnxruntime=={version}" for version in ONNXRUNTIME[ONNXRUNTIME.index("1.25.0") :]]
+    newest = [Runtime.of(f"onnxruntime=={version}") for version in ONNXRUNTIME[ONNXRUNTIME.index("1.25.0") :]]
     assert len({(colours.runtime(one), colours.runtime_mark(one)) for one in newest}) == len(newest)
 
 

@@ -5,6 +5,7 @@ import pytest
 from dashboard import axes
 from dashboard.reading import cell as reading
 from dashboard.reading import cells, comparisons, facts, side, verdict
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, CellMetric, Input
 from farm.contract.document_comparisons import MetricChange
@@ -33,8 +34,8 @@ def test_hardware_that_follows_from_the_provider_is_no_axis_of_its_own(by_id: di
 
 def test_versions_sort_by_number() -> None:
     names = ["onnxruntime==1.31.1", "onnxruntime-gpu==1.20.0", "onnxruntime==1.9.0", "onnxruntime==1.31.0rc1"]
-    assert sorted(names, key=axes.version_key)[0] == "onnxruntime==1.9.0"
-    assert sorted(names, key=axes.version_key)[-1] == "onnxruntime-gpu==1.20.0"
+    ordered = [str(runtime) for runtime in sorted(map(Runtime.of, names), key=axes.version_key)]
+    assert (ordered[0], ordered[-1]) == ("onnxruntime==1.9.0", "onnxruntime-gpu==1.20.0")
 
 
 def test_a_session_set_is_named_and_says_what_it_changes(by_id: dict[str, Cell]) -> None:

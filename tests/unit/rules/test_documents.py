@@ -66,7 +66,7 @@ def test_a_measured_block_becomes_done_cells_and_judged_comparisons():
     )
     old, new = document.cells
     assert (old.status, old.reason, old.node, old.block) == ("done", None, "bench-1", "b1")
-    assert (new.runtime, new.provider, new.batch, new.precision, new.threads) == (
+    assert (str(new.runtime), new.provider, new.batch, new.precision, new.threads) == (
         "onnxruntime==1.31.1",
         "CPUExecutionProvider",
         1,

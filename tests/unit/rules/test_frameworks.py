@@ -68,11 +68,14 @@ def test_a_release_that_cannot_be_had_is_refused_in_one_sentence(version, senten
 
 def test_a_release_that_is_newer_than_the_list_or_was_learnt_is_believed():
     assert releases.unknown_sentence(Runtime(distribution="torch", version="2.99.0")) is None
-    assert releases.unknown_sentence(Runtime(distribution="torch", version="2.10.9"), extra=["torch==2.10.9"]) is None
+    assert (
+        releases.unknown_sentence(Runtime(distribution="torch", version="2.10.9"), extra=[Runtime.of("torch==2.10.9")])
+        is None
+    )
 
 
 def test_a_yanked_release_is_refused_however_it_is_run():
-    sentence = releases.unknown_sentence(COMPILED, yanked={"torch==2.13.0": "broken"})
+    sentence = releases.unknown_sentence(COMPILED, yanked={Runtime.of("torch==2.13.0"): "broken"})
     assert sentence == (
         "torch==2.13.0+compile was yanked from the package index (broken): the nearest that was not is 2.12.1."
     )
@@ -169,8 +172,11 @@ def test_the_newest_opset_of_a_runtime_leaves_a_program_as_it_is():
 
 
 def test_pytorch_stands_behind_onnx_runtime_in_lists_and_is_named_with_what_it_does():
-    assert titles.runtime("torch==2.13.0+compile") == "torch 2.13.0+compile"
-    assert version_key("onnxruntime==1.31.1") < version_key("torch==2.13.0") < version_key("torch==2.13.0+compile")
+    assert titles.runtime(Runtime.of("torch==2.13.0+compile")) == "torch 2.13.0+compile"
+    order = [
+        version_key(Runtime.of(text)) for text in ("onnxruntime==1.31.1", "torch==2.13.0", "torch==2.13.0+compile")
+    ]
+    assert order == sorted(order)
     assert frameworks.in_words("2.13.0") == "PyTorch 2.13.0 (eager)"
     assert frameworks.in_words("2.13.0+compile") == "PyTorch 2.13.0 (torch.compile)"
 

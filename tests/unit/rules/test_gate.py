@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, OperatorTime, Parity, ParityOutput
 from farm.contract.document_comparisons import MetricChange
@@ -32,7 +33,9 @@ def _operators(*, op_type: str, covers: list[str]) -> list[OperatorTime]:
 
 
 def _judged(document: Document, *, fail_on: Sequence[str]) -> gate.GateAnswer:
-    return gate.judge_gate(document, old="onnxruntime==1.0", new="onnxruntime==2.0", fail_on=fail_on)
+    return gate.judge_gate(
+        document, old=Runtime.of("onnxruntime==1.0"), new=Runtime.of("onnxruntime==2.0"), fail_on=fail_on
+    )
 
 
 def test_an_equal_candidate_passes() -> None:
@@ -112,7 +115,9 @@ def test_a_pair_that_never_ran_is_no_new_failure() -> None:
 
 def test_a_gate_that_compared_nothing_is_not_passed() -> None:
     document = _document()
-    answer = gate.judge_gate(document, old="onnxruntime==1.0", new="onnxruntime==3.0", fail_on=["slower"])
+    answer = gate.judge_gate(
+        document, old=Runtime.of("onnxruntime==1.0"), new=Runtime.of("onnxruntime==3.0"), fail_on=["slower"]
+    )
     assert not answer.is_passed
     assert "Nothing was compared" in gate_reports.as_markdown(answer, document)
     assert ElementTree.fromstring(gate_reports.as_junit(answer, document)).get("failures") == "1"
@@ -259,7 +264,11 @@ def test_other_metrics_are_asked_for_by_name() -> None:
     )  # fmt: skip
     assert [one.check for one in _judged(document, fail_on=CHECKS).findings] == ["bigger"]
     asked = gate.judge_gate(
-        document, old="onnxruntime==1.0", new="onnxruntime==2.0", fail_on=["slower"], metrics=["session_ms", "first_ms"]
+        document,
+        old=Runtime.of("onnxruntime==1.0"),
+        new=Runtime.of("onnxruntime==2.0"),
+        fail_on=["slower"],
+        metrics=["session_ms", "first_ms"],
     )
     assert [(one.check, one.metric) for one in asked.findings] == [("slower", "session_ms"), ("undecided", "first_ms")]
     failed = _with_metrics(_change("p99_ms", "slower"), status=CellStatus.FAILED)

@@ -58,7 +58,7 @@ def test_a_release_that_cannot_be_had_is_refused_in_one_sentence(text: str, sent
 
 def test_a_release_that_the_index_added_is_taken():
     runtime = Runtime(distribution="onnxruntime-genai", version="0.19.0")
-    assert releases.unknown_sentence(runtime, extra=[str(runtime)]) is None
+    assert releases.unknown_sentence(runtime, extra=[runtime]) is None
 
 
 def test_a_folder_is_generated_beside_plain_onnx_runtime():

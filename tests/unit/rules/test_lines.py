@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from dashboard.reading.heatmap import heat_map
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
@@ -91,7 +92,7 @@ def test_no_terminal_page_or_gate_writes_two_values_beside_a_change_that_they_do
     console = Console(file=io.StringIO(), width=200, force_terminal=False)
     screen.show(document, console=console)
     printed = console.file.getvalue()  # type: ignore[attr-defined]
-    answer = gate.judge_gate(document, old=OLD, new=NEW, fail_on=CHECKS)
+    answer = gate.judge_gate(document, old=Runtime.of(OLD), new=Runtime.of(NEW), fail_on=CHECKS)
     table = gate_reports.as_markdown(answer, document)
     row = [line.split(" | ") for line in table.splitlines() if line.startswith("| CPU")]
     gated = [f"{cells[2].removesuffix(' ms')} → {cells[3]}" for cells in row if cells[2]]

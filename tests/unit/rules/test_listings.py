@@ -53,8 +53,7 @@ def test_what_lists_nothing_is_no_listing(said: str) -> None:
     ],
 )
 def test_a_yanked_release_is_told_with_the_nearest_other_one(runtime: str, yanked: dict[str, str], said: str) -> None:
-    distribution, _, version = runtime.partition("==")
-    asked = Runtime(distribution=distribution, version=version)
-    sentence = unknown_sentence(asked, extra=[runtime], yanked=yanked)
+    asked, taken = Runtime.of(runtime), {Runtime.of(text): why for text, why in yanked.items()}
+    sentence = unknown_sentence(asked, extra=[asked], yanked=taken)
     assert sentence == f"{runtime} was yanked from the package {said}"
-    assert yanked_sentence(asked, yanked) == sentence
+    assert yanked_sentence(asked, taken) == sentence

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from farm.contract.cells import Budget
+from farm.contract.cells import Budget, Runtime
 from farm.contract.document import Document
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.reports import EndReport, Report
@@ -305,7 +305,7 @@ def test_a_rate_that_few_launches_found_is_undecided() -> None:
 
 
 def test_the_gate_fails_on_a_lower_rate() -> None:
-    sides = {"old": "onnxruntime==1.30.0", "new": "onnxruntime==1.31.1"}
+    sides = {"old": Runtime.of("onnxruntime==1.30.0"), "new": Runtime.of("onnxruntime==1.31.1")}
     (found,) = gate.judge_gate(loaded(100.0, 80.0), **sides, fail_on=["slower", "lower"]).failures
     assert found.check == "lower"
     assert "keeps its bound up to a lower rate than onnxruntime==1.30.0: highest rate 79.9 requests/s" in found.text

@@ -2,6 +2,7 @@
 
 import pytest
 
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.rules.changes.watch_rounds import Rule, judge
 from farm.rules.runtimes import pairs
@@ -85,12 +86,15 @@ def test_a_change_is_looked_for_among_the_releases_of_whichever_moved():
     ],
 )
 def test_which_of_the_two_moved_is_said(old, new, which, sentence):
-    assert pairs.moved(GGML + old, GGML + new) == which
-    assert pairs.moved_sentence(GGML + old, GGML + new) == sentence
+    assert pairs.moved(Runtime.of(GGML + old), Runtime.of(GGML + new)) == which
+    assert pairs.moved_sentence(Runtime.of(GGML + old), Runtime.of(GGML + new)) == sentence
 
 
 def test_of_two_different_packages_none_moved():
-    assert pairs.moved(GGML + both("0.2.0", "1.29.0"), "their-ep==" + both("0.3.0", "1.30.0")) == ()
+    assert (
+        pairs.moved(Runtime.of(GGML + both("0.2.0", "1.29.0")), Runtime.of("their-ep==" + both("0.3.0", "1.30.0")))
+        == ()
+    )
 
 
 def test_a_finding_of_a_watch_says_which_of_the_two_packages_moved():

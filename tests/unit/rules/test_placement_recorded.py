@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.rules.changes import gate, watch_rounds
@@ -41,7 +42,12 @@ def document(old: Sequence[OperatorTime], new: Sequence[OperatorTime]) -> Docume
 
 
 def gated(old: Sequence[OperatorTime], new: Sequence[OperatorTime]) -> gate.GateAnswer:
-    return gate.judge_gate(document(old, new), old="onnxruntime==1.0", new="onnxruntime==2.0", fail_on=["placement"])
+    return gate.judge_gate(
+        document(old, new),
+        old=Runtime.of("onnxruntime==1.0"),
+        new=Runtime.of("onnxruntime==2.0"),
+        fail_on=["placement"],
+    )
 
 
 def test_the_gate_passes_where_both_releases_executed_the_same_operators() -> None:
@@ -100,7 +106,9 @@ def test_a_node_that_falls_back_to_the_processor_fails_the_gate_and_alerts() -> 
     assert [finding.text.partition(": ")[2] for finding in answer.failures] == [
         f"Identity@0, Softmax@0 moved from {OTHER} to {CPU}."
     ]
-    judged = watch_rounds.judge(document(old, new), watch_rounds.Rule(), old="onnxruntime==1.0", new="onnxruntime==2.0")
+    judged = watch_rounds.judge(
+        document(old, new), watch_rounds.Rule(), old=Runtime.of("onnxruntime==1.0"), new=Runtime.of("onnxruntime==2.0")
+    )
     assert [finding.kind for finding in judged.findings] == ["placement"]
 
 

@@ -249,10 +249,10 @@ def test_a_release_that_does_not_exist_is_a_problem_of_the_matrix(release, neare
 
 
 def test_releases_learnt_from_the_index_or_a_node_exist():
-    assert plan_of({"runtime": "1.99.0"}, releases=["onnxruntime==1.99.0"]).problem is None
+    assert plan_of({"runtime": "1.99.0"}, releases=[Runtime.of("onnxruntime==1.99.0")]).problem is None
     node = NodeOffer(id="n1", versions=frozenset({"onnxruntime==1.98.0"}))
     assert plan_of({"runtime": "1.98.0"}, fleet=[node]).problem is None
-    assert plan_of({"runtime": "1.99.0"}, releases=["onnxruntime-gpu==1.99.0"]).problem is not None
+    assert plan_of({"runtime": "1.99.0"}, releases=[Runtime.of("onnxruntime-gpu==1.99.0")]).problem is not None
 
 
 def test_a_release_of_another_distribution_is_believed_when_its_minor_version_exists():

@@ -108,11 +108,13 @@ def test_the_commas_of_a_range_do_not_end_an_allowance():
 
 
 def test_both_versions_of_a_plug_in_have_an_order_and_are_said():
-    texts = [
-        f"onnxruntime-ggml=={own}+onnxruntime.{core}" for own in ("0.2.0", "0.10.0") for core in ("1.9.0", "1.30.0")
+    runtimes = [
+        Runtime.of(f"onnxruntime-ggml=={own}+onnxruntime.{core}")
+        for own in ("0.2.0", "0.10.0")
+        for core in ("1.9.0", "1.30.0")
     ]
-    assert sorted(reversed(texts), key=version_key) == texts
-    assert titles.runtime(texts[1]) == "ggml 0.2.0 on 1.30.0"
+    assert sorted(reversed(runtimes), key=version_key) == runtimes
+    assert titles.runtime(runtimes[1]) == "ggml 0.2.0 on 1.30.0"
 
 
 @pytest.mark.parametrize(
@@ -137,14 +139,13 @@ def test_a_comparison_says_which_of_the_two_versions_moved(old, new, words):
         ("onnxruntime-ep-webgpu==9.9.9+onnxruntime.1.30.0", {}, "onnxruntime-ep-webgpu==9.9.9 does not exist"),
         (
             "onnxruntime-ggml==0.2.0+onnxruntime.1.30.0",
-            {"yanked": {"onnxruntime-ggml==0.2.0": "it is broken"}},
+            {"yanked": {Runtime.of("onnxruntime-ggml==0.2.0"): "it is broken"}},
             "onnxruntime-ggml==0.2.0 was yanked",
         ),
     ],
 )
 def test_each_of_the_two_versions_has_to_exist(runtime, more, sentence):
-    distribution, _, version = runtime.partition("==")
-    said = releases.unknown_sentence(Runtime(distribution=distribution, version=version), **more)
+    said = releases.unknown_sentence(Runtime.of(runtime), **more)
     assert (said is None) if sentence is None else (said is not None and sentence in said)
 
 

@@ -113,7 +113,7 @@ def test_plug_ins_number_their_releases_by_themselves():
     assert known("1.31.1") == (
         "onnxruntime-ep-webgpu==1.31.1 does not exist: this farm knows 0.1.0, 0.2.1, 0.3.0, 0.4.0."
     )
-    assert known("0.5.0", extra=["onnxruntime-ep-webgpu==0.5.0"]) is None
+    assert known("0.5.0", extra=[Runtime.of("onnxruntime-ep-webgpu==0.5.0")]) is None
 
 
 def test_a_package_that_became_a_plug_in_was_a_build_before():

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from farm.contract.cells import Budget
+from farm.contract.cells import Budget, Runtime
 from farm.contract.document import Document
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.reports import EndReport, Report
@@ -80,7 +80,10 @@ def test_where_one_round_was_measured_the_document_says_why_memory_has_no_verdic
         (found,) = [
             one.text
             for one in gate.judge_gate(
-                document, old="onnxruntime==1.23.1", new="onnxruntime==1.23.2", fail_on=["bigger"]
+                document,
+                old=Runtime.of("onnxruntime==1.23.1"),
+                new=Runtime.of("onnxruntime==1.23.2"),
+                fail_on=["bigger"],
             ).findings
             if "peak address space" in one.text
         ]
@@ -183,7 +186,7 @@ def test_a_metric_of_a_later_farm_is_told_by_its_name() -> None:
 
 
 def test_the_gate_fails_on_memory_where_it_is_told_to() -> None:
-    sides = {"old": "onnxruntime==1.23.1", "new": "onnxruntime==1.23.2"}
+    sides = {"old": Runtime.of("onnxruntime==1.23.1"), "new": Runtime.of("onnxruntime==1.23.2")}
     (found,) = gate.judge_gate(measured(), **sides, fail_on=["bigger"]).failures
     assert found.check == "bigger"
     assert found.text.endswith(
@@ -194,7 +197,7 @@ def test_the_gate_fails_on_memory_where_it_is_told_to() -> None:
 
 
 def test_a_watch_alerts_on_addresses_as_on_resident_memory() -> None:
-    judgement = judge(measured(), Rule(), old="onnxruntime==1.23.1", new="onnxruntime==1.23.2")
+    judgement = judge(measured(), Rule(), old=Runtime.of("onnxruntime==1.23.1"), new=Runtime.of("onnxruntime==1.23.2"))
     (finding,) = judgement.findings
     assert finding.kind == "memory"
     assert "peak address space 833 MiB instead of 320 MiB" in finding.text

@@ -32,7 +32,7 @@ def measured(verdict: str, ratio: float | None = None, **older: Any) -> Document
 
 def called(document: Document, **rule: Any) -> Judgement:
     """The older release is the candidate, the later one what is used now."""
-    return judge(document, Rule(**rule), old=LATER, new=OLDER)
+    return judge(document, Rule(**rule), old=Runtime.of(LATER), new=Runtime.of(OLDER))
 
 
 def test_a_turned_comparison_says_the_opposite_with_inverted_figures() -> None:
@@ -111,12 +111,12 @@ def test_parity_and_placement_are_judged_from_the_candidates_side() -> None:
     document = measured("equal", 1.0, parity=Parity(verdict="fail", text="9 elements differ."))
     document.cells[1].operators = gone
     assert [one.kind for one in called(document).findings] == ["parity", "placement"]
-    forward = judge(document, Rule(), old=OLDER, new=LATER)
+    forward = judge(document, Rule(), old=Runtime.of(OLDER), new=Runtime.of(LATER))
     assert (forward.outcome, len(forward.news)) == ("news", 2)
 
 
 def gated(document: Document) -> gate.GateAnswer:
-    return gate.judge_gate(document, old=LATER, new=OLDER, fail_on=["slower", "parity"])
+    return gate.judge_gate(document, old=Runtime.of(LATER), new=Runtime.of(OLDER), fail_on=["slower", "parity"])
 
 
 def test_a_gate_fails_on_an_older_candidate_that_is_slower_and_writes_its_side() -> None:

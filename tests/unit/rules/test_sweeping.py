@@ -87,9 +87,9 @@ def test_neighbours_whose_pair_was_lost_are_compared_through_the_reference() -> 
     bench = MadeUpBench(p50_ms=slower_since_1_31)
     declared = {"batch": [1], "precision": ["fp32"], "runtime": ["1.29.0", "1.30.0", "1.31.0"]}
     document = bench.measure(bench.plan(matrices.parse(declared)))
-    names = {cell.id: cell.runtime for cell in document.cells}
+    names = {cell.id: cell.runtime.version for cell in document.cells}
     for pair in document.comparisons:
-        if "1.29.0" not in names[pair.baseline] + names[pair.candidate]:
+        if "1.29.0" not in (names[pair.baseline], names[pair.candidate]):
             pair.ratio = pair.ci_low = pair.ci_high = None
     (line,) = lines_of([document], reference="1.29.0")
     assert [(turn.after, turn.is_paired) for turn in line.turns] == [("1.31.0", False)]

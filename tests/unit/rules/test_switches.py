@@ -23,8 +23,7 @@ NAMES = ["AlphaFusion", "BetaElimination", "GammaTransformer"]
 
 
 def ort(requirement: str) -> Runtime:
-    distribution, _, version = requirement.partition("==")
-    return Runtime(distribution=distribution, version=version)
+    return Runtime.of(requirement)
 
 
 def test_names_are_found_among_the_texts_of_a_library() -> None:
@@ -173,7 +172,7 @@ def test_trials_on_other_axes_are_read_by_what_differs() -> None:
     axes = [("c3", "provider", 0.9), ("c4", "threads", 0.8), ("c5", "session", 1.0)]
     compared = [("c1", "c2", "runtime", 1.25), *(("c2", *one) for one in axes)]
     document = Document(machine={}, seed=0, cells=cells, comparisons=[_comparison(*one) for one in compared])
-    found = switches.read_trials(document, candidates, old=OLD, new=NEW)
+    found = switches.read_trials(document, candidates, old=ort(OLD), new=ort(NEW))
     assert [one.candidate for one in found] == candidates
     assert [round(one.undone, 2) for one in found] == [0.47, 1.0, 0.0]
 
@@ -203,7 +202,7 @@ def test_trials_are_read_from_the_block_with_what_they_gave_back() -> None:
     ]
     compared = [("c1", "c2", "runtime", 1.25), ("c2", "c3", "optimization", 0.8), ("c2", "c4", "session", 1.0)]
     document = Document(machine={}, seed=0, cells=cells, comparisons=[_comparison(*one) for one in compared])
-    level, name = switches.read_trials(document, candidates, old=OLD, new=NEW)
+    level, name = switches.read_trials(document, candidates, old=ort(OLD), new=ort(NEW))
     assert (level.candidate.level, level.undone) == ("basic", pytest.approx(1.0))
     assert level.remaining == pytest.approx(1.0)
     assert (name.candidate.names, name.undone, name.keeps_parity) == (("AlphaFusion",), 0.0, False)
@@ -217,7 +216,7 @@ def _comparison(baseline: str, candidate: str, axis: str, ratio: float) -> Compa
 def test_a_block_without_the_change_says_nothing_of_switches() -> None:
     cells: list[Cell] = [cell("c1", OLD), cell("c2", NEW)]
     document = Document(machine={}, seed=0, cells=cells, comparisons=[_comparison("c1", "c2", "runtime", 0.99)])
-    assert switches.read_trials(document, [LEVEL], old=OLD, new=NEW) == []
+    assert switches.read_trials(document, [LEVEL], old=ort(OLD), new=ort(NEW)) == []
 
 
 def test_the_work_around_is_said_with_what_is_left_and_as_code() -> None:

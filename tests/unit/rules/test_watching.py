@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, OperatorTime, Parity, ParityOutput
 from farm.contract.document_comparisons import MetricChange
@@ -50,7 +51,7 @@ def pair(
 
 
 def judged(document: Document, **rule: Any) -> Judgement:
-    return judge(document, Rule(**rule), old=OLD, new=NEW)
+    return judge(document, Rule(**rule), old=Runtime.of(OLD), new=Runtime.of(NEW))
 
 
 def kinds(judgement: Judgement) -> list[str]:
@@ -214,7 +215,7 @@ def test_a_cell_that_works_again_is_news() -> None:
 
 
 def test_a_document_without_the_pair_is_infra_not_quiet() -> None:
-    assert judge(pair(), Rule(), old=OLD, new="onnxruntime==1.30.0").outcome == "infra"
+    assert judge(pair(), Rule(), old=Runtime.of(OLD), new=Runtime.of("onnxruntime==1.30.0")).outcome == "infra"
 
 
 def test_a_pair_of_different_blocks_is_not_compared() -> None:
@@ -243,7 +244,7 @@ def test_each_hardware_of_a_watch_is_a_pair_of_its_own() -> None:
 def test_twins_and_session_names_make_no_series_of_their_own() -> None:
     document = pair()
     document.cells.append(cell("c1.twin", OLD, twin_of="c1"))
-    (found,) = watch_rounds.pairs(document, old=OLD, new=NEW)
+    (found,) = watch_rounds.pairs(document, old=Runtime.of(OLD), new=Runtime.of(NEW))
     assert (found.old.id, found.new.id) == ("c1", "c2")
     assert watch_rounds.series_of(cell("x", OLD)) == watch_rounds.series_of(cell("y", NEW, session={"name": "1 other"}))
     assert watch_rounds.series_of(cell("x", OLD)) != watch_rounds.series_of(cell("x", OLD, batch=8))
@@ -315,7 +316,7 @@ def test_what_a_verdict_calls_worse_alerts_by_its_kind(
     document = pair()
     (one,) = document.comparisons
     whole = document.model_copy(update={"comparisons": [one.model_copy(update={"metrics": [change]})]})
-    judgement = judge(whole, Rule(), old=OLD, new=NEW)
+    judgement = judge(whole, Rule(), old=Runtime.of(OLD), new=Runtime.of(NEW))
     found = [one for one in judgement.findings if one.kind == kind]
     assert bool(found) is is_found
     assert any(cleared == kind for cleared, _ in judgement.cleared) is is_cleared

@@ -120,7 +120,7 @@ def test_software_in_a_gpus_place_is_asked_for_by_its_own_tag():
 
 def test_a_release_that_npm_took_back_is_answered_with_the_nearest_that_it_did_not():
     runtime = distributions.read(WEB)
-    sentence = releases.unknown_sentence(runtime, yanked={WEB: "broken on Arm"})
+    sentence = releases.unknown_sentence(runtime, yanked={Runtime.of(WEB): "broken on Arm"})
     assert "yanked from the package index (broken on Arm): the nearest that was not is 1.29.0" in sentence
 
 
@@ -145,9 +145,9 @@ def test_a_file_that_is_not_the_known_one_is_named_with_both_digests():
 
 
 def test_a_release_that_the_wheel_does_not_know_is_unpinned():
-    assert web.is_unpinned(f"{web.DISTRIBUTION}=={BUILD}")
-    assert not web.is_unpinned(WEB)
-    assert not web.is_unpinned("onnxruntime==1.31.1")
+    assert web.is_unpinned(Runtime.of(f"{web.DISTRIBUTION}=={BUILD}"))
+    assert not web.is_unpinned(Runtime.of(WEB))
+    assert not web.is_unpinned(Runtime.of("onnxruntime==1.31.1"))
     assert web.unlike_sentence(BUILD, {web.MODULE: "0" * 64}) is None
 
 

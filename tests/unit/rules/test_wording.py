@@ -2,6 +2,7 @@ from typing import NamedTuple, get_args
 
 import pytest
 
+from farm.contract.cells import Runtime
 from farm.contract.reasons import CellStatus
 from farm.contract.verdicts import ItemsVerdict, MetricVerdict, Verdict
 from farm.rules.wording import titles
@@ -55,18 +56,18 @@ def test_providers_are_shortened_for_pages_only() -> None:
 
 
 def test_runtimes_keep_the_part_of_their_name_that_tells_them_apart() -> None:
-    assert titles.runtime("onnxruntime==1.31.1") == "1.31.1"
-    assert titles.runtime("onnxruntime-openvino==1.24.1") == "openvino 1.24.1"
-    assert titles.runtime("nightly") == "nightly"
-    assert titles.runtime_in_words("onnxruntime==1.31.1") == "ONNX Runtime 1.31.1"
-    assert titles.runtime_in_words("onnxruntime-gpu==1.31.1") == "ONNX Runtime 1.31.1 (onnxruntime-gpu)"
-    assert titles.runtime_in_words("nightly") == "nightly"
+    assert titles.runtime(Runtime.of("onnxruntime==1.31.1")) == "1.31.1"
+    assert titles.runtime(Runtime.of("onnxruntime-openvino==1.24.1")) == "openvino 1.24.1"
+    assert titles.runtime(Runtime.of("nightly")) == "nightly"
+    assert titles.runtime_in_words(Runtime.of("onnxruntime==1.31.1")) == "ONNX Runtime 1.31.1"
+    assert titles.runtime_in_words(Runtime.of("onnxruntime-gpu==1.31.1")) == "ONNX Runtime 1.31.1 (onnxruntime-gpu)"
+    assert titles.runtime_in_words(Runtime.of("nightly")) == "nightly"
 
 
 def test_a_plug_in_is_named_with_the_onnx_runtime_beside_it() -> None:
     requirement = "ggml==0.2.0+onnxruntime.1.30.0"
-    assert titles.runtime(requirement) == "ggml 0.2.0 on 1.30.0"
-    assert titles.runtime_in_words(requirement) == "ggml 0.2.0 on ONNX Runtime 1.30.0"
+    assert titles.runtime(Runtime.of(requirement)) == "ggml 0.2.0 on 1.30.0"
+    assert titles.runtime_in_words(Runtime.of(requirement)) == "ggml 0.2.0 on ONNX Runtime 1.30.0"
 
 
 class Setting(NamedTuple):
