@@ -15,6 +15,8 @@ from farm.rules.changes import gate, gate_reports
 from farm.rules.findings.kinds import CHECKS
 from tests.documents import make_cell, make_comparison, make_document
 
+OLD, NEW = Runtime.of("onnxruntime==1.0"), Runtime.of("onnxruntime==2.0")
+
 
 def _cell(name: str, **changes: Any) -> Cell:
     known = {"model": "", "model_sha256": "0" * 64, "runtime": f"onnxruntime=={name}", "p50_ms": 2.0}
@@ -33,9 +35,7 @@ def _operators(*, op_type: str, covers: list[str]) -> list[OperatorTime]:
 
 
 def _judged(document: Document, *, fail_on: Sequence[str]) -> gate.GateAnswer:
-    return gate.judge_gate(
-        document, old=Runtime.of("onnxruntime==1.0"), new=Runtime.of("onnxruntime==2.0"), fail_on=fail_on
-    )
+    return gate.judge_gate(document, old=OLD, new=NEW, fail_on=fail_on)
 
 
 def test_an_equal_candidate_passes() -> None:
@@ -115,9 +115,7 @@ def test_a_pair_that_never_ran_is_no_new_failure() -> None:
 
 def test_a_gate_that_compared_nothing_is_not_passed() -> None:
     document = _document()
-    answer = gate.judge_gate(
-        document, old=Runtime.of("onnxruntime==1.0"), new=Runtime.of("onnxruntime==3.0"), fail_on=["slower"]
-    )
+    answer = gate.judge_gate(document, old=OLD, new=Runtime.of("onnxruntime==3.0"), fail_on=["slower"])
     assert not answer.is_passed
     assert "Nothing was compared" in gate_reports.as_markdown(answer, document)
     assert ElementTree.fromstring(gate_reports.as_junit(answer, document)).get("failures") == "1"

@@ -21,6 +21,7 @@ from tests.documents import make_cell, make_comparison, make_document
 
 CPU, OTHER = "CPUExecutionProvider", "CUDAExecutionProvider"
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("placements.jsonl").read_text().splitlines()[1:]]
+SIDES = {"old": Runtime.of("onnxruntime==1.0"), "new": Runtime.of("onnxruntime==2.0")}
 CLASSIFIER, CONVOLUTIONS = "ch_ppocr_mobile_v2.0_cls_infer", "cnn_fixed_b1"
 
 
@@ -106,9 +107,7 @@ def test_a_node_that_falls_back_to_the_processor_fails_the_gate_and_alerts() -> 
     assert [finding.text.partition(": ")[2] for finding in answer.failures] == [
         f"Identity@0, Softmax@0 moved from {OTHER} to {CPU}."
     ]
-    judged = watch_rounds.judge(
-        document(old, new), watch_rounds.Rule(), old=Runtime.of("onnxruntime==1.0"), new=Runtime.of("onnxruntime==2.0")
-    )
+    judged = watch_rounds.judge(document(old, new), watch_rounds.Rule(), **SIDES)
     assert [finding.kind for finding in judged.findings] == ["placement"]
 
 

@@ -19,6 +19,7 @@ from tests.unit.rules.making import make_block, make_check, make_facts, make_mod
 
 SPACE = "peak_address_space_bytes"
 ROUNDS = 9
+SIDES = {"old": Runtime.of("onnxruntime==1.23.1"), "new": Runtime.of("onnxruntime==1.23.2")}
 
 
 @pytest.mark.parametrize(
@@ -186,18 +187,17 @@ def test_a_metric_of_a_later_farm_is_told_by_its_name() -> None:
 
 
 def test_the_gate_fails_on_memory_where_it_is_told_to() -> None:
-    sides = {"old": Runtime.of("onnxruntime==1.23.1"), "new": Runtime.of("onnxruntime==1.23.2")}
-    (found,) = gate.judge_gate(measured(), **sides, fail_on=["bigger"]).failures
+    (found,) = gate.judge_gate(measured(), **SIDES, fail_on=["bigger"]).failures
     assert found.check == "bigger"
     assert found.text.endswith(
         "takes more memory than onnxruntime==1.23.1: peak address space 833 MiB instead of 320 MiB"
     )
-    assert gate.judge_gate(measured(), **sides, fail_on=["slower"]).is_passed
-    assert gate.judge_gate(measured(spaces=(833.0, 320.0)), **sides, fail_on=["bigger"]).is_passed
+    assert gate.judge_gate(measured(), **SIDES, fail_on=["slower"]).is_passed
+    assert gate.judge_gate(measured(spaces=(833.0, 320.0)), **SIDES, fail_on=["bigger"]).is_passed
 
 
 def test_a_watch_alerts_on_addresses_as_on_resident_memory() -> None:
-    judgement = judge(measured(), Rule(), old=Runtime.of("onnxruntime==1.23.1"), new=Runtime.of("onnxruntime==1.23.2"))
+    judgement = judge(measured(), Rule(), **SIDES)
     (finding,) = judgement.findings
     assert finding.kind == "memory"
     assert "peak address space 833 MiB instead of 320 MiB" in finding.text
