@@ -1,6 +1,7 @@
 """A cell: one resolved point of a matrix, and the digest that names what it measures."""
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, Field, PlainSerializer, PlainValidator, StringConstraints
@@ -37,7 +38,9 @@ class Runtime(Message):
         description="its release, as PEP 440 writes it"
     )
 
+    # 1 µs in place of 6: a page reads documents of a thousand cells
     @classmethod
+    @lru_cache(maxsize=4096)
     def of(cls, text: str) -> "Runtime":
         """A runtime as a document, a row or a node spells it, which was checked where it was made.
 
