@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Required, TypedDict
+from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -28,6 +28,7 @@ from farm.rules.presenting.lines import BUSY, Line, is_by_processor, line_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import goes_back
+from farm.rules.searches.sought import Step
 from farm.rules.searches.switches import Candidate, Trial
 from farm.rules.searches.work_around import trials_of
 from farm.rules.wording import numbers
@@ -36,7 +37,7 @@ from farm.rules.wording.vocabulary import sign_of
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, Investigation, Symptom
 
-STEP_COLUMNS: tuple[Column["Step"], ...] = (
+STEP_COLUMNS: tuple[Column[Step], ...] = (
     Column("Release", lambda step: Entry(step["version"], is_name=True)),
     Column("Outcome", lambda step: verdict_entry(step["outcome"])),
     Number("change", lambda step: _change(step), "of p50 latency against the good release, in the same block"),
@@ -45,7 +46,6 @@ STEP_COLUMNS: tuple[Column["Step"], ...] = (
     Column("Run", lambda step: runs.link(step.get("run"))),
     Prose("Why", lambda step: Entry(step.get("text") or "")),
 )
-SWITCHED = "with the option against without it, on the bad release"
 # a trial, and the run that measured it
 TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
     Column("Switch", lambda one: Entry(_switch(one[0].candidate), is_name=True)),
@@ -66,20 +66,6 @@ TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
     Column("Parity", lambda one: verdict_entry("pass" if one[0].keeps_parity else "fail")),
     Column("Run", lambda one: runs.link(one[1])),
 )
-QUESTIONS = {"since_when": "Since when", "work_around": "Work-around"}
-
-
-class Step(TypedDict, total=False):
-    """A release of a search as it is kept."""
-
-    version: Required[str]
-    outcome: Required[str]
-    ratio: float | None
-    low: float | None
-    high: float | None
-    minutes: float
-    run: int | None
-    text: str
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,6 @@ class DeliveryState(models.TextChoices):
 
 OPEN_ALERTS = (AlertState.OPEN, AlertState.ACKNOWLEDGED)
 CLOSED_ALERTS = (AlertState.RESOLVED, AlertState.INVALID, AlertState.INFRA)
-OPEN_ROUNDS = (RoundState.WAITING, RoundState.MEASURING, RoundState.CONFIRMING)
 OPEN_INVESTIGATIONS = (InvestigationState.WAITING, InvestigationState.MEASURING)
 
 # from which states an alert may go to each state

@@ -20,7 +20,6 @@ from farm.registry.models import (
     EvaluationData,
     Model,
     PartialUpload,
-    Preparation,
     Variant,
     VariantReport,
     Version,
@@ -206,11 +205,6 @@ def quantised_report(variant: Variant) -> QuantisedReport | None:
 def version_of_artifact(user: Anyone, artifact: Artifact) -> Version | None:
     """The newest version that the user sees of this artifact."""
     return versions_visible_to(user).filter(artifact=artifact).first()
-
-
-def preparations_of(artifact: Artifact) -> QuerySet[Preparation]:
-    """Prepared workloads of an artifact."""
-    return artifact.preparations.select_related("inputs", "reference")
 
 
 def evaluation_of(version: Version) -> EvaluationData | None:

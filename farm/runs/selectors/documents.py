@@ -1,10 +1,9 @@
 """Bench documents of runs: what was settled when each block ended, and live blocks judged as they are now."""
 
 import gzip
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import lru_cache, reduce
-from operator import or_
+from functools import lru_cache
 
 from django.db.models import Prefetch, Q, QuerySet, prefetch_related_objects
 from pydantic import TypeAdapter
@@ -73,15 +72,6 @@ def cell_document(run: Run, name: str) -> doc_cells.Cell:
     if name not in live:
         raise Missing(f"Run {run.pk} has no cell {name!r} that has ended.")
     return live[name]
-
-
-def cells_named(places: Collection[tuple[int, str]]) -> dict[tuple[int, str], doc_cells.Cell]:
-    """Settled cells of any runs by run and name, without operators. Who may see the runs is the caller's to ask."""
-    if not places:
-        return {}
-    asked = reduce(or_, (named(run, name, of="arm__") for run, name in sorted(places)))
-    rows = CellDocument.objects.filter(asked).defer("operators").select_related("arm__cell")
-    return {(row.arm.cell.run_id, row.arm.name): cell_of(row) for row in rows}
 
 
 def comparisons_of(
