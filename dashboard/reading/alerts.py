@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from dashboard.reading import runs
-from farm.contract.cells import Runtime
 from farm.rules.findings.kinds import rank, title_of
 from farm.rules.presenting.leads import Lead
 from farm.rules.presenting.tables import Act, Column, Entry, Number, Prose, Table, verdict_entry

@@ -56,7 +56,7 @@ class Bench(Protocol):
 
 @dataclass
 class Workbench:
-    """This machine. `releases`: runtimes that exist beyond those known here, as `distribution==version`."""
+    """This machine. `releases`: runtimes that exist beyond those known here."""
 
     template: bench.Run
     releases: tuple[Runtime, ...] = ()
