@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from dashboard.figures import cell_bars, latency, ratios, throughput
 from dashboard.reading import comparisons
-from farm.contract.cells import CellSpec, Runtime
+from farm.contract.cells import CellSpec
 from farm.contract.divergence import DivergenceDocument
 from farm.contract.document import SCHEMA, Document
 from farm.rules.changes import gate, gate_reports, report
@@ -89,7 +89,7 @@ def _gated(document: Document) -> Iterator[tuple[str, str]]:
     for old, new in answer.pairs[:1]:
         found = compared(document, old, new)
         told = sentences.comparison_sentence(found, cells) if found is not None else sentences.cell_sentence(cells[new])
-        spec = CellSpec(artifact_sha256="a" * 64, runtime=_runtime(cells[new].runtime))
+        spec = CellSpec(artifact_sha256="a" * 64, runtime=cells[new].runtime)
         case = report.Case(document, cells[old], cells[new], spec, "model.onnx", told)
         for name in ("README.md", "issue.md", "lock-new.txt", "repeat.json", "matrix.json"):
             yield f"report: {name}", report.texts_of(case)[name]
@@ -179,11 +179,6 @@ def _keys(plain: object, place: str = "") -> Iterator[str]:
 
 def _address(cell: str) -> str:
     return f"/runs/1/cells/{cell}/"
-
-
-def _runtime(text: str) -> Runtime:
-    distribution, _, version = text.partition("==")
-    return Runtime(distribution=distribution, version=version)
 
 
 def _console(width: int) -> Console:

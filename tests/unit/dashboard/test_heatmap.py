@@ -1,6 +1,7 @@
 import pytest
 
 from dashboard.reading.heatmap import Place, drawn, heat_map, layout
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
@@ -102,7 +103,7 @@ def test_a_running_cell_shows_the_median_of_its_launches_so_far(by_id: dict[str,
 
 def test_many_columns_make_the_map_compact(by_id: dict[str, Cell]) -> None:
     one = by_id["b1-a0"]
-    many = [one.model_copy(update={"id": f"c{n}", "runtime": f"onnxruntime==1.{n}.0"}) for n in range(9)]
+    many = [one.model_copy(update={"id": f"c{n}", "runtime": Runtime.of(f"onnxruntime==1.{n}.0")}) for n in range(9)]
     assert heat_map(many, [], address).is_compact
 
 

@@ -6,6 +6,7 @@ import re
 from dashboard import markup
 from dashboard.figures import cell_bars, keys, latency, throughput, trends
 from dashboard.figures.figure import Figure
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.wording.vocabulary import VERDICTS
@@ -34,7 +35,8 @@ def test_a_key_has_the_colour_and_the_mark_of_its_series(by_id: dict[str, Cell])
 
 def test_of_more_series_than_colours_the_grey_ones_stand_apart(by_id: dict[str, Cell]) -> None:
     many = [
-        by_id["b1-a0"].model_copy(update={"id": f"c{n}", "runtime": f"onnxruntime==1.{n}.0"}) for n in range(15, 31)
+        by_id["b1-a0"].model_copy(update={"id": f"c{n}", "runtime": Runtime.of(f"onnxruntime==1.{n}.0")})
+        for n in range(15, 31)
     ]
     figure = latency.latency(many, [], address)
     assert len(figure.key) == 16

@@ -91,7 +91,7 @@ def test_a_lock_holds_the_runtime_and_numpy_whatever_else_a_node_says_was_instal
     cell = cell_of(packages=told)
     assert cell.packages == told
     assert lock(cell) == "numpy==2.4.6\nonnxruntime==1.29.0\n"
-    plugin = cell.model_copy(update={"runtime": "onnxruntime-ep-webgpu==0.4.0"})
+    plugin = cell.model_copy(update={"runtime": Runtime.of("onnxruntime-ep-webgpu==0.4.0")})
     assert lock(plugin) == "numpy==2.4.6\nonnxruntime==1.31.1\nonnxruntime-ep-webgpu==0.4.0\n"
 
 
@@ -99,7 +99,7 @@ def test_a_lock_holds_the_runtime_and_numpy_whatever_else_a_node_says_was_instal
     "runtime", ["evil-package==1.0", "evil-package @ https://evil.example==1", "--pre==1", "onnxruntime"]
 )
 def test_a_runtime_that_is_no_published_build_is_not_pinned_for_others(runtime: str) -> None:
-    text = lock(cell_of().model_copy(update={"runtime": runtime, "packages": {}}))
+    text = lock(cell_of().model_copy(update={"runtime": Runtime.of(runtime), "packages": {}}))
     assert text.startswith("#")
     assert text.count("\n") == 1
     assert "evil" not in text
