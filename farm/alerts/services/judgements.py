@@ -66,7 +66,7 @@ def _advance(one: WatchRound) -> bool:
     search = _search_of(one)
     for run in runs:
         search.record(measurements.measured(run))
-    if len(runs) == 1 and search.is_undecided(search.measured[0]) and measurements.extend(one):
+    if len(runs) == 1 and search.is_undecided(search.measured[0]) and measurements.extend(one, runs[0]):
         return True
     try:
         experiment = search.next()

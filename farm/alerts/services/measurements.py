@@ -37,22 +37,11 @@ class CannotMeasure(Exception):
         self.passes = passes
 
 
-def extend(one: WatchRound) -> bool:
+def extend(one: WatchRound, run: Run) -> bool:
     """Lets the run's undecided blocks go on, once; False when they cannot or did so before."""
-    run = one.run
-    by = runner_of(one.watch)
-    if one.is_extended or run is None or by is None:
-        return False
-    try:
-        with transaction.atomic():
-            if not WatchRound.objects.filter(pk=one.pk, is_extended=False).update(is_extended=True):
-                return False
-            more_rounds(run=run, by=by, rounds=MORE_ROUNDS)
-    except Refusal:
-        # nothing of it can go on: it is judged with what it has
-        WatchRound.objects.filter(pk=one.pk).update(is_extended=True)
-        return False
-    return True
+    with transaction.atomic():
+        is_first = WatchRound.objects.filter(pk=one.pk, is_extended=False).update(is_extended=True)
+        return bool(is_first) and _go_on(one.watch, run, MORE_ROUNDS)
 
 
 def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) -> Run:
@@ -71,12 +60,16 @@ def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) 
 
 def go_on(watch: Watch, run: Run) -> bool:
     """Lets what is undecided be measured up to the last look; False when it was, or when nothing of it can go on."""
-    by = runner_of(watch)
     measured = max(run.blocks.values_list("rounds", flat=True), default=LOOKS[-1])
-    if by is None or measured >= LOOKS[-1]:
+    return measured < LOOKS[-1] and _go_on(watch, run, LOOKS[-1] - measured)
+
+
+def _go_on(watch: Watch, run: Run, rounds: int) -> bool:
+    by = runner_of(watch)
+    if by is None:
         return False
     try:
-        more_rounds(run=run, by=by, rounds=LOOKS[-1] - measured)
+        more_rounds(run=run, by=by, rounds=rounds)
     except Refusal:
         # another tick may have asked first
         run.refresh_from_db()
