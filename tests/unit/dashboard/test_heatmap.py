@@ -125,7 +125,7 @@ def many_cells(document: Document, by_id: dict[str, Cell], rows: int) -> tuple[l
     cells, compared = [], []
     for number in range(1, rows + 1):
         for runtime in ("1.29.0", "1.31.1"):
-            named = {"id": f"{runtime}-{number}", "batch": number, "runtime": f"onnxruntime=={runtime}"}
+            named = {"id": f"{runtime}-{number}", "batch": number, "runtime": Runtime.of(f"onnxruntime=={runtime}")}
             cells.append(by_id["b1-a0"].model_copy(update=named))
         pair = {"baseline": f"1.29.0-{number}", "candidate": f"1.31.1-{number}", "axis": "runtime"}
         verdict = (

@@ -100,5 +100,5 @@ def test_of_two_different_packages_none_moved():
 def test_a_finding_of_a_watch_says_which_of_the_two_packages_moved():
     old, new = GGML + both("0.2.0", "1.29.0"), GGML + both("0.2.0", "1.30.0")
     document = Document(machine={}, seed=0, cells=[cell("c1", old), cell("c2", new, status="failed")], comparisons=[])
-    (found,) = judge(document, Rule(), old=old, new=new).findings
+    (found,) = judge(document, Rule(), old=Runtime.of(old), new=Runtime.of(new)).findings
     assert found.text.endswith("ONNX Runtime moved, from 1.29.0 to 1.30.0; onnxruntime-ggml stayed at 0.2.0.")
