@@ -1,6 +1,5 @@
 """Which releases of ONNX Runtime the fleet has, with which providers."""
 
-from farm.contract.cells import Runtime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +15,7 @@ from dashboard.views.access import page, person
 from farm.alerts.selectors.histories import history_of
 from farm.alerts.selectors.pages import looks
 from farm.alerts.selectors.releases import published
+from farm.contract.cells import Runtime
 from farm.fleet.selectors import nodes_listed
 from farm.fleet.states import NodeHealth
 from farm.rules.runtimes import opsets, providers

@@ -131,7 +131,7 @@ def _named(old: Cell, new: Cell) -> tuple[str, str]:
     """The candidate's cell, and what it is compared with: the other runtime, or on the same one the other model."""
     if old.runtime == new.runtime:
         return f"{new.model}, {cell_label(new)}", str(old.model)
-    return cell_label(new), old.runtime
+    return cell_label(new), str(old.runtime)
 
 
 def point_label(cell: Cell) -> str:

@@ -167,9 +167,7 @@ def series_label(cell: Cell) -> str:
     return ", ".join(part for part in (cell.model, label.series(cell)) if part)
 
 
-def pairs(
-    document: Document, *, old: Runtime | str, new: Runtime | str, of_models: bool = False
-) -> list[Pair]:
+def pairs(document: Document, *, old: Runtime | str, new: Runtime | str, of_models: bool = False) -> list[Pair]:
     """Cells of `old` and `new` that differ in nothing else, of one block if possible.
 
     A pair for each series and hardware. `old` is what `new` is compared with; it may be the later release of the two.
@@ -179,7 +177,9 @@ def pairs(
     for cell in document.cells:
         side: Runtime | str = (cell.model or "") if of_models else cell.runtime
         if side in (old, new) and cell.twin_of is None:
-            place = (*place_of(cell.model_copy(update={"model": None})), str(cell.runtime)) if of_models else place_of(cell)
+            place = (
+                (*place_of(cell.model_copy(update={"model": None})), str(cell.runtime)) if of_models else place_of(cell)
+            )
             by_place.setdefault(place, {}).setdefault(side, []).append(cell)
     comparisons = by_sides(document.comparisons)
     return [

@@ -75,7 +75,7 @@ class Gate(Confirmation[GateOutcome]):
 def _same_points(shown: GateAnswer, again: Document, first: Document) -> set[tuple[str, str]]:
     """What the second document shows, under the cells' names in the first."""
     places = {cell.id: (watch_rounds.place_of(cell), cell.runtime) for cell in again.cells}
-    names: dict[tuple[tuple[str, str], str], list[str]] = {}
+    names: dict[tuple[tuple[str, str], Runtime], list[str]] = {}
     for cell in first.cells:
         names.setdefault((watch_rounds.place_of(cell), cell.runtime), []).append(cell.id)
     return {(finding.what, name) for finding in shown.findings for name in names.get(places[finding.candidate], ())}
