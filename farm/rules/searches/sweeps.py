@@ -111,14 +111,21 @@ class Sweep(Search[Measured, list[Line]]):
 
     def _parts_of(self, point: Matrix) -> list[Experiment]:
         """Blocks of one line, as large as the planner lets one be."""
-        for together in range(MAX_TOGETHER, MIN_TOGETHER - 1, -1):
-            runs = _overlapping(self.versions, together)
-            matrices = [replace(point, axes={**point.axes, "runtime": self._beside_reference(run)}) for run in runs]
-            if together == MIN_TOGETHER or all(map(self.is_one_block, matrices)):
-                break
+        for together in range(MAX_TOGETHER, MIN_TOGETHER, -1):
+            parts = self._cut(point, together)
+            if all(self.is_one_block(part.matrix) for part in parts):
+                return parts
+        return self._cut(point, MIN_TOGETHER)
+
+    def _cut(self, point: Matrix, together: int) -> list[Experiment]:
+        """A line in parts of so many releases."""
+        runs = _overlapping(self.versions, together)
         return [
-            Experiment(matrix, title=f"part {part} of {len(runs)}: {run[0]} to {run[-1]} beside {self.reference}")
-            for part, (run, matrix) in enumerate(zip(runs, matrices, strict=True), start=1)
+            Experiment(
+                replace(point, axes={**point.axes, "runtime": self._beside_reference(run)}),
+                title=f"part {part} of {len(runs)}: {run[0]} to {run[-1]} beside {self.reference}",
+            )
+            for part, run in enumerate(runs, start=1)
         ]
 
     def _beside_reference(self, versions: Sequence[str]) -> tuple[Runtime, ...]:

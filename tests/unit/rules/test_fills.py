@@ -4,7 +4,7 @@ import pytest
 
 from farm.rules.cells import fills
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.matrices import matrix
+from farm.rules.matrices import matrix, settings
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,7 @@ def test_a_text_of_a_strangers_process_is_checked(text: str, words: str) -> None
     with pytest.raises(ValueError, match=words):
         fills.check(text)
     fills.check("0..9")
+
+
+def test_a_matrix_without_inputs_tolerances_and_a_wish_has_none() -> None:
+    assert (fills.read_fills(None), settings.read_tolerances(None), settings.read_wish(None)) == ({}, {}, None)

@@ -15,6 +15,8 @@ from farm.rules.changes import gate
 from farm.rules.comparing import differences
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.comparing.sides import turned
+from farm.rules.judging import metric_verdicts
+from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.presenting import metric_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.reporting.families import hold_across
@@ -25,7 +27,7 @@ ROUNDS = 12
 BOTH = ["1.30.0", "1.31.1"]
 
 
-def measured(old: dict[str, float], new: dict[str, float], *, rounds: int = ROUNDS, **options: Any) -> Document:
+def record_of(old: dict[str, float], new: dict[str, float], *, rounds: int = ROUNDS, **options: Any) -> BlockRecord:
     """Two releases as fast as each other; `old` and `new`: what their launches say besides, with 0.2 % of noise.
 
     A name that ends in `_ms` and that launches have no metric of is a part of the launch.
@@ -41,8 +43,23 @@ def measured(old: dict[str, float], new: dict[str, float], *, rounds: int = ROUN
             p50 = noisy.pop("p50_ms", 1 + 0.002 * dice.standard_normal())
             told[arm] = make_sample(p50, metrics=noisy, phases_ms=phases)
         reports.append(make_round(number, told))
-    record = BlockRecord(block=block, reports=[*reports, EndReport()], node="bench-1", is_over=True)
-    return assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget(block.budget)))
+    return BlockRecord(block=block, reports=[*reports, EndReport()], node="bench-1", is_over=True)
+
+
+def measured(old: dict[str, float], new: dict[str, float], **options: Any) -> Document:
+    """The document of that block."""
+    record = record_of(old, new, **options)
+    return assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget(record.block.budget)))
+
+
+def test_a_change_rests_on_the_launches_of_its_rounds() -> None:
+    record = record_of({"session_ms": 100.0}, {"session_ms": 150.0})
+    judge = BlockJudge(record.block, reports=record.reports)
+    (judged,) = judge.comparisons()
+    (told,) = metric_verdicts.changes(judge, [judged])
+    pairs = {change.name: metric_verdicts.pairs_of(judge, judged, change) for change in told}
+    assert {"p50_ms", "session_ms"} <= pairs.keys()
+    assert {len(some) for some in pairs.values()} == {ROUNDS}
 
 
 def of_sessions(

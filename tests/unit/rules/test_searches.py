@@ -1,0 +1,184 @@
+"""Searches as classes: what each measures next, what it makes of an outcome that is missing, and what it answers."""
+
+from dataclasses import replace
+
+import pytest
+
+from farm.contract.cells import CellSpec, Runtime
+from farm.contract.document import Document
+from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from farm.rules.changes.watch_rounds import Rule
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.points import expand
+from farm.rules.searches import sought, sweeps
+from farm.rules.searches.gate import Checks, Gate
+from farm.rules.searches.search import Measured, SearchProblem, carry_out
+from farm.rules.searches.since_when import LOST, SinceWhen
+from farm.rules.searches.sought import SoughtKind, SoughtMetric
+from farm.rules.searches.watching import Watching
+from farm.rules.searches.work_around import WorkAround
+from onnxfarm.here.workbench import Machine
+from tests.documents import NEW, OLD
+from tests.unit.commands.made_up import MadeUpBench
+from tests.unit.rules.test_beside import FAR
+from tests.unit.rules.test_beside import document as document_of_models
+from tests.unit.rules.test_watching import pair, told
+
+SIDES = Runtime.of(OLD), Runtime.of(NEW)
+MATRIX = matrices.from_options(runtime="1.29.0,1.31.1")
+PLACES = {"c1": {"runtime": 0}, "c2": {"runtime": 1}}
+
+
+def measured(document: Document, *, reviewed: frozenset[str] = frozenset()) -> Measured:
+    return Measured(MATRIX, document, PLACES.__getitem__, reviewed)
+
+
+def watching(*documents: Document, reviewed: frozenset[str] = frozenset()) -> Watching:
+    """A round whose blocks were measured as these documents say."""
+    search = Watching(lambda: MATRIX, SIDES, Rule())
+    for document in documents:
+        assert search.next() is not None
+        search.record(measured(document, reviewed=reviewed))
+    return search
+
+
+def failing(code: ReasonCode) -> Document:
+    return pair(status=CellStatus.FAILED, reason=Reason(code=code, text="It was not to be."))
+
+
+def test_a_round_without_a_change_is_quiet_and_needs_no_fresh_block() -> None:
+    search = watching(pair())
+    assert search.next() is None
+    answer = search.answer()
+    assert (answer.outcome, answer.sentence) == ("quiet", "1 pair compared, no changes to report.")
+    assert not search.is_undecided(search.measured[0])
+
+
+def test_what_alerts_is_shown_again_on_its_node_with_a_verdict_on_each_operator() -> None:
+    search = watching(pair("slower", 1.3))
+    fresh = search.next()
+    assert fresh is not None
+    assert (fresh.matrix.axes["hardware"], fresh.matrix.operators) == (("node:bench-1",), True)
+    search.record(measured(pair("slower", 1.25)))
+    answer = search.answer()
+    assert (answer.outcome, len(answer.findings), answer.unconfirmed) == ("alert", 1, [])
+    assert search.next() is None
+    assert answer.sentence == answer.findings[0].text
+
+
+def test_several_findings_are_counted_behind_the_worst() -> None:
+    answer = watching(pair("slower", 1.3, metrics=[told("session_ms", 300.0, "slower")])).answer()
+    assert answer.sentence.endswith(" 1 more finding.")
+
+
+def test_what_a_fresh_block_does_not_show_is_no_alert() -> None:
+    answer = watching(pair("slower", 1.3), pair()).answer()
+    assert (answer.outcome, answer.sentence.startswith("Not confirmed by a fresh block: ")) == ("unconfirmed", True)
+
+
+def test_a_fresh_block_that_fails_on_the_pipeline_says_so() -> None:
+    answer = watching(pair("slower", 1.3), failing(ReasonCode.NODE_LOST)).answer()
+    assert answer.outcome == "infra"
+    assert answer.judgement.infra
+
+
+def test_where_no_fresh_block_can_be_measured_only_what_is_no_noise_counts() -> None:
+    search = watching(pair("slower", 1.3))
+    answer = search.unconfirmable("the node left")
+    assert (answer.findings, answer.outcome) == ([], "infra")
+    assert "It could not be confirmed: the node left" in answer.sentence
+
+
+def test_what_a_node_under_review_measured_does_not_count_and_undecided_is_said() -> None:
+    answer = watching(pair("slower", 1.3), reviewed=frozenset({"bench-1"})).answer()
+    assert answer.findings == ()
+    assert "the node is under review" in answer.sentence
+    undecided = watching(pair(metrics=[told("session_ms", 300.0, "undecided")]))
+    assert undecided.is_undecided(undecided.measured[0])
+    assert undecided.answer().sentence == undecided.judgements[0].undecided[0]
+
+
+def test_a_metric_that_never_alerts_is_no_finding() -> None:
+    later = told("session_ms").model_copy(update={"name": "p99_ms", "verdict": "slower", "ratio": 2.0})
+    document = pair()
+    document.comparisons[0].metrics.append(later)
+    assert watching(document).answer().outcome == "quiet"
+
+
+def around(p50_ms: float) -> tuple[WorkAround, MadeUpBench]:
+    """A search of which the new runtime takes twice as long, and `p50_ms` without the optimizer SlowFusion."""
+
+    def latency(spec: CellSpec) -> float:
+        if spec.runtime == SIDES[0]:
+            return 1.0
+        return p50_ms if "SlowFusion" in spec.session.disabled_optimizers else 2.0
+
+    point = next(each for each in expand(MATRIX).points if each.values["runtime"] == SIDES[1])
+    names = ["SlowFusion", "OtherFusion", "ThirdFusion"]
+    return WorkAround(lambda: (MATRIX, point, 12), *SIDES, lambda: names), MadeUpBench(p50_ms=latency)
+
+
+def test_a_work_around_is_found_by_its_blocks_and_told_as_code() -> None:
+    search, bench = around(1.0)
+    answer = carry_out(search, Machine(bench, lambda block: block))
+    assert answer.plain["is_found"]
+    assert "SlowFusion" in str(answer.plain["code"])
+    assert "SlowFusion" in answer.sentence
+
+
+def test_where_nothing_undoes_the_change_that_is_said_after_a_few_steps() -> None:
+    search, bench = around(2.0)
+    answer = carry_out(search, Machine(bench, lambda block: block))
+    assert not answer.plain["is_found"]
+    assert answer.sentence.startswith(f"None of {answer.plain['tried']} sets of session options")
+    assert 1 < len(search.steps) <= 4
+
+
+def test_a_lost_block_of_candidates_has_no_trials() -> None:
+    search, _ = around(1.0)
+    experiment = search.next()
+    assert experiment is not None
+    step = search.read(experiment.asked, None)
+    assert (step["trials"], search.is_undecided(step)) == ([], False)
+
+
+def test_a_lost_probe_is_skipped_and_one_that_nobody_asked_for_ends_the_search() -> None:
+    versions = ["1.29.0", "1.30.0", "1.31.0", "1.31.1"]
+    search = SinceWhen(lambda: MATRIX, versions, *SIDES, sought=SoughtKind(Rule(), "slower", "series"))
+    experiment = search.next()
+    assert experiment is not None
+    step = search.read(experiment.asked, None)
+    assert (step["outcome"], step["text"]) == ("skipped", LOST)
+    with pytest.raises(SearchProblem, match="were published in the meantime"):
+        search.record({**step, "version": "1.30.9"})
+
+
+def test_what_the_pipeline_spoilt_is_no_question_and_a_metric_has_its_own_ratio() -> None:
+    with pytest.raises(SearchProblem, match="could not be measured") as problem:
+        sought.sought_kind(failing(ReasonCode.NODE_LOST), Rule(), good=SIDES[0], bad=SIDES[1])
+    assert problem.value.is_infra
+    assert SoughtMetric("series", told("session_ms", 150.0)).ratio == 1.5
+
+
+@pytest.mark.parametrize(("fits", "parts"), [(True, 1), (False, 2)])
+def test_a_sweep_is_cut_into_parts_of_one_block_each_where_that_can_be(fits: bool, parts: int) -> None:
+    versions = ["1.29.0", "1.30.0", "1.31.0", "1.31.1"]
+    sweep = sweeps.Sweep(matrices.from_options(), "onnxruntime", versions, "1.29.0", lambda matrix: fits)
+    first = sweep.next()
+    assert first is not None
+    assert (f"of {parts}:" in first.title) == fits
+
+
+def test_a_gate_of_two_models_shows_a_slower_one_again_on_its_runtimes() -> None:
+    matrix = matrices.from_options(runtime="1.31.1")
+    slower = Measured(matrix, document_of_models(FAR), lambda cell: {"runtime": 0, "model": int(cell == "c2")})
+    gate = Gate(lambda: matrix, None, Checks(fail_on=("slower",)))
+    gate.record(slower)
+    fresh = gate.next()
+    assert fresh is not None
+    assert fresh.matrix.axes["runtime"] == (SIDES[1],)
+    gate.record(slower)
+    assert not gate.answer().answer.is_passed
+    calm = replace(slower, document=document_of_models(FAR, medians=(1.0, 1.0)))
+    once = Gate(lambda: matrix, None, Checks(fail_on=("slower",)), measured=[slower, calm])
+    assert once.answer().answer.is_passed
