@@ -43,9 +43,9 @@ def _asked(old: Cell, new: Cell, *, model: Path, inputs: Path | None, seed: int)
     return Asked(
         model=model,
         candidate=matrices.from_options(
-            None, runtime=new.runtime, provider=new.provider, precision=new.precision, threads=threads
+            None, runtime=str(new.runtime), provider=new.provider, precision=new.precision, threads=threads
         ),
-        against=matrices.from_options(None, runtime=old.runtime, threads=threads),
+        against=matrices.from_options(None, runtime=str(old.runtime), threads=threads),
         inputs=inputs,
         batch=None if inputs is not None else new.batch,
         shapes=new.shapes,

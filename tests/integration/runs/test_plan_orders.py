@@ -74,7 +74,9 @@ def test_the_plan_of_a_process_that_died_is_made_by_a_worker_and_then_the_next_i
     member_api: Client, member: User, node: Node, version: Version
 ) -> None:
     late = timezone.now() - timedelta(seconds=61)
-    order = open_order(member, version, order_json={"matrix": matrix_of(2)}, asked_at=late)
+    order = open_order(
+        member, version, order_json={"matrix": matrix_of(2), "seed": 0, "releases": [], "yanked": {}}, asked_at=late
+    )
     sweep()
     services.make_plan(order.pk)
     order.refresh_from_db()
