@@ -136,7 +136,8 @@ def test_no_page_says_none_breaks_or_shows_an_empty_chart(farm: list[str], owner
         answer = client.get(path)
         assert answer.status_code < 500, path
         if not is_page(answer):
-            answer.close()
+            if answer.streaming:  # any other was closed by the client, and once more would close the database
+                answer.close()
             continue
         pages += 1
         assert answer.status_code == 200, f"a link led to {path}, which answered {answer.status_code}"

@@ -29,6 +29,20 @@ LATER_KEY = re.compile(r'^ +"\w+": (null|0|""|\[\]|\{\}),?$')
 OF_API = re.compile(r"/api/v1/(alerts|watches|runs/\d+(/events)?$)")
 # line of a page then, the same line now, why
 MEANT: Final[tuple[tuple[str, str, str], ...]] = ()
+# page, lines with figures that are gone from it, why
+GONE: Final[tuple[tuple[str, str, str], ...]] = (
+    (r"/runs/\d/.*", r"runs (encoder|watched) \(|explains .* of it|^Not right: ", "one rule says what leads"),
+    (r"/runs/[16]/", r".*", "its comparisons are along the axis that leads now; `?along=` has the others"),
+    (r"/models/1/", r"^(Most|Left out): ", "best settings pass, and stand once"),
+    (
+        r"/models/3/",
+        r"^Most: |^1\.30\.0, CPU|^0\.997$|^0\.002$|^1 003$",
+        "what a search of the farm measured is no setting",
+    ),
+    (r"/watches/1/", r"^1\.30\.0$", "an alert says between which releases it began"),
+)
+# a document opens with what leads now
+OPENING = re.compile(r'^  "sentence": ')
 
 # `deploy/test --postgres` names a database; these tests make one of their own, since they need it empty
 KINDS = ["sqlite", *(["postgresql"] if "ONNXFARM_TEST_DATABASE_URL" in os.environ else [])]
@@ -97,7 +111,7 @@ def test_documents_are_the_same_but_for_keys_that_came_later(recorded: Recorded)
     addresses = [address for address in recorded.then if address.endswith("/results") or address.startswith("rows of")]
     assert len(addresses) == 16
     for address in addresses:
-        came = added(*recorded.lines(address))
+        came = added(*([line for line in lines if not OPENING.match(line)] for lines in recorded.lines(address)))
         assert [line for line in came if not LATER_KEY.match(line)] == [], address
 
 
@@ -120,8 +134,12 @@ def test_alerts_watches_and_logs_are_the_same(recorded: Recorded) -> None:
     addresses = [address for address in recorded.then if OF_API.match(address)]
     assert len(addresses) == 21
     for address in addresses:
-        old, new = recorded.lines(address)
-        assert new == old, address
+        then, now = (json.loads(said[address]) for said in (recorded.then, recorded.now))
+        for alert in [now] if isinstance(now, dict) else now:
+            alert.pop("began", None)
+            for symptom in alert.get("symptoms", ()):
+                symptom.pop("node", None)
+        assert now == then, address
 
 
 def test_pages_say_what_they_said(recorded: Recorded) -> None:
@@ -134,6 +152,8 @@ def test_pages_say_what_they_said(recorded: Recorded) -> None:
         if recorded.kind == "postgresql":
             # the matrix, to copy, is in the order in which the database has its keys
             lost = [line for line in lost if line.lstrip("- ") not in {other.lstrip("- ") for other in new}]
+        meant_to_go = [lines for of, lines, _ in GONE if re.fullmatch(of, page)]
+        lost = [line for line in lost if not any(re.search(lines, line) for lines in meant_to_go)]
         assert [line for line in lost if re.search(r"\d", line)] == [], page
 
 
