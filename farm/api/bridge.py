@@ -73,16 +73,16 @@ class Bridge:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        length = declared_length(scope)
-        is_short = length is not None and length <= MAX_STRANGER_BYTES
         is_slow = scope["method"] not in ("GET", "HEAD") and SLOW.fullmatch(scope["path"]) is not None
-        request = WSGIRequest(_environ(scope, Body(cast(IO[bytes], sys.stdin), 0)))
-        sender = None if is_short and not is_slow else await self._in_thread(sender_of, request)
         try:
             _check_charset(scope)
-            if is_short:
-                body = await spool(receive, max_bytes=MAX_STRANGER_BYTES)
+            length = declared_length(scope)
+            if length is not None and length <= MAX_STRANGER_BYTES:
+                sender = await self._in_thread(sender_of, _without_body(scope)) if is_slow else None
+                body = await spool(receive, max_bytes=length)
             else:
+                request = _without_body(scope)
+                sender = await self._in_thread(sender_of, request)
                 body = await self._take_long_body(scope, receive, request, sender)
         except Refusal as refusal:
             await drain(scope, receive)
@@ -203,6 +203,11 @@ class Answer:
     def _start(self, status: str, headers: list[tuple[str, str]], exc_info: object = None) -> None:
         self.status = int(status.partition(" ")[0])
         self.headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+def _without_body(scope: Scope) -> WSGIRequest:
+    """The request by its headers alone, as far as it is known before its body is read."""
+    return WSGIRequest(_environ(scope, Body(cast(IO[bytes], sys.stdin), 0)))
 
 
 def _check_charset(scope: Scope) -> None:

@@ -24,7 +24,7 @@ class Unpacking:
         return [b"there"]
 
 
-async def answer_of(bridge: Bridge, path: str, *, body: bytes = b"") -> int:
+async def answer_of(bridge: Bridge, path: str, *, body: bytes = b"", length: bytes | None = None) -> int:
     scope = {
         "type": "http",
         "method": "POST" if body else "GET",
@@ -33,7 +33,7 @@ async def answer_of(bridge: Bridge, path: str, *, body: bytes = b"") -> int:
         "query_string": b"",
         "http_version": "1.1",
         "scheme": "http",
-        "headers": [(b"content-length", str(len(body)).encode())],
+        "headers": [(b"content-length", str(len(body)).encode() if length is None else length)],
     }
     sent: list[Mapping[str, Any]] = []
 
@@ -45,6 +45,11 @@ async def answer_of(bridge: Bridge, path: str, *, body: bytes = b"") -> int:
 
     await bridge(scope, receive, send)
     return int(sent[0]["status"])
+
+
+@pytest.mark.parametrize("path", ["/sign-in/", "/models/upload/"])
+def test_a_length_that_is_no_number_is_refused_and_nothing_else(path: str) -> None:
+    assert awaited(answer_of(Bridge(Unpacking()), path, length=b"1,000")) == 400
 
 
 @pytest.mark.django_db
