@@ -1,9 +1,11 @@
 """A model as a commit of its repository has it: `git:REF[:PATH]`."""
 
+import os
 import subprocess
 from pathlib import Path
+from typing import IO
 
-from onnxfarm.model_files import MOST_SIBLINGS, may_be_data, names_in
+from onnxfarm.model_files import data_of
 from onnxfarm.problems import Usage
 
 PREFIX = "git:"
@@ -24,36 +26,39 @@ def written_out(text: str, *, beside: Path, folder: Path) -> Path:
         "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", at=repository, text=text
     )
     at = commit.decode().strip()
-    content = _file(at, place, at=repository, text=text)
+    if place.name in ("", ".."):
+        raise Usage(f"{text} cannot be read: {path} names no file.")
     model = folder / place.name
-    model.write_bytes(content)
-    for name in _siblings(at, place, at=repository, text=text):
-        if names_in(content, name.encode()):
-            (folder / name).write_bytes(_file(at, place.with_name(name), at=repository, text=text))
+    _write(at, place, to=model, repository=repository, text=text)
+    for name in data_of(model, _siblings(at, place, repository=repository, text=text)):
+        _write(at, place.with_name(name), to=folder / name, repository=repository, text=text)
     return model
 
 
-def _siblings(commit: str, place: Path, *, at: Path, text: str) -> list[str]:
-    """Names of files in the model's folder that may be its data."""
+def _siblings(commit: str, place: Path, *, repository: Path, text: str) -> list[str]:
+    """Names of what lies beside the model in the commit."""
     folder = [] if place.parent == Path() else ["--", f"{place.parent.as_posix()}/"]
-    listed = _asked("ls-tree", "-z", "--name-only", commit, *folder, at=at, text=text).split(b"\0")
-    names = [Path(name.decode("utf-8", "surrogateescape")).name for name in listed if name]
-    return [name for name in names if name != place.name and may_be_data(name)] if len(names) <= MOST_SIBLINGS else []
+    listed = _asked("ls-tree", "-z", "--name-only", commit, *folder, at=repository, text=text).split(b"\0")
+    names = [Path(os.fsdecode(path)).name for path in listed if path]
+    return [name for name in names if name != place.name]
 
 
-def _file(commit: str, place: Path, *, at: Path, text: str) -> bytes:
-    content = _asked("cat-file", "--filters", f"{commit}:{place.as_posix()}", at=at, text=text)
-    if content.startswith(_POINTER):
-        raise Usage(
-            f"{text}: {place} is a pointer of Git LFS there: install git-lfs, run `git lfs install` and try again."
-        )
-    return content
+def _write(commit: str, place: Path, *, to: Path, repository: Path, text: str) -> None:
+    with to.open("wb") as file:
+        _asked("cat-file", "--filters", f"{commit}:{place.as_posix()}", at=repository, text=text, out=file)
+    with to.open("rb") as file:
+        if file.read(len(_POINTER)) == _POINTER:
+            raise Usage(
+                f"{text}: {place} is a pointer of Git LFS there: install git-lfs, run `git lfs install` and try again."
+            )
 
 
-def _asked(*words: str, at: Path, text: str) -> bytes:
-    """What git answers. Raises Usage with its words."""
+def _asked(*words: str, at: Path, text: str, out: IO[bytes] | None = None) -> bytes:
+    """What git answers, nothing where it goes to `out`. Raises Usage with its words."""
     try:
-        done = subprocess.run(["git", "-C", str(at), *words], capture_output=True, check=False)
+        done = subprocess.run(
+            ["git", "-C", str(at), *words], stdout=out or subprocess.PIPE, stderr=subprocess.PIPE, check=False
+        )
     except ValueError:
         raise Usage(f"{text!r} cannot be read: a name has no NUL in it.") from None
     except OSError as problem:
@@ -62,4 +67,4 @@ def _asked(*words: str, at: Path, text: str) -> bytes:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         why = said[-1] if said else "there is no such commit"
         raise Usage(f"{text} cannot be read: {why.removeprefix('fatal: ')}")
-    return done.stdout
+    return done.stdout or b""

@@ -1,8 +1,9 @@
 """Which files belong to a model on disk. The model is searched for their names, not parsed: the client has no onnx."""
 
 import mmap
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from farm.contract.cells import PROGRAM_ENDING
@@ -13,6 +14,8 @@ from onnxfarm.problems import Usage
 MOST_SIBLINGS = 500
 # and of a folder that stands for a model, no more are taken
 MOST_FILES = 64
+# what holds no external data
+_NO_DATA = (".onnx", ".npz", ".zip", PROGRAM_ENDING)
 # what exporters leave beside a model for people
 _LEFT_OUT = (".md", ".py", ".zip")
 # the option that takes a folder of ONNX's own test data as well
@@ -74,20 +77,19 @@ def refuse_missing(given: Mapping[str, Path | None]) -> None:
 
 def _named_siblings(model: Path) -> list[Path]:
     """Files in the model's folder whose names stand in it, as the locations of external data do."""
-    siblings = [
-        path for path in sorted(model.parent.iterdir()) if path != model and path.is_file() and may_be_data(path.name)
-    ]
-    if not siblings or len(siblings) > MOST_SIBLINGS or model.stat().st_size == 0:
+    siblings = (path.name for path in sorted(model.parent.iterdir()) if path != model and path.is_file())
+    return [model.parent / name for name in data_of(model, siblings)]
+
+
+def data_of(model: Path, siblings: Iterable[str]) -> list[str]:
+    """Those of its siblings' names that stand in the model, as the locations of external data do; none of too many."""
+    names = [name for name in siblings if Path(name).suffix.lower() not in _NO_DATA]
+    if not names or len(names) > MOST_SIBLINGS or model.stat().st_size == 0:
         return []
     with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return [path for path in siblings if names_in(content, path.name.encode())]
+        return [name for name in names if _names(content, os.fsencode(name))]
 
 
-def may_be_data(name: str) -> bool:
-    """Whether a file of this name may hold a model's external data."""
-    return Path(name).suffix.lower() not in (".onnx", ".npz", ".zip", PROGRAM_ENDING)
-
-
-def names_in(content: mmap.mmap | bytes, name: bytes) -> bool:
-    """Whether the name stands in a model, with its length before it, as protobuf writes a string of up to 127 bytes."""
+def _names(content: mmap.mmap, name: bytes) -> bool:
+    """Whether the name stands there with its length before it, as protobuf writes a string of up to 127 bytes."""
     return content.find(bytes([len(name)]) + name) >= 0 if len(name) < 128 else content.find(name) >= 0

@@ -4,7 +4,7 @@ import contextlib
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -74,13 +74,9 @@ class Workbench:
         bench_given.refuse_contradiction(matrix, self.given, model=self.template.preparation.model)
         run = self.template
         if any(wanted != "as-is" for wanted in matrix.axes.get("opset", ())):
-            run.model, *others = (
-                facts.model_copy(
-                    update={"opset_reach": orders.reach_of(made.model.folder, made.model.main) or OpsetReach()}
-                )
-                for facts, made in zip((run.model, *run.beside), run.preparation.all, strict=True)
+            self._note(
+                lambda made: {"opset_reach": orders.reach_of(made.model.folder, made.model.main) or OpsetReach()}
             )
-            run.beside = tuple(others)
         unknown = [one for one in matrix.axes.get("runtime", ()) if isinstance(one, Runtime) and unknown_sentence(one)]
         self.releases = tuple(dict.fromkeys((*self.releases, *published.beyond(unknown))))
         facts = read_facts(busy_window_s=0)
@@ -106,13 +102,16 @@ class Workbench:
                 preparation.model, data, folder=_folder(run.scratch, number), files=run.files
             )
             preparation.calibration = samples
-        run.model, *others = (
-            facts.model_copy(update={"calibration_sha256": made.calibration and made.calibration.sha256})
-            for facts, made in zip((run.model, *run.beside), run.preparation.all, strict=True)
-        )
-        run.beside = tuple(others)
+        self._note(lambda made: {"calibration_sha256": made.calibration and made.calibration.sha256})
         if few_sentence(count):
             run.console.print(few_sentence(count), highlight=False, soft_wrap=True)
+
+    def _note(self, found: Callable[[Preparation], Mapping[str, object]]) -> None:
+        """Adds to the facts of each model what was found of it."""
+        run = self.template
+        models = zip((run.model, *run.beside), run.preparation.all, strict=True)
+        run.model, *others = (facts.model_copy(update=found(made)) for facts, made in models)
+        run.beside = tuple(others)
 
     def measure(self, plan: Plan) -> Document:
         document = self.template.measure(plan)

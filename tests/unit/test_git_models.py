@@ -1,11 +1,13 @@
 """`git:REF[:PATH]`: the model as a commit has it, Git LFS and external data included; bad forms in a sentence."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from onnxfarm.git_models import written_out
+from onnxfarm.model_files import files_of
 from onnxfarm.problems import Usage
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n"
@@ -45,6 +47,15 @@ def test_the_model_is_written_out_with_the_data_that_it_names(repository: Path, 
     assert model == out / "encoder.onnx"
 
 
+def test_names_that_are_no_text_stand_beside_a_model(repository: Path, tmp_path: Path) -> None:
+    (repository / "models" / os.fsdecode(b"caf\xe9.data")).write_bytes(b"of another model")
+    git("add", "-A", at=repository)
+    git("commit", "-qm", "odd", at=repository)
+    beside = repository / "models/encoder.onnx"
+    assert written_out("git:HEAD", beside=beside, folder=tmp_path).read_bytes() == b"new model"
+    assert files_of(beside) == [beside]
+
+
 def test_another_path_of_the_commit_may_be_named(repository: Path, tmp_path: Path) -> None:
     model = written_out("git:HEAD:top.onnx", beside=repository / "models/encoder.onnx", folder=tmp_path)
     assert model.read_bytes() == b"at the top"
@@ -72,6 +83,8 @@ def test_a_file_of_lfs_is_what_a_checkout_has_and_a_bare_pointer_is_refused(repo
         ("git:HEAD:missing.onnx", "git:HEAD:missing.onnx cannot be read: "),
         ("git:HEAD:../outside.onnx", "cannot be read: "),
         ("git:HEAD\0:x", "cannot be read: "),
+        ("git:HEAD:models/..", "git:HEAD:models/.. cannot be read: models/.. names no file."),
+        ("git:HEAD:/", "git:HEAD:/ cannot be read: / names no file."),
     ],
 )
 def test_what_git_does_not_have_is_refused_in_a_sentence(
