@@ -254,6 +254,13 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
         assert httpx2.get(f"http://127.0.0.1:{web.port}/sign-in/", timeout=60).status_code == 200
 
 
+def shakes_hands(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=10) as plain:
+        TRUSTING.wrap_socket(plain, server_hostname="localhost").close()
+        return True
+    return False
+
+
 @contextlib.contextmanager
 def behind_caddy(web: Web, folder: Path) -> Iterator[int]:
     """The port of the proxy of compose in front of a web process, with a certificate of its own."""
@@ -270,8 +277,9 @@ def behind_caddy(web: Web, folder: Path) -> Iterator[int]:
     config["apps"]["pki"] = {"certificate_authorities": {"local": {"install_trust": False}}}
     (folder / "caddy.json").write_text(json.dumps(config))
     run = ["caddy", "run", "--config", str(folder / "caddy.json")]
-    with Process(run, env=told, log=folder / "caddy.log", cwd=folder) as process:
-        wait_for(lambda: "certificate obtained successfully" in process.log(), what="Caddy", seconds=60)
+    with Process(run, env=told, log=folder / "caddy.log", cwd=folder):
+        # its log tells of the certificate a moment before it is used
+        wait_for(lambda: shakes_hands(port), what="Caddy's certificate", seconds=60)
         yield port
 
 

@@ -74,6 +74,7 @@ def test_several_findings_are_counted_behind_the_worst() -> None:
 def test_what_a_fresh_block_does_not_show_is_no_alert() -> None:
     answer = watching(pair("slower", 1.3), pair()).answer()
     assert (answer.outcome, answer.findings, len(answer.unconfirmed)) == ("unconfirmed", [], 1)
+    assert answer.sentence.endswith(answer.unconfirmed[0].text)
 
 
 def test_a_fresh_block_that_fails_on_the_pipeline_says_so() -> None:
