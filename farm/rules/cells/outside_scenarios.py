@@ -1,18 +1,16 @@
 """Scenarios of other people: entries that installed packages offer as entry points of `onnxfarm.scenarios`.
 
-Such an entry is an `Entry`. Farm, node and client read it alike, each where its package is installed beside them. What
-runs is a file of the package, which nodes copy beside the runner's own: it is imported there alone. An entry that is
-malformed is left out, with a sentence in the log and where somebody asks for it.
+Such an entry is an `Entry`. What runs is a file of the package, which nodes copy beside the runner's own: it is
+imported there alone.
 """
 
-import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
+from farm.base.entries import Group, refuse_first
 from farm.rules.cells import outside_metrics
 from farm.rules.cells.outside_metrics import Measure
 from farm.rules.cells.problems import MatrixProblem
@@ -23,8 +21,6 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 LONGEST_LABEL = 80
 LONGEST_LAUNCH_S = 600.0
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,43 +75,21 @@ class Installed:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-class EntryProblem(ValueError):
-    """An entry that cannot be taken. The message is the end of a sentence about it."""
-
-
 @cache
 def installed(own: Sequence[str]) -> Installed:
     """The entries of the packages that are installed here, beside the `own` names."""
-    found = read(entry_points(group=GROUP), own=own)
-    for sentence in found.refused.values():
-        logger.warning("%s", sentence)
-    return found
+    found = group(own).installed()
+    return Installed({entry.name: entry for entry in found.entries}, found.refused)
 
 
-def read(points: Iterable[EntryPoint], *, own: Sequence[str]) -> Installed:
-    """The entries that these points give; the first one of a name has it."""
-    taken: dict[str, Entry] = {}
-    refused: dict[str, str] = {}
-    for point in sorted(points):
-        try:
-            entry = _taken(point, beside=(*own, *taken))
-            taken[entry.name] = entry
-        except EntryProblem as problem:
-            by = f"of {point.dist.name} " if point.dist is not None else ""
-            refused[point.name.lower()] = f"The scenario {point.name!r} {by}is left out: {problem}"
-    return Installed(taken, refused)
+def group(own: Sequence[str]) -> Group[Entry]:
+    """What packages may add beside the `own` names."""
 
+    def checked(entry: Entry, taken: Sequence[Entry]) -> Entry:
+        refuse_first(_malformed(entry, beside=[*own, *(other.name for other in taken)]))
+        return entry
 
-def _taken(point: EntryPoint, *, beside: Sequence[str]) -> Entry:
-    try:
-        given = point.load()
-    except Exception as error:  # whatever other people's modules raise
-        raise EntryProblem(f"{point.value} cannot be imported ({type(error).__name__}: {error}).") from error
-    if not isinstance(given, Entry):
-        raise EntryProblem(f"{point.value} is a {type(given).__name__} and has to be an {Entry.__name__}.")
-    for problem in _malformed(given, beside=beside):
-        raise EntryProblem(problem)
-    return given
+    return Group(GROUP, Entry, "scenario", checked)
 
 
 def _malformed(entry: Entry, *, beside: Sequence[str]) -> Iterator[str]:

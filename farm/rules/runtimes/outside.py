@@ -1,20 +1,17 @@
 """Execution providers of other people: entries that installed packages offer as entry points of `onnxfarm.providers`.
 
-Such an entry is a `Provider`, as those of the table are. Farm, node and client read it alike, each where its package is
-installed beside them; reading it is an import, the only one that the rules make by name. It takes no name of the table,
-and lets nothing onto nodes: what carries its provider has to be allowed by name, as every package beyond the list. An
-entry that is malformed is left out, with a sentence in the log and where somebody asks for it.
+Such an entry is a `Provider`, as those of the table are. It takes no name of the table, and lets nothing onto nodes:
+what carries its provider has to be allowed by name, as every package beyond the list.
 """
 
-import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import TypeAdapter, ValidationError
 
+from farm.base.entries import EntryProblem, Group, refuse_first
 from farm.contract.cells import Runtime
 from farm.contract.texts import own_words
 from farm.rules.runtimes.provider import Plugin, Provider
@@ -32,56 +29,19 @@ _OPTION = re.compile(r"[A-Za-z0-9_.]{1,64}")
 _AGENTS_OWN = ("path", "file", "library", "folder", "directory", "config", "stream")
 _QUANTISATION = {"activation": ("int8", "uint8"), "symmetric": ("true", "false")}
 
-logger = logging.getLogger(__name__)
+
+def group(own: Sequence[Provider]) -> Group[Provider]:
+    """What packages may add to the table's `own`."""
+    return Group(GROUP, Provider, "provider", lambda given, taken: _checked(given, beside=(*own, *taken)))
 
 
-class EntryProblem(ValueError):
-    """An entry that cannot be taken. The message is the end of a sentence about it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """`entries` that were taken, and by the name of each other one a sentence that says why it was not."""
-
-    entries: tuple[Provider, ...] = ()
-    refused: Mapping[str, str] = field(default_factory=dict)
-
-
-def installed(own: Sequence[Provider]) -> Outside:
-    """The entries of the packages that are installed here, beside the table's `own`."""
-    found = read(entry_points(group=GROUP), own=own)
-    for sentence in found.refused.values():
-        logger.warning("%s", sentence)
-    return found
-
-
-def read(points: Iterable[EntryPoint], *, own: Sequence[Provider]) -> Outside:
-    """The entries that these points give, in the order of their names; the first one of a name has it."""
-    taken: list[Provider] = []
-    refused: dict[str, str] = {}
-    for point in sorted(points):
-        try:
-            taken.append(_taken(point, beside=(*own, *taken)))
-        except EntryProblem as problem:
-            by = f"of {point.dist.name} " if point.dist is not None else ""
-            refused[point.name.lower()] = f"The provider {point.name!r} {by}is left out: {problem}"
-    return Outside(tuple(taken), refused)
-
-
-def _taken(point: EntryPoint, *, beside: Sequence[Provider]) -> Provider:
-    try:
-        given = point.load()
-    except Exception as error:  # whatever other people's modules raise
-        raise EntryProblem(f"{point.value} cannot be imported ({type(error).__name__}: {error}).") from error
-    if not isinstance(given, Provider):
-        raise EntryProblem(f"{point.value} is a {type(given).__name__} and has to be a {Provider.__name__}.")
+def _checked(given: Provider, *, beside: Sequence[Provider]) -> Provider:
     try:
         entry = TypeAdapter(Provider).validate_python(asdict(given))
     except ValidationError as error:
         first = error.errors()[0]
         raise EntryProblem(f"{'.'.join(map(str, first['loc']))}: {own_words(first['msg'])}.") from error
-    for problem in (*_malformed(entry), *_clashes(entry, beside=beside)):
-        raise EntryProblem(problem)
+    refuse_first((*_malformed(entry), *_clashes(entry, beside=beside)))
     return entry
 
 

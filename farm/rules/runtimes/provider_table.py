@@ -286,5 +286,5 @@ CPU = Provider(
 )
 # those of this table; what is installed here of other people's comes behind them
 OWN = (CPU, *_BESIDE_THE_CPU)
-OUTSIDE = outside.installed(OWN)
+OUTSIDE = outside.group(OWN).installed()
 PROVIDERS = (*OWN, *OUTSIDE.entries)

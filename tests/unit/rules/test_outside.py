@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from farm.base.entries import Outside
 from farm.rules.runtimes import outside, providers
 from farm.rules.runtimes.provider import Build, Plugin, Provider
 from farm.rules.runtimes.provider_table import OWN
@@ -37,9 +38,9 @@ def point(name: str = "acme", value: str = "acme_entry:ENTRY") -> EntryPoint:
     return EntryPoint(name, value, outside.GROUP)
 
 
-def of(module: ModuleType, entry: object) -> outside.Outside:
+def of(module: ModuleType, entry: object) -> Outside[Provider]:
     module.ENTRY = entry  # type: ignore[attr-defined]
-    return outside.read([point()], own=OWN)
+    return outside.group(OWN).read([point()])
 
 
 def test_an_entry_of_a_package_stands_behind_those_of_the_table(module: ModuleType) -> None:
@@ -112,12 +113,12 @@ def test_a_malformed_plug_in_is_refused_in_words(module: ModuleType, change: dic
     ],
 )
 def test_a_point_that_leads_to_no_entry_is_refused_in_words(value: str, words: str) -> None:
-    assert words in outside.read([point(value=value)], own=OWN).refused["acme"]
+    assert words in outside.group(OWN).read([point(value=value)]).refused["acme"]
 
 
 def test_of_two_entries_of_one_name_the_first_has_it(module: ModuleType) -> None:
     module.ENTRY = ENTRY  # type: ignore[attr-defined]
-    found = outside.read([point("b"), point("a")], own=OWN)
+    found = outside.group(OWN).read([point("b"), point("a")])
     assert found.entries == (ENTRY,)
     assert "is the name of AcmeExecutionProvider already" in found.refused["b"]
 
@@ -130,11 +131,11 @@ def test_a_refusal_names_the_package_and_is_logged(
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-onnxfarm\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(f"[{outside.GROUP}]\nacme = acme_entry:ENTRY\n")
     monkeypatch.syspath_prepend(tmp_path)
-    found = outside.installed(OWN)
+    found = outside.group(OWN).installed()
     assert found.refused["acme"].startswith("The provider 'acme' of acme-onnxfarm is left out: acme_entry:ENTRY cannot")
     assert found.refused["acme"] in caplog.messages
 
 
 def test_who_asks_for_a_provider_whose_entry_was_left_out_reads_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(providers, "OUTSIDE", outside.Outside(refused={"acme": "The provider 'acme' is left out."}))
+    monkeypatch.setattr(providers, "OUTSIDE", Outside(refused={"acme": "The provider 'acme' is left out."}))
     assert providers.unknown_sentence(" Acme ") == "The provider 'acme' is left out."

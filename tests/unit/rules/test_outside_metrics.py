@@ -164,7 +164,7 @@ def test_an_entry_with_a_metric_that_is_malformed_is_left_out_in_one_sentence(
     module.PAUSED = replace(PAUSED, metrics=declared)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "acme_paused", module)
     point = EntryPoint("paused", "acme_paused:PAUSED", outside_scenarios.GROUP)
-    found = outside_scenarios.read([point], own=scenarios.KINDS)
+    found = outside_scenarios.group(scenarios.KINDS).read([point])
     assert not found.entries
     assert found.refused["paused"].startswith("The scenario 'paused' is left out: ")
     assert words in found.refused["paused"]

@@ -41,8 +41,8 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_entry_is_taken_by_its_name(points: Any) -> None:
-    found = outside_scenarios.read(points(paused=PAUSED), own=scenarios.KINDS)
-    assert (dict(found.entries), dict(found.refused)) == ({"paused": PAUSED}, {})
+    found = outside_scenarios.group(scenarios.KINDS).read(points(paused=PAUSED))
+    assert (found.entries, found.refused) == ((PAUSED,), {})
 
 
 @pytest.mark.parametrize(
@@ -59,32 +59,24 @@ def test_an_entry_is_taken_by_its_name(points: Any) -> None:
     ],
 )
 def test_one_that_is_malformed_is_left_out_in_one_sentence(points: Any, entry: object, words: str) -> None:
-    found = outside_scenarios.read(points(one=entry), own=scenarios.KINDS)
+    found = outside_scenarios.group(scenarios.KINDS).read(points(one=entry))
     assert not found.entries
     assert found.refused["one"].startswith(f"The scenario 'one' is left out: {words}")
 
 
 def test_one_that_cannot_be_imported_stops_nobody_and_says_of_which_package(points: Any) -> None:
     gone = EntryPoint("gone", "acme_paused:GONE", outside_scenarios.GROUP)
-    found = outside_scenarios.read([gone, *points(paused=PAUSED)], own=())
-    assert list(found.entries) == ["paused"]
+    found = outside_scenarios.group(()).read([gone, *points(paused=PAUSED)])
+    assert found.entries == (PAUSED,)
     assert "acme_paused:GONE cannot be imported (AttributeError" in found.refused["gone"]
 
 
 def test_two_of_one_name_are_not_both_taken(points: Any) -> None:
-    found = outside_scenarios.read(points(first=PAUSED, second=PAUSED), own=())
-    assert (list(found.entries), found.refused["second"]) == (
-        ["paused"],
+    found = outside_scenarios.group(()).read(points(first=PAUSED, second=PAUSED))
+    assert (found.entries, found.refused["second"]) == (
+        (PAUSED,),
         "The scenario 'second' is left out: 'paused' is taken.",
     )
-
-
-def test_what_is_left_out_here_stands_in_the_log(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, points: Any
-) -> None:
-    monkeypatch.setattr(outside_scenarios, "entry_points", lambda group: points(one=7))
-    assert not outside_scenarios.installed(("a", "name", "of", "this", "test")).entries
-    assert "The scenario 'one' is left out" in caplog.text
 
 
 def spec(scenario: str) -> CellSpec:
