@@ -12,9 +12,8 @@ from farm.rules.wording.numbers import counted
 from farm.runs.models import Block, Run
 from farm.runs.selectors.retention import removed_timings
 from farm.runs.services.bell import ring_on_commit
-from farm.runs.services.completion import finish_run_if_over
+from farm.runs.services.endings import finish_run_if_over, stop_block
 from farm.runs.services.locks import lock_run
-from farm.runs.services.stops import stop_block
 from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunState
 
 # farm.contract.blocks.BlockOrder allows no more

@@ -1,23 +1,31 @@
 """Files that a node leaves with the farm while it measures: one a place, within an attempt's and a team's room.
 
-What takes the place of an earlier file removes it; see farm.runs.services.cleanup for what an ended attempt leaves.
+Raw traces (gzipped Chrome-trace JSON, bounded packed and unpacked) and what a provider compiled of a model, stored by
+digest. What takes the place of an earlier file removes it; see farm.runs.services.endings for what an ended attempt leaves.
 """
 
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Sum
 
-from farm.base.refusals import Conflict, TooLarge
+from farm.base.refusals import Conflict, TooLarge, Unprocessable
+from farm.contract.node import MAX_COMPILED_BYTES, MAX_TRACE_BYTES, MAX_TRACE_UNPACKED_BYTES
+from farm.fleet.models import Node
 from farm.registry.services import add_blob, remove_unused
-from farm.registry.storage import Draft
-from farm.runs.models import Attempt, Block, CompiledModel, Part, Trace
-from farm.runs.services.leases import Held
+from farm.registry.storage import Draft, check_room
+from farm.rules.runtimes import providers
+from farm.runs.models import Arm, Attempt, Block, CompiledModel, Part, Trace
+from farm.runs.services.leases import Held, held_attempt
 from farm.runs.services.locks import lock_block
+from farm.runs.services.plausibility import MAX_TRACE_ROUND
 
 # of all files of one attempt; a trace of a large model has some 2 MiB, and a block 16 arms
 MOST_BYTES = 256 * 1024**2
+CHUNK = 1 << 20
+GZIP = 16 + zlib.MAX_WBITS
 
 
 def must_be_current(held: Held) -> None:
@@ -76,3 +84,71 @@ def _check_room(attempt: Attempt, draft: Draft, *, earlier_bytes: int) -> None:
             f"The files of attempt {attempt.number} would have {total:,} bytes; at most {MOST_BYTES:,} are kept.",
             code="quota",
         )
+
+
+def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm: int, chunks: Iterable[bytes]) -> str:
+    """Stores what a provider compiled of an arm's model; gives its digest. The same again is answered alike.
+
+    Raises Conflict when stale, TooLarge over MAX_COMPILED_BYTES, the attempt's room or the team's quota, NoSpace, and
+    Unprocessable for an arm whose provider leaves nothing of the kind, or for no bytes at all.
+    """
+    held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
+    must_be_current(held)
+    row = Arm.objects.select_related("cell").filter(block=held.block, number=arm).first()
+    entry = providers.find(row.cell.spec.provider) if row is not None else None
+    if entry is None or not entry.leaves_context:
+        raise Unprocessable(f"Nothing is compiled for arm {arm} of block {block_id}.", code="implausible")
+    check_room(bytes_wanted=MAX_COMPILED_BYTES)
+    draft = Draft(f"compiled-{arm}.onnx", limit_bytes=MAX_COMPILED_BYTES)
+    try:
+        for chunk in chunks:
+            draft.write(chunk)
+        if not draft.bytes:
+            raise Unprocessable("The compiled model is empty.", code="bad_model")
+        draft.seal()
+        return keep_compiled(draft, held, arm=arm)
+    finally:
+        draft.discard()
+
+
+def accept_trace(
+    *, node: Node, block_id: str, attempt: int, token: str, place: tuple[int, int], chunks: Iterable[bytes]
+) -> str:
+    """Stores the raw trace of `place` = (arm, trace round) and gives the digest of its gzip bytes.
+
+    The same trace again is answered alike, another one takes its place. Raises Conflict when stale, TooLarge over
+    MAX_TRACE_BYTES, the attempt's room or the team's quota, NoSpace, and Unprocessable for what is not gzip, unpacks to
+    more than MAX_TRACE_UNPACKED_BYTES or is no JSON text.
+    """
+    held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
+    arm, trace_round = place
+    if arm >= len(held.block.plan_json["arms"]) or trace_round > MAX_TRACE_ROUND:
+        raise Unprocessable(f"Arm {arm} has no trace {trace_round} in block {block_id}.", code="implausible")
+    must_be_current(held)
+    check_room(bytes_wanted=MAX_TRACE_BYTES)
+    draft = Draft(f"trace-{arm}-{trace_round}.json.gz", limit_bytes=MAX_TRACE_BYTES)
+    try:
+        _receive(draft, chunks)
+        return keep_trace(draft, held, arm=arm, trace_round=trace_round)
+    finally:
+        draft.discard()
+
+
+def _receive(draft: Draft, chunks: Iterable[bytes]) -> None:
+    """Writes the chunks and unpacks them beside, in constant memory, to know what they are."""
+    unpacker = zlib.decompressobj(GZIP)
+    unpacked, first = 0, b""
+    try:
+        for chunk in chunks:
+            draft.write(chunk)
+            while chunk and not unpacker.eof:
+                text = unpacker.decompress(chunk, CHUNK)
+                unpacked, first = unpacked + len(text), first or text.lstrip()[:1]
+                if unpacked > MAX_TRACE_UNPACKED_BYTES:
+                    raise TooLarge(f"The trace unpacks to more than {MAX_TRACE_UNPACKED_BYTES:,} bytes.")
+                chunk = unpacker.unconsumed_tail
+    except zlib.error as problem:
+        raise Unprocessable(f"The trace is not gzip: {problem}.", code="bad_trace") from problem
+    if not unpacker.eof or unpacker.unused_data or first not in (b"[", b"{"):
+        raise Unprocessable("The trace is not one gzip file of a Chrome trace.", code="bad_trace")
+    draft.seal()

@@ -1,19 +1,127 @@
-"""How an attempt ends: the block waits to be settled, goes back into the queue, or has failed too often."""
+"""How attempts, blocks and runs end.
 
-from django.db.models import F
+An attempt ends with a block that waits to be settled, goes back into the queue, or has failed too often; its files, which
+no page shows, go with it. A block stops before its end with its arms, or goes back to what it had measured. A run is over
+once no block is open.
+"""
 
-from farm.contract.reasons import Reason, ReasonCode
+from collections import Counter
+
+from django.db import transaction
+from django.db.models import Count, F, QuerySet
+from django.utils import timezone
+
+from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import EndReport
 from farm.fleet.services import note_block_end
-from farm.runs.models import MAX_FAILURES, Attempt, Block
+from farm.registry.services import remove_unused
+from farm.rules.wording.vocabulary import CHANGES
+from farm.runs.models import MAX_FAILURES, Arm, Attempt, Block, Cell, CompiledModel, Divergence, Part, Run, Trace
 from farm.runs.services.bell import ring_on_commit
-from farm.runs.services.cleanup import clear_uncounted
-from farm.runs.services.completion import finish_run_if_over
-from farm.runs.services.stops import end_arms, keep_earlier
-from farm.runs.states import AttemptState, EventKind
+from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, DivergenceState, EventKind, RunOutcome
 
+# attempts cleared at once
+CLEARED_AT_ONCE = 100
+# refused is an answer with a reason, like done; anything else is a planned cell without a result. Where nothing but
+# refusals came out, nothing was measured, which is not complete either.
+ANSWERED = (CellStatus.DONE, CellStatus.REFUSED)
 # however an attempt ends, a block is tried at most so often between two results
 MAX_ATTEMPTS = 12
+
+
+def clear_unnamed() -> int:
+    """Removes the parts of attempts that are over, but for those that an answer names; gives how many rows went."""
+    rows = Part.objects.exclude(attempt__state=AttemptState.LEASED).values_list("pk", "blob_id")
+    over = list(rows[:CLEARED_AT_ONCE])
+    if over:
+        with transaction.atomic():
+            Part.objects.filter(pk__in=[pk for pk, _ in over]).delete()
+            remove_unused([blob for _, blob in over])
+    return len(over)
+
+
+def clear_uncounted(attempt: Attempt) -> None:
+    """Removes the traces and compiled models of an attempt that came to nothing: no page shows them.
+
+    Call inside a transaction.
+    """
+    for rows in (Trace.objects.filter(attempt=attempt), CompiledModel.objects.filter(attempt=attempt)):
+        if blobs := list(rows.values_list("blob_id", flat=True)):
+            rows.delete()
+            remove_unused(blobs)
+
+
+def finish_run_if_over(run: Run) -> bool:
+    """Finishes the run when all its blocks have ended; False while it goes on or when it had finished.
+
+    Call inside the transaction that has locked the run.
+    """
+    if run.blocks.filter(state__in=UNSETTLED_BLOCKS).exists():
+        return False
+    outcome, sentence = _outcome(run)
+    if not run.finish(outcome, sentence):
+        return False
+    run.log(EventKind.RUN_FINISHED, sentence, outcome=outcome)
+    return True
+
+
+def _outcome(run: Run) -> tuple[RunOutcome, str]:
+    stopped = run.blocks.filter(state=BlockState.CANCELLED, reason_code=ReasonCode.CANCELLED)
+    if by := stopped.values_list("reason_text", flat=True).first():
+        return RunOutcome.CANCELLED, by
+    statuses = Counter(run.cells.order_by("number").values_list("status", flat=True))
+    unanswered = sum(count for status, count in statuses.items() if status not in ANSWERED)
+    is_complete = not unanswered and statuses[CellStatus.DONE] > 0
+    outcome = RunOutcome.COMPLETE if is_complete else RunOutcome.PARTIAL
+    return outcome, f"{_cells_in_words(statuses)}{_verdicts_in_words(run)}."
+
+
+def _cells_in_words(statuses: Counter[str]) -> str:
+    total = statuses.total()
+    others = ", ".join(f"{count} {status or 'open'}" for status, count in statuses.items() if status != CellStatus.DONE)
+    return f"{statuses[CellStatus.DONE]} of {total} cells done" + (f", {others}" if others else "")
+
+
+def _verdicts_in_words(run: Run) -> str:
+    verdicts = dict(run.comparisons.exclude(axis="twin").values_list("verdict").annotate(Count("pk")))
+    words = [f"{verdicts[verdict]} {verdict}" for verdict in (*CHANGES, "undecided") if verdict in verdicts]
+    return f"; {', '.join(words)}" if words else ""
+
+
+def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
+    """Gives open arms, and the cells they stand for, their status and reason."""
+    ending = {"status": reason.status, "reason_code": reason.code, "reason_text": reason.text}
+    open_arms = arms.filter(status="")
+    cells = list(open_arms.filter(name=F("cell__name")).values_list("cell_id", flat=True))
+    open_arms.update(**ending)
+    Cell.objects.filter(pk__in=cells, status="").update(**ending)
+
+
+def stop_block(block: Block, reason: Reason) -> None:
+    """Cancels an open block with its attempt; one that goes on keeps what it had."""
+    if block.first_round:
+        _end_attempt(block, reason)
+        keep_earlier(block, reason)
+    elif block.cancel(reason):
+        _end_attempt(block, reason)
+        end_arms(block.arms.all(), reason)
+
+
+def keep_earlier(block: Block, reason: Reason) -> None:
+    """Ends a block that goes on with the rounds it had before, unless it had ended."""
+    if block.keep_rounds(f"Block {block.number} keeps its {block.first_round} rounds: {reason.text}"):
+        close_questions(block, reason.text)
+
+
+def close_questions(block: Block, problem: str) -> None:
+    """Ends the questions that nobody will answer: one left open would be asked in place of the next rounds."""
+    rows = Divergence.objects.filter(arm__block=block, state=DivergenceState.ASKED)
+    rows.update(state=DivergenceState.FAILED, problem=problem, ended_at=timezone.now())
+
+
+def _end_attempt(block: Block, reason: Reason) -> None:
+    held = Attempt.objects.filter(block=block, state=AttemptState.LEASED)
+    held.update(state=AttemptState.CANCELLED, reason_code=reason.code, reason_text=reason.text, ended_at=timezone.now())
 
 
 def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:

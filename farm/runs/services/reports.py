@@ -12,27 +12,59 @@ from django.utils import timezone
 from farm.base.refusals import Conflict, Refusal, TooLarge, Unprocessable
 from farm.contract.base import digest_of
 from farm.contract.divergence import DivergenceReport
-from farm.contract.reports import AccuracyReport, EndReport, Reply, Report, RoundReport
+from farm.contract.reasons import Reason, ReasonCode
+from farm.contract.reports import AccuracyReport, CheckReport, EndReport, Reply, Report, RoundReport
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind
 from farm.registry.selectors import evaluation_of
 from farm.rules.judging.block_verdicts import BlockJudge, most_rounds, surely_goes_on
 from farm.runs import clocks
-from farm.runs.models import NONE, Attempt, Block
+from farm.runs.models import NONE, Arm, Attempt, Block
 from farm.runs.selectors.divergences import questions_of
 from farm.runs.selectors.evidence import judged_reports
-from farm.runs.services.arms import end_failed_arms, reasons_in
 from farm.runs.services.divergences import keep_divergence
-from farm.runs.services.endings import end_attempt
+from farm.runs.services.endings import end_arms, end_attempt, stop_block
 from farm.runs.services.leases import Held, held_attempt
 from farm.runs.services.locks import lock_block, mark_run
 from farm.runs.services.plausibility import check_labelled, check_ordered, check_report, check_wall_clock
-from farm.runs.states import AttemptState, BlockState, EventKind
+from farm.runs.states import OPEN_BLOCKS, AttemptState, BlockState, EventKind
 
 log = logging.getLogger(__name__)
 # of all reports of one attempt; 16 arms with five traces of 2,000 operators each have some 30 million
 MOST_REPORTED = 64_000_000
 REFUSED_ONCE_IN = timedelta(minutes=10)
+
+
+def end_failed_arms(block: Block, report: Report) -> None:
+    """Ends the arms that this report gives a reason for; under fail-fast, also every block that is not begun."""
+    failed = False
+    for number, reason in reasons_in(report):
+        arm = block.arms.filter(number=number, status="").select_related("cell").first()
+        if arm is not None:
+            end_arms(Arm.objects.filter(pk=arm.pk), reason)
+            text = f"{arm.name} ended as {reason.status}: {reason.text}"
+            block.log(EventKind.CELL_ENDED, text, cell=arm.cell.name, code=reason.code)
+            failed = True
+    if failed and block.run.fail_fast:
+        _stop_others(block)
+
+
+def reasons_in(report: Report) -> list[tuple[int, Reason]]:
+    """The arms that the report says have failed, and why."""
+    match report:
+        case CheckReport(reason=Reason() as reason):
+            return [(report.arm, reason)]
+        case RoundReport():
+            return [(place.arm, place.reason) for place in report.samples if place.reason is not None]
+        case _:
+            return []
+
+
+def _stop_others(block: Block) -> None:
+    reason = Reason(code=ReasonCode.FAIL_FAST, text="Another cell of this run failed, and the matrix says `fail-fast`.")
+    for other in block.run.blocks.exclude(pk=block.pk).filter(state__in=OPEN_BLOCKS):
+        other.run = block.run
+        stop_block(other, reason)
 
 
 class Place(NamedTuple):

@@ -1,19 +1,35 @@
-"""Planning a run: what it would measure, for how long, and what it cannot."""
+"""Planning a run: what it would measure, for how long, and what it cannot.
 
+Small plans are made at once, large ones by a `prepare` worker, one at a time a person.
+"""
+
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
+from typing import Final
 
 from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.utils import timezone
 
-from farm.base.refusals import Conflict, Invalid, Unprocessable
+from farm.accounts.models import User
+from farm.accounts.selectors import can_write
+from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed, TooMany, Unprocessable
+from farm.contract.base import digest_of
 from farm.contract.cells import Runtime
 from farm.fleet.selectors import offers
-from farm.registry.models import Version
+from farm.registry import selectors as registry
+from farm.registry.models import PlanOrder, Version
+from farm.registry.models.plan_order import OPEN
 from farm.registry.selectors import model_facts
-from farm.registry.states import VersionState
+from farm.registry.services.messages import MAKE_PLAN, hint
+from farm.registry.services.pending_rows import carry_out
+from farm.registry.states import MakingState, VersionState
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.matrix import Matrix, count_points
 from farm.rules.matrices.settings import read_wish
 from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
@@ -22,6 +38,16 @@ from farm.runs.selectors.null_pairs import with_null_history
 from farm.runs.selectors.paces import latencies
 
 Declared = str | Mapping[str, object] | Matrix | None
+# of somebody who may look at a team's models and not start runs of them
+MAX_VIEWER_POINTS: Final = 200
+# more are not planned by a process that answers requests
+MAX_POINTS_AT_ONCE: Final = 500
+# asked for again so soon, a large plan is handed out as it was made
+IS_FRESH_FOR: Final = timedelta(minutes=1)
+KEPT_FOR: Final = timedelta(hours=1)
+# an order that nobody has rung or swept for so long keeps nobody from the next
+LEFT_AFTER: Final = timedelta(minutes=2)
+ASKED_AGAIN_AFTER_S: Final = 2.0
 
 
 def read_matrix(declared: Declared) -> Matrix:
@@ -87,3 +113,119 @@ def must_be_ready(version: Version) -> None:
             code="not_inspected",
             hint="Ask again in a few seconds.",
         )
+
+
+def plan_for(
+    *,
+    version: Version,
+    matrix: Declared,
+    asked_by: User,
+    seed: int = 0,
+    releases: Iterable[Runtime] = (),
+    yanked: Mapping[Runtime, str] = NONE_YANKED,
+    wish: str | float | None = None,
+    replaces_waiting: bool = False,
+) -> Plan | PlanOrder:
+    """The plan, or where the matrix has many points the order of one; `made_plan` has it once it is ready.
+
+    `replaces_waiting`: a plan of this person that nobody has begun yet gives way to this one. The same large plan asked
+    for again is the same order, and soon after it was made, the plan.
+
+    Raises NotAllowed where somebody who may not start runs asks for a large plan, TooMany while another plan of this
+    person is being made, and what `plan_run` raises.
+    """
+    declared = with_wish(read_matrix(matrix), wish)
+    points = count_points(declared)
+    _must_be_allowed(asked_by, version, points)
+    must_be_ready(version)
+    releases, taken = list(releases), {str(runtime): why for runtime, why in yanked.items()}
+    known = {"seed": seed, "releases": [str(runtime) for runtime in releases], "yanked": taken}
+    plain: dict[str, object] = {"matrix": declared.as_plain(), **known}
+    is_large = points > MAX_POINTS_AT_ONCE
+    if is_large and (before := _same(asked_by, version, plain)) is not None:
+        return Plan.model_validate_json(before.plan_json) if before.state == MakingState.READY else before
+    order = _begin(asked_by, version, plain, points=points, is_large=is_large, replaces_waiting=replaces_waiting)
+    if is_large:
+        return order
+    try:
+        return plan_run(version=version, matrix=declared, seed=seed, releases=releases, yanked=yanked)
+    finally:
+        order.delete()
+
+
+def make_plan(order_id: int) -> None:
+    """What a `prepare` worker does for an order."""
+    carry_out(PlanOrder.objects.select_related("version").filter(pk=order_id).first(), _make)
+
+
+def made_plan(user: User, order_id: int) -> PlanOrder:
+    """The order of that number, ready or still open. Raises Missing where it is not this person's, or is no more, and
+    Unprocessable with the reason where it could not be planned."""
+    order = PlanOrder.objects.filter(pk=order_id, asked_by=user).first()
+    if order is None:
+        raise Missing(f"There is no plan {order_id} that you asked for in the last hour: ask for it again.")
+    registry.version(user, order.version_id)
+    if order.state == MakingState.FAILED:
+        raise Unprocessable(order.reason_text, code="plan")
+    return order
+
+
+def _must_be_allowed(user: User, version: Version, points: int) -> None:
+    team = version.model.team
+    if points > MAX_VIEWER_POINTS and not can_write(user, team=team):
+        raise NotAllowed(
+            f"You can view the models of team “{team.name}” but not start runs of them, so that at most "
+            f"{MAX_VIEWER_POINTS} points are planned for you, and this matrix has {points:,}.",
+            hint="Drop values, or ask an admin of the team.",
+        )
+
+
+def _same(user: User, version: Version, plain: Mapping[str, object]) -> PlanOrder | None:
+    """This person's order of the same plan that is open, or was made just now."""
+    same = PlanOrder.objects.filter(asked_by=user, version=version, order_sha256=digest_of(plain))
+    made = same.filter(state=MakingState.READY, finished_at__gte=timezone.now() - IS_FRESH_FOR)
+    return made.last() or same.filter(state__in=OPEN).first()
+
+
+def _begin(
+    user: User,
+    version: Version,
+    plain: dict[str, object],
+    *,
+    points: int,
+    is_large: bool,
+    replaces_waiting: bool,
+) -> PlanOrder:
+    now = timezone.now()
+    over = Q(finished_at__lt=now - KEPT_FOR) | Q(asked_by=user, state__in=OPEN, asked_at__lt=now - LEFT_AFTER)
+    if replaces_waiting:
+        over |= Q(asked_by=user, state=MakingState.PENDING)
+    PlanOrder.objects.filter(over).delete()
+    try:
+        with transaction.atomic():
+            order = PlanOrder.objects.create(
+                asked_by=user,
+                version=version,
+                order_json=plain,
+                order_sha256=digest_of(plain),
+                points=points,
+                state=MakingState.PENDING if is_large else MakingState.MAKING,
+            )
+            if is_large:
+                hint(MAKE_PLAN, order.pk)
+    except IntegrityError:
+        raise TooMany(
+            "Another plan that you asked for is being made, and each person has one at a time: ask again in a moment.",
+            retry_s=ASKED_AGAIN_AFTER_S,
+            code="one_plan_at_a_time",
+        ) from None
+    return order
+
+
+def _make(order: PlanOrder) -> None:
+    known = order.order_json
+    releases = [Runtime.of(text) for text in known["releases"]]
+    yanked = {Runtime.of(text): why for text, why in known["yanked"].items()}
+    plan = plan_run(version=order.version, matrix=known["matrix"], seed=known["seed"], releases=releases, yanked=yanked)
+    must_be_meant(plan)
+    order.body = zlib.compress(plan.model_dump_json().encode(), 1)

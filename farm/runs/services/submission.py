@@ -1,9 +1,13 @@
-"""Starting a run: the plan becomes rows, in one transaction; everything else follows from them."""
+"""Starting a run: the plan becomes rows, in one transaction; everything else follows from them.
+
+waiting → queued: a block waits for its variants and inputs, and for its turn under `max-parallel`.
+"""
 
 import hashlib
 from collections.abc import Iterable, Mapping
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
 
 from farm.accounts.models import User
 from farm.accounts.selectors import can_write
@@ -13,17 +17,77 @@ from farm.contract.reasons import CellStatus, Reason
 from farm.contract.version import node_queue, tag_queue
 from farm.registry.models import Preparation, Variant, Version
 from farm.registry.services import ensure_preparation, ensure_variant
+from farm.registry.states import MakingState
 from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.runtimes.releases import NONE_YANKED
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Block, Cell, Run
-from farm.runs.services.readiness import MOST_AT_START, release_ready_blocks
+from farm.runs.selectors.evidence import UNMAKEABLE
+from farm.runs.services.bell import ring_on_commit
+from farm.runs.services.endings import finish_run_if_over
+from farm.runs.services.locks import lock_run
 from farm.runs.services.run_plans import Declared, must_be_meant, plan_run, read_matrix
-from farm.runs.states import EventKind, RunReason, RunState
+from farm.runs.states import BlockState, EventKind, RunReason, RunState
 
+# at most so many are released in one tick, so that a tick stays short, and at once when a run starts
+MOST = 64
+MOST_AT_START = 8
+UNFINISHED = (MakingState.PENDING, MakingState.MAKING)
 # open runs of one team at a time; a script gone wild is stopped here
 MAX_OPEN_RUNS = 1000
 BATCH = 500
+
+
+def release_ready_blocks(*, run: Run | None = None, most: int = MOST) -> int:
+    """Queues blocks whose inputs are ready; gives how many. Cells whose inputs cannot be made are refused."""
+    unmade = Q(cell__variant__state__in=UNFINISHED) | Q(cell__preparation__state__in=UNFINISHED)
+    waiting = Block.objects.filter(state=BlockState.WAITING, run__state=RunState.RUNNING)
+    # labelled data that came with the model are looked at before any cell is judged on them
+    waiting = waiting.exclude(run__version__evaluation__state__in=UNFINISHED)
+    if run is not None:
+        waiting = waiting.filter(run=run)
+    ready = waiting.exclude(Exists(Arm.objects.filter(unmade, block=OuterRef("pk")))).select_related("run")
+    return sum(_release(block) for block in ready.order_by("run_id", "number")[:most])
+
+
+def _release(block: Block) -> bool:
+    with transaction.atomic():
+        run = lock_run(block.run_id)
+        if not _has_turn(run):
+            return False
+        block.run = run
+        why = _refuse_unmakeable(block)
+        if why is not None and not block.arms.filter(status="").exists():
+            block.fail(why)
+            finish_run_if_over(run)
+            return False
+        if not block.queue():
+            return False
+        ring_on_commit(block)
+    return True
+
+
+def _has_turn(run: Run) -> bool:
+    if run.max_parallel is None:
+        return True
+    busy = run.blocks.filter(state__in=(BlockState.QUEUED, BlockState.LEASED)).count()
+    return busy < run.max_parallel
+
+
+def _refuse_unmakeable(block: Block) -> Reason | None:
+    """Refuses arms whose variant or inputs have failed; gives the last reason."""
+    why: Reason | None = None
+    for arm in block.arms.filter(UNMAKEABLE, status="").select_related("cell__variant", "cell__preparation"):
+        cell = arm.cell
+        makings = [making for making in (cell.variant, cell.preparation) if making is not None]
+        why = next((making.reason for making in makings if making.reason is not None), None)
+        if why is None:
+            continue
+        ending = {"status": why.status, "reason_code": why.code, "reason_text": why.text}
+        Arm.objects.filter(pk=arm.pk).update(**ending)
+        Cell.objects.filter(pk=cell.pk, status="").update(**ending)
+        block.log(EventKind.CELL_ENDED, f"{cell.name}: {why.text}", cell=cell.name, code=why.code)
+    return why
 
 
 def start_run(

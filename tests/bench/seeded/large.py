@@ -16,7 +16,7 @@ from farm.registry.models import Version
 from farm.rules.planning.blocks import TWIN
 from farm.runs.models import Arm, Attempt, Block, Comparison, Report, Run
 from farm.runs.services import conclude_runs
-from farm.runs.services.completion import finish_run_if_over
+from farm.runs.services.endings import finish_run_if_over
 from farm.runs.states import AttemptState, BlockState
 from tests.bench.seeded.runs import Copier, Template
 from tests.bench.seeded.writing import Writer, fast

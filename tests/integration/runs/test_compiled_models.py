@@ -22,7 +22,7 @@ from farm.runs import services
 from farm.runs.models import Attempt, CompiledModel, RetentionRule, Run, Trace
 from farm.runs.selectors.retention import doomed
 from farm.runs.services import deposits, retention
-from farm.runs.services.cleanup import clear_uncounted
+from farm.runs.services.endings import clear_uncounted
 from tests.integration.runs.making import first_block, make_node, make_run, make_version, post
 from tests.unit.rules.making import make_check, make_facts, make_rounds
 

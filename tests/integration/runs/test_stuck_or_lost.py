@@ -16,7 +16,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import clocks, selectors, services
 from farm.runs.models import Attempt, Block, Divergence, Run
-from farm.runs.services import stranded_blocks
+from farm.runs.services import recovery
 from farm.runs.services.leases import longest_lease_s
 from farm.runs.states import AttemptState, BlockState, DivergenceState, RunOutcome, RunState
 from tests.integration.runs.making import claim, first_block, make_node, make_run, measure, post
@@ -99,7 +99,7 @@ def test_blocks_that_wait_for_a_node_that_is_switched_off_hide_none_that_wait_in
     patient = [make_run(version, member, matrix={**RUNTIME, "hardware": ["node:bench-1"]}) for _ in range(3)]
     stranded = [make_run(version, member, matrix={**RUNTIME, "hardware": ["node:bench-2"]}) for _ in range(3)]
     fleet.revoke(node=gone, by=owner)
-    assert [stranded_blocks.end_stranded(at_once=2) for _ in range(3)] == [2, 1, 0]
+    assert [recovery.end_stranded(at_once=2) for _ in range(3)] == [2, 1, 0]
     assert {first_block(run).state for run in stranded} == {BlockState.FAILED}
     assert {first_block(run).state for run in patient} == {BlockState.QUEUED}
 
@@ -110,7 +110,7 @@ def test_a_long_queue_of_a_busy_node_costs_no_questions_a_block(
     for _ in range(5):
         make_run(version, member, matrix={**RUNTIME, "hardware": ["node:bench-1"]})
     with django_assert_max_num_queries(3):
-        assert stranded_blocks.end_stranded() == 0
+        assert recovery.end_stranded() == 0
 
 
 def test_a_block_for_any_cpu_waits_for_another_node(run: Run, node: Node, owner: User) -> None:
