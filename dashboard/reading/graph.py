@@ -9,7 +9,7 @@ from dashboard.reading.cell import COVERS, NODE, RAN_ON, TYPE, time_columns, who
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers, titles
-from farm.runs.selectors.traced import TracedCell
+from farm.runs.selectors.cells import TracedCell
 
 # so much of the time is told by naming operators
 MOST_OF = 0.8

@@ -31,7 +31,7 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of
 from farm.runs import selectors
 from farm.runs.selectors import pages
-from farm.runs.selectors.closer import launches_of
+from farm.runs.selectors.cells import launches_of
 from farm.runs.selectors.retention import removed_timings, removed_traces
 from farm.runs.selectors.variants import variant_of_cell
 from farm.runs.services import timeline_of

@@ -24,7 +24,7 @@ from farm.rules.presenting.tables import Table
 from farm.rules.wording import titles
 from farm.runs import selectors
 from farm.runs.selectors import pages
-from farm.runs.selectors.cell_search import MOST, MeasuredCell, cells_matching
+from farm.runs.selectors.cells import MOST, MeasuredCell, cells_matching
 
 if TYPE_CHECKING:
     from farm.accounts.models import User

@@ -10,7 +10,7 @@ from typing import TypeVar
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from farm.rules.presenting import spreadsheets
-from farm.runs.selectors.parquet import MEDIA_TYPE, parquet_of
+from farm.runs.selectors.files import MEDIA_TYPE, parquet_of
 
 FORMATS = ("csv", "json", "parquet")
 MOST_ROWS = 10_000

@@ -20,7 +20,7 @@ from farm.base.refusals import Missing
 from farm.config.security import CONTENT_SECURITY_POLICY
 from farm.registry import selectors, services
 from farm.runs.selectors import cell_document, run
-from farm.runs.selectors.traced import TracedCell, traced_cells
+from farm.runs.selectors.cells import TracedCell, traced_cells
 
 if TYPE_CHECKING:
     from farm.accounts.models import User

@@ -22,12 +22,12 @@ from farm.rules.runtimes import opsets, providers
 from farm.rules.runtimes.order import release_order
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of
-from farm.runs.selectors.releases import measured_with
+from farm.runs.selectors.compatibility import measured_with
 
 if TYPE_CHECKING:
     from farm.alerts.selectors.histories import History, Raised
     from farm.fleet.models import Node
-    from farm.runs.selectors.releases import Measured
+    from farm.runs.selectors.compatibility import Measured
 
 
 # nodes that a place names; further ones are counted

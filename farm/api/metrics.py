@@ -22,7 +22,7 @@ from farm.base.errors import problem
 from farm.contract.version import CONTRACT_VERSION, PREPARE_QUEUE, SETTLE_QUEUE, TELL_QUEUE, TICK_QUEUE
 from farm.registry.confinement import walls
 from farm.runs.broker import lengths
-from farm.runs.selectors.gauges import counts, oldest_queued_s, stored_bytes
+from farm.runs.selectors.backlog import counts, oldest_queued_s, stored_bytes
 
 # headers by which a proxy tells for whom it asks; then the address of the connection is the proxy's
 FORWARDED = ("X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "X-Real-IP")

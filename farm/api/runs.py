@@ -24,7 +24,7 @@ from farm.registry.selectors import stored_path, version
 from farm.rules.presenting.spreadsheets import csv_of, rows_of
 from farm.runs import selectors, services
 from farm.runs.models import Event, Run
-from farm.runs.selectors.parquet import MEDIA_TYPE, parquet_of
+from farm.runs.selectors.files import MEDIA_TYPE, parquet_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -87,7 +87,7 @@ ROOMS = {
                 "farm/accounts/services.py",
                 "farm/api/auth.py",
             ),
-            *("farm/fleet/selectors/nodes.py", "farm/runs/selectors/eligibility.py", "farm/runs/models/run.py"),
+            *("farm/fleet/selectors/nodes.py", "farm/runs/selectors/backlog.py", "farm/runs/models/run.py"),
         ),
         (
             *("tests/integration/accounts/test_accounts.py", "tests/integration/accounts/test_people.py"),

@@ -1,15 +1,25 @@
-from farm.runs.selectors.compiled_models import compiled_model, compiled_name, gone_compiled
+from farm.runs.selectors.backlog import first_taker, why_not
 from farm.runs.selectors.documents import (
+    Before,
     block_document,
     cell_document,
     cell_of,
     comparisons_of,
     document,
     document_json,
+    last_blocks_of,
     measured_cells,
 )
-from farm.runs.selectors.eligibility import first_taker, why_not
-from farm.runs.selectors.files import leased_file, team_that_asks_for
+from farm.runs.selectors.files import (
+    compiled_model,
+    compiled_name,
+    gone_compiled,
+    leased_file,
+    team_that_asks_for,
+    timing_lines,
+    trace,
+    traces_of,
+)
 from farm.runs.selectors.runs import (
     Progress,
     address_of,
@@ -23,9 +33,6 @@ from farm.runs.selectors.runs import (
     runs_listed,
     runs_visible_to,
 )
-from farm.runs.selectors.surroundings import Before, last_blocks_of
-from farm.runs.selectors.timings import timing_lines
-from farm.runs.selectors.traces import trace, traces_of
 
 __all__ = [
     "Before",

@@ -1,17 +1,24 @@
-"""What waits for nodes, by the hardware that it asks for, and when a block queued now may be expected to start."""
+"""Queued blocks: how long the queues are, which node may have which block now, and counts over the whole farm."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol, cast
 
-from django.db.models import FloatField
+from django.db import models
+from django.db.models import Count, Exists, FloatField, Min, Sum
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
+from django.utils import timezone
 
 from farm.accounts.selectors import Anyone
+from farm.contract.cells import CellSpec
 from farm.contract.version import node_queue
 from farm.fleet.models import Node
+from farm.fleet.selectors import offer_of
 from farm.fleet.states import NodeState
-from farm.runs.models import Block, Run
+from farm.registry.models import Blob, PartialUpload, Preparation, Variant, Version
+from farm.rules.planning.resolution import takes
+from farm.runs.models import Attempt, Block, Run
 from farm.runs.states import OPEN_BLOCKS, BlockState
 
 
@@ -69,3 +76,106 @@ def _queue(hardware: str, blocks: Sequence[tuple[str, list[str], float]], served
         minutes=sum(left for _, _, left in blocks),
         nodes=sum(not asked.isdisjoint(names) for names in served),
     )
+
+
+def why_not(node: Node, block: Block, attempt: int) -> str:
+    """Why the node may not claim the block now, in one sentence; empty when it may."""
+    if block.state != BlockState.QUEUED or block.attempt != attempt:
+        return f"Block {block.pk} is {block.state} at attempt {block.attempt}; attempt {attempt} is not available."
+    if not node.may_take_blocks:
+        return f"{node.name} may take no block now: it is {node.health}. {node.pause}".strip()
+    if block.plan.minutes * 60 > node.settings.max_block_s:
+        return (
+            f"{node.name} takes blocks of at most {node.settings.max_block_s / 60:g} minutes; block {block.pk} is "
+            f"planned for {block.plan.minutes:.1f}."
+        )
+    if block.only_node_id not in (None, node.pk) or (block.first_round and block.only_node_id is None):
+        return f"Block {block.pk} continues on the node that started it."
+    serving = _serving(node, block)
+    if serving is None:
+        return f"{node.name} does not measure for team “{block.run.team.name}”{_bare(node)}."
+    if not can_take(node, (arm.spec for arm in block.plan.arms)):
+        return f"{node.name} lacks hardware or a provider that block {block.pk} asks for, or cores for its threads."
+    if serving.is_busy:
+        return f"{node.name} is measuring another block; it takes one at a time."
+    return ""
+
+
+def serves(node: Node, block: Block) -> bool:
+    """Whether the block's model may be given to the node: both teams agree, and its owner's word or its walls allow."""
+    return _serving(node, block) is not None
+
+
+class _Serving(Protocol):
+    """A node that may have a block's model, and whether it measures another one now."""
+
+    is_busy: bool
+
+
+def _serving(node: Node, block: Block) -> "_Serving | None":
+    measured = Block.objects.filter(device=node.device, state=BlockState.LEASED)
+    serving = Node.objects.serving(block.run.team_id, uploader=block.run.version.uploaded_by_id).filter(pk=node.pk)
+    return cast("_Serving | None", serving.annotate(is_busy=Exists(measured)).only("pk").first())
+
+
+def _bare(node: Node) -> str:
+    return ", having no sandbox, what its owner did not upload" if node.sandbox == "none" else ""
+
+
+def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:
+    """Whether the node has what all these cells ask for."""
+    offer = offer_of(node)
+    return all(takes(offer, spec) for spec in specs)
+
+
+def first_taker(block_id: str, attempt: int, node_ids: Sequence[int]) -> tuple[int | None, bool]:
+    """The first of these nodes that may claim the block now, and whether the block is to be had at all."""
+    block = Block.objects.select_related("run__team", "run__version__uploaded_by").filter(pk=block_id).first()
+    if block is None or block.state != BlockState.QUEUED or block.attempt != attempt:
+        return None, False
+    nodes = Node.objects.select_related("team", "owner").defer("log_tail").in_bulk(list(node_ids))
+    able = (pk for pk in node_ids if pk in nodes and not why_not(nodes[pk], block, attempt))
+    return next(able, None), True
+
+
+class Family(NamedTuple):
+    """Counts of one kind of row by the values of some columns."""
+
+    name: str
+    words: str
+    labels: tuple[str, ...]
+    values: dict[tuple[str, ...], float]
+
+
+COUNTED: Final[tuple[tuple[str, str, type[models.Model], tuple[str, ...]], ...]] = (
+    ("nodes", "Nodes, by whether they are there and may work.", Node, ("state", "health")),
+    ("runs", "Runs.", Run, ("state", "outcome")),
+    ("blocks", "Blocks.", Block, ("state",)),
+    ("attempts", "Attempts at blocks; lost ones had a node that fell silent.", Attempt, ("state",)),
+    ("versions", "Uploaded versions; pending and inspecting ones wait for a prepare worker.", Version, ("state",)),
+    ("variants", "Variants made or to be made.", Variant, ("state",)),
+    ("preparations", "Inputs and references made or to be made.", Preparation, ("state",)),
+)
+
+
+def counts() -> list[Family]:
+    """Every counted family."""
+    found = [Family(name, words, labels, _by(model, labels)) for name, words, model, labels in COUNTED]
+    waiting = PartialUpload.objects.filter(version=None).count()
+    return [*found, Family("partial_uploads", "Uploads in pieces that are not complete.", (), {(): waiting})]
+
+
+def oldest_queued_s() -> float:
+    """Seconds that the block which has waited longest for a node has been queued; 0 when none is."""
+    since = Block.objects.filter(state=BlockState.QUEUED).aggregate(since=Min("queued_at"))["since"]
+    return max(0.0, (timezone.now() - since).total_seconds()) if since else 0.0
+
+
+def stored_bytes() -> int:
+    """Bytes of all teams' files."""
+    return int(Blob.objects.aggregate(total=Sum("bytes"))["total"] or 0)
+
+
+def _by(model: type[models.Model], labels: tuple[str, ...]) -> dict[tuple[str, ...], float]:
+    found = model._default_manager.order_by().values_list(*labels).annotate(count=Count("pk"))
+    return {tuple(str(value) for value in key): count for *key, count in found}

@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
@@ -14,7 +15,8 @@ from farm.contract import document_cells as doc_cells
 from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.cells import Budget
 from farm.contract.reasons import CellStatus
-from farm.contract.reports import Report
+from farm.contract.reports import FactsReport
+from farm.contract.reports import Report as NodeReport
 from farm.fleet.models import Node
 from farm.registry.models import ArtifactFile
 from farm.registry.selectors import model_facts
@@ -22,11 +24,10 @@ from farm.rules.planning.plans import RefusedPoint
 from farm.rules.presenting import metric_changes
 from farm.rules.reporting import accuracies
 from farm.rules.reporting.document_cells import refused_cell
-from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, told
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, block_facts, told
 from farm.rules.reporting.families import fallen, hold_across
-from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run, named
-from farm.runs.selectors import surroundings
-from farm.runs.selectors.evidence import judged_reports
+from farm.runs.models import Arm, Attempt, Block, Cell, CellDocument, Comparison, FinishedDocument, Report, Run, named
+from farm.runs.selectors.evidence import COUNTED, judged_reports
 from farm.runs.selectors.runs import address_of
 from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
 
@@ -34,6 +35,38 @@ from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
 UNREAD = ("cell__variant__inspection", "cell__variant__history", "cell__variant__coverage")
 _CELLS = TypeAdapter(list[doc_cells.Cell])
 _COMPARISONS = TypeAdapter(list[doc_comparisons.Comparison])
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A node's state before one of its blocks, and which block that was."""
+
+    run: int
+    at: datetime
+    facts: doc.BlockFacts
+
+
+def last_blocks_of(node: Node, *, most: int) -> list[Before]:
+    """The state of a node before its newest blocks, the newest first. Two queries."""
+    attempts = list(Attempt.objects.filter(node=node).order_by("-pk").values_list("pk", flat=True)[:most])
+    rows = Report.objects.filter(attempt__in=attempts, kind="facts").order_by("-pk").select_related("attempt__block")
+    return [Before(row.attempt.block.run_id, row.received_at, _read(row, node.name)) for row in rows]
+
+
+def facts_of_blocks(run: Run) -> list[doc.BlockFacts]:
+    """The state of the nodes before each block of a run, by its number. One query."""
+    rows = Report.objects.filter(attempt__block__run=run, attempt__state__in=COUNTED, kind="facts")
+    # plans are long, and nothing of them is shown here
+    light = rows.select_related("attempt__block", "attempt__node").defer("attempt__block__plan_json")
+    # a block that went on has facts of each attempt: the newest stand for it
+    newest = {row.attempt.block_id: row for row in light.order_by("pk")}
+    found = [_read(row, row.attempt.node.name if row.attempt.node else None) for row in newest.values()]
+    return sorted(found, key=lambda one: (len(one.block), one.block))
+
+
+def _read(row: Report, node: str | None) -> doc.BlockFacts:
+    facts = FactsReport.model_validate_json(row.body).facts
+    return block_facts(facts, block=f"b{row.attempt.block.number}", node=node)
 
 
 def document(run: Run, *, with_operators: bool = True) -> doc.Document:
@@ -111,7 +144,7 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
         url=address_of(run),
         cells=accuracies.paired(cells),
         comparisons=hold_across(comparisons),
-        blocks=surroundings.of_run(run),
+        blocks=facts_of_blocks(run),
     )
     return told(document)
 
@@ -177,7 +210,11 @@ def _live_document(block: Block) -> doc.Document:
 
 
 def block_document(
-    block: Block, *, is_over: bool = True, reports: Sequence[Report] | None = None, arms: Sequence[Arm] | None = None
+    block: Block,
+    *,
+    is_over: bool = True,
+    reports: Sequence[NodeReport] | None = None,
+    arms: Sequence[Arm] | None = None,
 ) -> doc.Document:
     """The document of one block alone, judged from its reports. `reports` and `arms`: where they were read already."""
     cells = [arm.cell for arm in (arms_of(block) if arms is None else arms)]

@@ -1,17 +1,33 @@
-"""Files that a node may read: those of the block it holds, and no others."""
+"""Files as people and nodes find them: what a leased block needs, raw traces and timings, compiled models, Parquet."""
 
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from enum import Enum
 from pathlib import Path
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from farm.accounts.models import Team
-from farm.base.refusals import Missing
+from farm.accounts.selectors import Anyone
+from farm.base.refusals import Gone, Missing, Unprocessable
+from farm.contract import document_cells as doc_cells
 from farm.fleet.models import Node
 from farm.registry import storage
 from farm.registry.models import ArtifactFile, Blob, EvaluationData, Preparation
+from farm.registry.selectors import model_facts
 from farm.registry.states import BUNDLE_ROLES
-from farm.runs.models import Attempt, Block, Cell
+from farm.rules.judging.evidence import Evidence
+from farm.rules.reporting import timings
+from farm.rules.runtimes import providers
+from farm.runs.models import Arm, Attempt, Block, Cell, CompiledModel, Run, Trace, named
+from farm.runs.selectors.evidence import COUNTED, counted_reports
+from farm.runs.selectors.retention import removed_compiled, removed_timings
 from farm.runs.states import AttemptState
+
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+MEDIA_TYPE = "application/vnd.apache.parquet"
 
 
 def leased_file(block: Block, sha256: str) -> Path:
@@ -45,3 +61,89 @@ def _needed(block: Block) -> Q:
         | Q(pk__in=labelled.values("data_id"))
         | Q(pk=block.run.version.artifact.prompts_id)
     )
+
+
+def traces_of(run: Run, name: str) -> QuerySet[Trace]:
+    """Raw traces of one cell of the run, of the attempts that count, by trace round."""
+    arm = Arm.objects.filter(named(run, name)).first()
+    if arm is None:
+        return Trace.objects.none()
+    rows = Trace.objects.filter(attempt__block=arm.block_id, arm=arm.number, attempt__state__in=COUNTED)
+    return rows.order_by("trace_round", "-pk")
+
+
+def trace(user: Anyone, trace_id: int) -> Trace:
+    """One trace. Raises Missing when there is none that the user may see."""
+    visible = Trace.objects.filter(attempt__block__run__in=Run.objects.visible_to(user), pk=trace_id)
+    found = visible.select_related("attempt__block__run").first()
+    if found is None:
+        raise Missing(f"There is no trace {trace_id} that you can access.")
+    return found
+
+
+def compiled_model(run: Run, name: str) -> CompiledModel | None:
+    """The newest one of this cell of the run, of the attempts that count."""
+    arm = Arm.objects.filter(named(run, name)).first()
+    if arm is None:
+        return None
+    rows = CompiledModel.objects.filter(attempt__block=arm.block_id, arm=arm.number, attempt__state__in=COUNTED)
+    return rows.select_related("blob").order_by("-pk").first()
+
+
+def gone_compiled(run: Run, name: str) -> str:
+    """What is said in place of one that retention removed; empty for a cell of which nothing was compiled."""
+    gone = removed_compiled(run)
+    if not gone or compiled_model(run, name) is not None:
+        return ""
+    # nodes compile a model once for a cell and its twin, and no program
+    arm = Arm.objects.select_related("cell").filter(named(run, name), twin_of=None).first()
+    entry = providers.find(arm.cell.spec.provider) if arm is not None else None
+    if arm is None or entry is None or not entry.leaves_context or arm.cell.spec.recipe.is_program:
+        return ""
+    # what comes compiled is measured as it is
+    return "" if model_facts(run.version).compiled else gone
+
+
+def compiled_name(cell: doc_cells.Cell) -> str:
+    """The name of its file: the model's, its precision and the provider's, as file systems and uploads take it."""
+    parts = [cell.model or "model", cell.precision, providers.of(cell.provider).short, "ctx"]
+    return _ODD.sub("-", "-".join(part for part in parts if part))[:120] + ".onnx"
+
+
+def parquet_of(rows: Sequence[Mapping[str, object]]) -> bytes:
+    """The rows as one file, a column a name, empty texts as nulls. Raises Unprocessable without pyarrow."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise Unprocessable(
+            "Parquet is not available: pyarrow is not installed on the farm's server.",
+            code="no_pyarrow",
+            hint="An administrator can install it: pip install 'onnxfarm[parquet]'. CSV and JSON have the same rows.",
+        ) from None
+    table = pyarrow.Table.from_pylist([{name: _plain(value) for name, value in row.items()} for row in rows])
+    target = io.BytesIO()
+    pyarrow.parquet.write_table(table, target)
+    return target.getvalue()
+
+
+def _plain(value: object) -> object:
+    """Numbers and moments as they are, anything else as text."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, Enum):
+        return str(value.value)
+    return value if isinstance(value, bool | int | float | str | datetime) else str(value)
+
+
+def timing_lines(run: Run, name: str) -> Iterator[str]:
+    """Every timing of one cell as lines of CSV.
+
+    Raises Missing for a cell that was never in a block, Gone where retention removed them.
+    """
+    if gone := removed_timings(run):
+        raise Gone(gone, code="retention")
+    arm = Arm.objects.filter(named(run, name)).select_related("block").first()
+    if arm is None:
+        raise Missing(f"Run {run.pk} has no measured cell {name!r}.", hint="Its cells are listed by its results.")
+    return timings.csv_lines(Evidence.of(counted_reports(arm.block)), arm.number)

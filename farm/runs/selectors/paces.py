@@ -2,20 +2,24 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
-from django.db.models import FloatField, QuerySet
+from django.db.models import FloatField, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 from django.utils import timezone
 
 from farm.contract.cells import Budget
+from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.planning.estimates import ROUNDS
+from farm.rules.planning.null_pairs import NULL_PAIR_EVERY
+from farm.rules.planning.plans import NodeOffer
 from farm.rules.planning.time_left import Ahead, expected_rounds, seconds_left
 from farm.runs.models import Block, CellDocument, Report, Run
 from farm.runs.selectors.evidence import COUNTED
@@ -27,6 +31,8 @@ _PLANNED = {
     f"planned_{name}": Cast(KT(f"plan_json__{name}"), FloatField())
     for name in ("minutes", "once_s", "round_s", "sustained_s")
 }
+# so long every block of a new node carries a pair
+FIRST_DAY = timedelta(days=1)
 
 
 class _Row(NamedTuple):
@@ -136,3 +142,32 @@ def _ahead(row: _Row, budget: Budget, seen: _Moments | None = None) -> Ahead:
 def _as_ended(one: Ahead) -> Ahead:
     """Nothing of it is missing; what is known is its pace."""
     return replace(one, expected=one.rounds, after_s=0.0, since_s=0.0)
+
+
+class _RowsOf(Subquery):
+    """How many rows a query has that may end early."""
+
+    template = "(SELECT COUNT(*) FROM (%(subquery)s) AS few)"
+    output_field = IntegerField()
+
+
+def with_null_history(offers: Sequence[NodeOffer]) -> list[NodeOffer]:
+    """The offers with the blocks that each node has measured since its last A/A pair, and whether it is new.
+
+    Counted no further than a pair is due, so that a node with a long history costs no more than another. Two queries.
+    """
+    later = Block.objects.filter(node=OuterRef("pk"), pk__gt=OuterRef("null_block"), state=BlockState.DONE)
+    first = later.order_by("pk").values("pk")[:NULL_PAIR_EVERY]
+    paired = Node.objects.filter(pk__in=[int(offer.id) for offer in offers]).exclude(null_block=None)
+    since = dict(paired.values_list("pk", _RowsOf(first)))
+    new_from = timezone.now() - FIRST_DAY
+    new = set(Node.objects.filter(created_at__gt=new_from).values_list("pk", flat=True))
+    return [
+        offer.model_copy(
+            update={
+                "blocks_since_pair": since.get(int(offer.id)),
+                "is_first_day": int(offer.id) in new,
+            }
+        )
+        for offer in offers
+    ]

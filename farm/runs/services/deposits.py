@@ -1,7 +1,7 @@
 """Files that a node leaves with the farm while it measures: one a place, within an attempt's and a team's room.
 
-Raw traces (gzipped Chrome-trace JSON, bounded packed and unpacked) and what a provider compiled of a model, stored by
-digest. What takes the place of an earlier file removes it; see farm.runs.services.endings for what an ended attempt leaves.
+Raw traces (gzipped Chrome-trace JSON, bounded packed and unpacked) and what a provider compiled of a model, by digest.
+What takes the place of an earlier file removes it; see farm.runs.services.endings for what an ended attempt leaves.
 """
 
 import zlib

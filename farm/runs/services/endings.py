@@ -1,8 +1,8 @@
 """How attempts, blocks and runs end.
 
-An attempt ends with a block that waits to be settled, goes back into the queue, or has failed too often; its files, which
-no page shows, go with it. A block stops before its end with its arms, or goes back to what it had measured. A run is over
-once no block is open.
+An attempt ends with a block that waits to be settled, goes back into the queue, or has failed too often; its files,
+which no page shows, go with it. A block stops before its end with its arms, or goes back to what it had measured. A run
+is over once no block is open.
 """
 
 from collections import Counter

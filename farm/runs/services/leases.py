@@ -32,8 +32,8 @@ from farm.rules.quality.parity import preset_for
 from farm.rules.runtimes import distributions
 from farm.runs import clocks
 from farm.runs.models import Arm, Attempt, Block
+from farm.runs.selectors.backlog import serves, why_not
 from farm.runs.selectors.divergences import questions_of
-from farm.runs.selectors.eligibility import serves, why_not
 from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.services.endings import fail_block, give_up_attempt
 from farm.runs.services.locks import lock_block, lock_run, mark_run

@@ -34,8 +34,7 @@ from farm.rules.matrices.settings import read_wish
 from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
 from farm.rules.runtimes.releases import NONE_YANKED
-from farm.runs.selectors.null_pairs import with_null_history
-from farm.runs.selectors.paces import latencies
+from farm.runs.selectors.paces import latencies, with_null_history
 
 Declared = str | Mapping[str, object] | Matrix | None
 # of somebody who may look at a team's models and not start runs of them

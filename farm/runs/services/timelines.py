@@ -20,8 +20,8 @@ from farm.registry.services.messages import hint
 from farm.registry.workbench import bench, copy
 from farm.rules.tracing.timeline import Timeline
 from farm.runs.models import Run, Trace, TraceReading
+from farm.runs.selectors.files import traces_of
 from farm.runs.selectors.retention import removed_traces
-from farm.runs.selectors.traces import traces_of
 from farm.runs.states import ReadingState
 from farm.workshop import orders
 

@@ -10,7 +10,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.presenting.hardware_words import setting
 from farm.runs.models import CellDocument, Run
-from farm.runs.selectors.best import measured_settings
+from farm.runs.selectors.cells import measured_settings
 from farm.runs.selectors.hardware import measured_across
 from farm.runs.selectors.pages import open_run_counts, open_runs
 from farm.runs.states import FARM_MADE

@@ -5,7 +5,7 @@ from farm.fleet.models import Node
 from farm.fleet.selectors import offers
 from farm.rules.planning.null_pairs import NULL_PAIR_EVERY
 from farm.runs.models import Block
-from farm.runs.selectors.null_pairs import with_null_history
+from farm.runs.selectors.paces import with_null_history
 from farm.runs.states import BlockState
 from tests.integration.runs.making import first_block, make_node, make_run, make_version
 

@@ -1,0 +1,167 @@
+"""Measured cells of every run that somebody may see: by words, by model, those with a trace, and their launches."""
+
+import json
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Final
+
+from django.db.models import Q
+
+from farm.accounts.selectors import Anyone
+from farm.contract import document_cells as doc_cells
+from farm.contract.numbers import is_row_number
+from farm.contract.reasons import CellStatus
+from farm.contract.reports import RoundReport
+from farm.fleet.selectors.nodes import name_of
+from farm.registry.models import Model, Version
+from farm.rules.cells.axes import AXES
+from farm.rules.judging.summaries import TimingsProblem, unpack_timings
+from farm.rules.presenting.hardware import Measured
+from farm.runs.models import Arm, Cell, CellDocument, Report, Run, named
+from farm.runs.selectors.evidence import COUNTED
+from farm.runs.states import FARM_MADE
+
+MOST: Final = 50
+MOST_WORDS: Final = 8
+# what a number is of, where the word before it says so
+NUMBERS: Final = {
+    "run": "block__run",
+    "version": "block__run__version__number",
+    "batch": "cell__batch",
+    "threads": "cell__threads",
+}
+TEXTS: Final = ("runtime", "provider", "precision", "hardware", "run__version__model__name")
+MAX_TRACED = 200
+# of the newest runs
+MAX_MEASURED = 500
+# wide columns that no setting needs
+UNUSED = ("operators", "arm__cell__spec_json", "arm__block__plan_json", "arm__block__node__facts_json")
+# what of a cell's document tells settings apart and says how good one is: the rest of it is not read
+READ = {field for axis in AXES for field in axis.fields} | {
+    *("id", "digest", "model_sha256", "status", "p50_ms", "p50_ci_ms", "throughput", "parity", "simulated"),
+    *("active_providers", "providers"),
+}
+
+
+@dataclass(frozen=True)
+class MeasuredCell:
+    """A cell by its run and the name it has there, with what tells it from others."""
+
+    run_id: int
+    name: str
+    model: str
+    version: int
+    node: str
+    runtime: str
+    provider: str
+    precision: str
+    batch: int | None
+    threads: int | None
+
+
+def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
+    """Cells that have all of the words in model, runtime, provider, precision, hardware or node, or as a number of
+    their run, version, batch or threads (`batch 8`: of that alone). The newest run first; one more than MOST where
+    there are more."""
+    rows = Arm.objects.filter(status=CellStatus.DONE, twin_of=None, block__run__in=Run.objects.visible_to(user))
+    typed = words.lower().split()[:MOST_WORDS]
+    for before, word in zip(["", *typed], typed, strict=False):
+        if word not in NUMBERS:
+            rows = rows.filter(_says(word, NUMBERS.get(before)))
+    own = ("runtime", "provider", "precision", "batch", "threads")
+    found = rows.order_by("-block__run_id", "number").values_list(
+        "block__run_id", "name", "block__run__version__model__name", "block__run__version__number",
+        "block__node__name", *(f"cell__{one}" for one in own),
+    )  # fmt: skip
+    return [
+        MeasuredCell(run_id, name, model, version, node or "", *rest)
+        for run_id, name, model, version, node, *rest in found[: MOST + 1]
+    ]
+
+
+def _says(word: str, field: str | None) -> Q:
+    """`field`: what the word is a number of; None where nothing before it says so."""
+    if is_row_number(word):
+        fields = [field] if field else NUMBERS.values()
+        return reduce(or_, (Q(**{one: int(word)}) for one in fields))
+    said = Q(name=word) | Q(block__node__name__icontains=word)
+    return said | reduce(or_, (Q(**{f"cell__{one}__icontains": word}) for one in TEXTS))
+
+
+def launches_of(run: Run, name: str) -> list[tuple[int, list[float]]]:
+    """Round (from 0) and timings in ms of each launch of the cell, disturbed ones too, as they were taken."""
+    arm = Arm.objects.filter(named(run, name)).first()
+    if arm is None:
+        return []
+    rows = Report.objects.filter(attempt__block=arm.block_id, attempt__state__in=COUNTED, kind="round")
+    rounds: dict[int, list[float]] = {}
+    for body in rows.order_by("attempt__number", "pk").values_list("body", flat=True):
+        report = RoundReport.model_validate_json(body)
+        for place in report.samples:
+            if place.arm == arm.number and place.sample is not None:
+                try:
+                    rounds[report.round] = unpack_timings(place.sample).tolist()
+                except TimingsProblem:
+                    continue
+    return sorted(rounds.items())
+
+
+@dataclass(frozen=True)
+class TracedCell:
+    """A cell by its run and the name it has there, and what tells it from others."""
+
+    run_id: int
+    name: str
+    runtime: str
+    provider: str
+    precision: str
+    batch: int | None
+    threads: int | None
+
+
+def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
+    """Traced cells of the version's runs that the user may see, A/A twins left out: newest run first, 200 at most."""
+    rows = CellDocument.objects.filter(arm__cell__run__version=version, arm__twin_of=None).exclude(operators="[]")
+    visible = rows.filter(arm__cell__run__in=Run.objects.visible_to(user))
+    columns = ("run_id", "runtime", "provider", "precision", "batch", "threads")
+    found = visible.order_by("-arm__cell__run_id", "arm__cell__number").values_list(
+        "arm__name", *(f"arm__cell__{name}" for name in columns)
+    )
+    return [TracedCell(name=name, **dict(zip(columns, rest, strict=True))) for name, *rest in found[:MAX_TRACED]]
+
+
+def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Measured]]:
+    """The number of the model's newest version that was measured, and its cells: no A/A twins, and nothing that the
+    farm made for its own searches."""
+    number, runs = _newest_runs(user, model)
+    if number is None:
+        return None, []
+    rows = CellDocument.objects.filter(arm__twin_of=None, arm__status="done", arm__cell__run__in=runs)
+    ordered = rows.order_by("-arm__cell__run_id", "arm__number")
+    found: dict[tuple[str, str], Measured] = {}
+    for row in ordered.select_related("arm__cell", "arm__block__node").defer(*UNUSED)[:MAX_MEASURED]:
+        cell, name = row.arm.cell, name_of(row.arm.block.node)
+        if (cell.digest, name) not in found:
+            known = {key: value for key, value in json.loads(row.body).items() if key in READ}
+            body = doc_cells.Cell.model_validate({**known, "id": row.arm.name})
+            at = row.arm.block.ended_at
+            found[cell.digest, name] = Measured(cell.run_id, number, name, machine="", at=at, cell=body)
+    return number, list(found.values())
+
+
+def _newest_runs(user: Anyone, model: Model) -> tuple[int | None, list[int]]:
+    """The newest version that a cell was measured of, and its newest runs with about as many cells as are shown."""
+    visible = Run.objects.visible_to(user).filter(version__model=model).exclude(reason__in=FARM_MADE)
+    measured = Cell.objects.filter(run__in=visible, status="done").order_by("-run__version__number")
+    number = measured.values_list("run__version__number", flat=True).first()
+    if number is None:
+        return None, []
+    runs: list[int] = []
+    cells = 0
+    for run, count in visible.filter(version__number=number).order_by("-pk").values_list("pk", "cell_count"):
+        if cells >= MAX_MEASURED:
+            break
+        runs.append(run)
+        cells += count
+    return number, runs
