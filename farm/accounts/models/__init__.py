@@ -7,17 +7,3 @@ from farm.accounts.models.share import Share
 from farm.accounts.models.team import Membership, Team
 from farm.accounts.models.tick import Tick
 from farm.accounts.models.user import User
-
-__all__ = [
-    "AuditEvent",
-    "GroupRole",
-    "Invitation",
-    "LinkedAccount",
-    "Membership",
-    "Share",
-    "SignInLink",
-    "Team",
-    "Tick",
-    "Token",
-    "User",
-]

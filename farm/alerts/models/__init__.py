@@ -1,17 +1,3 @@
 from farm.alerts.models.alert import Alert, AlertEvent, Investigation, Symptom
 from farm.alerts.models.channel import Channel, Delivery
 from farm.alerts.models.watch import IndexLook, Point, Release, Watch, WatchRound
-
-__all__ = [
-    "Alert",
-    "AlertEvent",
-    "Channel",
-    "Delivery",
-    "IndexLook",
-    "Investigation",
-    "Point",
-    "Release",
-    "Symptom",
-    "Watch",
-    "WatchRound",
-]

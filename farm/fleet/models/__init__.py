@@ -3,5 +3,3 @@ from farm.fleet.models.lendings import Lending
 from farm.fleet.models.node import Node
 from farm.fleet.models.noise import NullEstimate
 from farm.fleet.models.secrets import EnrolmentCode, NodeSecret
-
-__all__ = ["EnrolmentCode", "Lending", "Node", "NodeEvent", "NodeSecret", "NullEstimate"]

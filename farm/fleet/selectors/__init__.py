@@ -17,25 +17,3 @@ from farm.fleet.selectors.noise import (
     of_fleet,
 )
 from farm.fleet.selectors.offers import offer_of, offers, runtimes_offered
-
-__all__ = [
-    "can_manage_node",
-    "events_of",
-    "false_alarms",
-    "lending",
-    "lendings_to",
-    "lendings_visible_to",
-    "margin_of",
-    "name_of",
-    "node",
-    "node_by_key",
-    "node_of_secret",
-    "nodes_listed",
-    "nodes_visible_to",
-    "noise_floor",
-    "null_estimates",
-    "of_fleet",
-    "offer_of",
-    "offers",
-    "runtimes_offered",
-]

@@ -12,27 +12,3 @@ from farm.fleet.services.lendings import agree, decline, end_lapsed_lendings, sh
 from farm.fleet.services.noise import keep_null_estimates
 from farm.fleet.services.presence import hello, mark_offline, note_doing, welcome
 from farm.fleet.services.refusals import note_refusal
-
-__all__ = [
-    "agree",
-    "approve",
-    "change_settings",
-    "decline",
-    "drain",
-    "end_lapsed_lendings",
-    "enrol",
-    "grant_secret",
-    "hello",
-    "invite",
-    "keep_null_estimates",
-    "mark_offline",
-    "note_block_end",
-    "note_doing",
-    "note_refusal",
-    "put_aside_unvouched",
-    "quarantine",
-    "resume",
-    "revoke",
-    "share",
-    "welcome",
-]

@@ -6,19 +6,3 @@ from farm.registry.models.partial import PartialUpload
 from farm.registry.models.plan_order import PlanOrder
 from farm.registry.models.products import Outline, Preparation, Variant, VariantReport
 from farm.registry.models.web_runtime import WebRuntime
-
-__all__ = [
-    "Artifact",
-    "ArtifactFile",
-    "Blob",
-    "EvaluationData",
-    "Model",
-    "Outline",
-    "PartialUpload",
-    "PlanOrder",
-    "Preparation",
-    "Variant",
-    "VariantReport",
-    "Version",
-    "WebRuntime",
-]

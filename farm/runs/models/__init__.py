@@ -6,25 +6,3 @@ from farm.runs.models.event import Event
 from farm.runs.models.findings import CellDocument, Comparison
 from farm.runs.models.retention import RetentionRule
 from farm.runs.models.run import FinishedDocument, Run
-
-__all__ = [
-    "MAX_FAILURES",
-    "NONE",
-    "Arm",
-    "Attempt",
-    "Block",
-    "Cell",
-    "CellDocument",
-    "Comparison",
-    "CompiledModel",
-    "Divergence",
-    "Event",
-    "FinishedDocument",
-    "Part",
-    "Report",
-    "RetentionRule",
-    "Run",
-    "Trace",
-    "TraceReading",
-    "named",
-]

@@ -11,37 +11,3 @@ from farm.runs.services.run_plans import made_plan, make_plan, must_be_meant, pl
 from farm.runs.services.settlement import add_leads, conclude_runs, settle
 from farm.runs.services.submission import release_ready_blocks, start_run
 from farm.runs.services.timelines import read_trace, timeline_of
-
-__all__ = [
-    "accept_compiled",
-    "accept_part",
-    "accept_report",
-    "accept_trace",
-    "add_leads",
-    "ask_divergence",
-    "cancel_run",
-    "claim_block",
-    "clear_unnamed",
-    "conclude_runs",
-    "heartbeat",
-    "held_attempt",
-    "held_by_token",
-    "made_plan",
-    "make_plan",
-    "more_rounds",
-    "must_be_meant",
-    "plan_for",
-    "plan_run",
-    "read_matrix",
-    "read_trace",
-    "release_ready_blocks",
-    "retain",
-    "ring",
-    "ring_again",
-    "set_retention",
-    "settle",
-    "start_run",
-    "sweep",
-    "tell_waiting_runs",
-    "timeline_of",
-]
