@@ -21,7 +21,7 @@ PHASES, PROMPTS, TOKENS = "phases", "first-token", "tokens"
 
 def has_parts(cell: Cell) -> bool:
     """Whether launches told the prompt, the tokens behind it and the time outside the graph."""
-    return {TPOT, TTFT, OUTSIDE} <= cell.figures.keys() and bool(_prefill_ms(cell))
+    return {TPOT, TTFT, OUTSIDE} <= {metric.name for metric in cell.metrics} and bool(_prefill_ms(cell))
 
 
 def stretches_of(cell: Cell) -> list[CellPhase]:
