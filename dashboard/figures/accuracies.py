@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dashboard import axes
-from dashboard.figures import columns
+from dashboard.figures import figure
 from dashboard.figures.figure import Address
 from farm.contract.document_cells import Accuracy, Cell
 from farm.rules.cells import recipes
@@ -60,9 +60,9 @@ def table(cells: Sequence[Cell], front: frozenset[str], address: Address) -> Tab
     """Cells with labelled data, smallest latency first; those of the Pareto front are marked."""
     along = axes.varying(cells)
     shown: tuple[Column[Cell], ...] = (
-        columns.name(along, address, only="the model"),
+        figure.name_column(along, address, only="the model"),
         Number("size", lambda cell: written(cell.model_bytes, numbers.size), note="the .onnx and its external data"),
-        columns.P50,
+        figure.P50,
         Number("accuracy", entry, note="with its 95 % interval"),
         Number(
             "against FP32",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dashboard.figures import colours, scales, theme
+from dashboard.figures import colours, theme
 from dashboard.figures.excerpts import start_of
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
@@ -72,7 +72,7 @@ def beside(metric: Metric, bars: Sequence[Bar]) -> Figure:
         ],
         layout=theme.layout(
             height=theme.row_height(len(drawn), per_row=44, least=120),
-            xaxis=theme.axis(axis_title(metric), **scales.linear(scales.ends(ends))),
+            xaxis=theme.axis(axis_title(metric), **theme.linear(theme.ends(ends))),
             yaxis=theme.numbered_rows(
                 [f"{start_of(bar.name, most=34)}<br>{_short_words(metric, bar)}" for bar in drawn]
             ),
@@ -127,8 +127,8 @@ def runs_beside(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], ad
     if not drawn:
         return nothing(NAME, f"No cell of these runs has a figure for {metric.title}.", table)
     values = [value for row in drawn for cell in row.cells if (value := _value(metric, cell))]
-    reached = scales.ends([metric.interval_of(c) for row in drawn for c in row.cells if c is not None], *values)
-    scale = scales.spread(values, reached)
+    reached = theme.ends([metric.interval_of(c) for row in drawn for c in row.cells if c is not None], *values)
+    scale = theme.spread(values, reached)
     left = numbers.counted(len(rows) - len(drawn), "cell")
     rest = f" {left} not drawn." if len(rows) > len(drawn) else ""
     return Figure(

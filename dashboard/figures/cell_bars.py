@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dashboard import axes
-from dashboard.figures import colours, columns, scales, theme
+from dashboard.figures import colours, figure, theme
 from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
@@ -86,12 +86,12 @@ def cold_start(cells: Sequence[Cell], address: Address) -> Figure:
         Number("session creation, ms", lambda cell: written(cell.session_ms)),
         Number("first inference, ms", lambda cell: written(cell.first_ms)),
         Number("together, ms", lambda cell: written(_start_ms(cell))),
-        replace(columns.P50, text="then p50, ms"),
+        replace(figure.P50, text="then p50, ms"),
     )
     if not known:
         return nothing(COLD_START, "No cell has created a session yet.", table)
     shown, rest = barred(known, _start_ms)
-    reached = scales.linear([_start_ms(cell) for cell in shown])
+    reached = theme.linear([_start_ms(cell) for cell in shown])
     return Figure(
         name=COLD_START,
         title=f"{ms(_start_ms(known[0]))} until the first answer"
@@ -121,7 +121,7 @@ def memory(cells: Sequence[Cell], address: Address) -> Figure:
         bars,
         MEMORY,
         "Peak memory of each cell's process",
-        columns.RUNTIME,
+        figure.RUNTIME,
         Number(
             "peak, MiB",
             lambda cell: Entry(numbers.plain(_peak(cell) / MIB), _peak(cell)),
@@ -135,7 +135,7 @@ def memory(cells: Sequence[Cell], address: Address) -> Figure:
     if not known:
         return nothing(MEMORY, "No cell has reported its memory yet.", table)
     shown, rest = barred(known, _peak)
-    reached = scales.linear([_peak(cell) / MIB for cell in shown], room=scales.FOR_LABELS)
+    reached = theme.linear([_peak(cell) / MIB for cell in shown], room=theme.FOR_LABELS)
     colour_of = colours.of_cells(shown)
     return Figure(
         name=MEMORY,
@@ -168,7 +168,7 @@ def providers(cells: Sequence[Cell], address: Address) -> Figure:
     table = Table.of(
         PROVIDERS,
         "Time and executed nodes by provider",
-        _provider_columns(columns.name(bars.along, address)),
+        _provider_columns(figure.name_column(bars.along, address)),
         [(cell, part) for cell in traced for part in cell.providers],
     )
     if not traced:
@@ -203,7 +203,7 @@ def _peak(cell: Cell) -> float:
 
 def _table(bars: CellBars, name: str, caption: str, *own: Column[Cell]) -> Table:
     assert bars.address is not None
-    return Table.of(name, caption, (columns.name(bars.along, bars.address), *own), bars.cells)
+    return Table.of(name, caption, (figure.name_column(bars.along, bars.address), *own), bars.cells)
 
 
 def _placement_found(bars: CellBars) -> str:

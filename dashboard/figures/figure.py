@@ -1,15 +1,31 @@
 """What a figure is: a finding as its title, a summary for those who cannot see it, the drawing, and its numbers."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dashboard import axes
 from dashboard.figures import keys
 from dashboard.figures.theme import SLOTS, Json
-from farm.rules.presenting.tables import Table
+from farm.contract.document_cells import Cell
+from farm.rules.presenting.lines import is_wrong
+from farm.rules.presenting.tables import Column, Entry, Number, Table
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import STATES, WRONG
 
 # from a cell's id to its page
 Address = Callable[[str], str]
+RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(titles.runtime(cell.runtime), is_name=True))
+P50: Column[Cell] = Number(
+    "p50, ms", lambda cell: Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms)
+)
+HALF_WIDTH: Column[Cell] = Number(
+    "±, ms",
+    lambda cell: Entry(
+        numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms)
+    ),
+    note="half of the 95 % interval over process launches",
+)
 
 
 @dataclass(frozen=True)
@@ -52,3 +68,19 @@ class Figure:
 def nothing(name: str, sentence: str, table: Table) -> Figure:
     """A figure that cannot be drawn yet, with the sentence that stands in its place."""
     return Figure(name=name, title=sentence, summary=sentence, data=[], layout={}, table=table, empty=sentence)
+
+
+def name_column(along: Sequence[axes.Axis], address: Address, *, only: str = "") -> Column[Cell]:
+    """What tells cells apart, with a link; where there is nothing to tell them by, `only`, or else the runtime. Wrong
+    outputs are marked beside it."""
+
+    def entry(cell: Cell) -> Entry:
+        text = axes.name_of(cell, along) if along or not only else only
+        return Entry(text, href=address(cell.id), sign=STATES[WRONG] if is_wrong(cell) else None)
+
+    return Column("Cell", entry)
+
+
+def rounded(value: float, decimals: int = 0) -> Entry:
+    """A figure with so many decimals, sortable by itself."""
+    return Entry(numbers.fixed(value, decimals), value)

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from dashboard import axes
-from dashboard.figures import columns, scales, theme
+from dashboard.figures import figure, theme
 from dashboard.figures.cell_bars import CellBars, Part, ms
 from dashboard.figures.cell_lines import CellLines, Curve
-from dashboard.figures.columns import rounded
 from dashboard.figures.excerpts import barred
-from dashboard.figures.figure import Address, Figure
+from dashboard.figures.figure import Address, Figure, rounded
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import scenarios
 from farm.rules.cells.generations import Generation
@@ -52,14 +51,14 @@ def phases(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         data=bars.stacked(PARTS, shown),
         layout=theme.row_layout(
             len(shown),
-            theme.axis("ms of one generation", **scales.linear([_whole_ms(cell) for cell in shown])),
+            theme.axis("ms of one generation", **theme.linear([_whole_ms(cell) for cell in shown])),
             barmode="stack",
             showlegend=True,
         ),
         table=Table.of(
             PHASES,
             "Where the time of a generation goes",
-            (columns.name(bars.along, address), *own) if address else own,
+            (figure.name_column(bars.along, address), *own) if address else own,
             cells,
         ),
     )
@@ -97,8 +96,8 @@ def prompts(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         ],
         layout=theme.layout(
             height=260,
-            xaxis=theme.axis("tokens of the prompt", **scales.linear([float(_prompt(cell)) for cell in ordered])),
-            yaxis=theme.axis("to the first token, ms", **scales.linear([_first_ms(cell) for cell in ordered])),
+            xaxis=theme.axis("tokens of the prompt", **theme.linear([float(_prompt(cell)) for cell in ordered])),
+            yaxis=theme.axis("to the first token, ms", **theme.linear([_first_ms(cell) for cell in ordered])),
             showlegend=len(alike) > 1,
         ),
         table=Table.of(PROMPTS, "Time to the first token", columns, ordered),
@@ -124,8 +123,8 @@ def tokens(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         if lines.is_alone
         else f"Time per token along the sequence: {low} to {high}",
         summary=f"In {numbers.counted(len(times), 'stretch', 'stretches')} of a launch. The table has every one.",
-        xaxis=theme.axis("tokens before", **scales.linear(list(map(_position, stretches)), from_zero=False)),
-        yaxis=theme.axis("time per token, ms", **scales.linear(times)),
+        xaxis=theme.axis("tokens before", **theme.linear(list(map(_position, stretches)), from_zero=False)),
+        yaxis=theme.axis("time per token, ms", **theme.linear(times)),
     )
 
 

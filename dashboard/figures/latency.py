@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dashboard import axes
-from dashboard.figures import colours, columns, scales, theme
+from dashboard.figures import colours, figure, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from farm.contract.cells import Runtime
@@ -20,10 +20,10 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
     measured = [cell for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
     others = [axis for axis in axes.varying(measured) if axis.name != "runtime"]
     shown: tuple[Column[Cell], ...] = (
-        columns.name(others, address, only="all cells"),
-        columns.RUNTIME,
-        columns.P50,
-        columns.HALF_WIDTH,
+        figure.name_column(others, address, only="all cells"),
+        figure.RUNTIME,
+        figure.P50,
+        figure.HALF_WIDTH,
         Number("launches", lambda cell: counted(len(cell.samples_ms))),
     )
     table = Table.of(NAME, "Median latency of each cell", shown, measured)
@@ -31,7 +31,7 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
         return nothing(NAME, "No cell has a latency yet.", table)
     rows = axes.places(measured, others)
     values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]
-    scale = scales.spread(values, scales.ends([cell.p50_ci_ms for cell in measured], *values))
+    scale = theme.spread(values, theme.ends([cell.p50_ci_ms for cell in measured], *values))
     runtimes = sorted({cell.runtime for cell in measured}, key=axes.version_key)
     return Figure(
         name=NAME,

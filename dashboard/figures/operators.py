@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dashboard import axes
-from dashboard.figures import colours, scales, theme
+from dashboard.figures import colours, theme
 from dashboard.figures.excerpts import end_of
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
@@ -73,7 +73,7 @@ def operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
             height=theme.row_height(len(largest), per_row=34),
             xaxis=theme.axis(
                 "time per inference, µs",
-                **scales.linear([t for c in largest for t in (c.baseline_us, c.candidate_us)], room=scales.FOR_LABELS),
+                **theme.linear([t for c in largest for t in (c.baseline_us, c.candidate_us)], room=theme.FOR_LABELS),
             ),
             yaxis=theme.named_rows(),
             barmode="group",

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from dashboard.figures import scales, theme
+from dashboard.figures import theme
 from dashboard.figures.cell_lines import CellLines, Curve
-from dashboard.figures.columns import rounded
-from dashboard.figures.figure import Address, Figure
+from dashboard.figures.figure import Address, Figure, rounded
 from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import load
@@ -61,7 +60,7 @@ def latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         layout=theme.layout(
             height=260,
             xaxis=_rate_axis(lines),
-            yaxis=theme.axis("latency, ms", **scales.logarithmic(reached)),
+            yaxis=theme.axis("latency, ms", **theme.logarithmic(reached)),
             shapes=[theme.rule("y", bound, dash="dash") for bound in bounds],
             showlegend=True,
         ),
@@ -80,7 +79,7 @@ def goodput(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         title=f"At most {plain(max(goodputs))} requests per s were answered in time",
         summary=_summary(lines, "Requests that were answered within the bound, or at all where there is none,"),
         xaxis=_rate_axis(lines),
-        yaxis=theme.axis("goodput, per s", **scales.linear([*goodputs, highest])),
+        yaxis=theme.axis("goodput, per s", **theme.linear([*goodputs, highest])),
         shapes=[{"type": "line", **all_that_came, "line": theme.pen(theme.SOFT, 1, "dash")}],
         note="Dashed: all that came.",
     )
@@ -96,7 +95,7 @@ def processor(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         title=f"Processor time of a request: {' to '.join(ends)}",
         summary=_summary(lines, "Processor time of the whole process for each request"),
         xaxis=_rate_axis(lines),
-        yaxis=theme.axis("processor time, ms each", **scales.linear(times)),
+        yaxis=theme.axis("processor time, ms each", **theme.linear(times)),
         note="Waiting for the next arrival ends in looking at the clock, which is in it.",
     )
 
@@ -131,7 +130,7 @@ def _summary(lines: CellLines, what: str) -> str:
 
 
 def _rate_axis(lines: CellLines) -> Json:
-    return theme.axis("requests per s", **scales.linear(_all(lines, "rate_per_s")))
+    return theme.axis("requests per s", **theme.linear(_all(lines, "rate_per_s")))
 
 
 def _all(lines: CellLines, key: str) -> list[float]:

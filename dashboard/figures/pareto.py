@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 from dashboard import axes
-from dashboard.figures import accuracies, colours, scales, theme
-from dashboard.figures.columns import P50
-from dashboard.figures.figure import Address, Figure, nothing
+from dashboard.figures import accuracies, colours, theme
+from dashboard.figures.figure import P50, Address, Figure, nothing
 from dashboard.figures.theme import Json
 from farm.contract.document_cells import Accuracy, Cell
 from farm.rules.presenting import hardware_words
@@ -199,10 +198,10 @@ def _latency(point: Judged) -> str:
 
 def _layout(judged: Sequence[Judged], metric: str, xaxis: str, *, showlegend: bool) -> Json:
     form = ".4~p" if judged[0].accuracy.higher_is_better else ".3~g"
-    values = scales.linear(scales.ends([point.accuracies for point in judged]), from_zero=False)
+    values = theme.linear(theme.ends([point.accuracies for point in judged]), from_zero=False)
     return theme.layout(
         height=380,
-        xaxis=theme.axis(xaxis, **scales.linear(scales.ends([point.latencies for point in judged]))),
+        xaxis=theme.axis(xaxis, **theme.linear(theme.ends([point.latencies for point in judged]))),
         yaxis=theme.axis(metric, tickformat=form, **values),
         showlegend=showlegend,
     )

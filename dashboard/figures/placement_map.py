@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 
-from dashboard.figures import colours, scales, theme
+from dashboard.figures import colours, theme
 from dashboard.figures.cell_bars import EDGE
-from dashboard.figures.columns import rounded
-from dashboard.figures.figure import Figure, nothing
+from dashboard.figures.figure import Figure, nothing, rounded
 from dashboard.figures.theme import Json
 from dashboard.figures.timelines import short
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
@@ -53,7 +52,7 @@ def placed(trace: Timeline | str) -> Figure:
             xaxis=theme.axis(
                 "µs in nodes, in the order of execution",
                 zeroline=False,
-                **scales.linear([sum(stretch.time_us for stretch in stretches[:MAX_STRETCHES])]),
+                **theme.linear([sum(stretch.time_us for stretch in stretches[:MAX_STRETCHES])]),
             ),
             yaxis=theme.axis("", showticklabels=False, showgrid=False, zeroline=False),
             barmode="overlay",

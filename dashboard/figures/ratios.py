@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.figures import scales, theme
+from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from farm.contract.document_comparisons import Comparison
@@ -66,7 +66,7 @@ def ratios(named: Sequence[Named]) -> Figure:
         return nothing(NAME, "No two cells have been compared yet.", table)
     if len(drawn) > MAX_ROWS:
         drawn = sorted(drawn, key=lambda row: -row.change.size)[:MAX_ROWS]
-    reached = scales.ends([(row.change.low, row.change.high, row.change.ratio) for row in drawn])
+    reached = theme.ends([(row.change.low, row.change.high, row.change.ratio) for row in drawn])
     margin = max(row.comparison.margin for row in drawn)
     of = {row.change.quantity for row in drawn}
     quantity = _QUANTITIES.get(next(iter(of)), "latency") if len(of) == 1 else "latency"
@@ -83,7 +83,7 @@ def ratios(named: Sequence[Named]) -> Figure:
             xaxis=theme.axis(
                 f"change of {quantity}{_step(drawn)}, logarithmic",
                 tickangle=0,
-                **scales.ratio(reached),
+                **theme.ratio(reached),
             ),
             yaxis=theme.named_rows([_label(row, drawn) for row in drawn]),
             shapes=[theme.band("x", 1 / (1 + margin), 1 + margin, percent=8), theme.rule("x", 1)],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from dashboard.figures import colours, scales, theme
+from dashboard.figures import colours, theme
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell
@@ -47,7 +47,7 @@ def samples(cell: Cell) -> Figure:
     if not cell.samples_ms:
         return nothing(NAME, "No launch has been timed yet.", table)
     levels = [groups.low, groups.high] if groups is not None else []
-    reached = scales.ends([cell.p50_ci_ms], cell.p50_ms, *levels, *cell.samples_ms)
+    reached = theme.ends([cell.p50_ci_ms], cell.p50_ms, *levels, *cell.samples_ms)
     return Figure(
         name=NAME,
         title=finding(cell, groups),
@@ -68,7 +68,7 @@ def samples(cell: Cell) -> Figure:
         layout=theme.layout(
             height=260,
             xaxis=theme.axis("process launch, in time order", dtick=max(1, len(cell.samples_ms) // 12), zeroline=False),
-            yaxis=theme.axis("p50 of the launch, ms", zeroline=False, **scales.linear(reached, from_zero=False)),
+            yaxis=theme.axis("p50 of the launch, ms", zeroline=False, **theme.linear(reached, from_zero=False)),
             shapes=_shapes(cell, levels),
             annotations=[_note(level) for level in levels],
             # the names of groups stand beside the launches, not over them

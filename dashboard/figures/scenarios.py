@@ -4,14 +4,80 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from dashboard.figures import cell_lines, generation, over_inferences, over_rates, scales, sustained, theme
-from dashboard.figures.columns import rounded
-from dashboard.figures.figure import Address, Figure
+from dashboard.figures import cell_lines, generation, over_rates, sustained, theme
+from dashboard.figures.cell_lines import CellLines, Curve
+from dashboard.figures.figure import Address, Figure, rounded
 from farm.contract.document_cells import Cell, CellPhase
+from farm.rules.cells import growth
+from farm.rules.cells.scenario_metrics import GROWTH
 from farm.rules.presenting.tables import Column, Entry, Number, Table, written
 from farm.rules.wording import numbers
+from farm.rules.wording.numbers import MIB
 
+NAME = "memory-course"
+# processes of one cell differ by up to 2 MiB
+MIN_SPAN_MIB = 8.0
 SHAPES = "shapes"
+
+
+def readings_of(cell: Cell) -> list[CellPhase]:
+    """The readings of a launch in the middle, in order."""
+    return [phase for phase in cell.phases if "resident_bytes" in phase.metrics]
+
+
+def figure(cells: Sequence[Cell], address: Address | None = None) -> Figure:
+    """A line for each cell that has readings."""
+    lines = CellLines(cells, address)
+    readings = [placed.row for placed in lines.rows(readings_of)]
+    launches = max(reading.launches for reading in readings)
+    resident = [_resident_mib(reading) for reading in readings]
+    # what comes and goes in any process looks as small as it is
+    room = max(0.0, MIN_SPAN_MIB - (max(resident) - min(resident))) / 2
+    reached = [min(resident) - room, *resident, max(resident) + room]
+    return lines.figure(
+        CURVE,
+        title=_finding(lines),
+        summary=(
+            f"Resident memory of {numbers.counted(len(cells), 'cell')} at {numbers.counted(len(readings), 'point')}, "
+            f"the median of {numbers.counted(launches, 'launch', 'launches')}. The table has every point."
+        ),
+        xaxis=theme.axis("inferences", **theme.linear([_inferences(reading) for reading in readings])),
+        yaxis=theme.axis("resident, MiB", **theme.linear(reached, from_zero=False)),
+    )
+
+
+def _inferences(reading: CellPhase) -> float:
+    return reading.metrics["inferences"]
+
+
+def _resident_mib(reading: CellPhase) -> float:
+    return reading.metrics["resident_bytes"] / MIB
+
+
+def _finding(lines: CellLines) -> str:
+    """What a cell alone says of itself; of several how many grow."""
+    if lines.is_alone:
+        return lines.cells[0].scenario_text.rstrip(".") or "Memory over inferences"
+    known = [(cell, cell.figures[GROWTH]) for cell in lines.cells if GROWTH in cell.figures]
+    growing = [cell for cell, figure in known if growth.is_growing(figure)]
+    of = f"of {numbers.counted(len(lines.cells), 'cell')}"
+    if growing:
+        return f"Memory grows in {len(growing)} {of}: {', '.join(lines.name(cell) for cell in growing[:3])}"
+    return f"Memory settles in {sum(growth.is_settled(figure) for _, figure in known)} {of}"
+
+
+CURVE = Curve(
+    NAME,
+    "Memory over inferences",
+    readings_of,
+    _inferences,
+    _resident_mib,
+    "%{x:.4~g}: %{y:.5~g} MiB",
+    (
+        Number("inferences", lambda reading: rounded(_inferences(reading))),
+        Number("resident, MiB", lambda reading: rounded(_resident_mib(reading), 1)),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -25,7 +91,7 @@ class Panel:
 def figures_of(cell: Cell) -> list[Figure]:
     """The figures of the cell's scenario; none where it has no phases."""
     shapes = [phase for phase in cell.phases if "p50_ms" in phase.metrics and "rate_per_s" not in phase.metrics]
-    found = [over_inferences.figure([cell])] if over_inferences.readings_of(cell) else []
+    found = [figure([cell])] if readings_of(cell) else []
     found += [_shapes(cell, shapes)] if shapes else []
     found += [draw([cell]) for draw in over_rates.FIGURES.values()] if over_rates.rates_of(cell) else []
     found += [generation.phases([cell])] if generation.has_parts(cell) else []
@@ -60,11 +126,11 @@ _TOGETHER: Sequence[tuple[str, Callable[[Cell], object], Callable[[Sequence[Cell
     (generation.TOKENS, generation.has_parts, generation.tokens),
     (generation.PROMPTS, generation.has_parts, generation.prompts),
     *((name, over_rates.rates_of, draw) for name, draw in over_rates.FIGURES.items()),
-    (over_inferences.NAME, over_inferences.readings_of, over_inferences.figure),
+    (NAME, readings_of, figure),
     (sustained.NAME, sustained.points_of, sustained.together),
 )
 # those that a page opens with
-_LEADING = (over_rates.LATENCY, over_inferences.NAME, generation.PHASES, sustained.NAME)
+_LEADING = (over_rates.LATENCY, NAME, generation.PHASES, sustained.NAME)
 
 
 def is_about(cells: Sequence[Cell], name: str) -> bool:
@@ -89,7 +155,7 @@ def _shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
         summary=f"p50 of {numbers.counted(len(ordered), 'shape')}. The table below has every one.",
         data=[cell_lines.of_cell(cell, [phase.name for phase in ordered], p50s, hover="%{x}: %{y:.5~g} ms")],
         layout=theme.layout(
-            height=240, xaxis=theme.axis("shape", type="category"), yaxis=theme.axis("p50, ms", **scales.linear(p50s))
+            height=240, xaxis=theme.axis("shape", type="category"), yaxis=theme.axis("p50, ms", **theme.linear(p50s))
         ),
         table=Table.of(SHAPES, "Latency by shape", columns, ordered),
     )

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from dashboard.figures import cell_lines, scales, theme
+from dashboard.figures import cell_lines, theme
 from dashboard.figures.cell_lines import CellLines, Curve
-from dashboard.figures.columns import rounded
-from dashboard.figures.figure import Address, Figure, nothing
+from dashboard.figures.figure import Address, Figure, nothing, rounded
 from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell, CurvePoint, Sustained
 from farm.rules.presenting.tables import Column, Number, Table, written
@@ -44,8 +43,8 @@ def sustained(cell: Cell) -> Figure:
         ],
         layout=theme.layout(
             height=260,
-            xaxis=theme.axis(f"{unit} since it began", **scales.linear([_end_s(points[-1]) / unit_s])),
-            yaxis=theme.axis("p50, ms", **scales.linear(p50s)),
+            xaxis=theme.axis(f"{unit} since it began", **theme.linear([_end_s(points[-1]) / unit_s])),
+            yaxis=theme.axis("p50, ms", **theme.linear(p50s)),
             shapes=_shapes(curve, unit_s),
         ),
         table=table,
@@ -79,8 +78,8 @@ def together(cells: Sequence[Cell], address: Address) -> Figure:
         title=found + (f": {lines.name(throttling[0])}" if throttling else ""),
         summary=f"p50 of each of {numbers.counted(len(points), 'point')} of {len(cells)} processes. The table has all.",
         height=280,
-        xaxis=theme.axis(f"{unit} since it began", **scales.linear([_end_s(point) / unit_s for point in points])),
-        yaxis=theme.axis("p50, ms", **scales.linear([point.p50_ms for point in points])),
+        xaxis=theme.axis(f"{unit} since it began", **theme.linear([_end_s(point) / unit_s for point in points])),
+        yaxis=theme.axis("p50, ms", **theme.linear([point.p50_ms for point in points])),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dashboard import axes
-from dashboard.figures import colours, columns, scales, theme
+from dashboard.figures import colours, figure, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell
@@ -18,10 +18,10 @@ def throughput(cells: Sequence[Cell], address: Address) -> Figure:
     measured = [cell for cell in cells if cell.throughput is not None and cell.batch and cell.twin_of is None]
     others = [axis for axis in axes.varying(measured) if axis.name != "batch"]
     shown: tuple[Column[Cell], ...] = (
-        columns.name(others, address),
+        figure.name_column(others, address),
         Number("Batch", lambda cell: counted(cell.batch or 0)),
         Number("items/s", lambda cell: written(cell.throughput)),
-        columns.P50,
+        figure.P50,
     )
     table = Table.of(NAME, "Throughput of each cell", shown, measured)
     if not measured:
@@ -44,7 +44,7 @@ def throughput(cells: Sequence[Cell], address: Address) -> Figure:
         layout=theme.layout(
             height=320,
             xaxis=theme.axis("batch", type="category", categoryarray=[str(batch) for batch in batches]),
-            yaxis=theme.axis("items/s", **scales.linear([end for cell in measured for end in _ends(cell)])),
+            yaxis=theme.axis("items/s", **theme.linear([end for cell in measured for end in _ends(cell)])),
             showlegend=len(lines) > 1,
         ),
         table=table,

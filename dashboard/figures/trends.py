@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dashboard.figures import colours, scales, theme
+from dashboard.figures import colours, theme
 from dashboard.figures.excerpts import kept
 from dashboard.figures.figure import Figure, nothing
 from dashboard.figures.lines import Across, Line, Spot, shift_words
@@ -46,7 +46,7 @@ def trend(
             height=360,
             margin={"l": 8, "r": 24, "t": 8, "b": 8},
             xaxis=_axis(releases),
-            yaxis=theme.axis(f"{what} against {reference}, logarithmic", **scales.ratio(_reached(ordered))),
+            yaxis=theme.axis(f"{what} against {reference}, logarithmic", **theme.ratio(_reached(ordered))),
             shapes=[theme.rule("y", 1)],
             showlegend=len(ordered) > 1,
             legend={"traceorder": "reversed"},
@@ -110,7 +110,7 @@ def _axis(releases: Sequence[str]) -> Json:
 def _reached(lines: Sequence[Line]) -> list[float]:
     """Every value, and the ends of the whiskers that are drawn."""
     whiskers = [(spot.low, spot.high) for line in lines if _has_whiskers(line) for spot in line.spots]
-    return scales.ends(whiskers, *(spot.ratio for line in lines for spot in line.spots))
+    return theme.ends(whiskers, *(spot.ratio for line in lines for spot in line.spots))
 
 
 def _has_whiskers(line: Line) -> bool:

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from statistics import median
 
-from dashboard.figures import colours, scales, theme
-from dashboard.figures.columns import rounded
+from dashboard.figures import colours, theme
 from dashboard.figures.excerpts import kept
-from dashboard.figures.figure import Figure, nothing
+from dashboard.figures.figure import Figure, nothing, rounded
 from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.tables import Column, Entry, Number, Table, written
@@ -55,9 +54,9 @@ def warm_up(cell: Cell, launches: Launches) -> Figure:
         layout=theme.layout(
             height=260,
             xaxis=theme.axis(
-                "inference of the launch", zeroline=False, **scales.linear([len(values) for _, values in shown])
+                "inference of the launch", zeroline=False, **theme.linear([len(values) for _, values in shown])
             ),
-            yaxis=theme.axis("ms", **scales.linear([max(values) for _, values in shown])),
+            yaxis=theme.axis("ms", **theme.linear([max(values) for _, values in shown])),
         ),
         table=table,
         note="In colour: the last launch. Grey: those before it.",

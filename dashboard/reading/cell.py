@@ -1,21 +1,26 @@
 """What the page of one cell shows of it: metrics, placement, operators, parity, in words and tables."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from dashboard import axes
-from dashboard.figures import columns
+from dashboard.figures import figure
 from dashboard.figures.figure import Address
 from dashboard.metrics import metric_text
 from farm.contract.cells import NO_POLICY
 from farm.contract.document_cells import Cell, Input, OperatorTime, ParityOutput, ProviderTime
+from farm.contract.reasons import CellStatus
+from farm.rules.cells.identity import told
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT
 from farm.rules.generation import streams
+from farm.rules.planning.plans import Arm, PlannedBlock
 from farm.rules.presenting.headlines import lost_providers
 from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.wording import numbers, titles
+from farm.runs.states import activity_of
 
 METRIC_HEADS = (Head("Metric"), Head("value", is_number=True), Head("Unit"), Head("Note", is_text=True))
 NODE: Column[OperatorTime] = Column("Operator", lambda one: Entry(one.node, is_name=True), "the model's own node")
@@ -253,7 +258,7 @@ def siblings(cells: Sequence[Cell], cell: Cell, address: Address) -> Table:
             "Cell",
             lambda one: Entry(axes.name_of(one, along), href=address(one.id), soft="A/A twin" if one.twin_of else ""),
         ),
-        columns.P50,
+        figure.P50,
         Column("State", lambda one: verdict_entry(one.status.value)),
     )
     return Table.of("siblings", "Measured in the same block", shown, [one for one in block if one.id != cell.id])
@@ -327,3 +332,42 @@ def of_prompt(cell: Cell) -> Table | None:
     figures = figure_columns(cell.prompt.operators, whole, "µs per prompt")
     title = f"Executed operators over a prompt of {cell.prompt.tokens}, from a trace"
     return Table.of("prompt-operators", title, (NODE, TYPE, RAN_ON, *figures, COVERS), cell.prompt.operators)
+
+
+def open_cells(
+    blocks: Iterable[tuple[str, PlannedBlock]],
+    *,
+    known: Collection[str],
+    model: str,
+    model_sha256: str,
+    so_far: Mapping[str, list[float]] | None = None,
+) -> tuple[list[Cell], dict[str, str]]:
+    """Cells without a result, and what goes on in the block of each, by its id: measuring, queued or preparing.
+
+    `known`: ids that have ended. `model_sha256`: the model file's digest, as documents have it.
+    `so_far`: p50 in ms of the launches there are already, by id.
+    """
+    cells: list[Cell] = []
+    states: dict[str, str] = {}
+    for state, block in blocks:
+        for arm in block.arms:
+            if arm.id not in known:
+                cells.append(_cell(arm, block, (model, model_sha256), (so_far or {}).get(arm.id, [])))
+                states[arm.id] = activity_of([state])
+    return cells, states
+
+
+def _cell(arm: Arm, block: PlannedBlock, model: tuple[str, str], launches: list[float]) -> Cell:
+    """The planned cell in the document's words; its status says nothing and is never shown."""
+    spec = arm.spec
+    known = {
+        "id": arm.id,
+        "block": block.id,
+        "model": model[0],
+        "model_sha256": model[1],
+        "twin_of": None if arm.twin_of is None else block.arms[arm.twin_of].id,
+        "status": CellStatus.CANCELLED,
+        "p50_ms": median(launches) if launches else None,
+        "samples_ms": launches,
+    }
+    return Cell.model_validate(known | told(spec, opset=None, session=arm.labels.get("session", "default")))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from dashboard import axes
-from dashboard.figures import accuracies, columns
+from dashboard.figures import accuracies, figure
 from dashboard.figures.figure import Address
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
@@ -41,11 +41,11 @@ def table(
     risky = at_risk(cells, comparisons)
     shared = [axis for axis in axes.varying(cells) if axis.name != "runtime"]
     shown: tuple[Column[Cell], ...] = (
-        columns.name(shared, address, only="the model"),
-        columns.RUNTIME,
+        figure.name_column(shared, address, only="the model"),
+        figure.RUNTIME,
         Column("State", lambda cell: verdict_entry(going_on.get(cell.id, cell.status.value))),
-        columns.P50,
-        columns.HALF_WIDTH,
+        figure.P50,
+        figure.HALF_WIDTH,
         Number("items/s", lambda cell: written(cell.throughput)),
         Number("session, ms", lambda cell: written(cell.session_ms), note="creating the session"),
         Number("first, ms", lambda cell: written(cell.first_ms), note="first inference"),

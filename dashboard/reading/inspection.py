@@ -1,4 +1,7 @@
-"""What inspection found of a model, for its page. Read key by key: what an older farm stored may lack some."""
+"""What inspection found of a model and which releases load it, for its page.
+
+Read key by key: what an older farm stored may lack some.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,14 +12,31 @@ from farm.contract.cells import PROGRAM_ENDING
 from farm.rules.generation import decoders
 from farm.rules.planning import compiled
 from farm.rules.planning.plans import CompiledFacts, ContextFacts, GenaiFacts
-from farm.rules.presenting.tables import Column, Entry, Number, Table, counted
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
 from farm.rules.quality.findings import EXPLANATIONS
+from farm.rules.runtimes import compatibility
+from farm.rules.runtimes.compatibility import Row
 from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import Sign, sign_of
 
 if TYPE_CHECKING:
     from farm.registry.models import Version
 
+
 OPERATORS_SHOWN = 30
+# the first and the last release that say the same, and what
+Range = tuple[str, str, Row]
+COLUMNS: tuple[Column[Range], ...] = (
+    Column("ONNX Runtime", lambda each: Entry(_releases(*each[:2]), is_name=True)),
+    Column("Loads", lambda each: Entry(sign=_sign(each[2]), value=_sign(each[2]).word)),
+    Prose("Why", lambda each: Entry("" if each[2].reason is None and not each[2].differs else each[2].sentence())),
+    Number("Nodes run", lambda each: _nodes(each[2]), "as a trace counted them; other fusions, other counts"),
+    Column(
+        "Known by",
+        lambda each: Entry(each[2].basis),
+        "measured: a runner of this release was given the model; derived: from the model's stamps",
+    ),
+)
 
 
 # an inspection as it is stored, as far as the page shows it
@@ -235,3 +255,34 @@ def _operators(operators: Mapping[str, int]) -> Table:
         Number("nodes", lambda pair: counted(pair[1])),
     )
     return Table.of("kinds", caption, columns, ranked)
+
+
+@dataclass(frozen=True)
+class Compatibility:
+    """The panel."""
+
+    sentence: str
+    table: Table
+
+
+def compatibility_panel(rows: Sequence[Row]) -> Compatibility:
+    """The table of releases, newest first."""
+    ranges = compatibility.in_ranges(rows)
+    return Compatibility(
+        sentence=compatibility.verdict(rows),
+        table=Table.of("compatibility", "Which releases of ONNX Runtime load it", COLUMNS, list(reversed(ranges))),
+    )
+
+
+def _releases(first: str, last: str) -> str:
+    return first if first == last else f"{first} – {last}"
+
+
+def _nodes(row: Row) -> Entry:
+    return Entry() if row.executed_nodes is None else counted(row.executed_nodes)
+
+
+def _sign(row: Row) -> Sign:
+    if row.reason is not None:
+        return sign_of("refused")
+    return Sign("≈", "other fusions", "warn") if row.differs else Sign("✓", "loads", "good")

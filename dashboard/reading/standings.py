@@ -5,20 +5,29 @@ from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
+from dashboard.cache import kept as cached
 from dashboard.figures.excerpts import kept
 from dashboard.figures.lines import Line, key_of
 from dashboard.reading import trends
+from farm.alerts.selectors import badges, pages
 from farm.rules.presenting.tables import Spark
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.alerts.models import Watch
     from farm.alerts.selectors.pages import ValueRow
+    from farm.registry.models import Model
+
 
 WIDTH, HEIGHT, ROOM = 120.0, 24.0, 3.0
 MOST_SPOTS = 60
 # what a small line reaches at least, so that noise looks like noise
 LEAST_REACH = 0.05
+WATCHES_SHOWN = 10
+# values of a small line in a list
+SPOTS = 40
 
 
 @dataclass(frozen=True)
@@ -113,3 +122,36 @@ def spark(ratios: Sequence[float]) -> Spark:
     if len(spots) == 1:
         spots = [spots[0], (WIDTH - ROOM, spots[0][1])]
     return Spark(" ".join(f"{x:.1f},{y:.1f}" for x, y in spots), f"{height(0.0):.1f}")
+
+
+def of_model(model: "Model") -> dict[str, object]:
+    """The model's series by watch, its badge, and the text that shows the badge elsewhere."""
+    watches = pages.watches_of_model(model)
+    shown = [watched(watch, _lines(watch, model)) for watch in watches[:WATCHES_SHOWN]]
+    said = badges.standing_of(model)
+    badge = f"/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
+    words = f"{said.label}: {said.text}"
+    markdown = f"[![{words}]({settings.PUBLIC_URL}{badge})]({settings.PUBLIC_URL}/models/{model.pk}/)"
+    return {
+        "watched": shown,
+        "badge": badge,
+        "badge_words": words,
+        "markdown": markdown,
+        "watch_command": f"onnxfarm watch add upgrades --model {model.pk} --reference 1.29.0",
+    }
+
+
+def _lines(watch: "Watch", model: "Model") -> list[Line]:
+    return trends.lines(watch, pages.points_of_model(watch, model), pages.alerts_of_watch(watch).filter(model=model))
+
+
+def standings_of(models: Iterable["Model"]) -> dict[int, Standing]:
+    """How each of these models stands by its watches, by its number; kept until any long series gets a value."""
+    numbers = tuple(model.pk for model in models)
+    return cached(
+        "pieces",
+        "standings",
+        pages.newest_of_all(),
+        numbers,
+        make=lambda: standings(pages.newest_values(numbers, most=SPOTS)),
+    )

@@ -1,8 +1,8 @@
-"""Who may open a page, and what becomes of a refusal: always a page in words."""
+"""Who may open a page, what becomes of a refusal (always a page in words), and for which team a form acts."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
@@ -11,10 +11,11 @@ from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from farm.accounts.selectors import default_team, teams_writable_by
 from farm.base.refusals import Missing, NotAllowed, Refusal
 
 if TYPE_CHECKING:
-    from farm.accounts.models import User
+    from farm.accounts.models import Team, User
 
 
 P = ParamSpec("P")
@@ -65,7 +66,7 @@ def person(request: HttpRequest) -> "User":
 Done = TypeVar("Done")
 
 
-def ordered(request: HttpRequest, order: Callable[[], Done], done: Callable[[Done], str]) -> None:
+def carry_out(request: HttpRequest, order: Callable[[], Done], done: Callable[[Done], str]) -> None:
     """Does what was asked. The page that comes next says that it is done, or why it was refused."""
     try:
         messages.success(request, done(order()))
@@ -84,3 +85,18 @@ def own_page(request: HttpRequest, wanted: str) -> str:
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
     return wanted if wanted and is_ours else ""
+
+
+class TeamChoice(NamedTuple):
+    """`chosen`: a team's name; empty where the reader has to choose."""
+
+    teams: list["Team"]
+    chosen: str
+
+
+def team_choice(user: "User", *, typed: str = "", among: "Iterable[Team] | None" = None) -> TeamChoice:
+    """The teams in which the reader writes, or those given; chosen is what was typed, else the reader's default."""
+    teams = list(teams_writable_by(user) if among is None else among)
+    default = default_team(user)
+    wanted = typed or (default.name if default else "")
+    return TeamChoice(teams, wanted if wanted in {team.name for team in teams} else "")

@@ -14,7 +14,7 @@ from dashboard.figures.operators import Side, of_runtimes
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, runs, verdict
 from dashboard.reading import alerts as listing
-from dashboard.reading.changes import timeline
+from dashboard.reading.alerts import timeline
 from dashboard.views.access import page, person
 from farm.accounts.selectors import can_write, members_of
 from farm.accounts.states import WRITING_ROLES

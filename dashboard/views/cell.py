@@ -12,7 +12,7 @@ from dashboard.figures import accuracies, placement_map, samples, scenarios, tim
 from dashboard.figures.figure import Address
 from dashboard.reading import accuracy, comparisons, copies, facts
 from dashboard.reading import cell as reading
-from dashboard.reading.open_cells import open_cells
+from dashboard.reading.cell import open_cells
 from dashboard.views.access import page, person
 from dashboard.views.divergence import panel
 from dashboard.views.run import address_in

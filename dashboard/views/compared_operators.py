@@ -8,7 +8,7 @@ from django.urls import reverse
 from dashboard.figures import timelines
 from dashboard.reading import operators_beside as reading
 from dashboard.reading import side
-from dashboard.views import downloads
+from dashboard.views import lists
 from dashboard.views.access import person
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.sides import between, by_sides
@@ -86,4 +86,4 @@ def as_file(request: HttpRequest, chosen: list[side.Chosen], found: list[reading
     """The operators that the address chooses, as CSV, JSON or Parquet."""
     wanted = request.GET.get("find", "").strip()[:MOST_SEARCHED]
     rows = reading.shown(found, every=request.GET.get("every") == "yes", wanted=wanted)
-    return downloads.as_file(request, "compared-operators", rows, lambda one: reading.as_row(chosen, one))
+    return lists.as_file(request, "compared-operators", rows, lambda one: reading.as_row(chosen, one))

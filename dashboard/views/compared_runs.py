@@ -13,9 +13,8 @@ from django.urls import reverse
 from dashboard import axes
 from dashboard.figures import beside
 from dashboard.reading import copies
-from dashboard.reading.side import DIFFERENT_MODELS, Chosen, Judged, judge
-from dashboard.reading.side_rows import FACTS
-from dashboard.views import downloads
+from dashboard.reading.side import DIFFERENT_MODELS, FACTS, Chosen, Judged, judge
+from dashboard.views import lists
 from dashboard.views.access import person
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -214,8 +213,8 @@ def whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
     every = matches(documents)
     filters = Filters.read(request.GET)
     left = shown(every, filters)
-    if downloads.is_wanted(request):
-        return downloads.as_file(request, "compared-runs", left, lambda one: as_row(numbers, one))
+    if lists.is_wanted(request):
+        return lists.as_file(request, "compared-runs", left, lambda one: as_row(numbers, one))
     context = {
         **_chart(request, numbers, left),
         "kept": [(name, value) for name in KEPT for value in request.GET.getlist(name) if value],

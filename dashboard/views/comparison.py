@@ -13,8 +13,8 @@ from django.urls import reverse
 from dashboard import axes
 from dashboard.figures import beside
 from dashboard.figures.figure import Figure
-from dashboard.reading import copies, side, side_rows
-from dashboard.views import compared_operators, compared_runs, downloads
+from dashboard.reading import copies, side
+from dashboard.views import compared_operators, compared_runs, lists
 from dashboard.views.access import page, person
 from dashboard.views.lists import first, numbered, paged_in_order, searched
 from farm.base.refusals import Missing
@@ -42,7 +42,7 @@ class Panel(TypedDict):
     headline: str
     every: bool
     find: str
-    rows: list[side_rows.Line]
+    rows: list[side.Line]
     equal: int
     table: Table
     figure: NotRequired[Figure]
@@ -63,8 +63,8 @@ def compare(request: HttpRequest) -> HttpResponse:
     if view:
         return _closer(request, view, chosen, judged)
     panel = side_panel(request, chosen, judged)
-    if downloads.is_wanted(request) and chosen:
-        return downloads.as_file(request, "compared-cells", panel["rows"], lambda line: side_rows.as_row(chosen, line))
+    if lists.is_wanted(request) and chosen:
+        return lists.as_file(request, "compared-cells", panel["rows"], lambda line: side.as_row(chosen, line))
     offer = offered(request, {choice.key for choice in chosen})
     context: dict[str, object] = {
         **panel,
@@ -88,7 +88,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: list[side.Judged]) -> HttpResponse:
     """The operators or the timelines of the chosen cells, below the list of them."""
     found = compared_operators.groups_of(person(request), chosen)
-    if downloads.is_wanted(request):
+    if lists.is_wanted(request):
         return compared_operators.as_file(request, chosen, found)
     context = {
         "headline": side.headline(chosen, judged),
@@ -104,8 +104,8 @@ def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: 
 def side_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> Panel:
     """The panel as the address asks for it, whoever reads it."""
     every, wanted = request.GET.get("every") == "yes", request.GET.get("find", "").strip()[:MOST_SEARCHED]
-    whole = side_rows.lines(chosen, judged) if len(chosen) > 1 else []
-    rows = side_rows.shown(whole, every=every, wanted=wanted)
+    whole = side.lines(chosen, judged) if len(chosen) > 1 else []
+    rows = side.shown(whole, every=every, wanted=wanted)
     panel: Panel = {
         "chosen": chosen,
         "headline": side.headline(chosen, judged),
@@ -113,7 +113,7 @@ def side_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[sid
         "find": wanted,
         "rows": rows,
         "equal": sum(not line.differs for line in whole),
-        "table": side_rows.table(chosen, rows),
+        "table": side.table(chosen, rows),
     }
     metrics = beside.drawable([choice.cell for choice in chosen])
     if len(chosen) < 2 or not metrics:
@@ -129,10 +129,7 @@ def _bars(metric: Metric, chosen: list[side.Chosen], judged: list[side.Judged]) 
     base = chosen[0].cell
     changes = [
         "",
-        *(
-            side_rows.change(metric, base, choice.cell, how).text
-            for choice, how in zip(chosen[1:], judged, strict=True)
-        ),
+        *(side.change(metric, base, choice.cell, how).text for choice, how in zip(chosen[1:], judged, strict=True)),
     ]
     called = side.names(chosen)
     bars = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from dashboard.views.access import action, ordered, page, person
+from dashboard.views.access import action, carry_out, page, person
 from farm.base.refusals import Missing
 from farm.contract.divergence import DivergenceDocument, Spread, TensorLook
 from farm.contract.document_cells import Cell
@@ -138,7 +138,7 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
     """Asks, and goes back to the cell."""
     row = selectors.run(person(request), run_id)
     against = request.POST.get("against", "")[:40] or None
-    ordered(
+    carry_out(
         request,
         lambda: services.ask_divergence(run=row, cell=cell_id, by=person(request), against=against),
         lambda _: "Requested. The node will look for the first divergent operator.",

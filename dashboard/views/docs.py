@@ -3,7 +3,7 @@
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from dashboard import catalogue, documents, passages
+from dashboard import catalogue, documents
 from dashboard.views.access import page
 
 
@@ -13,7 +13,7 @@ def index(request: HttpRequest) -> HttpResponse:
     words, kinds = request.GET.get("q", "")[:200].strip(), catalogue.kinds()
     if not words:
         return render(request, "dashboard/docs.html", {"kinds": kinds})
-    found = passages.search(words)
+    found = catalogue.search(words)
     count = sum(len(one.hits) + one.more for one in found)
     return render(
         request, "dashboard/docs_search.html", {"words": words, "kinds": kinds, "found": found, "count": count}

@@ -8,10 +8,9 @@ from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.reading import file_rows
-from dashboard.views import downloads
-from dashboard.views.access import action, ordered, page, person
+from dashboard.views import lists
+from dashboard.views.access import action, carry_out, page, person, team_choice
 from dashboard.views.lists import paged
-from dashboard.views.team_choice import team_choice
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.base.refusals import Invalid, Missing
 from farm.fleet import selectors, services
@@ -84,11 +83,9 @@ def headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:
 @page
 def fleet(request: HttpRequest) -> HttpResponse:
     """Every node of the reader's teams."""
-    if downloads.is_wanted(request):
-        every = selectors.nodes_visible_to(person(request))[: downloads.MOST_ROWS]
-        return downloads.as_file(
-            request, "fleet", every, lambda node: file_rows.node(node, selectors.false_alarms(node))
-        )
+    if lists.is_wanted(request):
+        every = selectors.nodes_visible_to(person(request))[: lists.MOST_ROWS]
+        return lists.as_file(request, "fleet", every, lambda node: file_rows.node(node, selectors.false_alarms(node)))
     return render(request, "dashboard/fleet.html", {**_fleet(request), "code": ""})
 
 
@@ -159,5 +156,5 @@ def answer(request: HttpRequest, lending_id: int, what: str) -> HttpResponseBase
     if what not in ANSWERS:
         raise Missing(f"Unknown answer “{what}”.", hint="See the fleet page for available answers.")
     act = ANSWERS[what]
-    ordered(request, lambda: act(lending=found, by=person(request)), lambda row: f"{row.node.name}: {row.words}")
+    carry_out(request, lambda: act(lending=found, by=person(request)), lambda row: f"{row.node.name}: {row.words}")
     return redirect("dashboard:fleet")

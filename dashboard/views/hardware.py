@@ -12,7 +12,7 @@ from dashboard.figures import accuracies, pareto
 from dashboard.figures.figure import Figure
 from dashboard.reading import file_rows
 from dashboard.reading.best_settings import read_budget
-from dashboard.views import downloads
+from dashboard.views import lists
 from dashboard.views.access import page, person
 from farm.accounts.selectors import can_write
 from farm.registry import selectors
@@ -235,8 +235,8 @@ def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
     user = person(request)
     model = selectors.model(user, model_id)
     found = panel(measured_across(user, model), read(request.GET.dict()), address_of)
-    if downloads.is_wanted(request):
-        return downloads.as_file(request, "hardware", found.shown, file_rows.target)
+    if lists.is_wanted(request):
+        return lists.as_file(request, "hardware", found.shown, file_rows.target)
     may_write = can_write(user, team=model.team)
     choices = {"goals": [*GOALS.items()], "ways": [*WAYS.items()]}
     context = {"model": model, "may_write": may_write, "panel": found, "asked": found.asked, **choices}

@@ -1,17 +1,18 @@
 """The first page: what has to be looked at, what changed, what is being measured, and the fleet at a glance."""
 
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 
 from dashboard.reading import alerts as alert_reading
-from dashboard.reading import changes
 from dashboard.reading.runs import table as run_table
 from dashboard.views.access import page, person
 from dashboard.views.lists import first
-from dashboard.views.visits import visit
 from farm.accounts.selectors import invitations_of
 from farm.alerts.selectors.changes import releases_since, turns_since
 from farm.alerts.selectors.pages import alert_counts, alerts_in
@@ -28,11 +29,51 @@ from farm.runs.states import FARM_MADE, RunState
 if TYPE_CHECKING:
     from farm.accounts.models import User
 
+
+NAME = "onnxfarm_visit"
+SALT = "dashboard.visit"
+ENDS_AFTER = timedelta(minutes=30)
+KEPT_S = 365 * 24 * 3600
 RECENT = 8
 NODES = 12
 ALERTS = 10
 # of each sort of change
 CHANGES = 6
+
+
+@dataclass(frozen=True)
+class Visit:
+    """`since`: when the visit before this one ended; None on the first one."""
+
+    since: datetime | None
+    now: datetime
+
+    def keep(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        """Notes in the browser that the reader was here."""
+        since = int(self.since.timestamp()) if self.since is not None else 0
+        value = f"{person(request).pk}:{since}:{int(self.now.timestamp())}"
+        response.set_signed_cookie(
+            NAME,
+            value,
+            salt=SALT,
+            max_age=KEPT_S,
+            httponly=True,
+            samesite="Lax",
+            secure=bool(settings.SESSION_COOKIE_SECURE),
+        )
+        return response
+
+
+def visit(request: HttpRequest) -> Visit:
+    """The reader's visit as their browser remembers it; a first one for another reader's cookie, or a forged one."""
+    now = timezone.now()
+    parts = (request.get_signed_cookie(NAME, default="", salt=SALT) or "").split(":")
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts) or parts[0] != str(person(request).pk):
+        return Visit(None, now)
+    since, last = (datetime.fromtimestamp(int(part), UTC) for part in parts[1:])
+    if now - last > ENDS_AFTER:
+        return Visit(last, now)
+    return Visit(since if int(parts[1]) else None, now)
 
 
 @page
@@ -83,18 +124,18 @@ def headline(*, alerts: int, runs: int, online: int, nodes: int, searches: int =
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def changes_since(user: "User", moment: datetime) -> list[changes.Change]:
+def changes_since(user: "User", moment: datetime) -> list[alert_reading.Change]:
     """What happened after a moment, newest first; of each sort the newest few."""
     finished = runs_listed(user).filter(state=RunState.FINISHED, finished_at__gte=moment)
     runs = finished.exclude(reason__in=FARM_MADE).order_by("-finished_at")
     versions = versions_visible_to(user).filter(created_at__gte=moment).prefetch_related(None).defer("inspection")
     nodes = nodes_listed(user).filter(created_at__gte=moment).order_by("-pk")
-    return changes.newest_first(
+    return alert_reading.newest_first(
         [
-            *map(changes.of_alert, turns_since(user, moment)[:CHANGES]),
-            *map(changes.of_run, runs[:CHANGES]),
-            *map(changes.of_version, versions[:CHANGES]),
-            *map(changes.of_node, nodes[:CHANGES]),
-            *(changes.of_release(*row) for row in releases_since(moment)),
+            *map(alert_reading.of_alert, turns_since(user, moment)[:CHANGES]),
+            *map(alert_reading.of_run, runs[:CHANGES]),
+            *map(alert_reading.of_version, versions[:CHANGES]),
+            *map(alert_reading.of_node, nodes[:CHANGES]),
+            *(alert_reading.of_release(*row) for row in releases_since(moment)),
         ]
     )

@@ -1,17 +1,26 @@
-"""What an address says of a list: its page, its part, its search, and the rows that it names by their numbers."""
+"""What an address says of a list: its page, its part, its search, and the rows that it names by their numbers.
 
-from collections.abc import Iterable, Mapping, Sequence
+And the list as a file: the same rows, all pages of them, as CSV, JSON or Parquet.
+"""
+
+import csv
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import StringIO
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from django.core.paginator import Page, Paginator
 from django.db.models import F, Model, QuerySet
 from django.db.models.expressions import OrderBy
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.utils.functional import cached_property
 
 from farm.contract.numbers import is_row_number
+from farm.rules.presenting import spreadsheets
 from farm.rules.presenting.tables import Table
+from farm.runs.selectors.files import MEDIA_TYPE, parquet_of
 
 PER_PAGE = 25
 # rows of a list that one order is for
@@ -20,6 +29,11 @@ MOST_CHOSEN = 100
 MOST_COUNTED = 1000
 MOST_PAGES = 10**6
 Row = TypeVar("Row", bound=Model)
+FORMATS = ("csv", "json", "parquet")
+MOST_ROWS = 10_000
+Value = str | int | float | bool | datetime | None
+FileRow = Mapping[str, Value]
+Listed = TypeVar("Listed")
 
 
 def paged(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
@@ -153,3 +167,39 @@ def ordered(request: HttpRequest, rows: QuerySet[Row], orders: Orders) -> QueryS
 def _order(field: str, *, is_down: bool) -> OrderBy:
     """What is not known stands last either way."""
     return F(field).desc(nulls_last=True) if is_down else F(field).asc(nulls_last=True)
+
+
+def is_wanted(request: HttpRequest) -> bool:
+    """Whether the address asks for the list as a file: `as=csv`, `as=json` or `as=parquet`."""
+    return request.GET.get("as") in FORMATS
+
+
+def as_file(request: HttpRequest, name: str, rows: Iterable[Listed], read: Callable[[Listed], FileRow]) -> HttpResponse:
+    """The rows, `read` one by one, as the file `name`.csv, .json or .parquet; at most MOST_ROWS of them."""
+    lines = [read(row) for row in islice(rows, MOST_ROWS)]
+    if request.GET.get("as") == "json":
+        response: HttpResponse = JsonResponse([_timed(row) for row in lines], safe=False)
+        kind = "json"
+    elif request.GET.get("as") == "parquet":
+        response, kind = HttpResponse(parquet_of(lines), content_type=MEDIA_TYPE), "parquet"
+    else:
+        response, kind = HttpResponse(_table(lines), content_type="text/csv; charset=utf-8"), "csv"
+    response["Content-Disposition"] = f'attachment; filename="{name}.{kind}"'
+    return response
+
+
+def _table(rows: Sequence[FileRow]) -> str:
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if rows:
+        writer.writerow(rows[0])
+    writer.writerows([spreadsheets.safe(value) for value in _timed(row).values()] for row in rows)
+    return text.getvalue()
+
+
+def _timed(row: FileRow) -> dict[str, Value]:
+    """Moments in UTC, as ISO 8601 writes them."""
+    return {
+        key: value.astimezone(UTC).isoformat(timespec="seconds") if isinstance(value, datetime) else value
+        for key, value in row.items()
+    }

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from dashboard.reading.runs import version_address
-from dashboard.views.access import action, fields, form_page, ordered, person
+from dashboard.views.access import action, carry_out, fields, form_page, person
 from dashboard.views.lists import MOST_CHOSEN, numbered
 from dashboard.views.models import removed, shown, what_goes
 from farm.base.refusals import NotAllowed, Refusal
@@ -58,7 +58,7 @@ def labels_of(text: str) -> list[str]:
 def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
     """Deletes a model; what runs need stays."""
     row = selectors.model(person(request), model_id)
-    ordered(request, partial(services.remove_model, model=row, by=person(request)), partial(removed, row.name))
+    carry_out(request, partial(services.remove_model, model=row, by=person(request)), partial(removed, row.name))
     return _after(row)
 
 
@@ -67,7 +67,7 @@ def restore(request: HttpRequest, model_id: int) -> HttpResponseBase:
     """Takes back that a model was deleted."""
     row = selectors.model(person(request), model_id)
     order = partial(services.restore_model, model=row, by=person(request))
-    ordered(request, order, lambda model: f"{model.name} is restored.")
+    carry_out(request, order, lambda model: f"{model.name} is restored.")
     return redirect("dashboard:model", model_id=row.pk)
 
 
@@ -77,7 +77,7 @@ def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     row = selectors.version(person(request), version_id)
     note = fields(request, ("note",))["note"]
     order = partial(services.describe_version, version=row, by=person(request), note=note)
-    ordered(request, order, lambda version: f"The note of {version} is saved.")
+    carry_out(request, order, lambda version: f"The note of {version} is saved.")
     return redirect(version_address(row))
 
 
@@ -86,7 +86,7 @@ def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Deletes a version; one that runs have measured is hidden."""
     row = selectors.version(person(request), version_id)
     order = partial(services.remove_version, version=row, by=person(request))
-    ordered(request, order, partial(removed, str(row)))
+    carry_out(request, order, partial(removed, str(row)))
     return _after(row.model)
 
 
@@ -95,7 +95,7 @@ def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Takes back that a version was deleted."""
     row = selectors.version(person(request), version_id)
     order = partial(services.restore_version, version=row, by=person(request))
-    ordered(request, order, lambda version: f"{version} is restored.")
+    carry_out(request, order, lambda version: f"{version} is restored.")
     return redirect(version_address(row))
 
 
@@ -111,11 +111,11 @@ def chosen(request: HttpRequest) -> HttpResponseBase:
     for row in rows:
         if typed["what"] == "delete":
             order = partial(services.remove_model, model=row, by=user)
-            ordered(request, order, partial(removed, row.name))
+            carry_out(request, order, partial(removed, row.name))
         else:
             labels = [*row.labels, *labels_of(typed["labels"])]
             label = partial(services.describe_model, model=row, by=user, labels=labels)
-            ordered(request, label, lambda model: f"{model.name}: {', '.join(model.labels) or 'no labels'}.")
+            carry_out(request, label, lambda model: f"{model.name}: {', '.join(model.labels) or 'no labels'}.")
     return redirect("dashboard:models")
 
 

@@ -11,17 +11,15 @@ from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django_htmx.http import HttpResponseClientRedirect
 
-from dashboard.reading import accuracy, best_settings, file_rows
+from dashboard.reading import accuracy, best_settings, file_rows, standings
 from dashboard.reading import models as reading
-from dashboard.reading.compatibility import Compatibility, compatibility_panel
-from dashboard.reading.inspection import inspection, program
+from dashboard.reading.inspection import Compatibility, compatibility_panel, inspection, program
 from dashboard.reading.runs import table as run_table
 from dashboard.reading.runs import version_address
-from dashboard.views import charts, downloads, standings
-from dashboard.views.access import form_page, page, person
+from dashboard.views import charts, lists
+from dashboard.views.access import form_page, page, person, team_choice
 from dashboard.views.lists import Listing, Together, first, ordered, paged, searched
 from dashboard.views.run import address_in
-from dashboard.views.team_choice import team_choice
 from dashboard.views.variant import variants as variant_table
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Refusal
@@ -91,10 +89,10 @@ def models(request: HttpRequest) -> HttpResponse:
     if request.GET.get("sort", "").removeprefix("-") in reading.BY_RUN:
         matching = pages.with_last_run(matching)
     rows = ordered(request, matching, reading.ORDERS)
-    if downloads.is_wanted(request):
-        every = list(rows[: downloads.MOST_ROWS])
+    if lists.is_wanted(request):
+        every = list(rows[: lists.MOST_ROWS])
         latest = pages.last_runs(every)
-        return downloads.as_file(request, "models", every, lambda row: file_rows.model(row, latest.get(row.pk)))
+        return lists.as_file(request, "models", every, lambda row: file_rows.model(row, latest.get(row.pk)))
     listed = paged(request, rows)
     table = reading.table(lines(list(listed)), box="models")
     together = [Together("Label or delete", reverse("dashboard:chosen_models"))]
@@ -104,7 +102,7 @@ def models(request: HttpRequest) -> HttpResponse:
 
 def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[reading.Line]:
     """Models as lists show them: with the last run of each, and how it stands by its watches."""
-    last, stands = pages.last_runs(listed), standings.standings(listed)
+    last, stands = pages.last_runs(listed), standings.standings_of(listed)
     states = selectors.newest_states(listed)
     measured = shown_states(last.values())
     told = []

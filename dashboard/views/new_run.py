@@ -1,6 +1,10 @@
-"""A new run: a preset or a matrix, with its plan beside it while it is written."""
+"""A new run: a preset or a matrix, with its plan beside it while it is written.
+
+The matrix is a form beside its text: one field an axis, values parted by commas; each changes the other.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,21 +13,27 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from dashboard.reading import copies, matrix_form
+from dashboard.reading import copies
 from dashboard.views.access import action, form_page, person
 from dashboard.views.lists import first
 from dashboard.views.run import matrix_text
 from farm.alerts.selectors.releases import for_planning
 from farm.base.refusals import Missing, Refusal, TooMany
+from farm.contract.cells import Budget
 from farm.contract.numbers import is_row_number
 from farm.fleet.selectors import nodes_visible_to
 from farm.registry import selectors as registry
 from farm.registry.states import MakingState, VersionState
-from farm.rules.cells.axes import MATRIX_AXES, OWN_AXES
+from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.values import Value, plain_of, words_of
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.matrix_text import write_text
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import Arm, Plan, PlannedBlock, PlannedComparison, RefusedPoint
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, written
+from farm.rules.runtimes import providers
 from farm.rules.wording import numbers
 from farm.runs import selectors, services
 from farm.runs.selectors.pages import measured_as
@@ -32,8 +42,102 @@ if TYPE_CHECKING:
     from farm.registry.models import Version
 
 
+PREFIX = "axis-"
+BUDGET = f"{PREFIX}budget"
+MOST_TYPED = 2000
+USUAL = "onnxruntime=="
+# axis: what its field is called, and an example of what goes into it
+LABELS = {
+    "runtime": ("Releases", "1.29.0, 1.31.1"),
+    "provider": ("Providers", "cpu, openvino"),
+    "batch": ("Batch sizes", "1, 8"),
+    "precision": ("Precisions", "fp32, int8-dynamic"),
+    "threads": ("Threads", "1, 4"),
+    "opset": ("Opsets", "as-is, 21"),
+    "optimization": ("Optimization", "basic, all"),
+    "hardware": ("Hardware", "cpu, cuda"),
+    "concurrency": ("Concurrency", "1, 2"),
+}
 # axes whose values say nothing without their name
 _NAMED = {"batch", "opset", *(axis.name for axis in OWN_AXES)}
+LABELS |= {axis.name: (BY_NAME[axis.name].heading, axis.example) for axis in OWN_AXES if axis.name not in LABELS}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One axis. `is_text`: its values can be written on one line; others stand in the text alone."""
+
+    name: str
+    label: str
+    example: str
+    value: str
+    is_text: bool
+
+
+@dataclass(frozen=True)
+class Form:
+    """The fields, and which budget is chosen."""
+
+    fields: list[Field]
+    budget: str
+    budgets: tuple[str, ...] = tuple(one.value for one in Budget)
+
+
+def form_of(text: str) -> Form | None:
+    """The matrix in a text as fields; None where it cannot be read, so that the fields stay as they are."""
+    try:
+        matrix = matrices.parse(text, allowed=settings.ALLOWED_PACKAGES)
+    except MatrixProblem:
+        return None
+    return Form([_field(name, matrix) for name in LABELS], matrix.budget.value)
+
+
+def _field(name: str, matrix: Matrix) -> Field:
+    label, example = LABELS[name]
+    written = [_line(name, value) for value in matrix.axes.get(name, ())]
+    is_text = None not in written
+    return Field(name, label, example, ", ".join(filter(None, written)), is_text)
+
+
+def _line(name: str, value: Value) -> str | None:
+    """A value as its field has it; None for one with options of its own that are not part of its name."""
+    plain = plain_of(value)
+    if isinstance(plain, Mapping) and name != "precision":
+        return None
+    label = words_of(value).removeprefix(USUAL)
+    return providers.resolve(label).short if name == "provider" else label
+
+
+def differs(text: str, posted: Mapping[str, object]) -> bool:
+    """Whether fields that were sent say something else than the text: one was typed into just before."""
+    form = form_of(text)
+    if form is None:
+        return False
+    said = {f"{PREFIX}{one.name}": one.value for one in form.fields if one.is_text} | {BUDGET: form.budget}
+    return any(_parts(str(posted[name])) != _parts(value) for name, value in said.items() if name in posted)
+
+
+def _parts(line: str) -> list[str]:
+    return [part.strip() for part in line.split(",") if part.strip()]
+
+
+def changed(text: str, name: str, typed: str) -> str:
+    """The text after one field was typed into; an empty one takes its axis away. Raises MatrixProblem.
+
+    Comments of the text go: it is written anew.
+    """
+    plain = matrices.parse(text, allowed=settings.ALLOWED_PACKAGES).as_plain()
+    axis, value = name.removeprefix(PREFIX), typed[:MOST_TYPED].replace("\x00", "").strip()
+    if name == BUDGET:
+        plain["budget"] = value
+    elif axis in LABELS:
+        values = _parts(value)
+        plain["matrix"].pop(axis, None)
+        plain["matrix"] |= {axis: values} if values else {}
+    written = matrices.parse(plain, allowed=settings.ALLOWED_PACKAGES).as_plain()
+    if not written["fail-fast"]:
+        del written["fail-fast"]
+    return write_text(written)
 
 
 def summary(plan: Plan) -> str:
@@ -163,7 +267,7 @@ def new_run(request: HttpRequest) -> HttpResponseBase:
     if number is None:
         wrong = f"The seed is {seed[:20]!r}: write a whole number from 0 to {MAX_SEED}."
         return _form(request, matrix=matrix, seed=seed, seed_error=wrong, status=400)
-    if matrix_form.differs(matrix, request.POST):
+    if differs(matrix, request.POST):
         return _form(request, matrix=matrix, seed=seed, differs=True, status=400)
     try:
         run = services.start_run(
@@ -179,10 +283,10 @@ def plan(request: HttpRequest) -> HttpResponse:
     """The plan of what is in the editor now. Form and text follow each other: the one typed into is left alone."""
     matrix, wish = request.POST.get("matrix", ""), request.POST.get("wish", "")
     touched = request.headers.get("HX-Trigger-Name", "")
-    more: dict[str, object] = {"form": matrix_form.form_of(matrix)} if touched == "matrix" else {}
-    if touched.startswith(matrix_form.PREFIX):
+    more: dict[str, object] = {"form": form_of(matrix)} if touched == "matrix" else {}
+    if touched.startswith(PREFIX):
         try:
-            matrix = matrix_form.changed(matrix, touched, request.POST.get(touched, ""))
+            matrix = changed(matrix, touched, request.POST.get(touched, ""))
         except MatrixProblem as problem:
             return render(request, "dashboard/parts/planned.html", {"error": str(problem)})
         more = {"is_rewritten": True, "matrix": matrix}
@@ -199,7 +303,7 @@ def _form(request: HttpRequest, *, matrix: str, seed: str, status: int = 200, **
     if versions or request.GET.get("version"):
         wish = request.POST.get("wish", "")
         context |= {"version": _version(request), "wish": wish, **_planned(request, matrix, wish)}
-    form = matrix_form.form_of(matrix) or matrix_form.form_of(_preset(request))
+    form = form_of(matrix) or form_of(_preset(request))
     context |= {"matrix": matrix, "form": form, "seed": seed, "axes": list(MATRIX_AXES), **more}
     return render(request, "dashboard/new_run.html", context, status=status)
 

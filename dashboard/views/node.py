@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from dashboard.views.access import action, ordered, page, person
+from dashboard.views.access import action, carry_out, page, person
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.contract.reports import Facts
 from farm.fleet import selectors, services
@@ -219,7 +219,7 @@ def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
     if what not in ORDERS:
         raise Missing(f"Unknown action “{what}”.", hint="See the node's page for available actions.")
     act = ORDERS[what]
-    ordered(request, lambda: act(node=row, by=person(request)), lambda _: f"{row.name} is {DONE[what]}.")
+    carry_out(request, lambda: act(node=row, by=person(request)), lambda _: f"{row.name} is {DONE[what]}.")
     return redirect("dashboard:node", node_id=node_id)
 
 

@@ -1,4 +1,4 @@
-"""One run as it fills in, and the orders about it."""
+"""Runs as a list; one of them as it fills in, and the orders about it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -7,45 +7,61 @@ from typing import TYPE_CHECKING, TypedDict
 from urllib.parse import urlencode
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
 from dashboard.figures.figure import Address
-from dashboard.reading import cells, comparisons, copies, facts
+from dashboard.reading import cells, comparisons, copies, facts, file_rows
+from dashboard.reading import runs as reading
 from dashboard.reading.heatmap import HeatMap
 from dashboard.reading.runs import name_of
-from dashboard.views import charts
-from dashboard.views.access import action, ordered, page, person
-from dashboard.views.live_part import (
+from dashboard.views import charts, lists
+from dashboard.views.access import action, carry_out, page, person
+from dashboard.views.lists import Filter, Listing, Together, chosen, ordered, paged, searched
+from dashboard.views.run_pieces import (
     ALWAYS,
+    MOST_CELLS,
     TABLES,
     Section,
+    Whole,
+    around,
+    head_of,
     held,
     live_part,
+    map_of,
     newer,
     settled,
     standstill_at,
+    whole,
     with_token,
 )
-from dashboard.views.run_pieces import MOST_CELLS, Whole, around, head_of, map_of, whole
+from farm.accounts.selectors import teams_writable_by
 from farm.alerts.selectors.origins import origin_of
 from farm.contract.document import Document
+from farm.registry.selectors import versions_named
 from farm.rules.cells.commands import submit_command
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.presenting.lines import BUSY, is_by_processor
 from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import ELSEWHERE, VERDICTS, WRONG
 from farm.runs import selectors, services
 from farm.runs.selectors import live, pages
-from farm.runs.states import RunState
+from farm.runs.selectors.live import shown_states
+from farm.runs.states import FARM_MADE, RunOutcome, RunReason, RunState
 
 if TYPE_CHECKING:
     from farm.runs.models import Event, Run
 
+
 EVENTS_SHOWN = 60
 # of an open run so many lines of its log stand at its head
 TAIL = 4
+STATES = (("running", "in progress"), *((one.value, one.value) for one in RunOutcome if one.value))
+# what the farm made to be sure of something stands apart, unless it is asked for
+REASONS = (("every", "every run"), *((one.value, one.value) for one in RunReason if one.value))
 
 
 class Shown(TypedDict):
@@ -267,7 +283,7 @@ def address_in(run_id: int) -> Callable[[str], str]:
 def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """Stops the run; what is done stays."""
     row = selectors.run(person(request), run_id)
-    ordered(request, lambda: services.cancel_run(run=row, by=person(request)), lambda _: "Cancelled.")
+    carry_out(request, lambda: services.cancel_run(run=row, by=person(request)), lambda _: "Cancelled.")
     return redirect("dashboard:run", run_id=row.pk)
 
 
@@ -279,9 +295,50 @@ def more(request: HttpRequest, run_id: int) -> HttpResponseBase:
     rounds = int(typed) if typed.isdecimal() and len(typed) < 5 else 0
     undecided = any(one.verdict == "undecided" for one in selectors.comparisons_of(row, with_operators=False))
     blocks = None if undecided else list(row.blocks.filter(state="done").values_list("number", flat=True))
-    ordered(
+    carry_out(
         request,
         lambda: services.more_rounds(run=row, by=person(request), rounds=rounds, blocks=blocks),
         lambda _: f"{rounds} more rounds were queued.",
     )
     return redirect("dashboard:run", run_id=row.pk)
+
+
+@page
+def runs(request: HttpRequest) -> HttpResponse:
+    """Runs of the reader's teams, newest first."""
+    user, wanted = person(request), searched(request)
+    filters = [
+        chosen(request, "state", "State", STATES),
+        chosen(request, "verdict", "Verdict", [(word, word) for word in (WRONG, ELSEWHERE, *VERDICTS)]),
+        chosen(request, "reason", "Why", REASONS, nothing="started by people or watches"),
+    ]
+    rows = ordered(request, narrowed(selectors.runs_listed(user), wanted, filters), reading.ORDERS)
+    if lists.is_wanted(request):
+        return lists.as_file(request, "runs", rows[: lists.MOST_ROWS], file_rows.run)
+    shown = paged(request, rows)
+    writable = set(teams_writable_by(user).values_list("pk", flat=True))
+    listing = Listing(
+        reading.table(shown, shown_states(shown), writable=writable, is_ordered=True, box="runs"),
+        shown,
+        filters,
+        wanted,
+        searches="Model",
+        together=[Together("Compare", reverse("dashboard:compare"), key="c")],
+    )
+    return render(request, "dashboard/runs.html", {"list": listing})
+
+
+def narrowed(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:
+    """Those that the search and the filters of the address leave."""
+    values = {filter_.name: filter_.value for filter_ in filters}
+    if wanted:
+        rows = rows.filter(version__in=versions_named(wanted))
+    if values["state"] == RunState.RUNNING:
+        rows = rows.filter(state__in=pages.OPEN_RUNS)
+    elif values["state"]:
+        rows = rows.filter(outcome=values["state"])
+    if values["verdict"]:
+        rows = rows.filter(lead__verdict=values["verdict"])
+    if values["reason"] in RunReason.values and values["reason"]:
+        return rows.filter(reason=values["reason"])
+    return rows if values["reason"] else rows.exclude(reason__in=FARM_MADE)

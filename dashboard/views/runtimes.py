@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from dashboard.views import downloads
+from dashboard.views import lists
 from dashboard.views.access import page, person
 from farm.alerts.selectors.histories import history_of
 from farm.alerts.selectors.pages import looks
@@ -205,9 +205,9 @@ def chosen(wanted: str, known: Sequence[str]) -> str:
     return wanted if wanted in known else known[0]
 
 
-def as_file_row(one: Row, columns: Sequence[str]) -> downloads.Row:
+def as_file_row(one: Row, columns: Sequence[str]) -> lists.FileRow:
     """A release with, for each provider, on how many nodes it is installed and on how many it would be."""
-    row: dict[str, downloads.Value] = {"release": one.version, "opset": one.opset}
+    row: dict[str, lists.Value] = {"release": one.version, "opset": one.opset}
     row |= {"is_gone": one.is_gone, "yanked": one.yanked}
     row |= {"first_seen": one.seen_at.isoformat() if one.seen_at else "", "runs": one.runs, "alerts": len(one.alerts)}
     for name, place in zip(columns, one.places, strict=True):
@@ -228,9 +228,9 @@ def runtimes(request: HttpRequest) -> HttpResponse:
     history = history_of(user, distribution)
     measured = measured_with(user, distribution)
     found = board(distribution, nodes=nodes, offered=offered, history=history, measured=measured)
-    if downloads.is_wanted(request):
+    if lists.is_wanted(request):
         name = f"runtimes-{distribution}"
-        return downloads.as_file(request, name, found.rows, lambda row: as_file_row(row, found.columns))
+        return lists.as_file(request, name, found.rows, lambda row: as_file_row(row, found.columns))
     context = {
         "board": found,
         "distributions": names,

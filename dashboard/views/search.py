@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from dashboard import passages
+from dashboard import catalogue
 from dashboard.reading import models
 from dashboard.views.access import page, person
 from dashboard.views.lists import searched
@@ -41,7 +41,7 @@ def search(request: HttpRequest) -> HttpResponseBase:
         "words": words,
         "models": _models(user, [hit for hit in hits if hit.kind == "model"]),
         "others": Table.of("others", "What else was found", COLUMNS, [hit for hit in hits if hit.kind != "model"]),
-        "documents": passages.search(words)[:DOCUMENTS],
+        "documents": catalogue.search(words)[:DOCUMENTS],
     }
     return render(request, "dashboard/search.html", context)
 

@@ -1,23 +1,118 @@
-"""The reader's own tokens and teams, and the channels of the teams."""
+"""The reader's own tokens and teams, and the teams' channels: tried out, silenced, with their messages."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 
-from dashboard.reading import channels as channel_reading
-from dashboard.views.access import action, page, person
-from dashboard.views.team_choice import team_choice
+from dashboard.views.access import action, fields, page, person, team_choice
 from farm.accounts import selectors, services
+from farm.accounts.selectors import can_manage, team_to_write
 from farm.accounts.states import Scope
-from farm.alerts.selectors.alerts import channels_visible_to
-from farm.alerts.selectors.outbox import fates
+from farm.alerts.selectors import alerts as alert_selectors
+from farm.alerts.selectors.alerts import channels_visible_to, shown_target
+from farm.alerts.selectors.outbox import Fate, fates
+from farm.alerts.services import channels as channel_services
 from farm.base.refusals import Missing, Refusal
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
+from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.accounts.models import Team, User
+    from farm.alerts.models import Channel, Delivery
+
+
+KINDS = {
+    "mail": ("Mail", "a mail address", "team@example.org"),
+    "webhook": ("Webhook", "an https:// address; every message is signed", "https://example.org/hook"),
+    "apprise": ("Apprise", "Slack, Teams, Discord, Matrix and others by their apprise address", "slack://…"),
+}
+DIGESTS = (("never", "no digest"), ("day", "every day"), ("week", "every week"))
+FIELD_OF_CODE = {
+    "bad_name": "name",
+    "name_taken": "name",
+    "too_many": "name",
+    "unknown_kind": "kind",
+    "no_mail": "kind",
+    "digest": "digest",
+    "bad_target": "target",
+    "not_found": "team",
+    "not_allowed": "team",
+    "team_not_named": "team",
+}
+COLUMNS: tuple[Column["Delivery"], ...] = (
+    Column("Message", lambda one: Entry(one.kind, href=_alert(one))),
+    Column("State", lambda one: verdict_entry(one.state, soft="permanently" if one.state == "failed" else _again(one))),
+    Prose("Subject", lambda one: Entry(one.subject)),
+    Number("tries", lambda one: counted(one.tries)),
+    Prose("Problem", lambda one: Entry(one.problem)),
+    Column("Made", lambda one: moment(one.created_at)),
+    Column("Sent", lambda one: moment(one.sent_at)),
+)
+FIELDS = ("team", "name", "kind", "target", "digest")
+MESSAGES_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class Line:
+    """One channel. `fate` in words; `problem`: why messages failed for good, empty where none did."""
+
+    channel: "Channel"
+    kind: str
+    target: str
+    digest: str
+    fate: str
+    problem: str
+    may_manage: bool
+
+
+def lines(channels: Iterable["Channel"], fates: Mapping[int, Fate], *, managed: Iterable[int]) -> list[Line]:
+    """Channels with the fate of their messages. `managed`: teams whose channels the reader may change."""
+    teams = set(managed)
+    return [_line(channel, fates.get(channel.pk, Fate()), channel.team_id in teams) for channel in channels]
+
+
+def _line(channel: "Channel", fate: Fate, may_manage: bool) -> Line:
+    problem = ""
+    if fate.failed:
+        problem = f"{numbers.counted(fate.failed, 'message')} failed permanently; last error: {fate.problem}"
+    return Line(
+        channel,
+        KINDS[channel.kind][0],
+        shown_target(channel),
+        dict(DIGESTS)[channel.digest],
+        _fate(fate),
+        problem,
+        may_manage,
+    )
+
+
+def _fate(fate: Fate) -> str:
+    parts = [f"{fate.sent} sent"] if fate.sent else []
+    parts += [f"{fate.waiting} pending"] if fate.waiting else []
+    return ", ".join(parts) or "no messages yet"
+
+
+def messages_table(deliveries: Iterable["Delivery"]) -> Table:
+    return Table.of("messages", "Messages to this channel", COLUMNS, deliveries)
+
+
+def _alert(one: "Delivery") -> str:
+    alert = one.event.alert_id if one.event else None
+    return reverse("dashboard:alert", args=[alert]) if alert else ""
+
+
+def _again(one: "Delivery") -> str:
+    return f"retry at {one.due_at:%H:%M} UTC" if one.state == "waiting" and one.tries else ""
+
+
+def field_of(refusal: Refusal) -> str:
+    return FIELD_OF_CODE.get(refusal.code, "target")
 
 
 @page
@@ -74,11 +169,75 @@ def _channels(user: "User", teams: list["Team"], *, typed_team: str) -> dict[str
     channels = list(channels_visible_to(user))
     managed = [team for team in teams if selectors.can_manage(user, team=team)]
     return {
-        "channels": channel_reading.lines(channels, fates(channels), managed=[team.pk for team in managed]),
+        "channels": lines(channels, fates(channels), managed=[team.pk for team in managed]),
         "managed": managed,
         "team_choice": team_choice(user, typed=typed_team, among=managed),
-        "channel_kinds": channel_reading.KINDS,
-        "digests": channel_reading.DIGESTS,
+        "channel_kinds": KINDS,
+        "digests": DIGESTS,
         "channel_errors": {},
         "channel_typed": {"kind": "webhook"},
     }
+
+
+@action
+def add(request: HttpRequest) -> HttpResponseBase:
+    """A new channel; a refusal stands on the settings page, beside its field, with what was typed."""
+    user = person(request)
+    given = fields(request, FIELDS)
+    try:
+        team = team_to_write(user, name=given["team"])
+        rest = {name: given[name] for name in FIELDS if name != "team"}
+        made = channel_services.create_channel(team=team, by=user, **rest)
+    except Refusal as refusal:
+        errors = {field_of(refusal): str(refusal)}
+        return shown(request, channel_errors=errors, channel_typed=given, status=refusal.status)
+    messages.success(request, f"“{made.name}” was added. Send a test message to check it.")
+    return redirect(f"{reverse('dashboard:settings')}#channels")
+
+
+@page
+def channel(request: HttpRequest, channel_id: int) -> HttpResponse:
+    """One channel with its messages."""
+    return _shown(request, alert_selectors.channel(person(request), channel_id))
+
+
+def _shown(request: HttpRequest, row: "Channel", **more: object) -> HttpResponse:
+    managed = [row.team_id] if can_manage(person(request), team=row.team) else []
+    deliveries = alert_selectors.deliveries_of(row).select_related("event")[:MESSAGES_SHOWN]
+    context = {
+        "line": lines([row], fates([row]), managed=managed)[0],
+        "channel": row,
+        "messages_table": messages_table(deliveries),
+        **more,
+    }
+    return render(request, "dashboard/channel.html", context)
+
+
+@action
+def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
+    """Try it out, silence it, tell it again, remove it, show or renew its secret."""
+    user = person(request)
+    row = alert_selectors.channel(user, channel_id)
+    if what in ("secret", "renew"):
+        act = channel_services.shown_secret if what == "secret" else channel_services.renew_secret
+        return _shown(request, row, secret=act(channel=row, by=user))
+    if what not in DONE:
+        raise Missing(f"Unknown action “{what}”.", hint="See the channel's page for available actions.")
+    if what == "test":
+        channel_services.test_channel(channel=row, by=user)
+    elif what == "remove":
+        channel_services.remove_channel(channel=row, by=user)
+    else:
+        channel_services.switch_channel(channel=row, by=user, is_active=what == "listen")
+    messages.success(request, f"“{row.name}” {DONE[what]}.")
+    if what == "remove":
+        return redirect(f"{reverse('dashboard:settings')}#channels")
+    return redirect("dashboard:channel", channel_id=channel_id)
+
+
+DONE = {
+    "test": "gets a test message; its delivery status appears below",
+    "silence": "is paused",
+    "listen": "is resumed",
+    "remove": "is removed",
+}

@@ -1,24 +1,28 @@
-"""What anybody sees who has a share link: one page, read-only, that leads nowhere else."""
+"""Share links of the reader's teams, and what anybody sees who has one: one page, read-only, leading nowhere else."""
 
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from dashboard.cache import kept
-from dashboard.reading import facts, heatmap, side, verdict
-from dashboard.reading.compatibility import compatibility_panel
-from dashboard.reading.inspection import inspection
-from dashboard.views import charts, hardware
+from dashboard.reading import facts, file_rows, heatmap, side, verdict
+from dashboard.reading.copies import curl
+from dashboard.reading.inspection import compatibility_panel, inspection
+from dashboard.views import charts, hardware, lists
+from dashboard.views.access import action, carry_out, form_page, page, person
 from dashboard.views.cell import panels
 from dashboard.views.comparison import judged_by_base, side_panel
-from dashboard.views.lists import part_of
+from dashboard.views.lists import paged, part_of
 from dashboard.views.run import tables
 from dashboard.views.run_pieces import at_revision, with_opening_operators
+from farm.accounts import selectors as account_selectors
+from farm.accounts import services as account_services
 from farm.accounts.services import open_share
 from farm.accounts.states import ShareKind
 from farm.base.refusals import Gone, Refusal, TooMany
@@ -34,6 +38,7 @@ from farm.runs.states import FARM_MADE, RunState
 
 if TYPE_CHECKING:
     from farm.accounts.models import Share, User
+
 
 RUNS_SHOWN = 20
 # pages of shared links that are made at once, of the threads that answer everybody
@@ -173,3 +178,53 @@ PAGES: dict[ShareKind, tuple[str, Callable[[HttpRequest, "Share"], Context]]] = 
     ShareKind.COMPARE: ("compare", _compare),
     ShareKind.HARDWARE: ("hardware", _hardware),
 }
+
+
+@form_page
+def shares(request: HttpRequest) -> HttpResponse:
+    """The links; a POST makes one, whose address is on this page once, and nowhere after."""
+    if request.method != "POST":
+        return _shown(request)
+    typed = request.POST.get("days", "")
+    days = int(typed) if typed.isdecimal() and len(typed) < 5 else 0
+    kind, subject = request.POST.get("kind", ""), request.POST.get("subject", "")
+    made, url = share_links.share(kind=kind, subject=subject, by=person(request), days=days)
+    return _shown(request, made=made, url=url)
+
+
+@action
+def close(request: HttpRequest, share_id: int) -> HttpResponseBase:
+    """Closes a link; a refusal is said on the list."""
+    row = account_selectors.share(person(request), share_id)
+    carry_out(
+        request,
+        lambda: account_services.revoke_share(share=row, by=person(request)),
+        lambda _: f"The link to {row.title} was revoked.",
+    )
+    return redirect("dashboard:shares")
+
+
+@page
+def audit(request: HttpRequest) -> HttpResponse:
+    """Who did what in the teams that the reader manages."""
+    rows = account_selectors.audit_events_visible_to(person(request))
+    if lists.is_wanted(request):
+        return lists.as_file(request, "audit", rows[: lists.MOST_ROWS], file_rows.event)
+    events = paged(request, rows)
+    return render(request, "dashboard/audit.html", {"events": events, "nothing": (None, "", [], {})})
+
+
+def _shown(request: HttpRequest, **more: object) -> HttpResponse:
+    user = person(request)
+    rows = paged(request, account_selectors.shares_visible_to(user))
+    managed = {row.team_id for row in rows if account_selectors.can_manage(user, team=row.team)}
+    lines = [_line(row, user, is_manager=row.team_id in managed) for row in rows]
+    command = curl("POST", "/shares", {"kind": "run", "subject": "1", "days": 30}, url=settings.PUBLIC_URL)
+    return render(request, "dashboard/shares.html", {"page": rows, "shares": lines, "command": command, **more})
+
+
+def _line(row: "Share", user: "User", *, is_manager: bool) -> dict[str, object]:
+    """`state`: shown to anybody, ended by its day, or closed by somebody."""
+    state = "shown" if row.is_open else "closed" if row.revoked_at else "ended"
+    is_ours = is_manager or row.created_by_id == user.pk
+    return {"share": row, "state": state, "may_close": is_ours and state == "shown"}

@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from dashboard.views.access import action, fields, form_page, ordered, person
+from dashboard.views.access import action, carry_out, fields, form_page, person
 from farm.accounts import memberships, selectors, services
 from farm.accounts.states import WRITING_ROLES, Role
 from farm.base.refusals import Invalid, Missing, Refusal
@@ -143,7 +143,7 @@ def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
     rule = retention_of(user, team_id)
     if request.method == "POST":
         typed = fields(request, FIELDS)
-        ordered(
+        carry_out(
             request,
             lambda: set_retention(team=rule.team, by=user, **{name: _days(text) for name, text in typed.items()}),
             _told,

@@ -12,7 +12,7 @@ from dashboard.figures.trends import trend
 from dashboard.reading import file_rows
 from dashboard.reading import trends as reading
 from dashboard.reading import watches as watch_reading
-from dashboard.views import downloads
+from dashboard.views import lists
 from dashboard.views.access import page, person
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
@@ -45,10 +45,10 @@ def trends(request: HttpRequest) -> HttpResponse:
     chosen = request.GET.get("series", "")
     offered = reading.metrics_of(pages.metrics_of(watch)) if watch is not None else []
     metric = next((one.name for one in offered if one.name == request.GET.get("metric")), "")
-    if downloads.is_wanted(request):
+    if lists.is_wanted(request):
         lines = reading.lines(watch, _points(watch, metric)) if watch is not None else []
         spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
-        return downloads.as_file(request, "trends", spots, lambda one: file_rows.spot(*one))
+        return lists.as_file(request, "trends", spots, lambda one: file_rows.spot(*one))
     context: dict[str, object] = {"watches": watches, "watch": watch, "axes": AXES, "series": chosen}
     if watch is not None:
         figure, shown = figure_of(watch, by=by, chosen=chosen, metric=metric)

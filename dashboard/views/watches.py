@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING, TypedDict
 from django.conf import settings
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect, render
 
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import file_rows
-from dashboard.reading import watch_form as form
 from dashboard.reading import watches as reading
-from dashboard.views import downloads, trends
-from dashboard.views.access import action, fields, form_page, page, person
+from dashboard.views import lists, trends
+from dashboard.views.access import action, fields, form_page, page, person, team_choice
 from dashboard.views.lists import Row, paged
-from dashboard.views.team_choice import team_choice
 from farm.accounts.selectors import can_write, team_to_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
@@ -24,21 +22,144 @@ from farm.alerts.selectors.releases import choices
 from farm.alerts.selectors.rounds import watched_models
 from farm.alerts.services import causes
 from farm.alerts.services import watches as services
-from farm.base.refusals import Missing, NotAllowed, Refusal
+from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.contract.numbers import is_row_number
 from farm.registry.selectors import models_visible_to
+from farm.rules.findings.kinds import KEYS
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.matrix_text import write_text
 from farm.rules.runtimes.allowances import names_of
 from farm.rules.runtimes.distributions import WATCHED
+from farm.rules.runtimes.releases import newest
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
     from farm.alerts.models import Watch
 
+
+LIMITS = ("latency", "session", "first", "memory")
+FIELD_OF_CODE = {
+    "bad_name": "name",
+    "name_taken": "name",
+    "too_many": "name",
+    "no_models": "models",
+    "foreign_model": "models",
+    "bad_label": "label",
+    "unknown_runtime": "reference",
+    "matrix": "matrix",
+    "schedule": "schedule",
+    "foreign_channel": "channels",
+    "not_found": "team",
+    "not_allowed": "team",
+    "team_not_named": "team",
+}
 ROUNDS_SHOWN = 30
 ALERTS_SHOWN = 10
 RELEASES_OFFERED = 40
 MODELS_OFFERED = 100
+
+
+class Typed(TypedDict):
+    """What stands in the fields. `models` and `channels` are row numbers, limits are percent."""
+
+    name: str
+    label: str
+    team: str
+    distribution: str
+    reference: str
+    matrix: str
+    schedule: str
+    models: list[str]
+    channels: list[str]
+    kinds: list[str]
+    on_release: bool
+    on_version: bool
+    with_prereleases: bool
+    limits: dict[str, str]
+
+
+def matrix_text(plain: Mapping[str, object]) -> str:
+    return write_text(dict(plain))
+
+
+def empty() -> Typed:
+    """What a new watch starts from: the default matrix without its runtimes, every kind, the newest release pinned."""
+    plain = matrices.default().as_plain()
+    plain["matrix"].pop("runtime", None)
+    return {
+        "name": "", "label": "", "team": "", "distribution": "onnxruntime", "reference": newest().version,
+        "matrix": matrix_text(plain), "schedule": "", "models": [], "channels": [], "kinds": list(KEYS),
+        "on_release": True, "on_version": True, "with_prereleases": False,
+        "limits": {"latency": "5", "session": "50", "first": "50", "memory": "20"},
+    }  # fmt: skip
+
+
+def of_watch(watch: "Watch") -> Typed:
+    """What the form shows of a watch that is there."""
+    return {
+        "name": watch.name,
+        "label": watch.label,
+        "team": watch.team.name,
+        "distribution": watch.distribution,
+        "reference": watch.reference,
+        "matrix": matrix_text(watch.matrix),
+        "schedule": watch.schedule,
+        "models": [str(model.pk) for model in watch.watched.all()],
+        "channels": [str(channel.pk) for channel in watch.channels.all()],
+        "kinds": list(watch.rule.kinds),
+        "on_release": watch.on_release,
+        "on_version": watch.on_version,
+        "with_prereleases": watch.with_prereleases,
+        "limits": {name: f"{100 * getattr(watch.rule, name):g}" for name in LIMITS},
+    }
+
+
+def typed(post: QueryDict) -> Typed:
+    """What was sent, as it was typed."""
+
+    def text(name: str) -> str:
+        return str(post.get(name, "")).replace("\x00", "")
+
+    return {
+        "name": text("name"),
+        "label": text("label"),
+        "team": text("team"),
+        "distribution": text("distribution"),
+        "reference": text("reference"),
+        "matrix": text("matrix"),
+        "schedule": text("schedule"),
+        "models": post.getlist("models"),
+        "channels": post.getlist("channels"),
+        "kinds": post.getlist("kinds"),
+        "on_release": bool(post.get("on_release")),
+        "on_version": bool(post.get("on_version")),
+        "with_prereleases": bool(post.get("with_prereleases")),
+        "limits": {name: text(name) for name in LIMITS},
+    }
+
+
+def rule_of(given: Typed) -> dict[str, float | list[str]]:
+    """The rule for the service: limits as fractions. Raises Invalid whose code names the field."""
+    kinds: list[str] = [kind for kind in given["kinds"] if kind in KEYS]
+    if not kinds:
+        raise Invalid("Select at least one kind of change: otherwise the watch would never alert.", code="kinds")
+    return {"kinds": kinds, **{name: _fraction(name, text) for name, text in given["limits"].items()}}
+
+
+def _fraction(name: str, text: str) -> float:
+    try:
+        percent = float(text.strip().removesuffix("%"))
+    except ValueError:
+        percent = -1.0
+    if not 0.0 <= percent <= 10_000.0:
+        raise Invalid(f"“{text[:20]}” is not a valid limit: enter a percentage from 0 to 10000.", code=name)
+    return percent / 100.0
+
+
+def field_of(refusal: Refusal) -> str:
+    """The field that a refusal speaks of; the name's, which is the first, when it names none."""
+    return FIELD_OF_CODE.get(refusal.code) or (refusal.code if refusal.code in (*LIMITS, "kinds") else "name")
 
 
 class Settings(TypedDict):
@@ -56,8 +177,8 @@ class Settings(TypedDict):
 def watches(request: HttpRequest) -> HttpResponse:
     """Every watch of the reader's teams, in a sentence each, with what came out last."""
     rows = selectors.watches_visible_to(person(request)).order_by("name", "pk")
-    if downloads.is_wanted(request):
-        return downloads.as_file(request, "watches", rows[: downloads.MOST_ROWS], file_rows.watch)
+    if lists.is_wanted(request):
+        return lists.as_file(request, "watches", rows[: lists.MOST_ROWS], file_rows.watch)
     page_of_watches = paged(request, rows)
     rounds, opened = pages.last_rounds(page_of_watches), pages.open_alerts_by_watch(page_of_watches)
     looks = pages.looks()
@@ -91,7 +212,7 @@ def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: obj
         "alert_table": alert_reading.table(alerts, writable=[row.team_id] if may_write else []),
         "may_acknowledge": may_write,
         "figure": trends.figure_of(row)[0],
-        "matrix_text": form.matrix_text(row.matrix),
+        "matrix_text": matrix_text(row.matrix),
         "may_write": may_write,
         "releases": choices(row.distribution, reference=row.reference)[:RELEASES_OFFERED],
         "errors": {},
@@ -106,10 +227,10 @@ def new(request: HttpRequest) -> HttpResponseBase:
     """The form of a new watch; `model` in the address ticks one."""
     if request.method != "POST":
         wanted = request.GET.get("model", "")
-        given = form.empty()
+        given = empty()
         given["models"] = [wanted] if wanted.isdecimal() else []
         return _form(request, given)
-    given, user = form.typed(request.POST), person(request)
+    given, user = typed(request.POST), person(request)
     try:
         team = team_to_write(user, name=given["team"])
         made = services.create_watch(
@@ -120,11 +241,11 @@ def new(request: HttpRequest) -> HttpResponseBase:
             label=given["label"],
             distribution=given["distribution"],
             channels=_chosen(selectors.channels_visible_to(user), given["channels"]),
-            rule=form.rule_of(given),
+            rule=rule_of(given),
             **_settings(given),
         )
     except Refusal as refusal:
-        return _form(request, given, errors={form.field_of(refusal): str(refusal)}, status=refusal.status)
+        return _form(request, given, errors={field_of(refusal): str(refusal)}, status=refusal.status)
     messages.success(request, f"Watch “{made.name}” was created.")
     return redirect("dashboard:watch", watch_id=made.pk)
 
@@ -135,19 +256,19 @@ def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     user = person(request)
     row = selectors.watch(user, watch_id)
     if request.method != "POST":
-        return _form(request, form.of_watch(row), watch=row)
-    given = form.typed(request.POST)
+        return _form(request, of_watch(row), watch=row)
+    given = typed(request.POST)
     try:
         channels = _chosen(selectors.channels_visible_to(user), given["channels"])
-        services.change_watch(watch=row, by=user, channels=channels, rule=form.rule_of(given), **_settings(given))
+        services.change_watch(watch=row, by=user, channels=channels, rule=rule_of(given), **_settings(given))
     except Refusal as refusal:
-        errors = {form.field_of(refusal): str(refusal)}
+        errors = {field_of(refusal): str(refusal)}
         return _form(request, given, watch=row, errors=errors, status=refusal.status)
     messages.success(request, f"“{row.name}” was saved.")
     return redirect("dashboard:watch", watch_id=watch_id)
 
 
-def _settings(given: form.Typed) -> Settings:
+def _settings(given: Typed) -> Settings:
     return {
         "matrix": given["matrix"],
         "reference": given["reference"],
@@ -165,7 +286,7 @@ def _chosen(rows: QuerySet[Row], ids: list[str]) -> list[Row]:
 
 def _form(
     request: HttpRequest,
-    given: form.Typed,
+    given: Typed,
     *,
     watch: "Watch | None" = None,
     errors: Mapping[str, str] | None = None,

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from dashboard.reading.open_cells import open_cells
+from dashboard.reading.cell import open_cells
 from farm.accounts.models import User
 from farm.contract.base import digest_of
 from farm.contract.cells import CellSpec

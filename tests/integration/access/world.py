@@ -13,7 +13,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.reading import watch_form
+from dashboard.views import watches
 from farm.accounts.memberships import invite
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.services import issue_token
@@ -283,7 +283,7 @@ def _watch(world: World) -> dict[str, Any]:
 
 def _watch_form(world: World, name: str) -> dict[str, Any]:
     team, model = world.run.team.name, str(world.run.version.model_id)
-    fields: dict[str, Any] = dict(watch_form.empty())
+    fields: dict[str, Any] = dict(watches.empty())
     return {**fields, **fields.pop("limits"), "name": name, "reference": "1.29.0", "team": team, "models": [model]}
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from dashboard.reading import watch_form
+from dashboard.views import watches
 from farm.accounts import memberships, selectors, services
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.states import Role, Scope
@@ -62,7 +62,7 @@ def _watch(client: Client, team: str) -> Response:
 
 
 def _watch_form(client: Client, team: str) -> Response:
-    fields: dict[str, Any] = dict(watch_form.empty())
+    fields: dict[str, Any] = dict(watches.empty())
     typed = {**fields, **fields.pop("limits"), "name": "mine", "reference": "1.29.0", "label": "prod", "team": team}
     return client.post("/watches/new/", typed)
 

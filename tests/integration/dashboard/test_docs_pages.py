@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from dashboard import catalogue, documents, passages
+from dashboard import catalogue, documents
 from tests.integration.dashboard.pages import assert_is_page
 
 pytestmark = pytest.mark.django_db
@@ -37,20 +37,20 @@ def test_a_search_finds_the_section_and_leads_to_its_heading(signed_in: Client) 
 
 
 def test_a_search_marks_its_words_in_the_passage_and_leads_to_the_section(signed_in: Client) -> None:
-    assert passages.search("noise floor <b>") == []
-    [first, *_] = passages.search("noise floor")
+    assert catalogue.search("noise floor <b>") == []
+    [first, *_] = catalogue.search("noise floor")
     assert "<mark>noise</mark> <mark>floor</mark>" in first.hits[0].passage.lower()
     assert first.hits[0].address.partition("#")[2]
-    assert passages.marked("a <b> of B", ["b", "<b>"]) == "a <mark>&lt;b&gt;</mark> of <mark>B</mark>"
+    assert catalogue.marked("a <b> of B", ["b", "<b>"]) == "a <mark>&lt;b&gt;</mark> of <mark>B</mark>"
 
 
 def test_a_passage_holds_most_of_the_words_and_ends_between_words() -> None:
     text = "one " + "far away " * 60 + "lease and attempt stand here " + "more " * 60
-    found = passages.passage(text, ["one", "lease", "attempt"])
+    found = catalogue.passage(text, ["one", "lease", "attempt"])
     assert "lease and attempt" in found
     assert found.startswith("… ")
     assert found.endswith("more …")
-    assert passages.passage("short", ["absent"]) == "short"
+    assert catalogue.passage("short", ["absent"]) == "short"
 
 
 def test_the_index_has_titles_and_a_line_of_each_document_by_kind(signed_in: Client) -> None:

@@ -8,7 +8,7 @@ from django.core.signing import get_cookie_signer
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.views.visits import NAME, SALT
+from dashboard.views.home import NAME, SALT
 from farm.accounts.models import Team, User
 from farm.alerts.models import Release
 from farm.fleet.models import Node

@@ -1,6 +1,6 @@
 """What pages read from a plan: pure, in words."""
 
-from dashboard.reading.open_cells import open_cells
+from dashboard.reading.cell import open_cells
 from dashboard.views.new_run import blocks, refused, summary, warnings
 from dashboard.views.new_run import cells as plan_cells
 from farm.rules.matrices import matrix as matrices

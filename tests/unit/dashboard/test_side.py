@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dashboard.figures import beside
-from dashboard.reading import side, side_rows
+from dashboard.reading import side
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, Parity
 from farm.contract.document_comparisons import MetricChange
@@ -36,7 +36,7 @@ def test_the_pinned_cell_comes_first_and_a_key_that_is_none_pins_nothing(chosen:
 
 
 def test_rows_say_what_differs_and_by_how_much_against_the_base(chosen: list[side.Chosen], judged: list[side.Judged]):
-    known = {line.name: line for line in side_rows.lines(chosen, judged)}
+    known = {line.name: line for line in side.lines(chosen, judged)}
     assert known["Runtime"].differs
     assert not known["Batch"].differs
     assert "Executed precision" not in known
@@ -48,11 +48,11 @@ def test_rows_say_what_differs_and_by_how_much_against_the_base(chosen: list[sid
 def test_equal_rows_are_hidden_and_a_search_keeps_the_rows_with_all_of_its_words(
     chosen: list[side.Chosen], judged: list[side.Judged]
 ) -> None:
-    lines = side_rows.lines(chosen, judged)
-    assert all(line.differs for line in side_rows.shown(lines, every=False, wanted=""))
-    assert len(side_rows.shown(lines, every=True, wanted="")) == len(lines)
-    assert [line.name for line in side_rows.shown(lines, every=True, wanted="RUN 1.31")][:1] == ["Runtime"]
-    assert side_rows.shown(lines, every=True, wanted="nothing like it") == []
+    lines = side.lines(chosen, judged)
+    assert all(line.differs for line in side.shown(lines, every=False, wanted=""))
+    assert len(side.shown(lines, every=True, wanted="")) == len(lines)
+    assert [line.name for line in side.shown(lines, every=True, wanted="RUN 1.31")][:1] == ["Runtime"]
+    assert side.shown(lines, every=True, wanted="nothing like it") == []
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_was_not_fed_the_same_has_no_change_of_latency(
     pair = other_than(chosen, **changes)
     judged = [side.judge(*pair, [])]  # type: ignore[call-arg]
     assert how in f"{judged[0].sign.word} {judged[0].change}"
-    known = {line.name: line for line in side_rows.lines(pair, judged)}
+    known = {line.name: line for line in side.lines(pair, judged)}
     assert [one.text for one in known["p50"].changes] == ["", ""]
     assert bool(known["Throughput"].changes[1].text) == ("batch" in changes)
 
@@ -110,7 +110,7 @@ def test_metrics_that_both_launches_say_have_verdicts_beside_their_figures(
     growth = MetricChange(name="first_ms", baseline=0, candidate=1, verdict="bigger", change=1.0, **facts)
     (one,) = [each for each in document.comparisons if {each.baseline, each.candidate} == set(KEYS)]
     judged = side.judge(*chosen, [one.model_copy(update={"metrics": [session, growth]})])  # type: ignore[call-arg]
-    known = {line.name: line.changes[1].text for line in side_rows.lines(chosen, [judged])}
+    known = {line.name: line.changes[1].text for line in side.lines(chosen, [judged])}
     assert known["Session creation"].startswith("▲ 2.0")
     assert known["First inference"] == "▲ bigger"
     assert not known["p50"].startswith("▲")

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from dashboard import axes
-from dashboard.figures import columns
+from dashboard.figures import figure
 from dashboard.reading import comparisons, heatmap, side
 from farm.contract.document_cells import Cell, Parity
 from farm.contract.document_comparisons import Comparison, OperatorChange
@@ -275,7 +275,7 @@ def test_a_provider_that_did_not_start_is_told_behind_a_slower_release_and_a_pol
 
 
 def test_a_row_of_a_cell_with_wrong_outputs_is_marked_wherever_tables_name_it():
-    marked, clean = (columns.name([axes.BY_NAME["precision"]], str).entry(one) for one in (*wrong(INT8), BASE))
+    marked, clean = (figure.name_column([axes.BY_NAME["precision"]], str).entry(one) for one in (*wrong(INT8), BASE))
     assert (marked.text, marked.sign.word) == ("int8-dynamic", "wrong outputs")
     assert clean.sign is None
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from dashboard.reading import facts, matrix_form, watches
+from dashboard.reading import facts, watches
 from dashboard.reading.copies import matrix_text
+from dashboard.views import new_run
 from farm.contract.cells import CellSpec
 from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import BY_NAME, OWN_AXES, Declared
@@ -81,7 +82,7 @@ def test_documents_say_it_and_pages_show_it(axis: Declared) -> None:
 
 @every_own_axis
 def test_the_form_of_a_matrix_has_a_field_for_it(axis: Declared) -> None:
-    form = matrix_form.form_of(json.dumps({axis.name: [plain(axis)]}))
+    form = new_run.form_of(json.dumps({axis.name: [plain(axis)]}))
     (field,) = [one for one in form.fields if one.name == axis.name]
     assert (field.value, field.is_text) == (words_of(plain(axis)), True)
     assert words_of(plain(axis)) in watches.matrix_words({axis.name: [plain_of(plain(axis))]})
