@@ -167,7 +167,16 @@ def counts() -> list[Family]:
 
 def oldest_queued_s() -> float:
     """Seconds that the block which has waited longest for a node has been queued; 0 when none is."""
-    since = Block.objects.filter(state=BlockState.QUEUED).aggregate(since=Min("queued_at"))["since"]
+    return _oldest_s(BlockState.QUEUED, "queued_at")
+
+
+def oldest_reported_s() -> float:
+    """Seconds since the block that has waited longest to be settled was measured; 0 when none waits."""
+    return _oldest_s(BlockState.REPORTED, "ended_at")
+
+
+def _oldest_s(state: BlockState, field: str) -> float:
+    since = Block.objects.filter(state=state).aggregate(since=Min(field))["since"]
     return max(0.0, (timezone.now() - since).total_seconds()) if since else 0.0
 
 

@@ -1,14 +1,17 @@
 """The figures for Prometheus, and who may read them."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
 from farm.accounts.models import Team, User
 from farm.runs.models import Run
+from farm.runs.states import BlockState
 from tests.conftest import PROJECT
 from tests.integration.dashboard import rows
 
@@ -42,9 +45,16 @@ def test_nodes_runs_and_blocks_are_counted(client: Client, team: Team, owner: Us
     assert found["process_resident_memory_bytes"][()] > 1e6
 
 
+def test_a_block_that_nobody_settles_gets_older(client: Client, team: Team, owner: User) -> None:
+    run = rows.finished_run(rows.make_version(team, owner), rows.make_node(team, owner), owner)
+    run.blocks.update(state=BlockState.REPORTED, ended_at=timezone.now() - timedelta(minutes=20))
+    assert read(client)["onnxfarm_oldest_reported_block_seconds"][()] >= 1200
+
+
 def test_an_empty_farm_has_figures_too(client: Client) -> None:
     found = read(client)
     assert found["onnxfarm_oldest_queued_block_seconds"] == {(): 0}
+    assert found["onnxfarm_oldest_reported_block_seconds"] == {(): 0}
     assert found["onnxfarm_stored_bytes"] == {(): 0}
 
 
