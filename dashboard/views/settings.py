@@ -14,9 +14,8 @@ from dashboard.views.access import action, fields, page, person, team_choice
 from farm.accounts import selectors, services
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.accounts.states import Scope
-from farm.alerts.selectors import alerts as alert_selectors
-from farm.alerts.selectors.alerts import channels_visible_to, shown_target
-from farm.alerts.selectors.outbox import Fate, fates
+from farm.alerts.selectors import channels as channel_selectors
+from farm.alerts.selectors.channels import Fate, channels_visible_to, fates, kind, kinds, shown_target
 from farm.alerts.services import channels as channel_services
 from farm.base.refusals import Missing, Refusal
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
@@ -24,14 +23,10 @@ from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.accounts.models import Team, User
+    from farm.alerts.channels.channel_kind import ChannelKind
     from farm.alerts.models import Channel, Delivery
 
 
-KINDS = {
-    "mail": ("Mail", "a mail address", "team@example.org"),
-    "webhook": ("Webhook", "an https:// address; every message is signed", "https://example.org/hook"),
-    "apprise": ("Apprise", "Slack, Teams, Discord, Matrix and others by their apprise address", "slack://…"),
-}
 DIGESTS = (("never", "no digest"), ("day", "every day"), ("week", "every week"))
 FIELD_OF_CODE = {
     "bad_name": "name",
@@ -63,7 +58,7 @@ class Line:
     """One channel. `fate` in words; `problem`: why messages failed for good, empty where none did."""
 
     channel: "Channel"
-    kind: str
+    kind: "ChannelKind"
     target: str
     digest: str
     fate: str
@@ -83,7 +78,7 @@ def _line(channel: "Channel", fate: Fate, may_manage: bool) -> Line:
         problem = f"{numbers.counted(fate.failed, 'message')} failed permanently; last error: {fate.problem}"
     return Line(
         channel,
-        KINDS[channel.kind][0],
+        kind(channel),
         shown_target(channel),
         dict(DIGESTS)[channel.digest],
         _fate(fate),
@@ -172,7 +167,7 @@ def _channels(user: "User", teams: list["Team"], *, typed_team: str) -> dict[str
         "channels": lines(channels, fates(channels), managed=[team.pk for team in managed]),
         "managed": managed,
         "team_choice": team_choice(user, typed=typed_team, among=managed),
-        "channel_kinds": KINDS,
+        "channel_kinds": kinds(),
         "digests": DIGESTS,
         "channel_errors": {},
         "channel_typed": {"kind": "webhook"},
@@ -198,12 +193,12 @@ def add(request: HttpRequest) -> HttpResponseBase:
 @page
 def channel(request: HttpRequest, channel_id: int) -> HttpResponse:
     """One channel with its messages."""
-    return _shown(request, alert_selectors.channel(person(request), channel_id))
+    return _shown(request, channel_selectors.channel(person(request), channel_id))
 
 
 def _shown(request: HttpRequest, row: "Channel", **more: object) -> HttpResponse:
     managed = [row.team_id] if can_manage(person(request), team=row.team) else []
-    deliveries = alert_selectors.deliveries_of(row).select_related("event")[:MESSAGES_SHOWN]
+    deliveries = channel_selectors.deliveries_of(row).select_related("event")[:MESSAGES_SHOWN]
     context = {
         "line": lines([row], fates([row]), managed=managed)[0],
         "channel": row,
@@ -217,7 +212,7 @@ def _shown(request: HttpRequest, row: "Channel", **more: object) -> HttpResponse
 def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
     """Try it out, silence it, tell it again, remove it, show or renew its secret."""
     user = person(request)
-    row = alert_selectors.channel(user, channel_id)
+    row = channel_selectors.channel(user, channel_id)
     if what in ("secret", "renew"):
         act = channel_services.shown_secret if what == "secret" else channel_services.renew_secret
         return _shown(request, row, secret=act(channel=row, by=user))

@@ -18,6 +18,7 @@ from dashboard.views.lists import Row, paged
 from farm.accounts.selectors import can_write, team_to_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
+from farm.alerts.selectors.channels import channels_visible_to
 from farm.alerts.selectors.releases import choices
 from farm.alerts.selectors.rounds import watched_models
 from farm.alerts.services import causes
@@ -240,7 +241,7 @@ def new(request: HttpRequest) -> HttpResponseBase:
             watched=_chosen(models_visible_to(user), given["models"]),
             label=given["label"],
             distribution=given["distribution"],
-            channels=_chosen(selectors.channels_visible_to(user), given["channels"]),
+            channels=_chosen(channels_visible_to(user), given["channels"]),
             rule=rule_of(given),
             **_settings(given),
         )
@@ -259,7 +260,7 @@ def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
         return _form(request, of_watch(row), watch=row)
     given = typed(request.POST)
     try:
-        channels = _chosen(selectors.channels_visible_to(user), given["channels"])
+        channels = _chosen(channels_visible_to(user), given["channels"])
         services.change_watch(watch=row, by=user, channels=channels, rule=rule_of(given), **_settings(given))
     except Refusal as refusal:
         errors = {field_of(refusal): str(refusal)}
@@ -299,7 +300,7 @@ def _form(
         "errors": errors or {},
         "team_choice": team_choice(user, typed=given["team"]),
         **_models_offered(user, given["models"]),
-        "channels": list(selectors.channels_visible_to(user)),
+        "channels": list(channels_visible_to(user)),
         "distributions": (*WATCHED, *sorted(names_of(settings.ALLOWED_PACKAGES) - {*WATCHED})),
         "kinds": reading.kinds(),
         "releases": choices(given["distribution"], reference=given["reference"])[:RELEASES_OFFERED],

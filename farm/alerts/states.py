@@ -77,14 +77,6 @@ class InvestigationState(models.TextChoices):
     FAILED = "failed"
 
 
-class ChannelKind(models.TextChoices):
-    """Ways to tell."""
-
-    MAIL = "mail"
-    WEBHOOK = "webhook"
-    APPRISE = "apprise"
-
-
 class DigestEvery(models.TextChoices):
     """How often a channel gets a digest."""
 

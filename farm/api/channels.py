@@ -1,7 +1,6 @@
 """Channels over HTTP: where to tell, the test button, and what was told. Changing them needs the scope `admin`."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
@@ -10,24 +9,22 @@ from pydantic import ConfigDict, Field
 from farm.accounts.selectors import team_to_write
 from farm.accounts.states import Scope
 from farm.alerts.models import Channel, Delivery
-from farm.alerts.selectors import alerts as selectors
+from farm.alerts.selectors import channels as selectors
 from farm.alerts.services import channels
 from farm.api.auth import must_have_scope, person
 from farm.api.pages import Paging
 
-if TYPE_CHECKING:
-    pass
-
 router = Router(tags=["channels"])
+OF_KIND = f"one of {', '.join(kind.name for kind in selectors.kinds())}"
 
 
 class ChannelIn(Schema):
-    """`kind`: mail, webhook or apprise; `target`: an address or URL; `digest`: never, day or week."""
+    """A channel to be made."""
 
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field(max_length=100, description="its name")
-    kind: str = Field(max_length=20, description="mail, webhook or apprise")
+    kind: str = Field(max_length=32, description=OF_KIND)
     target: str = Field(max_length=2000, description="an address or URL")
     digest: str = Field(default="never", max_length=20, description="never, day or week: what gathers in one message")
     team: str = Field(
@@ -47,7 +44,7 @@ class ChannelOut(Schema):
     id: int = Field(description="the channel's number")
     name: str = Field(description="its name")
     team: str = Field(validation_alias="team.name", description="the team it belongs to")
-    kind: str = Field(description="mail, webhook or apprise")
+    kind: str = Field(description=OF_KIND)
     target: str = Field(description="its address, shortened: it may hold secrets")
     digest: str = Field(description="never, day or week")
     is_active: bool = Field(description="whether it is notified")
@@ -59,7 +56,7 @@ class ChannelOut(Schema):
 
 
 class SecretOut(Schema):
-    """What a webhook's messages are signed with, as standardwebhooks.com's libraries take it."""
+    """What a channel's messages are signed with, as standardwebhooks.com's libraries take it."""
 
     secret: str = Field(description="whsec_…, as the libraries of standardwebhooks.com take it")
 
@@ -141,7 +138,7 @@ def list_deliveries(request: HttpRequest, channel_id: int, paging: Query[Paging]
 
 @router.get("/channels/{int:channel_id}/secret", response=SecretOut)
 def read_secret(request: HttpRequest, channel_id: int) -> SecretOut:
-    """A webhook's signing secret, for whoever sets up the receiver."""
+    """The signing secret of a channel whose kind has one, for whoever sets up the receiver."""
     must_have_scope(request, Scope.ADMIN)
     user = person(request)
     return SecretOut(secret=channels.shown_secret(channel=selectors.channel(user, channel_id), by=user))

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 from farm.accounts.selectors import Anyone, team_to_write
 from farm.alerts.models import Channel, Point, Watch, WatchRound
 from farm.alerts.selectors import alerts as selectors
+from farm.alerts.selectors.channels import channel
 from farm.alerts.services import causes, watches
 from farm.api.auth import person
 from farm.api.pages import LongPaging, Paging
@@ -202,4 +203,4 @@ def _model(user: Anyone, named: int | str, *, team: str) -> Model:
 
 
 def _channels(user: Anyone, numbers: list[int]) -> list[Channel]:
-    return [selectors.channel(user, number) for number in numbers]
+    return [channel(user, number) for number in numbers]

@@ -10,7 +10,7 @@ from celery import current_app
 from farm.accounts.models import Team, Tick, User
 from farm.alerts.models import Channel, Delivery
 from farm.alerts.services import messages
-from farm.alerts.states import ChannelKind, DeliveryState
+from farm.alerts.states import DeliveryState
 from farm.alerts.tasks import AT_ONCE
 from farm.config.processes import TICKS
 from farm.contract.reports import EndReport
@@ -52,9 +52,7 @@ def make_deliveries(team: Team, receiver: Receiver, count: int) -> list[Delivery
     """A message for each of so many channels."""
     rows = []
     for number in range(count):
-        channel = Channel.objects.create(
-            team=team, name=f"hook {number}", kind=ChannelKind.WEBHOOK, target=receiver.url
-        )
+        channel = Channel.objects.create(team=team, name=f"hook {number}", kind="webhook", target=receiver.url)
         rows.append(
             Delivery.objects.create(channel=channel, cause="test", message_id=f"{team.pk}-{number}", kind="test")
         )

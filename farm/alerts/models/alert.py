@@ -146,7 +146,7 @@ class Symptom(models.Model):
     node = models.CharField(max_length=64, blank=True, default="", db_default="")
     series = models.CharField(max_length=32)
     label = models.CharField(max_length=300)
-    kind = models.CharField(max_length=12)
+    kind = models.CharField(max_length=32)
     text = models.CharField(max_length=2000)
     size = models.FloatField(null=True)
     run = models.ForeignKey("runs.Run", models.SET_NULL, null=True, related_name="+")

@@ -1,15 +1,17 @@
 """Where to tell, and what was told: the outbox of messages."""
 
+import base64
 import secrets
 from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
 from farm.accounts.models import Team
 from farm.alerts.models.alert import AlertEvent
-from farm.alerts.states import ChannelKind, DeliveryState, DigestEvery
+from farm.alerts.states import DeliveryState, DigestEvery
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
@@ -33,15 +35,15 @@ def new_salt() -> str:
 
 
 class Channel(models.Model):
-    """A mail address, a webhook or an apprise address of a team.
+    """Where a team is told. Its kind is an entry of farm/alerts/channels.
 
-    `target` may hold secrets (an apprise address does) and is shown shortened only. The signing secret of a webhook is
-    derived from `salt`, so that no row holds it.
+    `target` may hold secrets, and is shown as its kind says. The signing secret is derived from `salt`, so that no row
+    holds it.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="channels")
     name = models.CharField(max_length=100)
-    kind = models.CharField(max_length=8, choices=ChannelKind.choices)
+    kind = models.CharField(max_length=32)
     target = models.CharField(max_length=1000)
     salt = models.CharField(max_length=64, default=new_salt, editable=False)
     digest = models.CharField(max_length=5, choices=DigestEvery.choices, default=DigestEvery.NEVER)
@@ -58,6 +60,12 @@ class Channel(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def secret(self) -> str:
+        """What signs its messages, as receivers' libraries take it; another salt, or key of the farm, makes another."""
+        secret = salted_hmac("farm.alerts.webhook", self.salt, algorithm="sha256").digest()
+        return "whsec_" + base64.b64encode(secret).decode()
 
 
 class Delivery(models.Model):

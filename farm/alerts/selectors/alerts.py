@@ -1,4 +1,4 @@
-"""Alerts, watches and channels as people find them. Everything a person sees goes through `visible_to`."""
+"""Alerts and watches as people find them. Everything a person sees goes through `visible_to`."""
 
 from datetime import datetime
 
@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from farm.accounts.models import Team
 from farm.accounts.selectors import Anyone
-from farm.alerts.models import Alert, Channel, Delivery, Point, Watch, WatchRound
+from farm.alerts.models import Alert, Point, Watch, WatchRound
 from farm.alerts.states import RoundState
 from farm.base.refusals import Missing
 
@@ -58,31 +58,3 @@ def alert(user: Anyone, alert_id: int) -> Alert:
     if row is None:
         raise Missing(f"There is no alert {alert_id} that you can access.")
     return row
-
-
-def channels_visible_to(user: Anyone) -> QuerySet[Channel]:
-    """Channels of the user's teams, by name."""
-    return Channel.objects.visible_to(user).select_related("team")
-
-
-def channel(user: Anyone, channel_id: int) -> Channel:
-    """One channel. Raises Missing when there is none that the user may see."""
-    row = channels_visible_to(user).filter(pk=channel_id).first()
-    if row is None:
-        raise Missing(f"There is no channel {channel_id} that you can access.")
-    return row
-
-
-def deliveries_of(channel: Channel) -> QuerySet[Delivery]:
-    """What a channel was told, newest first, with what failed."""
-    return channel.deliveries.order_by("-pk")
-
-
-def shown_target(channel: Channel) -> str:
-    """A channel's address without what may be secret in it."""
-    scheme, separator, rest = channel.target.partition("://")
-    if not separator:
-        return channel.target
-    host = rest.partition("/")[0].partition("?")[0].rpartition("@")[2]
-    # an apprise address may hold its secret where a host stands
-    return f"{scheme}://…" if channel.kind == "apprise" else f"{scheme}://{host}/…"

@@ -4,22 +4,18 @@ import secrets
 from datetime import timedelta
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_manage
 from farm.accounts.services import record
+from farm.alerts.channels.channel_kind import DeliveryProblem
+from farm.alerts.channels.table import KINDS, kind_of
 from farm.alerts.models import Channel, Delivery
 from farm.alerts.models.channel import new_salt
 from farm.alerts.services.announcements import queue_message
 from farm.alerts.services.digests import first_digest_at
-from farm.alerts.services.keys import signing_secret
-from farm.alerts.states import ChannelKind, DigestEvery
-from farm.alerts.transports import notices, webhook
-from farm.alerts.transports.addresses import read_url
-from farm.alerts.transports.problem import DeliveryProblem
+from farm.alerts.states import DigestEvery
 from farm.base.refusals import Conflict, Invalid, NotAllowed, TooMany
 
 MOST_CHANNELS = 50
@@ -36,8 +32,8 @@ def create_channel(
     name = name.strip()
     if not name or len(name) > 100 or not name.isprintable():
         raise Invalid("A channel's name has 1 to 100 printable characters.", code="bad_name")
-    if kind not in ChannelKind.values:
-        raise Invalid(f"“{kind}” is not a kind of channel; use {', '.join(ChannelKind.values)}.", code="unknown_kind")
+    if kind not in KINDS:
+        raise Invalid(f"“{kind}” is not a kind of channel; use {', '.join(KINDS)}.", code="unknown_kind")
     if digest not in DigestEvery.values:
         raise Invalid(f"A digest comes every {' or '.join(DigestEvery.values[1:])}, or never.", code="digest")
     if Channel.objects.filter(team=team, name=name).exists():
@@ -97,11 +93,13 @@ def test_channel(*, channel: Channel, by: User) -> Delivery:
 
 
 def shown_secret(*, channel: Channel, by: User) -> str:
-    """A webhook's signing secret, for whoever sets up the receiver. Raises NotAllowed unless `by` manages the team."""
+    """The signing secret, for whoever sets up the receiver. Raises NotAllowed unless `by` manages the team."""
     _must_manage(channel.team, by)
-    if channel.kind != ChannelKind.WEBHOOK:
-        raise Invalid(f"“{channel.name}” is a {channel.kind} channel: only webhooks are signed.", code="not_signed")
-    return webhook.secret_text(signing_secret(channel))
+    if not kind_of(channel.kind).is_signed:
+        raise Invalid(
+            f"“{channel.name}” is a {channel.kind} channel, whose messages are not signed.", code="not_signed"
+        )
+    return channel.secret
 
 
 def renew_secret(*, channel: Channel, by: User) -> str:
@@ -123,24 +121,6 @@ def _check_target(kind: str, target: str) -> None:
     if len(target) > 1000:
         raise Invalid(f"The address has {len(target)} characters; at most 1000 are kept.", code="bad_target")
     try:
-        if kind == ChannelKind.WEBHOOK:
-            _, _, _, is_tls = read_url(target)
-            if not is_tls and not settings.WEBHOOK_NETWORKS:
-                raise DeliveryProblem("A webhook's address starts with https://.", is_permanent=True)
-        elif kind == ChannelKind.APPRISE:
-            notices.check(target)
-        else:
-            _check_mail(target)
+        KINDS[kind].check(target)
     except DeliveryProblem as problem:
         raise Invalid(str(problem), code="bad_target") from problem
-
-
-def _check_mail(address: str) -> None:
-    if not settings.HAS_MAIL:
-        raise Invalid(
-            "This farm is not set up to send mail.", code="no_mail", hint="Set ONNXFARM_MAIL_URL, see docs/channels.md."
-        )
-    try:
-        validate_email(address)
-    except ValidationError:
-        raise Invalid(f"“{address[:100]}” is not an email address.", code="bad_target") from None

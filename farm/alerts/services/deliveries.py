@@ -7,20 +7,18 @@ import logging
 from datetime import timedelta
 from random import uniform
 
-from django.conf import settings
 from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 
+from farm.alerts.channels.channel_kind import DeliveryProblem, Message
+from farm.alerts.channels.table import kind_of
 from farm.alerts.models import Delivery
-from farm.alerts.services.keys import signing_secret
 from farm.alerts.services.messages import ring_delivery
-from farm.alerts.states import ChannelKind, DeliveryState
-from farm.alerts.transports import mail, notices, webhook
-from farm.alerts.transports.problem import DeliveryProblem
+from farm.alerts.states import DeliveryState
 
 log = logging.getLogger(__name__)
 
-# longer than any transport takes
+# longer than any kind of channel takes
 SENDING_S = 60.0
 MOST_TRIES = 9
 FIRST_WAIT_S = 20.0
@@ -44,7 +42,9 @@ def deliver(delivery_id: int) -> bool:
     if delivery is None:
         return False
     try:
-        _send(delivery)
+        channel = delivery.channel
+        message = Message(delivery.message_id, delivery.subject, delivery.text, delivery.payload, channel.secret)
+        kind_of(channel.kind).send(message, channel.target)
     except DeliveryProblem as problem:
         _put_back(delivery, problem)
         return False
@@ -75,19 +75,6 @@ def _claimed(delivery_id: int) -> Delivery | None:
     if not mine.update(due_at=timezone.now() + timedelta(seconds=SENDING_S), **changes):
         return None
     return Delivery.objects.select_related("channel").get(pk=delivery_id)
-
-
-def _send(delivery: Delivery) -> None:
-    channel = delivery.channel
-    if channel.kind == ChannelKind.WEBHOOK:
-        secret, networks = signing_secret(channel), settings.WEBHOOK_NETWORKS
-        payload, message_id = delivery.payload, delivery.message_id
-        webhook.send(channel.target, payload, message_id=message_id, secret=secret, networks=networks)
-    elif channel.kind == ChannelKind.MAIL:
-        mail.send(channel.target, subject=delivery.subject, text=delivery.text, message_id=delivery.message_id)
-    else:
-        networks = settings.WEBHOOK_NETWORKS
-        notices.send(channel.target, subject=delivery.subject, text=delivery.text, networks=networks)
 
 
 def _put_back(delivery: Delivery, problem: DeliveryProblem) -> None:

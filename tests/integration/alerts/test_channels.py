@@ -13,12 +13,12 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from farm.accounts.models import Team, User
+from farm.alerts.channels import webhook
+from farm.alerts.channels.addresses import is_allowed, read_url, target_of
+from farm.alerts.channels.channel_kind import DeliveryProblem
 from farm.alerts.models import AlertEvent, Channel, Delivery, Watch
 from farm.alerts.services import channels, deliveries, digests, triage
 from farm.alerts.states import DeliveryState
-from farm.alerts.transports import webhook
-from farm.alerts.transports.addresses import is_allowed, read_url, target_of
-from farm.alerts.transports.problem import DeliveryProblem
 from farm.base.refusals import Invalid, NotAllowed
 from farm.registry.models import Version
 from tests.integration.alerts.receiver import Receiver, receiving
@@ -104,7 +104,7 @@ def test_after_many_tries_it_is_given_up(team: Team, owner: User, receiver: Rece
 def test_a_receiver_that_never_answers_is_left_after_seconds(how: dict[str, Any]) -> None:
     started = time.monotonic()
     with receiving(**how) as receiver, pytest.raises(DeliveryProblem, match="no answer within") as problem:
-        webhook.send(receiver.url, {}, message_id="m", secret=b"s" * 32, networks=LOOPBACK, timeout_s=1.0)
+        webhook.post(receiver.url, b"{}", headers={}, networks=LOOPBACK, timeout_s=1.0)
     assert not problem.value.is_permanent
     assert time.monotonic() - started < 30
 
@@ -114,7 +114,7 @@ def test_nobody_listening_is_worth_another_try() -> None:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
         with pytest.raises(DeliveryProblem, match="cannot be reached") as problem:
-            webhook.send(url, {}, message_id="m", secret=b"s" * 32, networks=LOOPBACK)
+            webhook.post(url, b"{}", headers={}, networks=LOOPBACK)
     assert not problem.value.is_permanent
 
 
@@ -167,7 +167,7 @@ def test_a_name_is_looked_up_once_and_its_answer_is_what_is_connected_to() -> No
 
     with receiving() as receiver:
         url = f"http://hook.example:{receiver.server.server_port}/x"
-        webhook.send(url, {"a": 1}, message_id="m", secret=b"s" * 32, networks=LOOPBACK, lookup=lookup)
+        webhook.post(url, b"{}", headers={}, networks=LOOPBACK, lookup=lookup)
         assert receiver.seen[0][0]["host"].startswith("hook.example:")
     assert asked == ["hook.example"]
 

@@ -20,12 +20,12 @@ from cryptography.x509.oid import NameOID
 from pytest_django import Settings
 
 from farm.accounts.models import Team, User
+from farm.alerts.channels import apprise
+from farm.alerts.channels.apprise import PARAMETERS, checked_address
+from farm.alerts.channels.channel_kind import DeliveryProblem
+from farm.alerts.channels.pins import Pins
 from farm.alerts.services import channels, deliveries
 from farm.alerts.states import DeliveryState
-from farm.alerts.transports import notices
-from farm.alerts.transports.pins import Pins
-from farm.alerts.transports.problem import DeliveryProblem
-from farm.alerts.transports.services import PARAMETERS, checked_address
 from tests.integration.alerts.receiver import Receiver, receiving
 
 LOOPBACK = ["127.0.0.0/8", "::1/128"]
@@ -52,7 +52,7 @@ TAKEN = [
 
 @pytest.mark.parametrize("address", TAKEN)
 def test_every_service_that_is_allowed_can_be_named(address: str) -> None:
-    notices.check(address)
+    apprise.check(address)
 
 
 def test_each_allowed_service_has_its_line_above() -> None:
@@ -89,10 +89,10 @@ def test_each_allowed_service_has_its_line_above() -> None:
 )
 def test_an_admin_cannot_have_the_farm_fetch_a_file_or_an_address(address: str) -> None:
     with pytest.raises(DeliveryProblem, match="is not allowed in a") as problem:
-        notices.check(address)
+        apprise.check(address)
     assert problem.value.is_permanent
     with pytest.raises(DeliveryProblem):
-        notices.send(address, subject="x", text="y")
+        apprise.notify(address, subject="x", text="y")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_an_admin_cannot_have_the_farm_fetch_a_file_or_an_address(address: str) 
 )  # fmt: skip
 def test_other_schemes_and_odd_signs_are_refused(address: str) -> None:
     with pytest.raises(DeliveryProblem):
-        notices.check(address)
+        apprise.check(address)
 
 
 def test_apprise_reads_nothing_but_what_was_read_before_it() -> None:
@@ -177,7 +177,7 @@ def test_a_notice_arrives_over_tls_where_the_operator_named_the_network(
 
 def test_a_service_inside_the_network_gets_nothing(service: Receiver) -> None:
     with pytest.raises(DeliveryProblem, match="inside a network") as problem:
-        notices.send(address_of(service), subject="x", text="y", networks=["10.0.0.0/8"])
+        apprise.notify(address_of(service), subject="x", text="y", networks=["10.0.0.0/8"])
     assert problem.value.is_permanent
     assert service.seen == []
 
@@ -185,7 +185,7 @@ def test_a_service_inside_the_network_gets_nothing(service: Receiver) -> None:
 def test_a_redirect_is_not_followed(service: Receiver) -> None:
     service.answers = [302]
     with pytest.raises(DeliveryProblem, match="did not accept the message") as problem:
-        notices.send(address_of(service), subject="x", text="y", networks=LOOPBACK)
+        apprise.notify(address_of(service), subject="x", text="y", networks=LOOPBACK)
     assert len(service.seen) == 1
     assert "secret" not in str(problem.value)
 
@@ -193,14 +193,14 @@ def test_a_redirect_is_not_followed(service: Receiver) -> None:
 def test_an_untrusted_certificate_gets_nothing(service: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REQUESTS_CA_BUNDLE")
     with pytest.raises(DeliveryProblem):
-        notices.send(address_of(service), subject="x", text="y", networks=LOOPBACK)
+        apprise.notify(address_of(service), subject="x", text="y", networks=LOOPBACK)
     assert service.seen == []
 
 
 def test_a_service_that_never_answers_is_left_after_seconds(service: Receiver) -> None:
     service.pause_s = 5.0
     with pytest.raises(DeliveryProblem, match="did not finish within 3 s") as problem:
-        notices.send(address_of(service), subject="x", text="y", networks=LOOPBACK, timeout_s=3.0)
+        apprise.notify(address_of(service), subject="x", text="y", networks=LOOPBACK, timeout_s=3.0)
     assert not problem.value.is_permanent
 
 
@@ -208,7 +208,7 @@ def test_no_proxy_looks_names_up_instead_of_the_farm(service: Receiver, monkeypa
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
-        notices.send(address_of(service), subject="x", text="y", networks=LOOPBACK)
+        apprise.notify(address_of(service), subject="x", text="y", networks=LOOPBACK)
         proxy.settimeout(0.2)
         with pytest.raises(TimeoutError):
             proxy.accept()
@@ -254,7 +254,7 @@ def test_a_refused_name_is_told_as_the_reason() -> None:
 
 ESCAPES = """
 import os, socket, subprocess, sys
-from farm.alerts.transports.pins import Pins
+from farm.alerts.channels.pins import Pins
 Pins().take_over()
 def there(): socket.create_connection(("127.0.0.1", {port}), 2)
 def raw(): socket.socket().connect(("127.0.0.1", {port}))
@@ -291,6 +291,6 @@ def test_a_service_that_wants_more_than_one_connection_gets_nowhere() -> None:
     "address", ["64:ff9b:1:7f00:0:100:808:808", "64:ff9b:1::808:808", "192.88.99.1", "5f00::1", "3fff::1"]
 )
 def test_what_python_calls_global_but_leads_inside_is_refused(address: str) -> None:
-    from farm.alerts.transports.addresses import is_allowed
+    from farm.alerts.channels.addresses import is_allowed
 
     assert not is_allowed(ipaddress.ip_address(address))

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from farm.alerts.transports.notices import as_words
+from farm.alerts.channels.apprise import as_words
 from farm.config.logs import WithoutSecrets
 from farm.contract.texts import plain_text, without_controls
 from farm.rules.presenting.markdown import as_code, as_text

@@ -1,13 +1,49 @@
-"""How messages to channels fare, for the pages."""
+"""Channels as people find them, through `visible_to`; what their kinds say of them; and how their messages fare."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max, Q, QuerySet
 
+from farm.accounts.selectors import Anyone
+from farm.alerts.channels.channel_kind import ChannelKind
+from farm.alerts.channels.table import KINDS, kind_of
 from farm.alerts.models import Channel, Delivery
 from farm.alerts.states import DeliveryState
+from farm.base.refusals import Missing
+
+
+def channels_visible_to(user: Anyone) -> QuerySet[Channel]:
+    """Channels of the user's teams, by name."""
+    return Channel.objects.visible_to(user).select_related("team")
+
+
+def channel(user: Anyone, channel_id: int) -> Channel:
+    """One channel. Raises Missing when there is none that the user may see."""
+    row = channels_visible_to(user).filter(pk=channel_id).first()
+    if row is None:
+        raise Missing(f"There is no channel {channel_id} that you can access.")
+    return row
+
+
+def deliveries_of(channel: Channel) -> QuerySet[Delivery]:
+    """What a channel was told, newest first, with what failed."""
+    return channel.deliveries.order_by("-pk")
+
+
+def kinds() -> list[ChannelKind]:
+    """What a new channel may be."""
+    return list(KINDS.values())
+
+
+def kind(channel: Channel) -> ChannelKind:
+    return kind_of(channel.kind)
+
+
+def shown_target(channel: Channel) -> str:
+    """A channel's address without what may be secret in it."""
+    return kind_of(channel.kind).shown(channel.target)
 
 
 @dataclass(frozen=True, slots=True)

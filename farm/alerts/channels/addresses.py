@@ -3,7 +3,7 @@
 A name is resolved once and the answer is what is connected to, so that a second answer cannot lead elsewhere. An
 address that stands for another one (IPv4 in IPv6 by mapping, NAT64, 6to4 or Teredo) is judged by that one too.
 
-No Django here: farm.alerts.transports.messenger, a process of its own, judges with the same rules.
+No Django here: farm.alerts.channels.messenger, a process of its own, judges with the same rules.
 """
 
 import ipaddress
@@ -14,7 +14,7 @@ from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from farm.alerts.transports.problem import DeliveryProblem
+from farm.alerts.channels.channel_kind import DeliveryProblem
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -12,8 +12,8 @@ import socket
 import sys
 from collections.abc import Sequence
 
-from farm.alerts.transports.addresses import Address, Answers, LookUp, allowed_address
-from farm.alerts.transports.problem import DeliveryProblem
+from farm.alerts.channels.addresses import Address, Answers, LookUp, allowed_address
+from farm.alerts.channels.channel_kind import DeliveryProblem
 
 # audit events of the interpreter that a sender of a notice has no need of
 _NEVER = (

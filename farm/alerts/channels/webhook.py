@@ -4,7 +4,6 @@ The address is pinned, no redirect is followed, no proxy is asked, the answer's 
 exchange ends after a few seconds however slowly the other side drips.
 """
 
-import base64
 import contextlib
 import http.client
 import json
@@ -14,10 +13,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from django.conf import settings
 from standardwebhooks import Webhook
 
-from farm.alerts.transports.addresses import LookUp, Target, target_of
-from farm.alerts.transports.problem import DeliveryProblem
+from farm.alerts.channels.addresses import LookUp, Target, read_url, target_of
+from farm.alerts.channels.channel_kind import ChannelKind, DeliveryProblem, Message
 
 CONNECT_S = 4.0
 TOTAL_S = 10.0
@@ -28,33 +28,42 @@ GONE = 410
 _AGAIN = (408, 409, 425, 429)
 
 
-def secret_text(secret: bytes) -> str:
-    """The signing secret as receivers' libraries take it."""
-    return "whsec_" + base64.b64encode(secret).decode()
+def check(url: str) -> None:
+    """Whether it is a webhook's address. Raises DeliveryProblem."""
+    _, _, _, is_tls = read_url(url)
+    if not is_tls and not settings.WEBHOOK_NETWORKS:
+        raise DeliveryProblem("A webhook's address starts with https://.", is_permanent=True)
 
 
-def send(
+def send(message: Message, url: str) -> None:
+    """Posts the payload, signed."""
+    body = json.dumps(message.payload, ensure_ascii=False, separators=(",", ":"))
+    headers = signed_headers(body, message_id=message.id, secret=message.secret)
+    post(url, body.encode(), headers=headers)
+
+
+def post(
     url: str,
-    payload: Mapping[str, object],
+    body: bytes,
     *,
-    message_id: str,
-    secret: bytes,
-    networks: Sequence[str] = (),
+    headers: Mapping[str, str],
+    networks: Sequence[str] | None = None,
     timeout_s: float = TOTAL_S,
     lookup: LookUp | None = None,
 ) -> None:
-    """Posts the payload once. Raises DeliveryProblem unless the answer is 2xx. `lookup`: the resolver."""
-    target = target_of(url, networks=networks, lookup=lookup)
-    body = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
-    headers = signed_headers(body, message_id=message_id, secret=secret)
-    status = _status(target, body.encode(), headers=headers, timeout_s=timeout_s)
+    """Posts once. Raises DeliveryProblem unless the answer is 2xx.
+
+    `networks`: inner ones that it may reach; without any, those that the operator named. `lookup`: the resolver.
+    """
+    target = target_of(url, networks=settings.WEBHOOK_NETWORKS if networks is None else networks, lookup=lookup)
+    status = _status(target, body, headers=headers, timeout_s=timeout_s)
     if not 200 <= status < 300:
         is_permanent = status == GONE or (300 <= status < 500 and status not in _AGAIN)
         told = "it redirects, which is not followed" if 300 <= status < 400 else f"status {status}"
         raise DeliveryProblem(f"{target.host} rejected the message: {told}.", is_permanent=is_permanent)
 
 
-def signed_headers(body: str, *, message_id: str, secret: bytes) -> dict[str, str]:
+def signed_headers(body: str, *, message_id: str, secret: str) -> dict[str, str]:
     """The headers by which a receiver knows the message, its age and its sender."""
     now = datetime.now(UTC)
     return {
@@ -62,7 +71,7 @@ def signed_headers(body: str, *, message_id: str, secret: bytes) -> dict[str, st
         "user-agent": AGENT,
         "webhook-id": message_id,
         "webhook-timestamp": str(int(now.timestamp())),
-        "webhook-signature": Webhook(secret_text(secret)).sign(message_id, now, body),
+        "webhook-signature": Webhook(secret).sign(message_id, now, body),
     }
 
 
@@ -111,3 +120,20 @@ class _Pinned(http.client.HTTPConnection):
         self.was_cut = True
         with contextlib.suppress(OSError, AttributeError):
             self.sock.shutdown(socket.SHUT_RDWR)
+
+
+def shown(url: str) -> str:
+    """The address as far as its host."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('/')[0].partition('?')[0].rpartition('@')[2]}/…"
+
+
+KIND = ChannelKind(
+    name="webhook",
+    title="Webhook",
+    takes="an https:// address; every message is signed",
+    check=check,
+    send=send,
+    shown=shown,
+    is_signed=True,
+)

@@ -1,7 +1,7 @@
-"""A process that sends one notice through apprise and ends: `python -m farm.alerts.transports.messenger`.
+"""A process that sends one notice through apprise and ends: `python -m farm.alerts.channels.messenger`.
 
 Apprise's services make their connections themselves, and wait as long as a service tells them to. Here each connection
-is judged and pinned (farm.alerts.transports.pins), and whoever started the process ends it when its time is over.
+is judged and pinned (farm.alerts.channels.pins), and whoever started the process ends it when its time is over.
 
 Takes an order as JSON on its input, and answers one line of JSON: `problem`, null when the notice was taken, and
 `is_permanent`.
@@ -11,8 +11,8 @@ import json
 import sys
 from typing import Protocol
 
-from farm.alerts.transports.pins import Pins
-from farm.alerts.transports.problem import DeliveryProblem
+from farm.alerts.channels.channel_kind import DeliveryProblem
+from farm.alerts.channels.pins import Pins
 
 OK = {"problem": None, "is_permanent": False}
 

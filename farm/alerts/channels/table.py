@@ -1,0 +1,45 @@
+"""The kinds of channels: ours, one file each, and those of the packages that are installed here."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from farm.alerts.channels import apprise, mail, webhook
+from farm.alerts.channels.channel_kind import ChannelKind, DeliveryProblem
+from farm.base.entries import Group, refuse_first
+
+OWN = (mail.KIND, webhook.KIND, apprise.KIND)
+MAX_TITLE, MAX_TAKES = 40, 120
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+
+
+def _checked(entry: ChannelKind, taken: Sequence[ChannelKind]) -> ChannelKind:
+    refuse_first(_malformed(entry, beside=[other.name for other in (*OWN, *taken)]))
+    return entry
+
+
+def _malformed(entry: ChannelKind, *, beside: Sequence[str]) -> Iterator[str]:
+    if not isinstance(entry.name, str) or not _NAME.fullmatch(entry.name):
+        yield f"name has {entry.name!r:.80}: write small letters, digits, - and _, 32 at most."
+    elif entry.name in beside:
+        yield f"{entry.name!r} is taken."
+    texts: dict[str, tuple[object, int]] = {"title": (entry.title, MAX_TITLE), "takes": (entry.takes, MAX_TAKES)}
+    for what, (words, most) in texts.items():
+        if not isinstance(words, str) or not 0 < len(words) <= most or not words.isprintable():
+            yield f"{what} has {words!r:.200}: write a few words, {most} characters at most."
+    calls: dict[str, object] = {"check": entry.check, "send": entry.send, "shown": entry.shown}
+    for what, call in calls.items():
+        if not callable(call):
+            yield f"{what} has {call!r:.80}: write a function."
+
+
+GROUP = Group("onnxfarm.channels", ChannelKind, "channel", _checked)
+KINDS: Mapping[str, ChannelKind] = {kind.name: kind for kind in (*OWN, *GROUP.installed().entries)}
+
+
+def kind_of(name: str) -> ChannelKind:
+    """A channel's kind; of one whose package is not installed here, one that says so and shows no address."""
+
+    def refuse(*_: object) -> None:
+        raise DeliveryProblem(f"No channel of the kind “{name}” is installed here: install the package that brings it.")
+
+    return KINDS.get(name) or ChannelKind(name=name, title=name, takes="", check=refuse, send=refuse)
