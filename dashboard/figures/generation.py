@@ -10,7 +10,6 @@ from dashboard.figures.excerpts import barred
 from dashboard.figures.figure import Address, Figure, rounded
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import scenarios
-from farm.rules.cells.generations import Generation
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT, TTFT
 from farm.rules.presenting.tables import Column, Entry, Number, Table, written
 from farm.rules.wording import numbers, titles
@@ -151,12 +150,12 @@ CURVE = Curve(
 )
 
 
-def _generation(cell: Cell) -> Generation:
-    return scenarios.parsed(cell.scenario).generation
+def _tokens(cell: Cell) -> int:
+    return scenarios.said_in(cell.scenario).tokens
 
 
 def _prompt(cell: Cell) -> int:
-    return _generation(cell).prompt
+    return scenarios.said_in(cell.scenario).context - _tokens(cell)
 
 
 def _first_ms(cell: Cell) -> float:
@@ -170,11 +169,11 @@ def _prefill_ms(cell: Cell) -> float:
 def _decode_ms(cell: Cell) -> float:
     """In the graph: where the call chooses the token too, launches say what of it that is by processor time besides."""
     choosing = cell.figures[OUTSIDE].value if OUTSIDE_CPU in cell.figures else 0.0
-    return max(0.0, cell.figures[TPOT].value - choosing) * (_generation(cell).new - 1)
+    return max(0.0, cell.figures[TPOT].value - choosing) * (_tokens(cell) - 1)
 
 
 def _outside_ms(cell: Cell) -> float:
-    return cell.figures[OUTSIDE].value * _generation(cell).new
+    return cell.figures[OUTSIDE].value * _tokens(cell)
 
 
 PARTS = (

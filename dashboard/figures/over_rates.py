@@ -7,9 +7,9 @@ from dashboard.figures.cell_lines import CellLines, Curve
 from dashboard.figures.figure import Address, Figure, rounded
 from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell, CellPhase
-from farm.rules.cells import load
+from farm.rules.cells.load import up_to
 from farm.rules.cells.scenario_metrics import MAX_RATE
-from farm.rules.cells.scenarios import parsed
+from farm.rules.cells.scenarios import said_in
 from farm.rules.presenting.tables import Number, Table, written
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import plain
@@ -37,7 +37,7 @@ def rates_of(cell: Cell) -> list[CellPhase]:
 def latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
     """p50 and p99 of each cell, with the bounds that they were asked to keep."""
     lines = CellLines(cells, address)
-    bounds = sorted({bound for cell in cells if (bound := parsed(cell.scenario).bound_ms) is not None})
+    bounds = sorted({bound for cell in cells if (bound := said_in(cell.scenario).bound_ms) is not None})
     reached = [*_all(lines, "p50_ms"), *_all(lines, "p99_ms"), *bounds]
     data: list[Json] = []
     for cell in cells:
@@ -112,7 +112,7 @@ def _finding(lines: CellLines) -> str:
     if len(known) < 2:
         return f"Latency of {numbers.counted(len(lines.cells), 'cell')} over the rate of arrivals"
     ends = (pick(known, key=_max_rate) for pick in (min, max))
-    words = (f"{load.up_to(_max_rate(cell), cell.phases)} per s ({lines.name(cell)})" for cell in ends)
+    words = (f"{up_to(_max_rate(cell), cell.phases)} per s ({lines.name(cell)})" for cell in ends)
     return f"Keeps the bound {' and '.join(words)}"
 
 

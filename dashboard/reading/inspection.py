@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 from dashboard.reading.facts import Fact
 from farm.contract.cells import PROGRAM_ENDING
+from farm.rules.cells.models import CompiledFacts, ContextFacts, GenaiFacts
 from farm.rules.generation import decoders
 from farm.rules.planning import compiled
-from farm.rules.planning.plans import CompiledFacts, ContextFacts, GenaiFacts
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
 from farm.rules.quality.findings import EXPLANATIONS
 from farm.rules.runtimes import compatibility

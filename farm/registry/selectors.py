@@ -25,9 +25,8 @@ from farm.registry.models import (
     Version,
 )
 from farm.registry.states import BUNDLE_ROLES
-from farm.rules.cells.commands import PROMPTS
+from farm.rules.cells.models import PROMPTS, ModelFacts, PromptFacts
 from farm.rules.generation import decoders
-from farm.rules.planning.plans import ModelFacts, PromptFacts
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop.inspection import Coverage, Inspection, QuantisedReport
 

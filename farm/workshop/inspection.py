@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from farm.contract.base import Message, Sha256
 from farm.rules.cells import fills
-from farm.rules.planning.plans import CompiledFacts, ContextFacts, GenaiFacts, ModelInput, SourceFacts
+from farm.rules.cells.models import CompiledFacts, ContextFacts, GenaiFacts, ModelInput, SourceFacts
 from farm.rules.runtimes.conversions import OpsetReach
 
 Count = Annotated[int, Field(ge=0)]

@@ -12,7 +12,7 @@ from farm.contract.document import Document
 from farm.rules.matrices import matrix as matrices
 from onnxfarm.commands.axis_options import with_axes
 from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_settings
-from onnxfarm.commands.feed_options import fills_of, sizes_of
+from onnxfarm.commands.feed_options import fills_of, refuse_prompts_alone, sizes_of
 from onnxfarm.commands.options import (
     BatchOption,
     BudgetOption,
@@ -35,7 +35,6 @@ from onnxfarm.commands.options import (
     SourceOption,
     StrictOption,
     ThreadsOption,
-    refuse_prompts_alone,
     refuse_recipe_alone,
 )
 from onnxfarm.here.home import default_home

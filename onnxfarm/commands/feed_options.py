@@ -1,8 +1,9 @@
 """Options that are put into a matrix on its way to a farm: what a model is fed, and that operators get verdicts."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
+from pathlib import Path
 
 from farm.rules.cells import fills, scenarios
 from farm.rules.cells.problems import MatrixProblem
@@ -48,6 +49,12 @@ def with_feed(
     if operators:
         plain = {**_without(plain, "operators"), "operators": True}
     return plain
+
+
+def refuse_prompts_alone(prompts: Path | None, texts: Iterable[object]) -> None:
+    """Raises Usage for prompts where nothing is generated. `texts`: scenarios as a matrix has them."""
+    if prompts is not None and not any(scenarios.parsed(text).takes_prompts for text in texts):
+        raise Usage("--prompts are generated from: add --scenario generate:new=64.")
 
 
 def scenarios_of(given: str) -> list[str]:

@@ -1,6 +1,5 @@
 """Options that several measuring commands share, as typer reads them."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -113,12 +112,6 @@ def refuse_recipe_alone(recipe: str, evaluation: Path | None) -> None:
     """Raises Usage for a recipe without the labelled data that it is for."""
     if recipe and evaluation is None:
         raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
-
-
-def refuse_prompts_alone(prompts: Path | None, scenarios: Sequence[object]) -> None:
-    """Raises Usage for prompts where nothing is generated."""
-    if prompts is not None and not any(str(one).startswith("generate") for one in scenarios):
-        raise Usage("--prompts are generated from: add --scenario generate:new=64.")
 
 
 def _checked_file(given: Path | None) -> Path | None:

@@ -14,8 +14,9 @@ from rich.console import Console
 from farm.contract.blocks import BlockOrder
 from farm.contract.document import Document
 from farm.contract.reports import Facts, Reply, Report
+from farm.rules.cells.models import ModelFacts
 from farm.rules.judging.block_verdicts import BlockJudge
-from farm.rules.planning.plans import ModelFacts, Plan, PlannedBlock
+from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.reporting import documents, timings
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from onnxfarm.here.bundle import LocalFiles

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from farm.contract.cells import PROGRAM_ENDING, Bundle, FileRef
-from farm.rules.cells.commands import PROMPTS
+from farm.rules.cells.models import PROMPTS, ModelFacts
 from farm.rules.generation import decoders
-from farm.rules.planning.plans import ModelFacts
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.workshop import orders
 from farm.workshop.inspection import Inspection

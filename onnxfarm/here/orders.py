@@ -119,7 +119,7 @@ class Preparation:
             reference=reference,
             tolerance=preset_for(spec.recipe.precision).tolerance,
             evaluation=self.evaluation,
-            prompts=self.given.prompts if scenarios.of(spec).generation.given else None,
+            prompts=self.given.prompts if scenarios.of(spec).prompts_sha256 else None,
         )
 
     def _inputs(self, spec: CellSpec) -> FileRef:

@@ -11,7 +11,7 @@ from rich.console import Console
 from farm.rules.matrices import matrix as matrices
 from farm.workshop import arrays
 from farm.workshop.samples import builders
-from onnxfarm.commands.options import refuse_prompts_alone
+from onnxfarm.commands.feed_options import refuse_prompts_alone
 from onnxfarm.here import workbench
 from onnxfarm.problems import Usage
 from onnxfarm.subject import Subject

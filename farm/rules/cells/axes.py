@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from farm.contract.cells import NO_POLICY, SINGLE, CellSpec, Runtime
 from farm.contract.document_cells import Cell
-from farm.rules.cells import readers, recipes, scenario_schema, scenarios
+from farm.rules.cells import readers, recipes, scenarios
 from farm.rules.cells.axis import SAID, Axis, Declared, named_schema, own, typed
 from farm.rules.cells.fields import Schema, whole
 from farm.rules.cells.session_sets import SESSION_SCHEMA, read_session, set_of
@@ -41,7 +41,7 @@ def pairs(entries: Mapping[str, object]) -> str:
 
 def _sizes(cell: Cell) -> Mapping[str, int]:
     """Sizes of free dimensions; those of a cell that generates are of its check alone: its lengths say the rest."""
-    return {} if cell.scenario.startswith("generate") else cell.shapes
+    return {} if scenarios.said_in(cell.scenario).takes_prompts else cell.shapes
 
 
 def version_key(runtime: Runtime) -> tuple[bool, str, Version, str]:
@@ -211,15 +211,14 @@ AXES: tuple[Axis, ...] = (
     Axis(
         "scenario",
         "Scenario",
-        value_of=lambda c: scenarios.of_axis(c.scenario),
-        label_of=lambda c: scenarios.label(scenarios.of_axis(c.scenario)),
-        # the digest of given prompts would fill a line
-        short_of=lambda c: (scenarios.label if c.scenario.startswith("generate") else scenarios.of_axis)(c.scenario),
+        value_of=lambda c: scenarios.said_in(c.scenario).along_axis,
+        label_of=lambda c: scenarios.label(scenarios.said_in(c.scenario).along_axis),
+        short_of=lambda c: scenarios.said_in(c.scenario).short,
         default=SINGLE,
         declared=Declared(
             "scenario",
             read=scenarios.read,
-            schema=scenario_schema.SCHEMA,
+            schema=scenarios.SCHEMA,
             of=lambda spec: spec.workload.scenario,
             part="workload",
             help="What a launch does: single, fresh, load:rate=50, load:bound=20ms, sustained:10; by comma.",

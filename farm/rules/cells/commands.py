@@ -11,13 +11,12 @@ import shlex
 from farm.contract.cells import PROGRAM_ENDING, CellSpec, Runtime, SessionSettings
 from farm.rules.cells import recipes, scenarios
 from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
+from farm.rules.cells.models import CALIBRATION, INPUTS, PROMPTS
 from farm.rules.cells.session_sets import set_of
 from farm.rules.cells.values import plain_of, words_of
 from farm.rules.runtimes import plugins
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION, is_known
 
-# the names under which a model's given inputs, its prompts and its calibration data are stored
-INPUTS, PROMPTS, CALIBRATION = "inputs.npz", "prompts.npz", "calibration.npz"
 # session settings that `onnxfarm diverge` takes
 _OF_DIVERGE = {"threads", "optimization"}
 # dimensions that --shape takes as they are: no sign of an option, a list, or a terminal
@@ -46,7 +45,7 @@ def repeat_command(cell: CellSpec, main: str) -> str:
     words += _fills(cell) if "inputs" not in declared else []
     words += _pairs(
         ("--inputs", INPUTS if cell.workload.inputs_sha256 else None),
-        ("--prompts", PROMPTS if scenarios.of(cell).generation.given else None),
+        ("--prompts", PROMPTS if scenarios.of(cell).prompts_sha256 else None),
         ("--calibration", CALIBRATION if _is_calibrated(cell) else None),
     )
     words += ["--matrix", json.dumps(declared, sort_keys=True)] if declared else []

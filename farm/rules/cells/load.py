@@ -1,30 +1,224 @@
-"""What a cell under load says: the highest rate that kept its bound, or what became of the one asked for. Pure."""
+"""The scenario `load`: requests that arrive by a clock of their own, or a closed loop of streams. Pure."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, ClassVar, Final, Literal
 
+from farm.contract.cells import SINGLE, CellSpec, Workload
 from farm.contract.document_cells import CellPhase, Figure
+from farm.rules.cells.models import ModelFacts
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.readers import count_option
+from farm.rules.cells.scenario import (
+    MAX_LAUNCH_S,
+    UNKNOWN_LATENCY_MS,
+    Scenario,
+    ShapeProblem,
+    options_of,
+)
 from farm.rules.cells.scenario_metrics import GOODPUT, MAX_RATE
-from farm.rules.cells.scenarios import Scenario
-from farm.rules.wording.numbers import plain
+from farm.rules.cells.single import Single
+from farm.rules.runtimes import frameworks
+from farm.rules.runtimes.nearest import choice_sentence
+from farm.rules.wording.numbers import counted, plain
 
+MAX_STREAMS: Final = 64
+_OPTIONS: Final = ("rate", "bound", "streams", "sessions", "closed")
+# below, a bound is under what a generator on a shared machine is late by
+_RATES: Final = (0.1, 1_000_000.0)
+_BOUNDS: Final = (0.1, 60_000.0)
+_REAL = re.compile(r"^(\d{1,12}(?:\.\d{1,12})?)(ms|s|us|)$", re.ASCII)
+_UNITS: Final = {"": 1.0, "ms": 1.0, "s": 1000.0, "us": 0.001}
 # of a rate that is held, so many of the requests keep up with their arrivals
 HELD = 0.95
+# arrivals of each rate, and rates around the one that is found; worker.runner.scenarios.load
+ARRIVALS = 700
+AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
+USUAL_PART = 0.6
+# a bound is usually so many inferences at least: what an unknown model is taken for
+USUAL_BOUND = 10.0
+# a rate that a generator was late for is driven so often
+TRIES = 3
 
 
-def sentence(
-    launched: Mapping[str, Figure], scenario: Scenario, *, p99_ms: float | None, phases: Sequence[CellPhase] = ()
-) -> str:
-    """One sentence on the rate. `phases`: the rates that launches drove."""
-    if scenario.rate is None:
-        return _of_search(launched.get(MAX_RATE), scenario, phases)
-    told = "" if p99_ms is None else f"p99 {plain(p99_ms)} ms at {scenario.rate:g} per s"
-    goodput = launched.get(GOODPUT)
-    if goodput is None:
-        return f"{told}." if told else ""
-    within = "" if scenario.bound_ms is None else f" within {scenario.bound_ms:g} ms"
-    if goodput.value < HELD * scenario.rate:
-        return f"{scenario.rate:g} per s are not held: {plain(goodput.value)} per s were answered{within}."
-    return f"{told or f'{scenario.rate:g} per s are held'}, {plain(goodput.value)} per s answered{within}."
+@dataclass(frozen=True)
+class Load(Scenario):
+    """An open loop. `rate` per second, `bound_ms` of the p99, `streams`, and whether `each` has a session of its own.
+
+    Without a rate it is looked for: the highest whose p99 keeps the bound.
+    """
+
+    kind: ClassVar[str] = "load"
+    schema: ClassVar[Mapping[str, Any]] = {"type": "object"}
+    is_one_stream: ClassVar[bool] = False
+    is_open: ClassVar[bool] = True
+    rate: float | None = None
+    bound_ms: float | None = None
+    streams: int = 1
+    sessions: Literal["shared", "each"] = "shared"
+
+    @classmethod
+    def read(cls, options: object, /) -> Scenario:
+        given = options_of(cls.kind, options, example="load: {rate: 50}")
+        for name in given:
+            if name not in _OPTIONS:
+                raise MatrixProblem(choice_sentence("option of load", name, _OPTIONS))
+        if "closed" in given:
+            return Closed.read(given)
+        if not {"rate", "bound"} & given.keys():
+            raise MatrixProblem(
+                "The scenario load needs a rate or a bound: write `load:rate=50`, `load:bound=20ms` or `load:closed=4`."
+            )
+        sessions = str(given.get("sessions", "shared"))
+        if sessions not in ("shared", "each"):
+            raise MatrixProblem(choice_sentence("sessions of load", sessions, ("shared", "each")))
+        return cls(
+            rate=_real("rate", given["rate"], _RATES, "per second, such as 50") if "rate" in given else None,
+            bound_ms=_real("bound", given["bound"], _BOUNDS, "in ms, such as 20ms") if "bound" in given else None,
+            streams=count_option("streams", given.get("streams", 1), least=1, most=MAX_STREAMS, of=cls.kind),
+            sessions="each" if sessions == "each" else "shared",
+        )
+
+    @property
+    def text(self) -> str:
+        rate = [f"rate={self.rate:.12g}"] if self.rate is not None else []
+        bound = [f"bound={self.bound_ms:.12g}ms"] if self.bound_ms is not None else []
+        streams = [f"streams={self.streams}"] if self.streams > 1 else []
+        return ":".join([self.kind, *rate, *bound, *streams, *(["sessions=each"] if self.sessions == "each" else [])])
+
+    @property
+    def label(self) -> str:
+        rate = f"load of {self.rate:g} per s" if self.rate is not None else "highest load"
+        bound = f"p99 within {self.bound_ms:g} ms" if self.bound_ms is not None else ""
+        streams = f"{self.streams} streams" if self.streams > 1 else ""
+        each = "a session each" if self.sessions == "each" else ""
+        return ", ".join(part for part in (rate, bound, streams, each) if part)
+
+    @property
+    def looks_for_a_rate(self) -> bool:
+        return self.rate is None
+
+    def at_once(self, work: Workload) -> int:
+        return self.streams
+
+    def as_order(self, work: Workload) -> dict[str, object]:
+        asked = {"rate": self.rate, "bound_ms": self.bound_ms, "streams": self.streams, "sessions": self.sessions}
+        return {**super().as_order(work), **asked, "rates": []}
+
+    def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
+        yield from super().refusals(spec, model, shape_problem=shape_problem)
+        if frameworks.is_framework(spec.runtime):
+            yield f"{spec.runtime} runs one inference at a time: leave load out, or take a release of ONNX Runtime."
+        latency_ms = model.quickest_ms or model.latency_ms
+        if self.rate is not None:
+            yield from self._of_rate(self.rate, latency_ms)
+        if self.bound_ms is not None and latency_ms is not None and self.bound_ms < latency_ms:
+            yield (
+                f"The bound of {self.bound_ms:g} ms is below the latency of one inference alone, {latency_ms:.3g} ms: "
+                "write a larger one."
+            )
+        elif self.rate is None and latency_ms is not None and (driven_s := self._driven_s(latency_ms)) > MAX_LAUNCH_S:
+            yield (
+                f"{len(AROUND)} rates of {ARRIVALS} arrivals take about {driven_s:.0f} s in each launch of a "
+                f"model of {latency_ms:.3g} ms, and a block at most {MAX_LAUNCH_S:.0f} s: write one rate, such as "
+                f"`load:rate={ceil(ARRIVALS / MAX_LAUNCH_S)}:bound={self.bound_ms:g}ms`, or more streams."
+            )
+
+    def _of_rate(self, rate: float, latency_ms: float | None) -> Iterator[str]:
+        if (least := ARRIVALS / MAX_LAUNCH_S) > rate:
+            minutes = ARRIVALS / rate / 60.0
+            yield (
+                f"At {rate:g} per s the {ARRIVALS} arrivals of a p99 take {minutes:.3g} minutes in each launch: ask "
+                f"for {ceil(least)} per s or more."
+            )
+        if latency_ms is not None and (busy := rate * latency_ms / 1000.0) >= self.streams:
+            yield (
+                f"{rate:g} requests of {latency_ms:.3g} ms come in a second, too many for "
+                f"{counted(self.streams, 'stream')}: ask for {int(busy) + 1} streams or a lower rate."
+            )
+
+    def launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
+        return self._driven_s(latency_ms) - timed_s
+
+    def search_s(self, latency_ms: float | None) -> float:
+        return self._driven_s(latency_ms) if self.rate is None else 0.0
+
+    def longest_s(self, latency_ms: float | None) -> float:
+        return TRIES * self._driven_s(latency_ms)
+
+    def _driven_s(self, latency_ms: float | None) -> float:
+        """Wall-clock of the arrivals of one launch: at its rate, or at rates around one that is usually found."""
+        if self.rate is not None:
+            return ARRIVALS / self.rate
+        if latency_ms is None and self.bound_ms is not None:
+            latency_ms = min(UNKNOWN_LATENCY_MS, self.bound_ms / USUAL_BOUND)
+        found = USUAL_PART * self.streams / ((latency_ms or UNKNOWN_LATENCY_MS) / 1000.0)
+        return sum(ARRIVALS / (part * found) for part in AROUND)
+
+    def found(self, launched: Mapping[str, Figure], *, p99_ms: float | None, phases: Sequence[CellPhase] = ()) -> str:
+        """The highest rate that kept its bound, or what became of the one asked for. `phases`: rates that it drove."""
+        if self.rate is None:
+            return self._most(launched.get(MAX_RATE), phases)
+        told = "" if p99_ms is None else f"p99 {plain(p99_ms)} ms at {self.rate:g} per s"
+        goodput = launched.get(GOODPUT)
+        if goodput is None:
+            return f"{told}." if told else ""
+        within = "" if self.bound_ms is None else f" within {self.bound_ms:g} ms"
+        if goodput.value < HELD * self.rate:
+            return f"{self.rate:g} per s are not held: {plain(goodput.value)} per s were answered{within}."
+        return f"{told or f'{self.rate:g} per s are held'}, {plain(goodput.value)} per s answered{within}."
+
+    def _most(self, most: Figure | None, phases: Sequence[CellPhase]) -> str:
+        bound = f"p99 within {self.bound_ms:g} ms"
+        if most is None:
+            return f"No rate that was tried kept its {bound}."
+        interval = ""
+        if most.low is not None and most.high is not None:
+            interval = f" (95 % interval {plain(most.low)} to {plain(most.high)}, {len(most.samples)} launches)"
+        return f"Keeps its {bound} {up_to(most.value, phases)} requests per s{interval}."
+
+
+@dataclass(frozen=True)
+class Closed(Single):
+    """A closed loop: as many streams do as `single` does. A cell says them as its concurrency, as it always did."""
+
+    kind: ClassVar[str] = Load.kind
+    is_plain: ClassVar[bool] = False
+    is_one_stream: ClassVar[bool] = False
+    streams: int
+
+    @classmethod
+    def read(cls, options: object, /) -> Scenario:
+        given = options_of(cls.kind, options, example="load: {closed: 4}")
+        if len(given) > 1:
+            raise MatrixProblem("A closed load has no arrivals: write `load:closed=4` alone, or a rate or bound.")
+        streams = count_option("closed", given["closed"], least=1, most=MAX_STREAMS, of=cls.kind)
+        return cls(streams) if streams > 1 else Single()
+
+    @property
+    def text(self) -> str:
+        return f"{self.kind}:closed={self.streams}"
+
+    @property
+    def label(self) -> str:
+        return f"closed loop of {self.streams}"
+
+    @property
+    def along_axis(self) -> str:
+        return SINGLE
+
+    @property
+    def family(self) -> str:
+        return SINGLE
+
+    def said_twice(self) -> Mapping[str, str]:
+        text = "concurrency says the streams of the scenario load:closed too: leave one of the two out."
+        return {"concurrency": text}
+
+    def placed(self, work: Mapping[str, object]) -> dict[str, object]:
+        return {**work, "scenario": SINGLE, "concurrency": self.streams}
 
 
 def up_to(most: float, phases: Sequence[CellPhase]) -> str:
@@ -33,11 +227,17 @@ def up_to(most: float, phases: Sequence[CellPhase]) -> str:
     return f"up to {'at least ' if driven and most >= max(driven) else ''}{plain(most)}"
 
 
-def _of_search(most: Figure | None, scenario: Scenario, phases: Sequence[CellPhase]) -> str:
-    bound = f"p99 within {scenario.bound_ms:g} ms"
-    if most is None:
-        return f"No rate that was tried kept its {bound}."
-    interval = ""
-    if most.low is not None and most.high is not None:
-        interval = f" (95 % interval {plain(most.low)} to {plain(most.high)}, {len(most.samples)} launches)"
-    return f"Keeps its {bound} {up_to(most.value, phases)} requests per s{interval}."
+def _real(name: str, written: object, limits: tuple[float, float], example: str) -> float:
+    """A number, in milliseconds where it has a unit of time."""
+    least, most = limits
+    text = str(written).strip()
+    found = _REAL.match(text)
+    number = float(found[1]) * _UNITS[found[2]] if found and (name == "bound" or not found[2]) else None
+    if name == "bound" and number is not None and number < least:
+        raise MatrixProblem(
+            f"bound of load is {written!r}: below {least:g} ms the clock of a shared machine "
+            "is not exact enough; write more, such as 20ms."
+        )
+    if isinstance(written, bool) or number is None or not least <= number <= most:
+        raise MatrixProblem(f"{name} of load is {written!r}: write a number from {least:g} to {most:g} {example}.")
+    return number

@@ -9,11 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
+from typing import Any, ClassVar
 
 from farm.base.entries import Group, refuse_first
+from farm.contract.cells import Workload
 from farm.rules.cells import outside_metrics
 from farm.rules.cells.outside_metrics import Measure
 from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.scenario import Scenario
 from farm.rules.runtimes.nearest import choice_sentence
 
 GROUP = "onnxfarm.scenarios"
@@ -47,9 +50,11 @@ class Entry:
     options: Mapping[str, Option] = field(default_factory=lambda: MappingProxyType({}))
     launch_s: float = 0.0
     metrics: tuple[Measure, ...] = ()
+    schema: ClassVar[Mapping[str, Any]] = Scenario.schema
+    has_one_value: ClassVar[bool] = False
 
-    def read(self, given: object) -> dict[str, float]:
-        """All options from those that were written. Raises MatrixProblem."""
+    def read(self, given: object, /) -> "Outside":
+        """The scenario with all options from those that were written. Raises MatrixProblem."""
         if not isinstance(given, Mapping):
             raise MatrixProblem(f"The scenario {self.name} has {given!r}: write its options as name: value.")
         for name in given:
@@ -59,12 +64,47 @@ class Entry:
                     if self.options
                     else f"The scenario {self.name} has no options: write `{self.name}` alone."
                 )
-        return {name: _number(self.name, name, given.get(name, one.usual), one) for name, one in self.options.items()}
+        return Outside(
+            self,
+            {name: _number(self.name, name, given.get(name, one.usual), one) for name, one in self.options.items()},
+        )
 
-    def text(self, values: Mapping[str, float]) -> str:
-        """As the command line spells it, without what goes without saying."""
-        said = [f"{name}={value:.12g}" for name, value in sorted(values.items()) if value != self.options[name].usual]
-        return ":".join([self.name, *said])
+
+@dataclass(frozen=True)
+class Outside(Scenario):
+    """A scenario of such an entry."""
+
+    kind: ClassVar[str] = "outside"
+    entry: Entry
+    options: Mapping[str, float]
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    @property
+    def text(self) -> str:
+        """Without what goes without saying."""
+        return ":".join([self.name, *(f"{name}={value:.12g}" for name, value in self._said)])
+
+    @property
+    def label(self) -> str:
+        said = ", ".join(f"{name} {value:.12g}" for name, value in self._said)
+        return f"{self.entry.label} ({said})" if said else self.entry.label
+
+    @property
+    def _said(self) -> list[tuple[str, float]]:
+        return [
+            (name, self.options[name])
+            for name in sorted(self.options)
+            if self.options[name] != self.entry.options[name].usual
+        ]
+
+    def as_order(self, work: Workload) -> dict[str, object]:
+        return {**super().as_order(work), **self.options}
+
+    def launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
+        return self.entry.launch_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,5 +40,4 @@ def _streams(spec: CellSpec) -> int:
     provider = providers.find(spec.provider)
     if provider is None or provider.device != "cpu":
         return 1
-    load = scenarios.of(spec)
-    return load.streams if load.is_open else spec.workload.concurrency
+    return scenarios.of(spec).at_once(spec.workload)

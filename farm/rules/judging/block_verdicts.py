@@ -184,7 +184,7 @@ class BlockJudge:
     def _has_phases(self, judged: Judged) -> bool:
         """Whether the verdict is about one phase of two, and the other may have changed."""
         spec = self.block.arms[judged.planned.baseline].spec
-        return judged.verdict != "not comparable" and judged.figures is not None and scenarios.has_phases(spec)
+        return judged.verdict != "not comparable" and judged.figures is not None and scenarios.of(spec).takes_prompts
 
     def comparisons(self) -> list[Judged]:
         """Every planned comparison with its verdict so far, in the order of the plan."""

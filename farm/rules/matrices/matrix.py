@@ -241,11 +241,11 @@ def _check_exclude(matrix: Matrix) -> None:
 def _check_streams(matrix: Matrix) -> None:
     """The streams of a closed loop, and the sequences of a generation, are said once."""
     points = (matrix.axes, *({axis: (value,) for axis, value in entry.items()} for entry in matrix.include))
-    said = {axis for axes in points for axis in axes}
-    if "concurrency" in said and any(scenarios.is_closed(one) for axes in points for one in axes.get("scenario", ())):
-        raise MatrixProblem("concurrency says the streams of the scenario load:closed too: leave one of the two out.")
-    if "batch" in said and any(scenarios.says_batch(one) for axes in points for one in axes.get("scenario", ())):
-        raise MatrixProblem("batch says the sequences of the scenario generate too: leave one of the two out.")
+    declared = {axis for axes in points for axis in axes}
+    for text in (text for axes in points for text in axes.get("scenario", ())):
+        for axis, problem in scenarios.parsed(text).said_twice().items():
+            if axis in declared:
+                raise MatrixProblem(problem)
 
 
 def count_points(matrix: Matrix) -> int:

@@ -12,7 +12,7 @@ from farm.contract.cells import Budget
 from farm.rules.cells import fills
 from farm.rules.cells.fields import AS_TEXT, Kind
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.cells.scenarios import LEAST_MINUTES, MOST_MINUTES
+from farm.rules.cells.single import Sustained
 
 MAX_PARALLEL = 1_000
 # smaller wishes are under what one number can tell apart
@@ -106,8 +106,7 @@ class Settings:
 
 
 _KIND = Kind(Settings)
-SUSTAINED = {"sustained": {"type": "number", "minimum": LEAST_MINUTES, "maximum": MOST_MINUTES}}
-SCHEMAS: Mapping[str, Any] = {**_KIND.schema["properties"], **SUSTAINED}
+SCHEMAS: Mapping[str, Any] = {**_KIND.schema["properties"], Sustained.kind: Sustained.schema}
 
 
 def read_settings(written: Mapping[str, object]) -> Settings:
@@ -118,13 +117,13 @@ def read_settings(written: Mapping[str, object]) -> Settings:
 
 def with_scenario(keys: Mapping[str, object]) -> dict[str, object]:
     """The keys with `sustained: MINUTES` as the scenario that it is. Raises MatrixProblem where both are written."""
-    minutes = keys.get("sustained")
+    minutes = keys.get(Sustained.kind)
     if minutes is not None and "scenario" in keys:
         raise MatrixProblem(
             "sustained is a scenario: write `sustained: MINUTES` among those of `scenario`, or leave it out."
         )
-    others = {name: value for name, value in keys.items() if name != "sustained"}
-    return others if minutes is None else {**others, "scenario": [{"sustained": minutes}]}
+    others = {name: value for name, value in keys.items() if name != Sustained.kind}
+    return others if minutes is None else {**others, "scenario": [{Sustained.kind: minutes}]}
 
 
 def _read_tolerance(name: str, written: object) -> Tolerance:

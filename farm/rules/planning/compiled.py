@@ -2,7 +2,7 @@
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.planning.plans import CompiledFacts, ModelFacts
+from farm.rules.cells.models import CompiledFacts, ModelFacts
 from farm.rules.runtimes import providers
 
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from math import ceil
 
 from farm.contract.cells import Budget, CellSpec
-from farm.rules.cells.scenarios import Scenario, of
+from farm.rules.cells.generate import GENERATIONS
+from farm.rules.cells.scenario import UNKNOWN_LATENCY_MS, Scenario
+from farm.rules.cells.scenarios import of
 from farm.rules.runtimes import frameworks, genai
 
 LAUNCH_S = 0.45
 WARMUP_S = 0.25
 WARMUP_RUNS = 5
-# what is assumed of a model that was never measured
-UNKNOWN_LATENCY_MS = 10.0
 # a profiled process runs this long, within these counts
 TRACE_S = 0.5
 TRACE_RUNS = (10, 30)
@@ -29,21 +29,6 @@ PROGRAM_LAUNCH_S = 5.0
 PROGRAM_COMPILED_S = 60.0
 # the same of onnxruntime-genai: its import, and drawing one token of a large vocabulary
 GENAI_LAUNCH_S, DRAWN_TOKEN_S = 1.0, 0.02
-# a launch on fresh inputs runs so many inferences or so many seconds, whichever ends first; worker.runner.scenarios
-FRESH_RUNS = 1_000
-FRESH_MOST_S = 10.0
-FRESH_SET_RUNS = 3
-# a load: arrivals of each rate, and rates around the one that is found; worker.runner.scenarios.load
-LOAD_ARRIVALS = 700
-LOAD_AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
-LOAD_USUAL_PART = 0.6
-# a load's bound is usually so many inferences at least: what an unknown model is taken for
-LOAD_USUAL_BOUND = 10.0
-# a rate that a generator was late for is driven so often
-LOAD_TRIES = 3
-# a launch that generates does it so often: a given text, told, warming up, measured twice; worker.runner.scenarios
-GENERATIONS = 7
-TOKEN_SHARE = 0.25
 # the first block on a node also installs its runtimes; not counted, for they are kept
 RUNNER_TIMEOUT_FLOOR_S = 120.0
 BLOCK_TIMEOUT_FACTOR = 4.0
@@ -99,41 +84,10 @@ def arm_seconds(
     return once_seconds(latency_ms) + (rounds or ROUNDS[budget].usual) * each_s
 
 
-def scenario_launch_s(scenario: Scenario, budget: Budget, latency_ms: float | None) -> float:
-    """What a launch of this scenario takes beyond one of `single`."""
-    latency_s = _latency_s(latency_ms)
-    if scenario.is_open:
-        return load_launch_s(scenario, latency_ms) - ROUNDS[budget].shortest_s
-    if scenario.kind == "generate":
-        # a token takes less than an inference of the whole input, the prompt about as long
-        return max(
-            0.0, GENERATIONS * (1 + TOKEN_SHARE * scenario.generation.new) * latency_s - ROUNDS[budget].shortest_s
-        )
-    if scenario.kind != "fresh":
-        return scenario.entry.launch_s if scenario.entry is not None else 0.0
-    # every set is run alone first, in binding and settling
-    alone_s = FRESH_SET_RUNS * scenario.sets * latency_s
-    return alone_s + max(0.0, min(FRESH_MOST_S, FRESH_RUNS * latency_s) - ROUNDS[budget].shortest_s)
-
-
-def load_launch_s(scenario: Scenario, latency_ms: float | None) -> float:
-    """Wall-clock of the arrivals of one launch: at its rate, or at rates around one that is usually found."""
-    if scenario.rate is not None:
-        return LOAD_ARRIVALS / scenario.rate
-    if latency_ms is None and scenario.bound_ms is not None:
-        latency_ms = min(UNKNOWN_LATENCY_MS, scenario.bound_ms / LOAD_USUAL_BOUND)
-    found = LOAD_USUAL_PART * scenario.streams / _latency_s(latency_ms)
-    return sum(LOAD_ARRIVALS / (part * found) for part in LOAD_AROUND)
-
-
 def search_s(scenario: Scenario, latency_ms: float | None) -> float:
-    """What a block takes once to find the rate, in a launch of its own; 0 where there is none to find."""
-    return LAUNCH_S + load_launch_s(scenario, latency_ms) if scenario.looks_for_a_rate else 0.0
-
-
-def longest_load_s(scenarios: Iterable[Scenario], latency_ms: float | None) -> float:
-    """Wall-clock that a launch of these may need where every rate is driven anew; 0 without a load."""
-    return max((LOAD_TRIES * load_launch_s(one, latency_ms) for one in scenarios if one.is_open), default=0.0)
+    """What a block takes once to find what it measures, in a launch of its own; 0 where there is nothing to find."""
+    driven_s = scenario.search_s(latency_ms)
+    return LAUNCH_S + driven_s if driven_s else 0.0
 
 
 def program_launch_s(cells: Iterable[CellSpec]) -> float:
@@ -145,8 +99,8 @@ def _genai_launch_s(cell: CellSpec) -> float:
     """0 for a cell that something else runs."""
     if not genai.is_genai(cell.runtime):
         return 0.0
-    generation = of(cell).generation
-    return GENAI_LAUNCH_S + (GENERATIONS * generation.new * DRAWN_TOKEN_S if generation.sampler.draws else 0.0)
+    scenario = of(cell)
+    return GENAI_LAUNCH_S + (GENERATIONS * scenario.tokens * DRAWN_TOKEN_S if scenario.draws else 0.0)
 
 
 def program_once_s(cells: Iterable[CellSpec]) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from farm.contract.cells import NO_POLICY, CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import scenarios
-from farm.rules.planning.plans import ModelFacts
+from farm.rules.cells.models import ModelFacts
 from farm.rules.runtimes import genai, plugins
 
 
@@ -22,8 +22,7 @@ def refusal(spec: CellSpec, model: ModelFacts) -> Reason | None:
 
 
 def _of_model(named: str, spec: CellSpec, model: ModelFacts) -> Iterator[str]:
-    told, generation = model.genai, scenarios.of(spec).generation
-    asked = generation.prompt + generation.new
+    told, asked = model.genai, scenarios.of(spec).context
     if told is None:
         yield (
             f"{named} runs a folder with {genai.CONFIG}: give the folder or a zip of its files in place of "
@@ -39,9 +38,12 @@ def _of_model(named: str, spec: CellSpec, model: ModelFacts) -> Iterator[str]:
 
 
 def _of_cell(named: str, spec: CellSpec) -> Iterator[str]:
-    kind = scenarios.of(spec).kind
-    if kind != "generate":
-        yield f"{named} generates and does nothing else: write `scenario: generate`, not {kind}, or leave it out."
+    scenario = scenarios.of(spec)
+    if not scenario.takes_prompts:
+        yield (
+            f"{named} generates and does nothing else: write `scenario: generate`, not {scenario.name}, or leave it "
+            "out."
+        )
     session, recipe = spec.session, spec.recipe
     asked = {
         f"precision {recipe.precision}": recipe.precision != "fp32",

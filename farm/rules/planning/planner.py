@@ -9,13 +9,14 @@ from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Budget, CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import scenarios
+from farm.rules.cells.models import ModelFacts
 from farm.rules.comparing import power
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point, expand
-from farm.rules.planning import blocks, estimates, prompts
+from farm.rules.planning import blocks, estimates
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.null_pairs import NullPairs
-from farm.rules.planning.plans import Arm, ModelFacts, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
+from farm.rules.planning.plans import Arm, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
 from farm.rules.planning.resolution import Digests, Request, Resolved, Resolver
 from farm.rules.planning.wishes import Circumstances, wish_of
 from farm.rules.runtimes.releases import NONE_YANKED
@@ -70,10 +71,19 @@ def plan(
     )
 
 
+def settled(point: Point, model: ModelFacts) -> Point:
+    """The point with its scenario as it is measured with this model: a prompt that nobody gave is said."""
+    text = point.values.get("scenario")
+    if not isinstance(text, str):
+        return point
+    found = scenarios.parsed(text).settled(model, is_batched="batch" in point.values).text
+    return point if found == text else Point({**point.values, "scenario": found}, point.positions)
+
+
 def _resolved(points: Sequence[Point], request: Request, *, first: int = 1) -> list[Resolved]:
     resolver = Resolver(request)
     return [
-        resolver.resolve(prompts.settled(point, request.model), name=f"c{number}")
+        resolver.resolve(settled(point, request.model), name=f"c{number}")
         for number, point in enumerate(points, start=first)
     ]
 
@@ -250,7 +260,7 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
         is_noise_assumed=home.is_noise_assumed,
         minutes=(len(arms) * estimates.arm_seconds(budget, latency_ms, is_tracing=tracing) + longer_s) / 60.0,
         runner_timeout_s=estimates.runner_timeout_s(
-            budget, latency_ms, longer_s=program_s + estimates.longest_load_s(loads, latency_ms)
+            budget, latency_ms, longer_s=program_s + max(load.longest_s(latency_ms) for load in loads)
         ),
         block_timeout_s=estimates.block_timeout_s(
             budget, latency_ms, arms=len(arms), longer_s=longer_s, is_tracing=tracing
@@ -266,7 +276,8 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
 
 def _launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelFacts) -> float:
     """What launching each of these cells takes beyond `single`."""
-    return sum(estimates.scenario_launch_s(scenarios.of(spec), matrix.budget, model.latency_ms) for spec in specs)
+    timed_s = ROUNDS[matrix.budget].shortest_s
+    return sum(scenarios.of(spec).launch_s(model.latency_ms, timed_s=timed_s) for spec in specs)
 
 
 def smallest_detectable(budget: Budget, *, noise: float, margin: float) -> float:

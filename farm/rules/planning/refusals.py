@@ -9,10 +9,11 @@ from functools import partial
 
 from farm.contract.cells import NO_POLICY, PROGRAM_ENDING, CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.cells import fills, recipes, threads
-from farm.rules.planning import compiled, few_bits, genai_problems, limits, policies, scenario_problems
+from farm.rules.cells import fills, recipes, scenarios, threads
+from farm.rules.cells.models import ModelFacts
+from farm.rules.planning import compiled, few_bits, genai_problems, limits, policies
 from farm.rules.planning.parts import PROGRAM, SESSION, WORKLOAD
-from farm.rules.planning.plans import ModelFacts, NodeOffer
+from farm.rules.planning.plans import NodeOffer
 from farm.rules.runtimes import conversions, distributions, frameworks, opsets, plugins, providers, releases, web
 from farm.rules.runtimes.compatibility import Stamps
 from farm.rules.runtimes.nearest import nearest
@@ -326,7 +327,8 @@ def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
 
 def _not_in_scenario(spec: CellSpec, about: Circumstances) -> Reason | None:
     """What a scenario cannot do with this model, runtime or provider."""
-    problem = scenario_problems.first(spec, about.model, shape_problem=partial(_shape_problem, about=about))
+    shape_problem = partial(_shape_problem, about=about)
+    problem = next(scenarios.of(spec).refusals(spec, about.model, shape_problem=shape_problem), None)
     return None if problem is None else Reason(code=ReasonCode.NOT_SUPPORTED, text=problem)
 
 

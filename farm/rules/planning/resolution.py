@@ -8,6 +8,7 @@ from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Work
 from farm.contract.reasons import Reason
 from farm.rules.cells import fills, identity, recipes, scenarios, threads
 from farm.rules.cells.axes import OWN_AXES
+from farm.rules.cells.models import ModelFacts
 from farm.rules.cells.session_sets import DEFAULT as DEFAULT_SESSION
 from farm.rules.cells.session_sets import SessionSet
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice, words_of
@@ -16,7 +17,7 @@ from farm.rules.matrices.points import Point
 from farm.rules.planning import refusals
 from farm.rules.planning.first_refusals import FirstRefusals
 from farm.rules.planning.parts import Part
-from farm.rules.planning.plans import ModelFacts, NodeOffer
+from farm.rules.planning.plans import NodeOffer
 from farm.rules.runtimes import frameworks, opsets, plugins, providers, releases, web
 
 # what decides each part of a cell

@@ -2,12 +2,13 @@
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.rules.cells import scenarios
 from farm.rules.cells.scenario_metrics import TTFT, TTFT_CPU
 
 
 def is_generated(cell: Cell) -> bool:
     """Whether its launches answer prompts."""
-    return cell.scenario.startswith("generate")
+    return scenarios.said_in(cell.scenario).takes_prompts
 
 
 def prefill_of(one: Comparison) -> MetricChange | None:

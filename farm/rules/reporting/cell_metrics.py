@@ -7,8 +7,8 @@ from farm.contract.reports import CheckReport
 from farm.rules.cells import metrics
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import JUDGED
+from farm.rules.cells.scenario import Scenario
 from farm.rules.cells.scenario_metrics import MAX_RATE
-from farm.rules.cells.scenarios import Scenario
 from farm.rules.judging.summaries import CellSummary
 
 

@@ -117,7 +117,7 @@ def _identity(
     return {
         "model": model.name,
         "model_sha256": model.main_sha256,
-        "inputs": generated.prompts_of(spec) or inputs_of(spec, model),
+        "inputs": scenarios.of(spec).inputs(spec.workload) or inputs_of(spec, model),
         "requested_providers": list(providers.requested_list(providers.of(spec.provider))),
         **identity.told(spec, opset=model.opset, session=labels.get("session", "default"), sustained_s=sustained_s),
     }

@@ -7,7 +7,6 @@ from farm.contract import document_cells as doc_cells
 from farm.contract.cells import CellSpec
 from farm.contract.reports import Sample, TraceReport
 from farm.rules.cells import scenarios
-from farm.rules.cells.commands import PROMPTS
 from farm.rules.cells.scenario_metrics import DIFFERING_ROWS, PERPLEXITY, TOKENS_RATE, TPOT, TTFT
 from farm.rules.generation import forced, perplexity, streams
 from farm.rules.judging.evidence import Evidence
@@ -29,19 +28,6 @@ class Generated:
     tokens: tuple[int, ...] = ()
     text: str = ""
     is_other: bool = False
-
-
-def prompts_of(spec: CellSpec) -> list[doc_cells.Input]:
-    """What launches are given, instead of what the check was fed; none of a cell that generates nothing."""
-    scenario = scenarios.of(spec)
-    if scenario.kind != "generate":
-        return []
-    told = scenario.generation.as_order(seed=spec.workload.seed, batch=spec.workload.batch)
-    made_by = f"token ids of the vocabulary, drawn by seed {told['seed']}"
-    if scenario.generation.given:
-        made_by = f"token ids that were given ({PROMPTS})"
-    shape = [spec.workload.batch or 1, told["prompt"]]
-    return [doc_cells.Input(name="prompt", dtype="int64", shape=shape, made_by=made_by)]
 
 
 def generated(arm: Arm, one: BlockRecord, evidence: Evidence) -> Generated:
@@ -67,7 +53,7 @@ def _against(one: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Generate
     """The stream, then the scores of the same text: where they agree, drawn tokens differ by their sampler alone."""
     is_alike = baseline.spec.recipe == arm.spec.recipe
     scored = _scored(one, other, arm.spec)
-    is_drawn, is_other = scenarios.of(arm.spec).generation.sampler.draws, one.tokens != other.tokens
+    is_drawn, is_other = scenarios.of(arm.spec).draws, one.tokens != other.tokens
     said = [streams.against(one.tokens, other.tokens, named=baseline.id, gaps=() if is_drawn else other.gaps)]
     is_only_drawn = is_drawn and is_other and scored is not None and scored.is_same
     if scored is not None:

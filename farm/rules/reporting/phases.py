@@ -5,9 +5,8 @@ from statistics import median
 
 from farm.contract import document_cells as doc_cells
 from farm.contract.reports import Sample
-from farm.rules.cells import growth, load
-from farm.rules.cells.scenario_metrics import DIFFERING, GROWTH
-from farm.rules.cells.scenarios import Scenario
+from farm.rules.cells.scenario import Scenario
+from farm.rules.cells.scenario_metrics import DIFFERING
 from farm.rules.judging.summaries import CellSummary
 
 
@@ -25,12 +24,7 @@ def phases_of(samples: Sequence[Sample]) -> list[doc_cells.CellPhase]:
 
 def text_of(summary: CellSummary | None, scenario: Scenario, told: Sequence[doc_cells.CellPhase] = ()) -> str:
     """What the scenario found, in sentences; empty where it looks for nothing. `told`: its phases."""
-    launched = summary.launched if summary is not None else {}
-    if GROWTH in launched:
-        return growth.sentence(launched[GROWTH])
-    if summary is None or not scenario.is_open:
-        return ""
-    return load.sentence(launched, scenario, p99_ms=summary.p99_ms, phases=told)
+    return "" if summary is None else scenario.found(summary.launched, p99_ms=summary.p99_ms, phases=told)
 
 
 def with_answers(parity: doc_cells.Parity, summary: CellSummary | None, *, what: str) -> doc_cells.Parity:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from farm.contract.cells import Budget, CellSpec
 from farm.contract.reasons import Reason
 from farm.contract.reports import Report
-from farm.rules.planning.plans import ModelFacts, PlannedBlock, RefusedPoint
+from farm.rules.cells.models import ModelFacts
+from farm.rules.planning.plans import PlannedBlock, RefusedPoint
 from farm.rules.quality.parity import Preset
 
 

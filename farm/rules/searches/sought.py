@@ -14,6 +14,7 @@ from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.metrics import COMPARED
 from farm.rules.cells.scenario_metrics import GROWTH
+from farm.rules.cells.scenarios import parsed
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Pair, Rule
 from farm.rules.comparing.sides import compared
@@ -189,8 +190,9 @@ def names_of(asked: str) -> tuple[str, ...]:
 
 
 def is_by_repeat(names: Sequence[str], scenarios: Sequence[object]) -> bool:
-    """Whether a repeat decides on all of these metrics: growth, which others than `fresh` do not tell, takes rounds."""
-    told = [name for name in names if name != GROWTH or any(str(one).startswith("fresh") for one in scenarios)]
+    """Whether a repeat decides on all of these metrics: growth, which few scenarios tell, takes rounds."""
+    tell_growth = any(GROWTH in parsed(scenario).own_metrics for scenario in scenarios)
+    told = [name for name in names if name != GROWTH or tell_growth]
     return bool(told) and all(judging.by == "repeat" for metric, judging in COMPARED if metric.name in told)
 
 

@@ -108,7 +108,7 @@ def _as_understood(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
         raise Conflict(text, code="not_offered")
     if work.scenario == SINGLE or SCENARIOS in understands:
         return order
-    if scenarios.of(order.cell).kind != "sustained":
+    if not scenarios.of(order.cell).seconds:
         text = f"The agent is older than the scenario {work.scenario!r}: upgrade it; another node may take the block."
         raise Conflict(text, code="not_offered")
     plain = order.cell.model_copy(update={"workload": work.model_copy(update={"scenario": SINGLE})})
@@ -139,7 +139,7 @@ def _arm_order(
         reference=cell.preparation.reference_ref,
         tolerance=preset_for(spec.recipe.precision).tolerance,
         evaluation=evaluation,
-        prompts=prompts if scenarios.of(spec).generation.given else None,
+        prompts=prompts if scenarios.of(spec).prompts_sha256 else None,
     )
 
 

@@ -116,7 +116,7 @@ def _check_trace(report: TraceReport, block: PlannedBlock) -> None:
         raise _implausible(f"trace round {report.trace_round} was never asked for")
     if len(report.operators) > MAX_OPERATORS:
         raise _implausible(f"the trace has {len(report.operators)} operators")
-    if report.prompt is not None and scenarios.of(block.arms[report.arm].spec).kind != "generate":
+    if report.prompt is not None and not scenarios.of(block.arms[report.arm].spec).takes_prompts:
         raise _implausible(f"arm {report.arm} has the trace of a prompt, which its scenario has none of")
     if report.prompt is not None and len(report.prompt.operators) > MAX_OPERATORS:
         raise _implausible(f"the trace of the prompt has {len(report.prompt.operators)} operators")
@@ -166,7 +166,7 @@ def _seconds_of(place: ArmSample, block: PlannedBlock) -> float:
     spec = block.arms[place.arm].spec
     if place.sample.phases and scenarios.is_plain(spec):
         raise _implausible(f"arm {place.arm} has phases, which its scenario has none of")
-    if len(place.sample.tokens) != scenarios.of(spec).generation.new:
+    if len(place.sample.tokens) != scenarios.of(spec).tokens:
         raise _implausible(f"arm {place.arm} has {len(place.sample.tokens)} tokens, not those of its scenario")
     problem = next(chain(_sample_problems(place.sample), _generation_problems(place.sample)), None)
     if problem is not None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from farm.rules.cells.generations import MOST_BATCH, MOST_PROMPT
+from farm.rules.cells.generate import MAX_BATCH, MAX_PROMPT
 from farm.rules.generation import decoders
 from farm.workshop import arrays
 from farm.workshop.child import genai_config, model_file, payloads, signature
@@ -85,10 +85,10 @@ def _ids(name: str, given: arrays.Array, *, ranks: tuple[int, ...], vocabulary: 
 
 def _check_lengths(rows: arrays.Array) -> None:
     count, length = rows.shape
-    if count > MOST_BATCH:
-        raise _bad(f"The array {_PROMPT} has {count:,} rows: at most {MOST_BATCH} are generated at once.")
-    if length > MOST_PROMPT:
-        raise _bad(f"The prompts have {length:,} tokens: at most {MOST_PROMPT:,} are taken.")
+    if count > MAX_BATCH:
+        raise _bad(f"The array {_PROMPT} has {count:,} rows: at most {MAX_BATCH} are generated at once.")
+    if length > MAX_PROMPT:
+        raise _bad(f"The prompts have {length:,} tokens: at most {MAX_PROMPT:,} are taken.")
 
 
 def _text(given: arrays.Array, *, vocabulary: int) -> arrays.Array:

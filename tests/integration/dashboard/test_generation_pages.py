@@ -12,6 +12,7 @@ from farm.contract.cells import CellSpec
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.cells import scenarios
+from farm.rules.cells.generate import Generate
 from farm.runs.models import Run
 from farm.runs.services import conclude_runs
 from tests.integration.dashboard import rows
@@ -36,7 +37,8 @@ class Generating(rows.MadeUpNode):
     """Made up too: the newer release takes longer over the prompt alone, and its fifth token is another."""
 
     def _sample(self, spec: CellSpec) -> reports.Sample:
-        told = scenarios.of(spec).generation
+        told = scenarios.of(spec)
+        assert isinstance(told, Generate)
         first = told.prompt * 0.1 * self.slow.get(str(spec.runtime), 1.0)
         made = super()._sample(
             spec.model_copy(update={"runtime": spec.runtime.model_copy(update={"version": "1.29.0"})})

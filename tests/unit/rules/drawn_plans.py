@@ -3,16 +3,16 @@
 from random import Random
 from typing import Any
 
-from farm.rules.planning.plans import (
+from farm.rules.cells.models import (
     CompiledFacts,
     ContextFacts,
     GenaiFacts,
     ModelFacts,
     ModelInput,
-    NodeOffer,
     PromptFacts,
     SourceFacts,
 )
+from farm.rules.planning.plans import NodeOffer
 
 RUNTIMES = (
     *("1.14.1", "1.16.3", "1.20.1", "1.29.0", "1.31.1", "1.32.0", "1.31.9"),

@@ -7,9 +7,9 @@ from farm.contract.blocks import Tolerance
 from farm.contract.document import Document
 from farm.contract.evaluation import AccuracyReport
 from farm.contract.reports import EnginePair, EnginesReport, OutputParity
+from farm.rules.cells.models import ModelFacts, ModelInput
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import beside, planner
-from farm.rules.planning.plans import ModelFacts, ModelInput
 from farm.rules.quality import evaluation
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.searches.gate import Checks

@@ -11,9 +11,9 @@ from farm.contract.evaluation import AccuracyReport
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport
 from farm.contract.sustained import CurvePoint, CurveReport
+from farm.rules.cells.models import ModelInput
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
-from farm.rules.planning.plans import ModelInput
 from farm.rules.quality import evaluation
 from farm.rules.quality.parity import Preset
 from farm.rules.reporting import documents, operator_changes

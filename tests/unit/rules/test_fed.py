@@ -6,7 +6,7 @@ from typing import Any
 
 from farm.contract.cells import Workload
 from farm.contract.document_cells import Cell
-from farm.rules.planning.plans import ModelFacts, ModelInput
+from farm.rules.cells.models import ModelFacts, ModelInput
 from farm.rules.reporting.documents import assemble
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from tests.unit.rules.making import make_model, make_rounds, only_refusal, plan_of

@@ -8,9 +8,10 @@ from farm.contract.cells import CellSpec, Recipe, Runtime
 from farm.contract.reasons import Reason
 from farm.rules.cells import commands
 from farm.rules.cells.axes import version_key
+from farm.rules.cells.models import ModelFacts, SourceFacts
 from farm.rules.matrices import matrix
 from farm.rules.planning import estimates, planner
-from farm.rules.planning.plans import ModelFacts, Plan, SourceFacts
+from farm.rules.planning.plans import Plan
 from farm.rules.presenting import sentences
 from farm.rules.runtimes import distributions, frameworks, providers, releases
 from farm.rules.runtimes.distributions import RuntimeProblem

@@ -6,9 +6,11 @@ import pytest
 
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonCode
+from farm.rules.cells.generate import GENERATIONS
+from farm.rules.cells.models import GenaiFacts
 from farm.rules.matrices import matrix
 from farm.rules.planning import estimates, planner
-from farm.rules.planning.plans import GenaiFacts, Plan
+from farm.rules.planning.plans import Plan
 from farm.rules.runtimes import distributions, genai, plugins, providers, releases
 from farm.rules.runtimes.distributions import WATCHED
 from tests.unit.rules.making import make_model, only_refusal
@@ -118,4 +120,4 @@ def test_the_plan_counts_its_import_and_the_tokens_that_it_draws():
         for runtime, sampling in (("1.29.0", ""), (BESIDE, ""), (BESIDE, ":sampling=top-p=0.9"))
     )
     assert greedy == pytest.approx(plain + estimates.GENAI_LAUNCH_S)
-    assert drawn == pytest.approx(greedy + estimates.GENERATIONS * 64 * estimates.DRAWN_TOKEN_S)
+    assert drawn == pytest.approx(greedy + GENERATIONS * 64 * estimates.DRAWN_TOKEN_S)

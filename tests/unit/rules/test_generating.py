@@ -67,7 +67,11 @@ def test_the_runner_is_told_what_to_generate_and_traces_its_phases_apart() -> No
     cell = spec(scenario="generate:prompt=16:new=8", seed=7)
     assert scenarios.as_order(cell) == {"kind": "generate", "prompt": 16, "new": 8, "seed": 7}
     assert scenarios.label("generate:prompt=16:new=8") == "prompt 16, 8 new"
-    assert (scenarios.is_plain(cell), scenarios.is_one_stream(cell), scenarios.has_phases(cell)) == (False, True, True)
+    assert (scenarios.is_plain(cell), scenarios.is_one_stream(cell), scenarios.of(cell).takes_prompts) == (
+        False,
+        True,
+        True,
+    )
 
 
 def test_the_runner_is_told_how_tokens_are_drawn_and_for_how_many_sequences() -> None:

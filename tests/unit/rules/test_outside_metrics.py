@@ -16,7 +16,7 @@ from farm.contract.reports import EndReport
 from farm.rules.cells import metrics, outside_metrics, outside_scenarios, scenarios
 from farm.rules.cells.metric import RATE, SIZE, TIME
 from farm.rules.cells.outside_metrics import Measure
-from farm.rules.cells.outside_scenarios import Entry, Installed
+from farm.rules.cells.outside_scenarios import Entry
 from farm.rules.judging import metric_verdicts, summaries
 from farm.rules.presenting import metric_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
@@ -38,8 +38,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "METRICS", whole)
     monkeypatch.setattr(summaries, "OF_LAUNCHES", [one for one in whole if one.summary is not None])
     monkeypatch.setattr(metric_verdicts, "COMPARED", [(one, one.judging) for one in whole if one.judging is not None])
-    monkeypatch.setattr(scenarios, "OUTSIDE", Installed({"paused": PAUSED}))
-    monkeypatch.setattr(scenarios, "NAMES", (*scenarios.KINDS, "paused"))
+    monkeypatch.setattr(scenarios, "ENTRIES", {**scenarios.ENTRIES, "paused": PAUSED})
 
 
 def document(*, scenario: str = "paused") -> Document:

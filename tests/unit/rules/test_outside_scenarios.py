@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from farm.contract.cells import Budget, CellSpec, Runtime, Workload
+from farm.contract.cells import CellSpec, Runtime, Workload
 from farm.rules.cells import outside_scenarios, scenarios
 from farm.rules.cells.outside_scenarios import Entry, Installed, Option
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
-from farm.rules.planning import estimates, planner
+from farm.rules.planning import planner
 from tests.unit.rules.making import make_model
 
 PAUSED = Entry(
@@ -37,7 +37,7 @@ def points(monkeypatch: pytest.MonkeyPatch) -> Any:
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     there = Installed({"paused": PAUSED}, {"broken": "The scenario 'broken' is left out: no licence."})
     monkeypatch.setattr(scenarios, "OUTSIDE", there)
-    monkeypatch.setattr(scenarios, "NAMES", (*scenarios.KINDS, "paused"))
+    monkeypatch.setattr(scenarios, "ENTRIES", {**scenarios.ENTRIES, "paused": PAUSED})
 
 
 def test_an_entry_is_taken_by_its_name(points: Any) -> None:
@@ -92,7 +92,7 @@ def test_it_is_spelled_told_and_ordered_as_our_own() -> None:
     assert scenarios.label("paused") == "with pauses"
     assert scenarios.as_order(spec("paused:ms=20")) == {"kind": "paused", "seed": 3, "made": {}, "ms": 20.0}
     assert not scenarios.is_plain(spec("paused"))
-    assert estimates.scenario_launch_s(scenarios.parsed("paused"), Budget.QUICK, None) == 2.0
+    assert scenarios.parsed("paused").launch_s(None, timed_s=0.3) == 2.0
     declared = {"runtime": ["1.29.0", "1.31.1"], "scenario": ["single", "paused"]}
     plan = planner.plan(matrix.parse(declared), make_model())
     assert [{arm.spec.workload.scenario for arm in block.arms} for block in plan.blocks] == [{"single"}, {"paused"}]

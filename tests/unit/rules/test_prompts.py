@@ -5,11 +5,11 @@ import pytest
 from farm.contract.reasons import ReasonCode
 from farm.rules.cells import scenarios
 from farm.rules.cells.commands import repeat_command
+from farm.rules.cells.models import ContextFacts, ModelFacts, PromptFacts
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
-from farm.rules.planning.plans import ContextFacts, ModelFacts, Plan, PromptFacts
-from farm.rules.reporting.generated import prompts_of
+from farm.rules.planning.plans import Plan
 from tests.unit.rules.making import make_model
 
 GIVEN = "ab" * 32
@@ -87,7 +87,7 @@ def test_a_cell_says_what_it_was_given_in_its_label_its_command_and_its_inputs()
     assert scenarios.label(spec.workload.scenario) == "given prompt of 37, 8 new"
     assert "--prompts prompts.npz" in repeat_command(spec, "model.onnx")
     assert scenarios.as_order(spec)["given"] == GIVEN
-    (told,) = prompts_of(spec)
+    (told,) = scenarios.of(spec).inputs(spec.workload)
     assert (told.shape, told.made_by) == ([1, 37], "token ids that were given (prompts.npz)")
     drawn = planned("generate:prompt=16:new=8").blocks[0].arms[0].spec
     assert "--prompts" not in repeat_command(drawn, "model.onnx")

@@ -7,15 +7,17 @@ import pytest
 from farm.contract.cells import CellSpec, Runtime, Workload
 from farm.contract.document_cells import Cell, CellPhase, Figure, Parity
 from farm.contract.reports import Phase, Sample
-from farm.rules.cells import growth, load, scenarios, threads
+from farm.rules.cells import growth, scenarios, threads
+from farm.rules.cells.fresh import Fresh
+from farm.rules.cells.models import SourceFacts
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenario_metrics import DIFFERING, GOODPUT, GROWTH, MAX_RATE
-from farm.rules.cells.scenarios import Scenario
+from farm.rules.cells.single import Single
 from farm.rules.changes import watch_rounds
 from farm.rules.judging.summaries import summarise
 from farm.rules.matrices import matrix
 from farm.rules.planning import estimates, planner
-from farm.rules.planning.plans import NodeOffer, PlannedBlock, SourceFacts
+from farm.rules.planning.plans import NodeOffer, PlannedBlock
 from farm.rules.reporting import phases
 from farm.rules.wording.numbers import MIB
 from tests.unit.rules.making import make_model, make_sample
@@ -269,12 +271,12 @@ def test_phases_are_medians_over_launches_and_other_answers_fail_parity() -> Non
     (found,) = phases.phases_of(samples)
     assert (found.name, found.launches, found.metrics) == ("seq=4", 3, {"p50_ms": 2.0})
     summary = summarise(samples)
-    assert phases.text_of(summary, Scenario("fresh"), []).startswith("Memory grows by 2.00 MiB")
-    judged = phases.with_answers(Parity(verdict="pass", text="Within."), summary, what=Scenario("fresh").answers)
+    assert phases.text_of(summary, Fresh(), []).startswith("Memory grows by 2.00 MiB")
+    judged = phases.with_answers(Parity(verdict="pass", text="Within."), summary, what=Fresh().answers)
     assert (judged.verdict, judged.text) == ("fail", "2 of 8 input sets were answered otherwise than alone. Within.")
     quiet = summarise([launch(1.0, 0.0)])
     assert phases.with_answers(Parity(), quiet, what="") == phases.with_answers(Parity(), None, what="") == Parity()
-    assert phases.text_of(None, Scenario("fresh")) == phases.text_of(summarise([make_sample(1.0)]), Scenario()) == ""
+    assert phases.text_of(None, Fresh()) == phases.text_of(summarise([make_sample(1.0)]), Single()) == ""
 
 
 def test_the_runner_is_told_the_load_and_its_streams_take_threads() -> None:
@@ -288,6 +290,13 @@ def test_the_runner_is_told_the_load_and_its_streams_take_threads() -> None:
     assert (scenarios.is_plain(loaded), scenarios.is_one_stream(loaded)) == (False, False)
     refused = threads.refusal(loaded, cores=2)
     assert refused.text.startswith("4 streams of 1 thread on a machine of 2 cores")
+
+
+def test_each_scenario_answers_for_itself() -> None:
+    loaded, generating, plain = map(scenarios.parsed, ("load:bound=20ms", "generate:new=8", "single"))
+    assert (loaded.bound_ms, generating.bound_ms, plain.bound_ms) == (20.0, None, None)
+    assert generating.answers == "of the later generations of a launch"
+    assert (loaded.tokens, generating.tokens, plain.tokens) == (0, 8, 0)
 
 
 def test_a_plan_knows_the_minutes_of_a_load() -> None:
@@ -308,7 +317,7 @@ def test_a_load_of_an_unknown_model_is_planned_by_its_bound_and_searched_once() 
     assert block("20ms").minutes == pytest.approx(block("20ms", latency_ms=2.0).minutes, rel=0.01)
     assert block("20ms").minutes < block("2s").minutes / 4
     # a search beside the checks and traces, and limits that leave room for rates that are driven again
-    launch_s = estimates.load_launch_s(scenarios.parsed("load:bound=20ms"), 2.0)
+    launch_s = scenarios.parsed("load:bound=20ms").search_s(2.0)
     plain = planner.plan(matrix.parse({"runtime": ["1.29.0", "1.31.1"]}), make_model(latency_ms=2.0)).blocks[0]
     loaded = block("20ms", latency_ms=2.0)
     assert loaded.once_s - plain.once_s == pytest.approx(launch_s + estimates.LAUNCH_S)
@@ -329,8 +338,8 @@ def test_a_load_of_an_unknown_model_is_planned_by_its_bound_and_searched_once() 
 )
 def test_a_load_is_told_in_a_sentence(text: str, told: dict[str, Any], p99_ms: float | None, words: str) -> None:
     figures = {name: Figure(value=value, low=low, high=high) for name, (value, low, high) in told.items()}
-    assert words in load.sentence(figures, scenarios.parsed(text), p99_ms=p99_ms)
-    assert load.sentence({}, scenarios.parsed("load:rate=50"), p99_ms=None) == ""
+    assert words in scenarios.parsed(text).found(figures, p99_ms=p99_ms)
+    assert scenarios.parsed("load:rate=50").found({}, p99_ms=None) == ""
 
 
 def test_a_load_s_throughput_is_what_was_answered_and_not_what_a_latency_would_allow() -> None:

@@ -9,7 +9,7 @@ import pytest
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
 from farm.rules.matrices.points import expand
-from farm.rules.planning import blocks, planner, prompts
+from farm.rules.planning import blocks, planner
 from farm.rules.planning.resolution import Request, Resolver, takes
 from tests.unit.rules.drawn_plans import draw_fleet, draw_matrix, draw_model, draw_node
 
@@ -33,7 +33,7 @@ def test_a_point_is_the_same_cell_and_refused_for_the_same_reason_alone_as_among
     for request, read in filter(None, map(drawn, seeds)):
         together = Resolver(request)
         for point in expand(read).points:
-            settled = prompts.settled(point, request.model)
+            settled = planner.settled(point, request.model)
             found = together.resolve(settled, name="c1")
             assert found == Resolver(request).resolve(settled, name="c1")
             assert found.labels == settled.labels

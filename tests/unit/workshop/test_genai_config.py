@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from farm.rules.planning.plans import GenaiFacts
+from farm.rules.cells.models import GenaiFacts
 from farm.rules.runtimes.genai import CONFIG
 from farm.workshop import orders
 from farm.workshop.child import genai_config

@@ -125,7 +125,7 @@ def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Pr
         "trace_runs": budgets.TRACE_RUNS,
         "trace_s": trace_s,
     }
-    if scenarios.of(arm.order.cell).kind == "generate":
+    if scenarios.of(arm.order.cell).takes_prompts:
         order["scenario"] = scenarios.as_order(arm.order.cell)
     answer = launcher.launch(arm, order, work_dir=folder)
     if answer.reason is not None:

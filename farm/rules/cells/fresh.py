@@ -1,0 +1,102 @@
+"""The scenario `fresh`: other inputs at each inference, of one size or of several. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, Literal
+
+from farm.contract.cells import CellSpec, Workload
+from farm.rules.cells.models import ModelFacts
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.readers import MAX_DIMENSION, count_option
+from farm.rules.cells.scenario import UNKNOWN_LATENCY_MS, Scenario, ShapeProblem, options_of
+from farm.rules.cells.scenario_metrics import GROWTH
+from farm.rules.runtimes import frameworks, providers
+
+MIN_SETS, MAX_SETS = 8, 64
+MAX_SIZES: Final = 16
+RANDOM: Final = "random"
+_DIMENSION = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", re.ASCII)
+_SHAPES: Final = "shapes"
+# a launch runs so many inferences or so many seconds, whichever ends first; worker.runner.scenarios.fresh
+RUNS, MAX_RUNS_S = 1_000, 10.0
+# every set is run alone first, in binding and settling
+SET_RUNS = 3
+
+Size = int | Literal["random"]
+
+
+@dataclass(frozen=True)
+class Fresh(Scenario):
+    """`sets` of inputs in turn. `shapes`: their sizes by dimension."""
+
+    kind: ClassVar[str] = "fresh"
+    own_metrics: ClassVar[frozenset[str]] = frozenset({GROWTH})
+    sets: int = MIN_SETS
+    shapes: Mapping[str, tuple[Size, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, options: object, /) -> Scenario:
+        given = options_of(cls.kind, options, example="fresh: {shapes: {sequence: [16, 64, random]}}")
+        sets = count_option("sets", given.pop("sets", MIN_SETS), least=MIN_SETS, most=MAX_SETS, of=cls.kind)
+        nested = given.pop(_SHAPES, {})
+        if not isinstance(nested, Mapping):
+            raise MatrixProblem(
+                f"The shapes of fresh are {nested!r}: write sizes such as `sequence: [16, 64, random]`."
+            )
+        sizes = {**given, **{str(name): some for name, some in nested.items()}}
+        return cls(sets=sets, shapes={name: _read_sizes(name, some) for name, some in sizes.items()})
+
+    @property
+    def text(self) -> str:
+        sets = [f"sets={self.sets}"] if self.sets != MIN_SETS else []
+        sizes = [f"{name}={'+'.join(map(str, some))}" for name, some in sorted(self.shapes.items())]
+        return ":".join([self.kind, *sets, *sizes])
+
+    @property
+    def label(self) -> str:
+        sizes = [f"{name} {', '.join(map(str, some))}" for name, some in sorted(self.shapes.items())]
+        return "fresh inputs" + (f" ({'; '.join(sizes)})" if sizes else "")
+
+    @property
+    def answers(self) -> str:
+        return f"of {self.sets} input sets were"
+
+    def as_order(self, work: Workload) -> dict[str, object]:
+        shapes = {name: list(sizes) for name, sizes in self.shapes.items()}
+        return {**super().as_order(work), "sets": self.sets, "shapes": shapes}
+
+    def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
+        yield from super().refusals(spec, model, shape_problem=shape_problem)
+        entry = providers.find(spec.provider)
+        if self.shapes and entry is not None and entry.building is not None and entry.building.shapes:
+            yield f"{entry.name} builds an engine for the shapes that it is given: leave the shapes of fresh out."
+        if self.shapes and frameworks.is_framework(spec.runtime):
+            yield f"{spec.runtime} knows no dimensions by name: leave the shapes of fresh out."
+        # nothing is known of a model that was not looked into
+        is_known = bool(model.dims) or model.batch is not None
+        for name, sizes in self.shapes.items() if is_known else ():
+            size = next(one for one in sizes if isinstance(one, int))
+            problem = None if name == model.batch else shape_problem(name, size)
+            if problem is not None:
+                yield problem
+
+    def launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
+        latency_s = (latency_ms or UNKNOWN_LATENCY_MS) / 1000.0
+        return SET_RUNS * self.sets * latency_s + max(0.0, min(MAX_RUNS_S, RUNS * latency_s) - timed_s)
+
+
+def _read_sizes(name: str, written: object) -> tuple[Size, ...]:
+    values = written.split("+") if isinstance(written, str) else written
+    values = values if isinstance(values, list | tuple) else [values]
+    if not _DIMENSION.match(name):
+        raise MatrixProblem(f"The scenario fresh has the option {name!r}: it has sets, and sizes by dimension.")
+    if not 1 <= len(values) <= MAX_SIZES:
+        raise MatrixProblem(f"The sizes of {name!r} are {len(values)}: fresh takes 1 to {MAX_SIZES} of a dimension.")
+    found: tuple[Size, ...] = tuple(
+        RANDOM if value == RANDOM else count_option(name, value, least=1, most=MAX_DIMENSION, of="fresh")
+        for value in values
+    )
+    if all(size == RANDOM for size in found):
+        raise MatrixProblem(f"The sizes of {name!r} are random alone: add a size for it to be drawn up to.")
+    return found

@@ -1,0 +1,197 @@
+"""The scenario `generate`: a prompt and the tokens behind it, how each is chosen, and how many at once. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Self
+
+from farm.contract.cells import CellSpec, Workload
+from farm.contract.document_cells import Input
+from farm.rules.cells import samplers
+from farm.rules.cells.models import PROMPTS, ModelFacts
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.readers import count_option
+from farm.rules.cells.samplers import Sampler
+from farm.rules.cells.scenario import UNKNOWN_LATENCY_MS, Scenario, ShapeProblem, options_of
+from farm.rules.runtimes import frameworks, providers
+from farm.rules.runtimes.nearest import choice_sentence
+from farm.rules.wording.numbers import counted
+
+USUAL_PROMPT, MAX_PROMPT = 128, 32_768
+# the first token comes with the prompt, so that one more is needed for a time per token
+USUAL_NEW, MIN_NEW, MAX_NEW = 64, 2, 4096
+MAX_BATCH, MAX_SEED = 64, (1 << 31) - 1
+_OPTIONS: Final = ("prompt", "new", "sampling", "temperature", "seed", "batch", "given")
+_DIGEST = re.compile(r"^[0-9a-f]{64}$", re.ASCII)
+# a launch generates so often: a given text, told, warming up, measured twice; worker.runner.scenarios.generate
+GENERATIONS = 7
+# a token takes less than an inference of the whole input, the prompt about as long
+TOKEN_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Generate(Scenario):
+    """`prompt`, `new`: tokens given and made. `seed`: of prompt and draws; None: the run's own.
+
+    A `prompt` of 0: nobody said how long, and planning does. `given`: digest of the file of prompts; empty: drawn ones.
+    `batch`: sequences at once, which a cell says in its workload; None: as the batch of the matrix says.
+    """
+
+    kind: ClassVar[str] = "generate"
+    takes_prompts: ClassVar[bool] = True
+    prompt: int = 0
+    new: int = USUAL_NEW
+    sampler: Sampler = samplers.LIKELIEST
+    seed: int | None = None
+    batch: int | None = None
+    given: str = ""
+
+    @classmethod
+    def read(cls, options: object, /) -> Scenario:
+        given = options_of(cls.kind, options, example="generate: {prompt: 128, new: 64}")
+        sampler = samplers.take(given)
+        found = cls(
+            prompt=_number("prompt", given.pop("prompt"), 1, MAX_PROMPT) if "prompt" in given else 0,
+            new=_number("new", given.pop("new", USUAL_NEW), MIN_NEW, MAX_NEW),
+            sampler=sampler,
+            seed=_number("seed", given.pop("seed"), 0, MAX_SEED) if "seed" in given else None,
+            batch=_number("batch", given.pop("batch"), 1, MAX_BATCH) if "batch" in given else None,
+            given=_digest(given.pop("given", "")),
+        )
+        if given:
+            raise MatrixProblem(choice_sentence("option of generate", next(iter(given)), _OPTIONS))
+        return found
+
+    @property
+    def text(self) -> str:
+        prompt = [f"prompt={self.prompt}"] if self.prompt else []
+        seed = [f"seed={self.seed}"] if self.seed is not None else []
+        batch = [f"batch={self.batch}"] if self.batch is not None else []
+        given = [f"given={self.given}"] if self.given else []
+        return ":".join([self.kind, *prompt, f"new={self.new}", *self.sampler.options, *seed, *batch, *given])
+
+    @property
+    def label(self) -> str:
+        """`prompt 128, 64 new, top-p 0.9`."""
+        seed = f"seed {self.seed}" if self.seed is not None else ""
+        prompt = f"given prompt of {self.prompt}" if self.given else f"prompt {self.prompt or USUAL_PROMPT}"
+        words = (prompt, f"{self.new} new", self.sampler.label, seed)
+        return ", ".join(word for word in words if word)
+
+    @property
+    def short(self) -> str:
+        # the digest of given prompts would fill a line
+        return self.label
+
+    @property
+    def answers(self) -> str:
+        return "of the later generations of a launch"
+
+    @property
+    def tokens(self) -> int:
+        return self.new
+
+    @property
+    def context(self) -> int:
+        return self.prompt + self.new
+
+    @property
+    def draws(self) -> bool:
+        return self.sampler.draws
+
+    @property
+    def prompts_sha256(self) -> str:
+        return self.given
+
+    def said_twice(self) -> Mapping[str, str]:
+        text = "batch says the sequences of the scenario generate too: leave one of the two out."
+        return {"batch": text} if self.batch is not None else {}
+
+    def placed(self, work: Mapping[str, object]) -> dict[str, object]:
+        if self.batch is None:
+            return dict(work)
+        return {**work, "scenario": replace(self, batch=None).text, "batch": self.batch}
+
+    def as_order(self, work: Workload) -> dict[str, object]:
+        sequences = {} if (work.batch or 1) == 1 else {"batch": work.batch}
+        given = {"given": self.given} if self.given else {}
+        return {
+            "kind": self.kind,
+            "prompt": self.prompt or USUAL_PROMPT,
+            "new": self.new,
+            "seed": self._seed(work),
+            **self.sampler.as_order(),
+            **sequences,
+            **given,
+        }
+
+    def _seed(self, work: Workload) -> int:
+        return work.seed if self.seed is None else self.seed
+
+    def settled(self, model: ModelFacts, *, is_batched: bool) -> Self:
+        """With a prompt: where no length was asked for, the model's given ones, else the usual.
+
+        As many sequences at once as there are given prompts, where nobody says how many.
+        """
+        given = model.prompts
+        if given is None or not (self.given == given.sha256 or not (self.given or self.prompt)):
+            return self if self.prompt or self.given else replace(self, prompt=USUAL_PROMPT)
+        rows = given.rows if given.rows > 1 and self.batch is None and not is_batched else self.batch
+        return replace(self, prompt=self.prompt or given.tokens, given=given.sha256, batch=rows)
+
+    def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
+        yield from super().refusals(spec, model, shape_problem=shape_problem)
+        if model.generation_problem:
+            yield model.generation_problem
+        # the last token is made and never fed
+        if model.context is not None and (needed := self.context - 1) > model.context.tokens:
+            yield (
+                f"A prompt of {self.prompt:,} and {self.new:,} new tokens are {needed:,} that {model.name} reads, "
+                f"and its context is {model.context.tokens:,}: {model.context.where}; ask for fewer."
+            )
+        if frameworks.is_framework(spec.runtime):
+            yield f"{spec.runtime} is not measured generating yet: leave generate out for it."
+        if spec.provider != providers.CPU.name:
+            yield f"generate is measured on the CPU provider alone yet, not on {spec.provider}: leave that out."
+        if self.given:
+            yield from self._of_prompts(model, batch=spec.workload.batch or 1)
+
+    def _of_prompts(self, model: ModelFacts, *, batch: int) -> Iterator[str]:
+        given = model.prompts
+        if given is None or given.sha256 != self.given:
+            yield (
+                f"The scenario names the prompts {self.given[:12]}…, which {model.name} did not come with: give the "
+                f"{PROMPTS} of that digest, or leave `given` out."
+            )
+        elif self.prompt != given.tokens:
+            yield (
+                f"prompt of generate is {self.prompt:,} and each row of {PROMPTS} has "
+                f"{counted(given.tokens, 'token')}: leave `prompt` out."
+            )
+        elif batch != given.rows:
+            yield (
+                f"{PROMPTS} has {counted(given.rows, 'row')} and the batch is {batch}: give as many rows, or leave the "
+                "batch out."
+            )
+
+    def launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
+        latency_s = (latency_ms or UNKNOWN_LATENCY_MS) / 1000.0
+        return max(0.0, GENERATIONS * (1 + TOKEN_SHARE * self.new) * latency_s - timed_s)
+
+    def inputs(self, work: Workload) -> list[Input]:
+        made_by = f"token ids of the vocabulary, drawn by seed {self._seed(work)}"
+        if self.given:
+            made_by = f"token ids that were given ({PROMPTS})"
+        shape: list[int | str] = [work.batch or 1, self.prompt or USUAL_PROMPT]
+        return [Input(name="prompt", dtype="int64", shape=shape, made_by=made_by)]
+
+
+def _number(name: str, written: object, least: int, most: int) -> int:
+    return count_option(name, written, least=least, most=most, of=Generate.kind)
+
+
+def _digest(written: object) -> str:
+    text = str(written)
+    if text and not _DIGEST.match(text):
+        raise MatrixProblem(f"given of generate is {text[:80]!r}: write the SHA-256 digest of a file of prompts.")
+    return text

@@ -1,0 +1,71 @@
+"""The scenario `single`: one inference after another, and `sustained`, which works on for minutes. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from farm.contract.cells import SINGLE, CellSpec, Workload
+from farm.contract.sustained import MAX_SUSTAINED_S
+from farm.rules.cells.models import ModelFacts
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.scenario import Scenario, ShapeProblem
+
+MIN_MINUTES: Final = 0.05
+MAX_MINUTES: Final = MAX_SUSTAINED_S / 60.0
+
+
+@dataclass(frozen=True)
+class Single(Scenario):
+    """One inference after another."""
+
+    kind: ClassVar[str] = SINGLE
+    is_plain: ClassVar[bool] = True
+
+    def as_order(self, work: Workload) -> dict[str, object]:
+        return {"kind": "closed" if work.concurrency > 1 else SINGLE}
+
+    def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
+        """None: every runtime runs it."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class Sustained(Single):
+    """`single`, and then the same for minutes in one process; its rounds are those of `single`."""
+
+    kind: ClassVar[str] = "sustained"
+    schema: ClassVar[Mapping[str, Any]] = {"type": "number", "minimum": MIN_MINUTES, "maximum": MAX_MINUTES}
+    has_one_value: ClassVar[bool] = True
+    minutes: float
+
+    @classmethod
+    def read(cls, options: object, /) -> Scenario:
+        minutes = _minutes_of(options)
+        if minutes is None:
+            raise MatrixProblem(
+                f"sustained is {options!r}: write minutes from {MIN_MINUTES:g} to {MAX_MINUTES:g}, such as 10."
+            )
+        return cls(minutes)
+
+    @property
+    def text(self) -> str:
+        return f"{self.kind}:{self.minutes:g}"
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind} {self.minutes:g} min"
+
+    @property
+    def seconds(self) -> float:
+        return 60.0 * self.minutes
+
+
+def _minutes_of(written: object) -> float | None:
+    """Minutes within what a launch may take; None for anything else."""
+    if isinstance(written, bool) or not isinstance(written, int | float | str):
+        return None
+    try:
+        minutes = float(written)
+    except (ValueError, OverflowError):
+        return None
+    return minutes if MIN_MINUTES <= minutes <= MAX_MINUTES else None
