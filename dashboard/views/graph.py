@@ -97,7 +97,7 @@ def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:
 def outline(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """The version's graph without its weights, for the frame; the page around it hands it over. 202 while it is made.
 
-    The workshop made it (farm.registry.services.outlines): no byte of a model is read by this process.
+    The workshop made it (farm.registry.services.products): no byte of a model is read by this process.
     """
     version = selectors.version(person(request), version_id)
     path = services.outline_of(version)

@@ -1,18 +1,42 @@
-"""Zips of a bundle: listed first and judged by the list, then decompressed with a byte counter into drafts."""
+"""Zips of a bundle: listed first and judged by the list, then decompressed with a byte counter into drafts.
+
+A zip says most things two or three times, and readers differ in which they believe: the end record or its zip64 form,
+the directory or the headers in front of the data, the count or the size (PKWARE APPNOTE 6.3.10). Here all of them must
+say the same, and the records must fill the file from its first byte to its last, so that every reader sees the same
+files.
+"""
 
 import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from dataclasses import dataclass
+from typing import IO, Final
 
 from farm.base.refusals import Invalid, TooLarge
-from farm.registry import zip_records
 from farm.registry.bundles import MAX_FILES, is_flat, shown
 from farm.registry.storage import Draft, check_room
 
+# 4.3.16: signature, disks 2 × u16, counts 2 × u16, u32 size, u32 offset, u16 comment
+END: Final = struct.Struct("<4s4H2LH")
+END_MARK: Final = b"PK\x05\x06"
+MAX_COMMENT: Final = 65535
+# 4.3.15: signature, u32 disk, u64 place of the zip64 end record, u32 disks
+LOCATOR: Final = struct.Struct("<4sLQL")
+LOCATOR_MARK: Final = b"PK\x06\x07"
+# 4.3.14: signature, u64 size of the rest, versions 2 × u16, disks 2 × u32, u64 counts, size, offset
+END64: Final = struct.Struct("<4sQ2H2L4Q")
+END64_MARK: Final = b"PK\x06\x06"
+# 4.3.7: signature, version, flags, method, time, date, u32 CRC, sizes, u16 lengths of name and extra field
+LOCAL: Final = struct.Struct("<4s5H3L2H")
+LOCAL_MARK: Final = b"PK\x03\x04"
+DESCRIPTOR_MARK: Final = b"PK\x07\x08"
+DESCRIBED, ENCRYPTED, UTF8 = 0x8, 0x1, 0x800
+ALL16, ALL32 = 0xFFFF, 0xFFFFFFFF
+# an extra field with another name for the file, which some readers take in place of the first
+OTHER_NAME: Final = 0x7075
 CHUNK_BYTES: Final = 256 * 1024
 # zipfile reads the whole directory into memory, so its size is looked at first
 MAX_DIRECTORY_BYTES: Final = 1 << 20
@@ -20,6 +44,141 @@ METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # nothing, deflated
 EMPTY_BYTES: Final = 2
 FLAT_HINT: Final = "Zip the files themselves, without their folder: zip -j model.zip folder/*"
+
+
+class RecordError(ValueError):
+    """Two records of the archive contradict each other, or one is missing; the text says which."""
+
+
+@dataclass(frozen=True)
+class Directory:
+    """Where the list of files is, how long, and of how many."""
+
+    offset: int
+    bytes: int
+    count: int
+
+
+def directory_of(file: IO[bytes], *, size: int) -> Directory:
+    """The directory as the end of a file of `size` bytes says. Raises RecordError."""
+    start = max(0, size - END.size - MAX_COMMENT - LOCATOR.size - END64.size)
+    file.seek(start)
+    tail = file.read(size - start)
+    file.seek(0)
+    at = _end_of(tail)
+    _, disk, first, here, count, length, offset, comment = END.unpack_from(tail, at)
+    if at + END.size + comment != len(tail):
+        raise RecordError("its end record is not its end")
+    found, ends_at = Directory(offset, length, count), start + at
+    if at >= LOCATOR.size and tail[at - LOCATOR.size :].startswith(LOCATOR_MARK):
+        ends_at -= LOCATOR.size + END64.size
+        found = _zip64(tail, at=at - LOCATOR.size, start=start, short=found)
+    elif count == ALL16 or ALL32 in (length, offset):
+        raise RecordError("its zip64 end record is missing")
+    if (disk, first) != (0, 0) or here != count:
+        raise RecordError("it is one part of several")
+    if found.offset + found.bytes != ends_at:
+        raise RecordError("its list is not where its end record says")
+    return found
+
+
+def check_entries(file: IO[bytes], entries: Sequence[zipfile.ZipInfo], *, directory: Directory) -> None:
+    """Each entry's header in front of its data says what the directory says, and nothing lies between. RecordError."""
+    if len(entries) != directory.count:
+        raise RecordError(f"its end record counts {directory.count} entries and its list has {len(entries)}")
+    at = 0
+    for entry in sorted(entries, key=lambda one: one.header_offset):
+        if entry.header_offset != at:
+            raise RecordError("its entries overlap, or something lies between them")
+        at = _end_of_entry(file, entry, directory=directory)
+    if at != directory.offset:
+        # the descriptor of the last entry ends where the list begins
+        raise RecordError("something lies between its entries and its list")
+    file.seek(0)
+
+
+def _end_of(tail: bytes) -> int:
+    """Where Python's own reader finds the end record: at the very end, else the last mark."""
+    at = len(tail) - END.size
+    if at < 0 or not (tail[at:].startswith(END_MARK) and tail.endswith(b"\x00\x00")):
+        at = tail.rfind(END_MARK)
+    if at < 0 or len(tail) - at < END.size:
+        raise RecordError("its end record is missing")
+    return at
+
+
+def _zip64(tail: bytes, *, at: int, start: int, short: Directory) -> Directory:
+    """The directory by the zip64 record right before its locator at `at`, which the short record may not contradict."""
+    _, disk, place, disks = LOCATOR.unpack_from(tail, at)
+    record = at - END64.size
+    if record < 0 or (disk, disks, place) != (0, 1, start + record):
+        raise RecordError("its zip64 locator leads elsewhere")
+    mark, rest, _, _, *parts, here, count, length, offset = END64.unpack_from(tail, record)
+    if mark != END64_MARK or rest != END64.size - 12 or parts != [0, 0] or here != count:
+        raise RecordError("its zip64 end record is damaged")
+    for value, told, full in (
+        (short.count, count, ALL16),
+        (short.bytes, length, ALL32),
+        (short.offset, offset, ALL32),
+    ):
+        if value not in (told, full):
+            raise RecordError("its two end records contradict each other")
+    return Directory(offset, length, count)
+
+
+def _end_of_entry(file: IO[bytes], entry: zipfile.ZipInfo, *, directory: Directory) -> int:
+    """The place after the entry's data and descriptor."""
+    file.seek(entry.header_offset)
+    header = file.read(LOCAL.size)
+    if len(header) < LOCAL.size or not header.startswith(LOCAL_MARK):
+        raise RecordError("an entry has no header")
+    _, _, flags, method, _, _, crc, packed, unpacked, name_bytes, extra_bytes = LOCAL.unpack(header)
+    name, extra = file.read(name_bytes), file.read(extra_bytes)
+    same = (flags & (DESCRIBED | ENCRYPTED | UTF8), method) == (
+        entry.flag_bits & (DESCRIBED | ENCRYPTED | UTF8),
+        entry.compress_type,
+    )
+    if not same or name != _raw_name(entry) or _names_again(extra) or _names_again(entry.extra):
+        raise RecordError("an entry's header names another file than the list")
+    end: int = entry.header_offset + LOCAL.size + name_bytes + extra_bytes + entry.compress_size
+    if end > directory.offset:
+        raise RecordError("an entry goes past the list")
+    if flags & DESCRIBED:
+        return end + _descriptor_bytes(file, entry, at=end)
+    sizes = ((packed, entry.compress_size), (unpacked, entry.file_size))
+    if crc != entry.CRC or any(told not in (known, ALL32) for told, known in sizes):
+        raise RecordError("an entry's header has another size than the list")
+    return end
+
+
+def _descriptor_bytes(file: IO[bytes], entry: zipfile.ZipInfo, *, at: int) -> int:
+    """The length of the descriptor behind the data, in whichever of its four forms agrees with the list."""
+    file.seek(at)
+    found = file.read(24)
+    for form, mark in (("<LLL", DESCRIPTOR_MARK), ("<LQQ", DESCRIPTOR_MARK), ("<LLL", b""), ("<LQQ", b"")):
+        try:
+            told = mark + struct.pack(form, entry.CRC, entry.compress_size, entry.file_size)
+        except struct.error:
+            continue  # sizes that need eight bytes
+        if found.startswith(told):
+            return len(told)
+    raise RecordError("what stands behind an entry's data has another size than the list")
+
+
+def _raw_name(entry: zipfile.ZipInfo) -> bytes:
+    """The name's bytes in the directory. `orig_filename` still holds a NUL and what follows it."""
+    return entry.orig_filename.encode("utf-8" if entry.flag_bits & UTF8 else "cp437")
+
+
+def _names_again(extra: bytes) -> bool:
+    """Whether an extra field holds the file's name once more."""
+    at = 0
+    while at + 4 <= len(extra):
+        kind, length = struct.unpack_from("<HH", extra, at)
+        if kind == OTHER_NAME:
+            return True
+        at += 4 + length
+    return False
 
 
 def unpack(archive: Draft, *, limit_bytes: int) -> list[Draft]:
@@ -39,7 +198,7 @@ def unpack(archive: Draft, *, limit_bytes: int) -> list[Draft]:
                     f"{shown(archive.name)} holds {total:,} bytes unpacked; there is room for {limit_bytes:,}.",
                     code="quota",
                 )
-            zip_records.check_entries(archive.file, zipped.infolist(), directory=directory)
+            check_entries(archive.file, zipped.infolist(), directory=directory)
             check_room(bytes_wanted=total)
             for entry in entries:
                 drafts.append(_extract(zipped, entry))
@@ -107,11 +266,11 @@ def _extract(zipped: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Draft:
     return draft
 
 
-def _directory_of(archive: Draft) -> zip_records.Directory:
+def _directory_of(archive: Draft) -> Directory:
     """Where the list is. Raises Invalid when the end is missing or the list is too large to be an honest one."""
     try:
-        directory = zip_records.directory_of(archive.file, size=archive.bytes)
-    except zip_records.RecordError as problem:
+        directory = directory_of(archive.file, size=archive.bytes)
+    except RecordError as problem:
         text = f"{shown(archive.name)} is not a readable zip: {problem}."
         raise Invalid(text, code="bad_zip", hint="Upload it again.") from problem
     if directory.bytes > MAX_DIRECTORY_BYTES:

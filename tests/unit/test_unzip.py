@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from farm.base.refusals import Invalid, Refusal, TooLarge
 from farm.registry.storage import Draft
-from farm.registry.unzip import unpack
-from farm.registry.zip_records import END, END64, END64_MARK, LOCATOR, LOCATOR_MARK
+from farm.registry.unzip import END, END64, END64_MARK, LOCATOR, LOCATOR_MARK, unpack
 
 FILES = {"a.onnx": b"model" * 50, "w.bin": bytes(range(256)) * 4}
 ENOUGH = 1 << 20

@@ -1,13 +1,18 @@
-from farm.fleet.selectors.lendings import lending, lendings_to, lendings_visible_to
 from farm.fleet.selectors.nodes import (
     can_manage_node,
     events_of,
+    lending,
+    lendings_to,
+    lendings_visible_to,
     name_of,
     node,
     node_by_key,
     node_of_secret,
     nodes_listed,
     nodes_visible_to,
+    offer_of,
+    offers,
+    runtimes_offered,
 )
 from farm.fleet.selectors.noise import (
     false_alarms,
@@ -16,4 +21,3 @@ from farm.fleet.selectors.noise import (
     null_estimates,
     of_fleet,
 )
-from farm.fleet.selectors.offers import offer_of, offers, runtimes_offered

@@ -1,18 +1,22 @@
-"""Nodes as people and the gateway find them."""
+"""Nodes as people, the gateway and planning find them."""
 
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
+from farm.accounts.models import Team, User
 from farm.accounts.selectors import Anyone
 from farm.base.refusals import Missing
 from farm.base.secrecy import digest_of_secret
-from farm.fleet.models import Node, NodeEvent
+from farm.fleet.models import Lending, Node, NodeEvent
 from farm.fleet.states import NodeHealth, NodeState
+from farm.rules.comparing.comparisons import MARGIN
+from farm.rules.planning.plans import NodeOffer
 
 # what a node's request does not need and may be long
 UNREAD = ("log_tail", "self_test_json")
 # they open nothing, whatever secret they show
 SHUT_OUT = (NodeHealth.PENDING, NodeHealth.RETIRED)
+RELATED = ("node__team", "node__owner", "team", "asked_by", "answered_by")
 
 
 def name_of(node: Node | None) -> str:
@@ -65,3 +69,55 @@ def node_of_secret(secret: str) -> Node | None:
     # whoever was deactivated or deleted has no machine here either
     nodes = Node.objects.filter(secrets__digest=digest_of_secret(secret), owner__is_active=True, **valid)
     return nodes.exclude(health__in=SHUT_OUT).defer(*UNREAD).first()
+
+
+def offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
+    """Every node that may measure what `uploader` uploaded for this team, with what was proven on it."""
+    nodes = Node.objects.known().serving(team, uploader=uploader).defer("log_tail", "self_test_json").order_by("pk")
+    return [offer_of(node) for node in nodes]
+
+
+def runtimes_offered(*, team: Team, uploader: User | None) -> set[str]:
+    """The runtimes that these nodes have, as `distribution==version`."""
+    nodes = Node.objects.known().serving(team, uploader=uploader).values_list("runtimes", flat=True)
+    return {runtime for runtimes in nodes for runtime in runtimes}
+
+
+def offer_of(node: Node) -> NodeOffer:
+    """One node as planning sees it. Its noise is open until it has measured A/A pairs."""
+    return NodeOffer(
+        id=str(node.pk),
+        name=node.name,
+        tags=frozenset(node.all_tags),
+        providers=frozenset(node.providers),
+        versions=frozenset(node.runtimes),
+        is_browser=node.is_browser,
+        cores=node.facts_json.get("logical_cores") or None,
+        noise=node.null_deviation or None,
+        margin=node.null_margin or MARGIN,
+        margins=node.null_margins,
+    )
+
+
+def lendings_visible_to(user: Anyone) -> QuerySet[Lending]:
+    """Lendings of the user's nodes, and to the user's teams, newest first."""
+    teams = Team.objects.visible_to(user).values("pk")
+    nodes = Node.objects.visible_to(user).order_by().values("pk")
+    rows = Lending.objects.filter(team__in=teams) | Lending.objects.filter(node__in=nodes)
+    return rows.select_related(*RELATED).defer("node__facts_json", "node__log_tail").order_by("-pk")
+
+
+def lendings_to(user: Anyone) -> QuerySet[Lending]:
+    """Nodes of others that were offered to the user's teams."""
+    teams = Team.objects.visible_to(user).values("pk")
+    return lendings_visible_to(user).filter(team__in=teams)
+
+
+def lending(user: Anyone, lending_id: int) -> Lending:
+    """One of them. Raises Missing."""
+    row = lendings_visible_to(user).filter(pk=lending_id).first()
+    if row is None:
+        raise Missing(
+            f"There is no lending {lending_id} that you can access.", hint="`onnxfarm node lendings` lists them."
+        )
+    return row

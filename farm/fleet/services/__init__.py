@@ -1,4 +1,4 @@
-from farm.fleet.services.enrolment import approve, enrol, grant_secret, invite
+from farm.fleet.services.enrolment import approve, enrol, grant_secret, invite, note_refusal
 from farm.fleet.services.health import (
     change_settings,
     drain,
@@ -11,4 +11,3 @@ from farm.fleet.services.health import (
 from farm.fleet.services.lendings import agree, decline, end_lapsed_lendings, share
 from farm.fleet.services.noise import keep_null_estimates
 from farm.fleet.services.presence import hello, mark_offline, note_doing, welcome
-from farm.fleet.services.refusals import note_refusal

@@ -1,11 +1,14 @@
 """How a machine joins: invite → enrol → approve → secret. Never by address."""
 
+import logging
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
+from typing import Final
 
-from django.db import IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 from django.utils import timezone
 
-from farm.accounts.models import Team, User
+from farm.accounts.models import AuditEvent, Team, User
 from farm.accounts.selectors import can_manage, can_write, teams_visible_to
 from farm.accounts.services import record
 from farm.base.refusals import Conflict, Missing, NotAllowed, Refusal, TooMany, Unprocessable
@@ -13,12 +16,29 @@ from farm.base.secrecy import HINT_LENGTH, digest_of_secret, new_secret
 from farm.contract import signatures, version
 from farm.contract.node import SIGNATURE_WINDOW_S, Enrolment, SecretGrant, SecretRequest, secret_message
 from farm.contract.numbers import is_row_number
+from farm.contract.reports import Facts
 from farm.fleet.models import EnrolmentCode, Node, NodeSecret
-from farm.fleet.services.owners import must_be_vouched
-from farm.fleet.services.refusals import note_enrolment
-from farm.fleet.services.tags import check_facts
+from farm.fleet.services.health import must_be_vouched
 from farm.fleet.states import NodeEventKind, NodeHealth
+from farm.rules.runtimes.providers import find
 
+X86_ARCHITECTURES = ("x86_64", "amd64", "i386", "i686", "x86")
+ARM_ARCHITECTURES = ("aarch64", "arm64", "armv7l", "armv8l")
+# facts are stored and shown; a page of text is enough
+MAX_FACTS_BYTES = 65_536
+log = logging.getLogger(__name__)
+VERB: Final = "node refused"
+ENROLMENT_VERB: Final = "enrolment refused"
+# entries older than this are removed as new ones come
+KEPT_REFUSALS: Final = timedelta(days=90)
+STRANGER: Final = "an unknown secret"
+# the same refusal again within this time is one entry, so that nobody can fill the log
+ONCE_IN: Final = timedelta(minutes=10)
+# part of every day: a block that another node was given first, a node that nobody has approved yet
+ROUTINE: Final = ("not_offered", "busy", "pending")
+CLAIM: Final = "claim"
+# said by the enrolment itself, with the machine's name
+ENROLMENT: Final = ("bad_code", "known_key", "known_name")
 CODE_PREFIX = "ofe_"
 SECRET_PREFIX = "ofn_"
 CODE_LIFE = timedelta(minutes=60)
@@ -32,6 +52,74 @@ MOST_CODES, MOST_CODES_OF_ADMIN = 20, 2_000
 MOST_PENDING = 50
 # a code that nobody used, and a secret that opens nothing any more, are forgotten after so long
 KEPT = timedelta(days=7)
+
+
+def check_facts(facts: Facts) -> None:
+    """Raises Unprocessable when the facts are larger than any machine needs."""
+    size = len(facts.model_dump_json())
+    if size > MAX_FACTS_BYTES:
+        raise Unprocessable(
+            f"The facts take {size} bytes; at most {MAX_FACTS_BYTES} are taken.", code="facts_too_large"
+        )
+
+
+def check_tags(tags: Mapping[str, str], facts: Facts, *, proven: Collection[str]) -> None:
+    """Raises Unprocessable for a tag that has no evidence, or that the node contradicts itself.
+
+    `tags`: each with its evidence. `proven`: ONNX Runtime's names of the providers that a probe saw executing.
+    """
+    arch = facts.arch.lower()
+    for tag, evidence in tags.items():
+        provider = find(tag)
+        if not evidence.strip():
+            raise Unprocessable(f"The tag “{tag}” came without evidence.", code="false_tag")
+        if provider is not None and provider.tag == tag and provider.name not in proven:
+            raise Unprocessable(
+                f"The tag “{tag}” was claimed, and no probe saw {provider.name} executing.", code="false_tag"
+            )
+    for tag, allowed in (("x86", X86_ARCHITECTURES), ("arm", ARM_ARCHITECTURES)):
+        if tag in tags and arch not in allowed:
+            raise Unprocessable(f"A {facts.arch} machine cannot carry the tag “{tag}”.", code="false_tag")
+
+
+def note_refusal(*, node: Node | None, secret: str, address: str, status: int, code: str, detail: str) -> None:
+    """Writes that a node, or whoever showed a node's secret, was refused at an address; never raises."""
+    if code in ROUTINE or code in ENROLMENT or (code == "stale" and address == CLAIM):
+        return
+    try:
+        known = node or _whose(secret)
+        subject = known.name if known is not None else STRANGER
+        told = {"address": address, "code": code, "status": status}
+        since = timezone.now() - ONCE_IN
+        same = {f"facts__{key}": value for key, value in told.items()}
+        if AuditEvent.objects.filter(verb=VERB, subject=subject, at__gt=since, **same).exists():
+            return
+        _write(VERB, subject, team=known.team if known else None, facts={**told, "detail": detail[:300]})
+    except DatabaseError as problem:
+        # the answer is the refusal all the same
+        log.warning("could not note that %s was refused at %s: %s", node, address, problem)
+
+
+def note_enrolment(*, name: str, invitation: EnrolmentCode | None, code: str) -> None:
+    """Writes that a machine was refused to join, once for each code, and once for all codes that there never were."""
+    told = {"code": code, "invitation": invitation.pk if invitation else None}
+    since = timezone.now() - ONCE_IN
+    same = {f"facts__{key}": value for key, value in told.items()}
+    if not AuditEvent.objects.filter(verb=ENROLMENT_VERB, at__gt=since, **same).exists():
+        _write(ENROLMENT_VERB, name, team=invitation.team if invitation else None, facts=told)
+
+
+def _write(verb: str, subject: str, *, team: Team | None, facts: Mapping[str, object]) -> None:
+    AuditEvent.objects.filter(verb__in=(VERB, ENROLMENT_VERB), at__lt=timezone.now() - KEPT_REFUSALS).delete()
+    record(verb=verb, subject=subject, team=team, facts=facts)
+
+
+def _whose(secret: str) -> Node | None:
+    """The node that a secret once opened the farm for."""
+    if not secret:
+        return None
+    row = NodeSecret.objects.select_related("node__team").filter(digest=digest_of_secret(secret)).first()
+    return row.node if row is not None else None
 
 
 def invite(

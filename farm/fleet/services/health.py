@@ -8,20 +8,62 @@ from pydantic import TypeAdapter, ValidationError
 from farm.accounts.models import User
 from farm.accounts.services import record
 from farm.base.refusals import Conflict, Invalid, NotAllowed
-from farm.contract.node import NodeSettings, Tag
+from farm.contract.node import NodeSettings, SelfTest, Tag
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.texts import own_words
 from farm.fleet.models import Node
-from farm.fleet.services.owners import must_be_vouched, why_unvouched
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
 from farm.rules.planning.hours import is_zone
 
+# so many times its first self-test a node may take: beyond what a busy minute does, within what is still the same node
+LATENCY_BAND = 3.0
 # failures of blocks in a row, by the node's own fault, that put it aside
 QUARANTINE_AFTER = 3
 # reasons that say more about the node than about the cell
 NODE_FAULTS = (ReasonCode.NODE_LOST, ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
 WORKING = (NodeHealth.ACTIVE, NodeHealth.DRAINING)
 _TAG: TypeAdapter[str] = TypeAdapter(Tag)
+
+
+def keep_self_test(*, node: Node, test: SelfTest | None) -> None:
+    """Keeps the newest self-test; one that fails, or takes far longer than the first, quarantines the node."""
+    if test is None:
+        return
+    node.self_test_json = test.model_dump(mode="json")
+    if node.self_test_ms is None and test.passed and not node.is_emulated:
+        node.self_test_ms = test.p50_ms
+    node.save(update_fields=["self_test_json", "self_test_ms"])
+    problem = what_is_wrong(test, first_ms=node.self_test_ms)
+    if problem:
+        quarantine(node=node, reason=problem)
+
+
+def what_is_wrong(test: SelfTest, *, first_ms: float | None) -> str:
+    """Why a node with this self-test may not work, in one sentence; empty when it may."""
+    if not test.passed:
+        return f"Its self-test failed: {test.sentence}"[:500]
+    if first_ms is None or test.p50_ms is None or test.p50_ms <= LATENCY_BAND * first_ms:
+        return ""
+    return (
+        f"Its self-test takes {test.p50_ms:.3g} ms, {test.p50_ms / first_ms:.1f} times as long as at first "
+        f"({first_ms:.3g} ms): see what else runs on it and how hot it is, or resume it to take this as its new pace."
+    )
+
+
+def why_unvouched(node: Node) -> str:
+    """In one sentence, for a node that nobody vouches for."""
+    if node.owner is None:
+        return f"The owner of {node.name} was deleted. Retire the node and let its machine join again."
+    return (
+        f"Its owner {node.owner.username} left team {node.team.name}, may only look there, or was deactivated: "
+        f"{node.name} gets none of the team's models."
+    )
+
+
+def must_be_vouched(node: Node) -> None:
+    """Raises Conflict for a node whose owner may not run in its team (any more)."""
+    if not Node.objects.vouched().filter(pk=node.pk).exists():
+        raise Conflict(why_unvouched(node), code="owner_left", hint="Make the owner a member of the team first.")
 
 
 def drain(*, node: Node, by: User) -> Node:

@@ -10,8 +10,8 @@ from farm.contract import version
 from farm.contract.node import Hello, Welcome
 from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import Node
-from farm.fleet.services.self_tests import keep_self_test
-from farm.fleet.services.tags import check_facts, check_tags
+from farm.fleet.services.enrolment import check_facts, check_tags
+from farm.fleet.services.health import keep_self_test
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
 
 # a node that says nothing for so many of its hello periods is offline

@@ -1,16 +1,21 @@
 from farm.registry.services.descriptions import describe_model, describe_version
 from farm.registry.services.evaluations import add_evaluation
 from farm.registry.services.inspection import inspect_version, order_inspection
-from farm.registry.services.orphans import clear_orphans
-from farm.registry.services.outlines import outline_of
-from farm.registry.services.products import ensure_preparation, ensure_variant
+from farm.registry.services.products import ensure_preparation, ensure_variant, order_variant_report, outline_of
 from farm.registry.services.recovery import sweep
-from farm.registry.services.removal import Removed, forget_model, remove_model, remove_unused, remove_version
-from farm.registry.services.restoration import restore_model, restore_version
+from farm.registry.services.removal import (
+    Removed,
+    clear_orphans,
+    forget_model,
+    remove_model,
+    remove_unused,
+    remove_version,
+    restore_model,
+    restore_version,
+)
 from farm.registry.services.resumption import abandon, append, begin_upload, clear_expired, complete
 from farm.registry.services.room import add_blob, room_left, store_blob
 from farm.registry.services.uploads import receive_upload, store_artifact
-from farm.registry.services.variant_reports import order_variant_report
 from farm.registry.services.web_runtimes import (
     fetch_web_runtime,
     published_on_npm,

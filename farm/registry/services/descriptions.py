@@ -1,20 +1,39 @@
 """What people write about a model: its name, a description, labels that watches and searches go by, and notes."""
 
-from collections.abc import Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 
-from farm.accounts.models import User
+from django.db import transaction
+
+from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
-from farm.base.refusals import Invalid, NotAllowed
+from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.registry.models import Model, Version
-from farm.registry.services.names import sole_name
 
 NAME_LENGTH = 100
 NOTE_LENGTH = 500
 MOST_LABELS = 20
 LABEL_LENGTH = 40
 DESCRIPTION_LENGTH = 5000
+
+
+@contextmanager
+def sole_name(model: Model, name: str, *, refusal: str, hint: str = "") -> Iterator[None]:
+    """A transaction in which the model may take the name: uploads and other orders about names of the team wait.
+
+    Raises Conflict with these words where another model has the name.
+    """
+    with transaction.atomic():
+        Team.objects.select_for_update().get(pk=model.team_id)
+        if is_taken(model, name):
+            raise Conflict(refusal, code="name_taken", hint=hint)
+        yield
+
+
+def is_taken(model: Model, name: str) -> bool:
+    """Whether another model of the team has the name."""
+    return Model.objects.kept().filter(team=model.team_id, name=name).exclude(pk=model.pk).exists()
 
 
 def describe_model(

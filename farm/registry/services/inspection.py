@@ -11,8 +11,8 @@ from farm.accounts.services import record
 from farm.base.refusals import Refusal
 from farm.registry.models import Version
 from farm.registry.services.given import Bench, accept_calibration, accept_given, accept_prompts
-from farm.registry.services.heartbeats import at_work
 from farm.registry.services.messages import INSPECT, hint
+from farm.registry.services.pending_rows import at_work
 from farm.registry.services.products import ensure_outline
 from farm.registry.states import VersionState
 from farm.registry.workbench import bench, lay_out

@@ -1,15 +1,20 @@
-"""Rows to be made once per digest: variants, inputs and references. A row is its own order; hints only hurry it."""
+"""Rows to be made once per digest: variants, inputs and references, outlines, reports. A row is its own order."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Final, TypeVar
 
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from farm.accounts.models import Team
+from farm.accounts.models import Team, User
+from farm.accounts.selectors import can_write
+from farm.base.refusals import Conflict, Missing, NotAllowed
 from farm.contract.base import digest_of
 from farm.contract.cells import Recipe, Workload
 from farm.contract.reasons import ReasonCode
+from farm.registry import storage
 from farm.registry.models import (
     Artifact,
     EvaluationData,
@@ -18,10 +23,12 @@ from farm.registry.models import (
     Preparation,
     Variant,
     VariantReport,
+    Version,
     WebRuntime,
 )
 from farm.registry.services.messages import MAKE_VARIANT, OUTLINE, PREPARE, REPORT_VARIANT, WEB_RUNTIME, hint
-from farm.registry.states import MakingState
+from farm.registry.states import MakingState, VersionState
+from farm.rules.cells import recipes
 
 Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline, PlanOrder, WebRuntime)
 # failures that say nothing about the model: worth another try when somebody asks again
@@ -30,6 +37,8 @@ PASSING: Final = (ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
 FETCHED_AGAIN_AFTER: Final = timedelta(minutes=1)
 # parts of a workload that inputs do not depend on
 NOT_IN_INPUTS: Final = {"concurrency", "scenario"}
+# whoever looks at a failed outline again so much later has it tried again, where the model was not the reason
+TRIED_AGAIN_AFTER: Final = timedelta(minutes=1)
 
 
 def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
@@ -123,3 +132,50 @@ def _again(row: Row) -> bool:
         return False
     row.refresh_from_db()
     return True
+
+
+def outline_of(version: Version) -> Path | None:
+    """The file with the version's graph and without its large tensors; None while that is being made.
+
+    It is ordered here where nobody has: of versions that were uploaded before outlines were made at upload. Raises
+    Conflict before inspection has accepted the version and for a graph that cannot be drawn, Missing when the file is
+    not stored any more.
+    """
+    if version.state != VersionState.READY:
+        raise Conflict(f"{version} is {version.state}; its graph is drawn once it is inspected.", code="not_inspected")
+    outline = Outline.objects.select_related("artifact", "blob").filter(artifact=version.artifact).first()
+    if outline is None or _is_stale(outline):
+        with transaction.atomic():
+            outline = ensure_outline(version.artifact)
+    if outline.state == MakingState.FAILED:
+        raise Conflict(f"The graph of {version} cannot be drawn: {outline.reason_text}", code="no_graph")
+    return _file_of(outline, version)
+
+
+def _is_stale(outline: Outline) -> bool:
+    ended = outline.finished_at
+    return outline.state == MakingState.FAILED and ended is not None and ended < timezone.now() - TRIED_AGAIN_AFTER
+
+
+def _file_of(outline: Outline, version: Version) -> Path | None:
+    if outline.blob is None:
+        return None
+    path = storage.fetched(team_id=outline.artifact.team_id, sha256=outline.blob.sha256)
+    if not path.is_file():
+        raise Missing(f"The outline of {version} is not stored any more.")
+    return path
+
+
+def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
+    """Errors by layer and scales by weight of an 8-bit variant, made by a `prepare` worker; asked twice, made once.
+
+    Raises NotAllowed without the right to measure in its team, and Conflict for a variant that is not there or has
+    nothing to look into.
+    """
+    team = variant.artifact.team
+    if not can_write(by, team=team):
+        raise NotAllowed(f"You can view the models of team “{team.name}” but not analyse them.")
+    if variant.state != MakingState.READY or variant.recipe.precision not in recipes.EIGHT_BITS:
+        raise Conflict("Only an 8-bit variant that is ready can be analysed.", code="no_report")
+    with transaction.atomic():
+        return ensure_report(variant)

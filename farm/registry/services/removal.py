@@ -1,11 +1,15 @@
-"""Deleting models and versions, so that a team gets its room back; what runs need stays."""
+"""Deleting models and versions, so that a team gets its room back, and taking that back; what runs need stays."""
 
 import logging
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import ForeignObjectRel, ProtectedError
 from django.utils import timezone
@@ -16,9 +20,12 @@ from farm.accounts.services import record
 from farm.base.refusals import Away, NotAllowed
 from farm.registry import objects
 from farm.registry.models import Artifact, Blob, EvaluationData, Model, Outline, Variant, Version
-from farm.registry.storage import place
+from farm.registry.services.descriptions import sole_name
+from farm.registry.storage import DRAFT_LIFE_S, OF_THE_FARM, place
 
 log = logging.getLogger(__name__)
+BUDGET_S: Final = 20.0
+NAME_LENGTH: Final = 64
 
 
 class Removed(NamedTuple):
@@ -148,4 +155,66 @@ def _is_used(blob: Blob) -> bool:
     relations = [field for field in fields if isinstance(field, ForeignObjectRel)]
     return any(
         relation.related_model._base_manager.filter(**{relation.field.name: blob}).exists() for relation in relations
+    )
+
+
+def clear_orphans(*, older_than_s: float = DRAFT_LIFE_S, budget_s: float = BUDGET_S) -> int:
+    """Removes them, folder by folder and under their team's lock; answers how many. A file of today stays: whoever
+    keeps one may not have written its row yet."""
+    until = time.monotonic() + budget_s
+    limit = time.time() - older_than_s
+    removed = 0
+    for team_id, folder in _folders():
+        if time.monotonic() > until:
+            break
+        old = {
+            path.name for path in folder.iterdir() if len(path.name) == NAME_LENGTH and path.lstat().st_mtime < limit
+        }
+        known = Blob.objects.filter(team=team_id, sha256__in=old).values_list("sha256", flat=True)
+        for sha256 in sorted(old - set(known)):
+            remove_file(team_id=team_id, sha256=sha256)
+            removed += 1
+    return removed
+
+
+def _folders() -> Iterator[tuple[int, Path]]:
+    """The folders of teams' files with their team's number, in an order that begins elsewhere each day."""
+    store = Path(settings.STORE_DIR)
+    teams = [path for path in store.iterdir() if path.name.isdecimal()] if store.is_dir() else []
+    found = [(int(team.name), folder) for team in teams if int(team.name) != OF_THE_FARM for folder in team.iterdir()]
+    found = sorted((one for one in found if one[1].is_dir()), key=lambda one: str(one[1]))
+    start = int(time.time() // 86_400) * 97 % len(found) if found else 0
+    return iter(found[start:] + found[:start])
+
+
+def restore_model(*, model: Model, by: User) -> Model:
+    """The model and the versions that were deleted with it are there again. Raises NotAllowed, and Conflict where
+    another model has its name by now."""
+    may_remove(model, by)
+    with _name_again(model):
+        Model.objects.filter(pk=model.pk).update(removed_at=None)
+        if model.removed_at is not None:
+            model.versions.filter(removed_at=model.removed_at).update(removed_at=None)
+        model.removed_at = None
+        record(verb="model restored", subject=model.name, actor=by, team=model.team)
+    return model
+
+
+def restore_version(*, version: Version, by: User) -> Version:
+    """The version is there again, and so is its model. Raises as `restore_model` does."""
+    may_remove(version.model, by)
+    with _name_again(version.model):
+        Model.objects.filter(pk=version.model_id).update(removed_at=None)
+        Version.objects.filter(pk=version.pk).update(removed_at=None)
+        version.removed_at = version.model.removed_at = None
+        record(verb="version restored", subject=str(version), actor=by, team=version.model.team)
+    return version
+
+
+def _name_again(model: Model) -> AbstractContextManager[None]:
+    return sole_name(
+        model,
+        model.name,
+        refusal=f"There is another model “{model.name}” in team “{model.team.name}” by now.",
+        hint="Rename that one first, then restore this one.",
     )

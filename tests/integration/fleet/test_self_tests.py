@@ -6,7 +6,7 @@ from farm.accounts.models import Team, User
 from farm.contract.node import SelfTest
 from farm.fleet import services
 from farm.fleet.models import Node
-from farm.fleet.services.self_tests import what_is_wrong
+from farm.fleet.services.health import what_is_wrong
 from farm.fleet.states import NodeHealth
 from tests.integration.node_api.calls import NodeClient
 

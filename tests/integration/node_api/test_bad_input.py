@@ -16,7 +16,7 @@ from farm.contract.node import MAX_REPORT_BYTES
 from farm.contract.reports import EndReport
 from farm.fleet import services as fleet
 from farm.fleet.models import EnrolmentCode, Node
-from farm.fleet.services.refusals import STRANGER
+from farm.fleet.services.enrolment import STRANGER
 from farm.runs.models import Block
 from tests.integration.node_api.calls import FACTS, NodeClient
 from tests.integration.runs.making import first_block, make_run, make_version

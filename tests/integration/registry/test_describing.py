@@ -11,7 +11,7 @@ from farm.accounts.models import Team, User
 from farm.base.refusals import Conflict
 from farm.registry import services
 from farm.registry.models import Model
-from farm.registry.services import names
+from farm.registry.services import descriptions
 from tests.conftest import ApiOf
 
 
@@ -57,7 +57,7 @@ def test_two_models_that_take_one_name_at_the_same_time_are_told_apart_in_words(
     if order == "restore":
         Model.objects.filter(pk=mine.pk).update(removed_at=timezone.now())
         mine.refresh_from_db()
-    known, told = names.is_taken, []
+    known, told = descriptions.is_taken, []
 
     def rename_the_other() -> None:
         try:
@@ -77,7 +77,7 @@ def test_two_models_that_take_one_name_at_the_same_time_are_told_apart_in_words(
             rival.join(0.5)
         return is_taken
 
-    monkeypatch.setattr(names, "is_taken", look_while_the_rival_writes)
+    monkeypatch.setattr(descriptions, "is_taken", look_while_the_rival_writes)
     if order == "rename":
         services.describe_model(model=mine, by=member, name="encoder")
     else:
