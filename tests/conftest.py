@@ -38,15 +38,17 @@ hypothesis_settings.register_profile("explore", _SHARED)
 hypothesis_settings.load_profile("shared")
 
 
-# folders whose tests share a farm or a browser that takes long to start: they stay in one process
-SHARING = ("tests/acceptance/browser/", "tests/acceptance/")
+# files whose tests share the farm of tests/acceptance, which takes long to start: they stay in one process. Chromium
+# starts in half a second, so each process has one for other files of browser/
+BROWSER = "tests/acceptance/browser/"
+ON_THE_FARM = ("tests/acceptance/test_", *(f"{BROWSER}test_{name}.py" for name in ("browser_lies", "sample_run")))
 
 
 class SharingScheduling(LoadFileScheduling):
-    """Gives a file to one process, for the fixtures of its own, and a folder of SHARING too."""
+    """Gives a file to one process, for the fixtures of its own, and all files that share the farm too."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((folder for folder in SHARING if nodeid.startswith(folder)), super()._split_scope(nodeid))
+        return "the farm" if nodeid.startswith(ON_THE_FARM) else super()._split_scope(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -56,9 +58,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folders that stay in one process first, then files with slow tests: no process is left alone with one."""
+    """What shares the farm first, then what waits for a browser, then slow tests: no process is left alone with one."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (not item.nodeid.startswith(SHARING), item.path not in slow))
+
+    def place(item: pytest.Item) -> tuple[bool, ...]:
+        return not item.nodeid.startswith(ON_THE_FARM), not item.nodeid.startswith(BROWSER), item.path not in slow
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish() -> None:

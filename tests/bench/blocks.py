@@ -46,6 +46,8 @@ SHORT: dict[str, Any] = {
     "windows_agreeing": 1,
     "at_most_s": 5.0,
 }
+# for tests, whose outcome is no time: one block of warm-up, however unsteady it is, and a window of a few turns
+BRIEF = SHORT | {"warmup_s": 0.0, "warmup_cap_s": 0.05, "window_s": 0.05}
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,13 @@ def without_gate() -> Iterator[None]:
     The product does so for cells of several threads or of other providers than the CPU's.
     """
     with mock.patch.object(sampling, "is_gated", return_value=False):
+        yield
+
+
+@contextlib.contextmanager
+def brief_windows() -> Iterator[None]:
+    """For tests whose outcome depends neither on how long a sample measures nor on what else the machine does."""
+    with shortened_windows(BRIEF), without_gate():
         yield
 
 

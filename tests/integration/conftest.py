@@ -9,7 +9,7 @@ import pytest
 
 from farm.sandbox.endings import Ending
 from farm.workshop import confined
-from tests.bench.blocks import shortened_windows
+from tests.bench.blocks import BRIEF, shortened_windows
 from tests.integration.worker.making import share_runtimes
 
 
@@ -40,5 +40,5 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def shortened() -> Iterator[None]:
     """What is asserted does not depend on how long a sample measures."""
-    with shortened_windows():
+    with shortened_windows(BRIEF):
         yield

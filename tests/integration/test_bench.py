@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -105,22 +103,8 @@ def test_two_runtimes_are_measured_side_by_side_and_judged(home: Path, tmp_path:
 @pytest.mark.timeout(300)
 def test_a_runtime_named_twice_makes_an_a_a_pair_and_json_goes_to_stdout(home: Path) -> None:
     # two threads: one is measured again and again while other tests keep the cores busy
-    words = [
-        "bench",
-        str(MODELS / "relu_op13_ir7.onnx"),
-        "--ort",
-        "1.31.1,1.31.1",
-        "--threads",
-        "2",
-        "--home",
-        str(home),
-        "--json",
-        "-",
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "onnxfarm.main", *words], capture_output=True, text=True, check=False, timeout=240
-    )
-    assert done.returncode == 0, done.stderr
+    done = bench(home, MODELS / "relu_op13_ir7.onnx", "--ort", "1.31.1,1.31.1", "--threads", 2, "--json", "-")
+    assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     first, second = found["cells"]
     assert first["digest"] == second["digest"]

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from farm.contract.document import Document
 from onnxfarm.main import app
-from tests.bench.blocks import shortened_windows, without_gate
+from tests.bench.blocks import brief_windows
 from tests.integration.worker.making import MODELS, share_runtimes
 
 MODEL = MODELS / "relu_op17_ir8.onnx"
@@ -26,7 +26,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, dict[str
     share_runtimes(home)
     out = home / "out.json"
     # nothing is asserted of disturbed samples, which a busy machine would measure again and again
-    with shortened_windows(), without_gate():
+    with brief_windows():
         result = bench(home, MODEL, "--ort", "1.31.1", "--concurrency", "1,2", "--sustained", "0.05", "--json", out)
     assert result.exit_code == 0, result.output
     return result, json.loads(out.read_text())

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from onnxfarm.main import app
 from onnxfarm.testing import FakeRuntime, Step
-from tests.bench.blocks import shortened_windows
+from tests.bench.blocks import BRIEF, shortened_windows
 from tests.integration.worker.making import MODELS
 
 MODEL = MODELS / "relu_op13_ir7.onnx"
@@ -33,7 +33,7 @@ def bench(home: Path, *words: object) -> tuple[int, dict[str, Any]]:
 def _short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     # made-up times need no quiet machine
     monkeypatch.setenv("ONNXFARM_HOST_LOCK", str(tmp_path / "lock"))
-    with shortened_windows():
+    with shortened_windows(BRIEF):
         yield
 
 

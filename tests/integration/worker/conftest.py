@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from farm.workshop.samples import decoder
-from tests.bench.blocks import shortened_windows, without_gate
+from tests.bench.blocks import brief_windows
 from tests.integration.worker.making import Workbench
 from worker.agent.kit.stages import stage_runner
 
@@ -30,7 +30,7 @@ def misbehaving_bench(tmp_path: Path) -> Workbench:
 @pytest.fixture
 def short_windows() -> Iterator[None]:
     """What is asserted does not depend on how long a sample measures, nor on what else the machine does."""
-    with shortened_windows(), without_gate():
+    with brief_windows():
         yield
 
 

@@ -10,7 +10,7 @@ import pytest
 from farm.contract.blocks import ArmOrder
 from farm.contract.reports import RoundReport, Sample
 from farm.rules.cells.scenario_metrics import DIFFERING, GROWTH
-from tests.bench.blocks import shortened_windows, without_gate
+from tests.bench.blocks import brief_windows
 from tests.integration.worker.making import MODELS, Workbench, checks, of_kind
 from worker.agent.kit.stages import stage_runner
 
@@ -28,7 +28,7 @@ def bench(tmp_path: Path) -> Workbench:
 
 def sampled(bench: Workbench, *arms: ArmOrder, rounds: int = 1) -> list[dict[int, Sample]]:
     """The samples of each round, by arm."""
-    with shortened_windows(), without_gate():
+    with brief_windows():
         reports = bench.execute(arms, rounds=rounds)
     assert [found.reason for found in checks(reports).values()] == [None] * len(arms)
     measured = [report.samples for report in of_kind(reports, RoundReport)]
@@ -85,7 +85,7 @@ def picky(tmp_path: Path) -> Path:
 
 def test_a_shape_that_the_model_refuses_ends_its_cell_in_one_sentence_and_no_other(bench: Workbench, picky: Path):
     refused = bench.arm(0, picky, workload={"batch": None, "scenario": "fresh:n=16+7"})
-    with shortened_windows(), without_gate():
+    with brief_windows():
         reports = bench.execute([refused, encoder(bench, 1, scenario="fresh")])
     (places,) = [report.samples for report in of_kind(reports, RoundReport)]
     by_arm = {place.arm: place for place in places}

@@ -8,7 +8,7 @@ from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reports import EnginesReport, RoundReport, Sample
 from farm.rules.runtimes.genai import CONFIG
 from farm.workshop.samples import decoder, genai
-from tests.bench.blocks import shortened_windows, without_gate
+from tests.bench.blocks import brief_windows
 from tests.integration.worker.making import checks, of_kind
 
 GENAI = "onnxruntime-genai==0.13.2+onnxruntime.1.29.0"
@@ -37,7 +37,7 @@ def test_128_greedy_tokens_are_those_of_the_graph_alone_in_both_spellings_of_att
         bench.arm(2, plain / genai.MAIN, data=[plain / CONFIG], runtime=GENAI, **told),
         bench.arm(3, grouped / genai.MAIN, data=[grouped / CONFIG], runtime=GENAI, **told),
     ]
-    with shortened_windows(), without_gate():
+    with brief_windows():
         reports = bench.execute(arms)
     found = checks(reports)
     assert [one.reason for one in found.values()] == [None] * 4
@@ -74,7 +74,7 @@ def test_tokens_are_drawn_by_the_seed_and_not_by_the_folders_own_settings(bench,
         )
         for number, one in enumerate(asked)
     ]
-    with shortened_windows(), without_gate():
+    with brief_windows():
         samples = samples_of(bench.execute(arms))
     assert len({one.tokens for one in samples.values()}) == 4
     # a generation begins with the seed again
@@ -94,7 +94,7 @@ def test_two_releases_keep_scores_that_are_compared(bench, inputs, tmp_path):
         )
         for number, runtime in enumerate((GENAI, NEWER))
     ]
-    with shortened_windows(), without_gate():
+    with brief_windows():
         reports = bench.execute(arms)
     (engines,) = of_kind(reports, EnginesReport)
     assert [(pair.one, pair.other, [o.violations for o in pair.outputs]) for pair in engines.pairs] == [(0, 1, [0])]
@@ -140,7 +140,7 @@ def test_rows_of_a_batch_are_those_alone_and_those_of_the_graph(bench, inputs, t
         bench.arm(0, folder / genai.MAIN, runtime="onnxruntime==1.29.0", **told),
         bench.arm(1, folder / genai.MAIN, data=[folder / CONFIG], runtime=GENAI, **told),
     ]
-    with shortened_windows(), without_gate():
+    with brief_windows():
         samples = samples_of(bench.execute(arms))
     assert samples[1].tokens == samples[0].tokens
     assert samples[1].metrics["differing_rows"] == 0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from farm.contract.reports import RoundReport, Sample
 from farm.workshop.samples import builders
-from tests.bench.blocks import shortened_windows, without_gate
+from tests.bench.blocks import brief_windows
 from tests.integration.worker.making import Workbench, checks, of_kind
 
 GENERATE = {"batch": 1, "scenario": "generate:prompt=32:new=128"}
@@ -19,7 +19,7 @@ def test_128_tokens_are_the_same_in_two_releases_and_by_group_query_attention(
         bench.arm(1, plain, inputs=inputs, workload=GENERATE),
         bench.arm(2, grouped, inputs=inputs, workload=GENERATE),
     ]
-    with shortened_windows(), without_gate():
+    with brief_windows():
         reports = bench.execute(arms)
     assert [found.reason for found in checks(reports).values()] == [None] * 3
     (measured,) = of_kind(reports, RoundReport)

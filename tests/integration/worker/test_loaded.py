@@ -11,7 +11,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import RoundReport
 from farm.rules.cells import scenarios
 from farm.rules.cells.scenario_metrics import DIFFERING, GOODPUT, MAX_RATE
-from tests.bench.blocks import shortened_windows, without_gate
+from tests.bench.blocks import brief_windows
 from tests.integration.worker.making import MODELS, Workbench, end, of_kind
 from tests.integration.worker.test_fresh import bench as bench  # a staged runner with doubles
 from tests.integration.worker.test_fresh import sampled
@@ -27,7 +27,7 @@ def loaded(bench: Workbench, number: int, scenario: str, *, how: str = "patient"
 
 def reason_beside_a_good_arm(bench: Workbench, one: ArmOrder) -> Reason:
     """Why the arm was not measured in a round in which the other was."""
-    with shortened_windows(), without_gate():
+    with brief_windows():
         reports = bench.execute([one, loaded(bench, 1, "load:rate=400:bound=50ms")])
     (places,) = [report.samples for report in of_kind(reports, RoundReport)]
     by_arm = {place.arm: place for place in places}

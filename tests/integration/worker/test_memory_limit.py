@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import RoundReport
-from tests.bench.blocks import shortened_windows, without_gate
+from tests.bench.blocks import brief_windows
 from tests.integration.worker.making import Workbench, checks, end, of_kind
 
 LIMIT_MB = 700
@@ -44,7 +44,7 @@ def test_a_cell_that_reaches_its_limit_ends_alone_in_one_sentence(tmp_path: Path
         )
         for number, (batch, limit) in enumerate(asked)
     ]  # fmt: skip
-    with shortened_windows(), without_gate():
+    with brief_windows():
         reports = bench.execute(arms)
     told = [checks(reports)[number].reason for number in range(4)]
     assert told[0] is None
