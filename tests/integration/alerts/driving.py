@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
-from farm.alerts.models import Release, Watch
+from farm.alerts.models import Alert, Release, Watch
 from farm.alerts.services.deliveries import ring_due
 from farm.alerts.tasks import DUTIES
 from farm.contract import reports
@@ -23,6 +23,7 @@ from farm.runs.models import Run
 from farm.runs.services import release_ready_blocks
 from farm.runs.states import RunState
 from tests.integration.dashboard.rows import MadeUpNode
+from tests.integration.dashboard.written_again import made_once
 
 MATRIX = {"batch": [1], "precision": ["fp32"], "threads": [1]}
 MOST_STEPS = 60
@@ -104,6 +105,17 @@ def slower_from(first: str, factor: float = 1.24) -> Callable[[CellSpec], float]
         return factor if is_late else 1.0
 
     return latency
+
+
+def slower_alert(node: Node) -> Alert:
+    """The alert of 1.30.0, which is slower than 1.29.0, with all that was looked into."""
+
+    def make() -> int:
+        offer("1.29.0", "1.30.0")
+        Lab(node, p50_ms=slower_from("1.30.0")).live()
+        return Alert.objects.get().pk
+
+    return Alert.objects.get(pk=made_once(make, how=("slower_alert", node.pk)))
 
 
 def failing_on(*versions: str, code: ReasonCode = ReasonCode.CRASHED, text: str = "It died.") -> Any:

@@ -11,7 +11,7 @@ from farm.alerts.models import Alert, Watch
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from tests.conftest import ApiOf
-from tests.integration.alerts.driving import Lab, offer, slower_from
+from tests.integration.alerts.driving import Lab, offer, slower_alert, slower_from
 from tests.integration.dashboard.rows import begin_run
 from tests.integration.dashboard.watching import bare_alert
 
@@ -24,9 +24,7 @@ LATER = "2099-12-24T08:00:00Z"
 @pytest.fixture
 def alert(watch: Watch, node: Node, version: Version) -> Alert:
     """An alert of a release that is slower, with what was looked into."""
-    offer("1.29.0", "1.30.0")
-    Lab(node, p50_ms=slower_from("1.30.0")).live()
-    return Alert.objects.get()
+    return slower_alert(node)
 
 
 @pytest.fixture

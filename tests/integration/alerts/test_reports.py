@@ -16,7 +16,7 @@ from farm.registry import storage
 from farm.registry.models import Version
 from farm.runs.models import Run
 from tests.conftest import ApiOf
-from tests.integration.alerts.driving import Lab, make_ready, offer, slower_from
+from tests.integration.alerts.driving import Lab, make_ready, offer, slower_alert, slower_from
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"
@@ -30,9 +30,7 @@ def alert(watch: Watch, node: Node, version: Version) -> Alert:
     place = storage.place(team_id=blob.team_id, sha256=blob.sha256)
     place.parent.mkdir(parents=True)
     place.write_bytes(MODEL_BYTES)
-    offer("1.29.0", "1.30.0")
-    Lab(node, p50_ms=slower_from("1.30.0")).live()
-    return Alert.objects.get()
+    return slower_alert(node)
 
 
 def unpacked(answer: Any) -> dict[str, bytes]:

@@ -14,7 +14,7 @@ from farm.alerts.states import AlertState, RoundOutcome, RoundState
 from farm.fleet.models import Node
 from farm.registry import storage
 from farm.registry.models import Version
-from tests.integration.alerts.driving import Lab, make_watch, offer, slower_from
+from tests.integration.alerts.driving import Lab, make_watch, offer, slower_alert, slower_from
 from tests.integration.dashboard.rows import make_node, make_version
 
 Command = Callable[..., Result]
@@ -38,9 +38,7 @@ def alert(version: Version, member: User, node: Node) -> Alert:
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(b"the model")
     make_watch(version, member)
-    offer("1.29.0", "1.30.0")
-    Lab(node, p50_ms=slower_from("1.30.0")).live()
-    return Alert.objects.get()
+    return slower_alert(node)
 
 
 def sentence(result: Result, *, code: int = 2) -> str:

@@ -232,7 +232,7 @@ class MadeUpNode:
         reply = accept_report(
             node=self.node, block_id=order.block, attempt=order.attempt, token=lease.token, report=report
         )
-        if self.settles:
+        if self.settles and isinstance(report, reports.EndReport):
             settle(block_id=int(order.block), attempt=order.attempt)
         return reply
 

@@ -106,7 +106,8 @@ def claim(node: Node, block: Block) -> Lease:
 def post(node: Node, lease: Lease, report: Report) -> Reply:
     """Says it to the farm, and settles what that ends, as the farm's own worker does."""
     reply = say(node, lease, report)
-    services.settle(block_id=int(lease.order.block), attempt=lease.order.attempt)
+    if isinstance(report, EndReport):
+        services.settle(block_id=int(lease.order.block), attempt=lease.order.attempt)
     return reply
 
 
