@@ -109,9 +109,9 @@ def accepted(response: httpx2.Response) -> dict[str, Any]:
     return body
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def farm() -> Iterator[LiveFarm]:
-    """One farm for the whole session; tests share it and so name their own models and runs."""
+    """One farm for all tests of these folders, who name their own models and runs; its ticks end with them."""
     with tempfile.TemporaryDirectory(prefix="onnxfarm-acceptance-") as folder:
         # other farms and benches of this machine do not hold ours up, nor we theirs
         os.environ.setdefault("ONNXFARM_HOST_LOCK", str(Path(folder) / "lock"))

@@ -23,7 +23,7 @@ LOCAL = ("127.0.0.1", "localhost")
 Opening = Callable[..., Page]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with launched() as one:
         yield one
