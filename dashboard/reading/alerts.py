@@ -13,7 +13,7 @@ from django.urls import reverse
 from dashboard.reading import runs
 from dashboard.reading.runs import version_address
 from farm.contract.cells import Runtime
-from farm.rules.findings.kinds import rank, title_of
+from farm.rules.findings.kinds import kind_of, rank
 from farm.rules.presenting.leads import Lead
 from farm.rules.presenting.tables import Act, Column, Entry, Number, Prose, Table, verdict_entry
 from farm.rules.wording import numbers, titles
@@ -67,7 +67,7 @@ def _left(alert: "Alert") -> list["Symptom"]:
 def _figures(symptom: "Symptom") -> Lead:
     """As farm.alerts.selectors.pages reads them from the symptom's comparison."""
     known = {name: getattr(symptom, name, None) for name in ("ratio", "low", "high", "level", "rounds")}
-    is_latency = symptom.kind == "slower"
+    is_latency = kind_of(symptom.kind).is_headline
     ratio = known["ratio"] if is_latency and known["ratio"] is not None else symptom.size if is_latency else None
     bounds = {name: known[name] for name in ("low", "high", "level")} if is_latency else {}
     return Lead(ratio=ratio, rounds=known["rounds"] or 0, where=symptom.label, **bounds)
@@ -88,7 +88,7 @@ def _name(alert: "Alert") -> Entry:
 
 
 def _kinds(alert: "Alert") -> Entry:
-    signs = [title_of(kind) for kind in kinds_of(alert)]
+    signs = [kind_of(kind).title for kind in kinds_of(alert)]
     return Entry(signs=signs, value=signs[0].word if signs else None)
 
 

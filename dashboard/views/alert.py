@@ -23,7 +23,7 @@ from farm.alerts.selectors.evidence import graph_changes
 from farm.contract.cells import Runtime
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import commands
-from farm.rules.findings.kinds import KINDS, rank, title_of
+from farm.rules.findings.kinds import kind_of, rank
 from farm.rules.presenting.lines import BUSY, Line, is_by_processor, line_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.runtimes import providers
@@ -184,7 +184,7 @@ def evidence(alert: "Alert") -> Table:
     ordered = sorted(alert.symptoms.all(), key=lambda symptom: (symptom.node != alert.node, symptom.node))
     symptoms = [(symptom, _line(symptom)) for symptom in ordered]
     columns: tuple[Column[tuple[Symptom, Line | None]], ...] = (
-        Column("Change", lambda each: Entry(sign=title_of(each[0].kind), value=each[0].kind)),
+        Column("Change", lambda each: Entry(sign=kind_of(each[0].kind).title, value=each[0].kind)),
         *((Column("Node", lambda each: Entry(each[0].node)),) if len(alert.nodes) > 1 else ()),
         Column("Series", lambda each: Entry(_short_label(alert, each[0]), href=address_of(each[0]))),
         Number("change", _size, "the paired estimate, over the rounds of one block"),
@@ -206,13 +206,13 @@ def evidence(alert: "Alert") -> Table:
 
 def is_by_processor_time(symptom: "Symptom") -> bool:
     """Whether its verdict rests on processor time, because the machine was busy."""
-    comparison = comparison_of(symptom) if symptom.kind == "slower" else None
+    comparison = comparison_of(symptom) if kind_of(symptom.kind).is_headline else None
     return comparison is not None and is_by_processor(comparison)
 
 
 def _line(symptom: "Symptom") -> Line | None:
     """The comparison of latency that a symptom rests on, as a line."""
-    comparison = comparison_of(symptom) if symptom.kind == "slower" else None
+    comparison = comparison_of(symptom) if kind_of(symptom.kind).is_headline else None
     return None if comparison is None else line_of(comparison, {})
 
 
@@ -229,7 +229,7 @@ def _size(each: tuple["Symptom", Line | None]) -> Entry:
     symptom, line = each
     if line is not None:
         return Entry(line.change.text, line.change.ratio)
-    return Entry(numbers.change(symptom.size, words=KINDS[symptom.kind].words) if symptom.size else "", symptom.size)
+    return Entry(numbers.change(symptom.size, words=kind_of(symptom.kind).words) if symptom.size else "", symptom.size)
 
 
 def question(alert: "Alert", kind: str) -> Question | None:
@@ -323,7 +323,7 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
     context = {
         "alert": row,
         "state": listing.state_of(row),
-        "kinds": [title_of(kind) for kind in kinds],
+        "kinds": [kind_of(kind).title for kind in kinds],
         "kind_names": kinds,
         "bisect_command": bisect_command(row),
         "opening": opening(row),
@@ -363,7 +363,7 @@ def _ratios(row: "Alert") -> Figure | None:
 def _operators(row: "Alert") -> Figure | None:
     """The operators behind the leading change; traces are of inferences, so they explain a change of latency alone."""
     symptom = leading(row)
-    is_of_latency = symptom is not None and symptom.kind == "slower"
+    is_of_latency = symptom is not None and kind_of(symptom.kind).is_headline
     comparison = comparison_of(symptom) if symptom is not None and is_of_latency else None
     if comparison is None or not comparison.operators:
         return None

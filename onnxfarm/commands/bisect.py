@@ -15,7 +15,7 @@ from farm.contract.cells import Runtime
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
 from farm.rules.changes.watch_rounds import Rule
-from farm.rules.findings.kinds import KEYS
+from farm.rules.findings.kinds import KEYS, KINDS
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
@@ -44,8 +44,8 @@ from onnxfarm.outputs import console_for, say, write_plain
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.subject import Subject
 
-# what is looked for unless --for names one kind; the others are single figures of a check pass, and noisy
-DEFAULT_KINDS = ("slower", "parity", "placement", "failed")
+# what is looked for unless --for names one kind; the others are metrics
+DEFAULT_KINDS = [key for key, kind in KINDS.items() if kind.compare is not None]
 
 
 KindOption = Annotated[
@@ -148,7 +148,7 @@ def _rule(kind: str, threshold: float) -> Rule:
     if kind and kind not in KEYS and not sought.names_of(kind):
         raise Usage(f"--for: {choice_sentence('kind', kind, (*KEYS, *sought.NAMES))}")
     try:
-        return Rule.model_validate({"latency": threshold, "kinds": [kind] if kind in KEYS else list(DEFAULT_KINDS)})
+        return Rule.model_validate({"latency": threshold, "kinds": [kind] if kind in KEYS else DEFAULT_KINDS})
     except ValidationError as problem:
         raise Usage(f"--threshold {threshold:g} is not a fraction from 0 to 100: write 0.05 for 5 %.") from problem
 

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
-from farm.rules.changes import watch_rounds
-from farm.rules.changes.watch_rounds import Pair, Rule
+from farm.rules.changes.watch_rounds import Rule
+from farm.rules.findings import cell_pairs
+from farm.rules.findings.cell_pairs import Pair
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.subsets import with_runtimes
 from farm.rules.planning.plans import Plan
@@ -164,7 +165,7 @@ class Question:
     def _pairs(self, version: str) -> list[Pair]:
         """What was measured of a release beside the good one."""
         probe = Runtime(distribution=self.good.distribution, version=version)
-        return watch_rounds.pairs(self.evidence[version][0], old=self.good, new=probe)
+        return cell_pairs.pairs(self.evidence[version][0], old=self.good, new=probe)
 
     def _pair(self, wanted: Sought, version: str) -> Pair:
         return next(pair for pair in self._pairs(version) if pair.series == wanted.series)

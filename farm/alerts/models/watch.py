@@ -70,7 +70,7 @@ class Watch(models.Model):
     @property
     def rule(self) -> Rule:
         """What alerts."""
-        return Rule.model_validate(self.rule_json)
+        return Rule.stored(self.rule_json)
 
     def runtime(self, version: str) -> Runtime:
         """A release of the distribution that is watched."""

@@ -13,6 +13,7 @@ from farm.alerts.models import Alert, IndexLook, Point, Symptom, Watch, WatchRou
 from farm.alerts.selectors.alerts import alerts_visible_to
 from farm.alerts.states import OPEN_ALERTS, AlertState
 from farm.registry.models import Model
+from farm.rules.findings.kinds import KINDS
 
 Bound = float | None
 # series, label, node, runtime, the round's new release, ratio, low, high, time, round and its run
@@ -25,6 +26,7 @@ _POINT = (
 # the lists that alerts stand in; `open` is what somebody has to look at now
 LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
 
+HEADLINES = [key for key, kind in KINDS.items() if kind.is_headline]
 # figures of a symptom's comparison, as lists show them
 FIGURES = {"ratio": "ratio", "low": "ci_low", "high": "ci_high", "level": "ci_level", "rounds": "rounds"}
 
@@ -58,7 +60,7 @@ def _light(rows: QuerySet[Alert]) -> QuerySet[Alert]:
 
 def with_size(alerts: QuerySet[Alert]) -> QuerySet[Alert]:
     """The alerts with what sorts them by how much changed: `largest`, of their slower latencies."""
-    slower = Symptom.objects.filter(alert=OuterRef("pk"), kind="slower").order_by().values("alert")
+    slower = Symptom.objects.filter(alert=OuterRef("pk"), kind__in=HEADLINES).order_by().values("alert")
     return alerts.annotate(largest=Subquery(slower.annotate(size_of=Max("size")).values("size_of")))
 
 

@@ -20,7 +20,7 @@ from farm.alerts.services.measurements import CannotMeasure
 from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_INVESTIGATIONS, AlertEventKind, InvestigationKind, InvestigationState
 from farm.base.refusals import Conflict, Invalid, NotAllowed
-from farm.rules.findings.kinds import KINDS, rank_to_investigate
+from farm.rules.findings.kinds import kind_of, rank_to_investigate
 from farm.rules.runtimes.order import goes_back, release_order
 from farm.rules.searches.search import Answer, Experiment, Search, SearchProblem
 from farm.runs.states import RunReason, RunState
@@ -41,7 +41,7 @@ def order_investigations(alert: Alert) -> list[Investigation]:
     wanted = []
     if not goes_back(alert.good, alert.bad):
         wanted.append(InvestigationKind.SINCE_WHEN)
-    if KINDS[symptom.kind].has_work_around:
+    if kind_of(symptom.kind).has_work_around:
         wanted.append(InvestigationKind.WORK_AROUND)
     asked = set(alert.investigations.values_list("kind", flat=True))
     return [one for kind in wanted if kind not in asked and (one := _open(alert, kind, symptom, asked_for={}))]

@@ -18,7 +18,8 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement
 from farm.rules.comparing.sides import compared
-from farm.rules.findings.kinds import KINDS, rank
+from farm.rules.findings import cell_pairs
+from farm.rules.findings.kinds import kind_of, rank
 from farm.rules.presenting.sentences import cause, explanation, most_changed
 from farm.rules.runtimes.order import goes_back, release_order
 from farm.rules.wording.numbers import change, listed
@@ -164,7 +165,7 @@ def _tell_nodes(alert: Alert) -> None:
 
 
 def _figure(symptom: Symptom) -> str:
-    kind = KINDS[symptom.kind]
+    kind = kind_of(symptom.kind)
     return change(symptom.size, words=kind.words) if symptom.size else kind.title.word
 
 
@@ -189,7 +190,7 @@ def _keep_symptom(
         series=finding.series,
         kind=finding.kind,
         defaults={
-            "label": watch_rounds.series_label(cells[finding.candidate])[:300],
+            "label": cell_pairs.series_label(cells[finding.candidate])[:300],
             "text": finding.text[:2000],
             "size": finding.size,
             "run": one.run,
@@ -204,7 +205,7 @@ def _keep_symptom(
 
 def _explanation(finding: Finding, comparison: Comparison | None) -> str:
     """Which operator the change of latency comes from; other kinds say it in their own text."""
-    if finding.kind != "slower" or comparison is None:
+    if not kind_of(finding.kind).is_headline or comparison is None:
         return ""
     return (explanation(comparison) or most_changed(comparison))[:500]
 

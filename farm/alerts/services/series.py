@@ -3,7 +3,7 @@
 from farm.alerts.models import Point, WatchRound
 from farm.contract.document import Document
 from farm.contract.document_comparisons import Comparison
-from farm.rules.changes import watch_rounds
+from farm.rules.findings import cell_pairs
 from farm.rules.presenting import metric_changes
 
 
@@ -14,7 +14,7 @@ def keep_points(one: WatchRound, document: Document) -> int:
     runtimes = {cell.runtime for cell in document.cells} - {reference}
     rows = []
     for runtime in sorted(runtimes, key=str):
-        for pair in watch_rounds.pairs(document, old=reference, new=runtime):
+        for pair in cell_pairs.pairs(document, old=reference, new=runtime):
             comparison = pair.comparison
             if comparison is None or comparison.ratio is None or comparison.verdict == "not comparable":
                 continue
@@ -23,7 +23,7 @@ def keep_points(one: WatchRound, document: Document) -> int:
                     round=one,
                     watch=watch,
                     series=pair.series,
-                    label=watch_rounds.series_label(pair.new)[:300],
+                    label=cell_pairs.series_label(pair.new)[:300],
                     node=pair.new.node or "",
                     runtime=str(runtime),
                     ratio=comparison.ratio,

@@ -11,8 +11,6 @@ from farm.contract.reports import CheckReport, Sample
 Noise = Literal["rounds", "launches", "unknown"]
 # how a figure is written: a time with the digits of its interval, three digits, bytes in MiB, a whole number, yes or no
 Reading = Literal["latency", "plain", "memory", "count", "yes"]
-# what watches alert on, beside latency
-AlertKind = Literal["session", "first", "memory", "growth", "ttft"]
 Summary = Callable[[Sequence[float]], float]
 # what a verdict says of more of a metric, and of less
 Words = tuple[Literal["slower", "bigger", "higher"], Literal["faster", "smaller", "lower"]]
@@ -38,7 +36,7 @@ class Judging:
     is_share: bool = False
     kinds: tuple[str, ...] = ()
     is_told: bool = False
-    alerts_as: AlertKind | None = None
+    alerts_as: str = ""
     min_alert: float = 0.0
 
 

@@ -2,8 +2,7 @@
 
 Summaries, documents, CSV, pages and alerts read it here. A metric that is no field of the contract's Sample or
 CheckReport is sent under `metrics` by its name, and stands under `metrics` of a document's cell: it needs an entry
-here, or beside it in `scenario_metrics`, and the line that measures it, nothing else. Scenarios of installed packages
-add the entries that they declare.
+here, or beside it in `scenario_metrics`, and the line that measures it, nothing else. Installed packages add theirs.
 """
 
 from collections.abc import Mapping
@@ -141,7 +140,11 @@ OWN: tuple[Metric, ...] = (
     Metric("is_bimodal", "two groups of launches", reads="yes"),
     Metric("is_repeatable", "repeatable", reads="yes", note="the same input twice gives the same bits"),
 )
-METRICS = outside_metrics.beside(OWN, (one for entry in OUTSIDE.entries.values() for one in entry.metrics))
+_OF_PACKAGES = [
+    *(measure.metric for entry in OUTSIDE.entries.values() for measure in entry.metrics),
+    *outside_metrics.of_any_launch(outside_metrics.GROUP.installed().entries),
+]
+METRICS = outside_metrics.beside(OWN, _OF_PACKAGES)
 BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}
 # beside the time: whether two sides do the same work
 INSTRUCTIONS = BY_NAME["instructions"]

@@ -1,12 +1,17 @@
-"""Metrics that scenarios of other people declare: entries of our own table, made of what a package may say. Pure."""
+"""Metrics of other people: entries of our own table, made of what a package may say. Pure.
+
+A scenario of a package declares those that its launches say. One of the entry points of `onnxfarm.metrics` is of any
+launch whose answer has it under `metrics`.
+"""
 
 import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal, get_args
 
+from farm.base.entries import Group, refuse_first
 from farm.contract.document_cells import Cell
 from farm.contract.reports import CheckReport, Sample
 from farm.rules.cells.metric import RATE, SIZE, TIME, Judging, Metric, Words
@@ -28,11 +33,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A figure that every launch of a scenario says under `metrics` by this name, and how two arms are compared in it.
+    """A figure that launches say under `metrics` by this name, and how two arms are compared in it.
 
     `by`: `ratio`, of pairs of launches by round, for what is never 0; `difference`, of the same pairs, for what may be;
     `repeat`, for what comes out alike at every launch. `margin`: what is of no consequence: of a ratio as a fraction,
     where it is more than the block's own, else in `unit`. `is_told`: in the run's sentence and by a gate unasked.
+    `alerts_as`: the kind of change by which a watch alerts when it is worse, by `min_alert` in `unit` at least.
     """
 
     name: str
@@ -43,6 +49,8 @@ class Measure:
     margin: float = 0.0
     note: str = ""
     is_told: bool = False
+    alerts_as: str = ""
+    min_alert: float = 0.0
 
     @property
     def metric(self) -> Metric:
@@ -51,7 +59,15 @@ class Measure:
         reads: Literal["latency", "memory", "plain"] = "plain"
         if words is not RATE:
             reads = "memory" if words is SIZE else "latency" if self.unit == "ms" else "plain"
-        judging = Judging(words, by=self.by, margin=self.margin, kinds=("outside",), is_told=self.is_told)
+        judging = Judging(
+            words,
+            by=self.by,
+            margin=self.margin,
+            kinds=("outside",),
+            is_told=self.is_told,
+            alerts_as=self.alerts_as,
+            min_alert=self.min_alert,
+        )
         return Metric(
             self.name,
             self.title,
@@ -102,19 +118,36 @@ def _problem(one: Measure) -> str:
         return f"the unit {one.unit!r:.80}: write one such as ms, bytes or 1/s."
     if one.better not in get_args(Better) or one.by not in get_args(By):
         return f"better {one.better!r:.20} and by {one.by!r:.20}: write less or more, and ratio, difference or repeat."
-    if isinstance(one.margin, bool) or not isinstance(one.margin, int | float) or not 0.0 <= one.margin < 1e15:
-        return f"the margin {one.margin!r:.40}: write a number from 0 on."
+    if not isinstance(one.alerts_as, str) or not (one.alerts_as == "" or _NAME.fullmatch(one.alerts_as)):
+        return f"alerts_as {one.alerts_as!r:.80}: write the key of a kind of change."
+    for what, number in (("margin", one.margin), ("min_alert", one.min_alert)):
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number < 1e15:
+            return f"the {what} {number!r:.40}: write a number from 0 on."
     return ""
 
 
-def beside(own: Iterable[Metric], declared: Iterable[Measure]) -> tuple[Metric, ...]:
+def _checked(entry: Measure, taken: Sequence[Measure]) -> Measure:
+    refuse_first(_problems([*taken, entry]))
+    return entry
+
+
+GROUP = Group("onnxfarm.metrics", Measure, "metric", _checked)
+
+
+def of_any_launch(measures: Iterable[Measure]) -> Iterator[Metric]:
+    """Those that belong to no scenario, as entries of the table."""
+    for metric in (measure.metric for measure in measures):
+        yield metric if metric.judging is None else replace(metric, judging=replace(metric.judging, kinds=()))
+
+
+def beside(own: Iterable[Metric], declared: Iterable[Metric]) -> tuple[Metric, ...]:
     """The table: our own entries, then those that were declared. One whose name is taken is left out, and logged."""
     table = list(own)
     for one in declared:
         if _is_taken(one.name, table):
-            logger.warning("The metric %r of a scenario from outside is left out: the name is taken.", one.name)
+            logger.warning("The metric %r from outside is left out: the name is taken.", one.name)
         else:
-            table.append(one.metric)
+            table.append(one)
     return tuple(table)
 
 

@@ -1,6 +1,6 @@
 """A gate over a bench document: may the candidate replace the baseline?"""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from farm.contract.cells import Runtime
@@ -10,8 +10,10 @@ from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.cells import label
 from farm.rules.cells.metrics import COMPARED
-from farm.rules.changes import watch_rounds
-from farm.rules.findings.kinds import CHECKS, NOISY_CHECKS, Check
+from farm.rules.findings import cell_pairs, checks
+from farm.rules.findings.cell_pairs import Pair
+from farm.rules.findings.checks import changes
+from farm.rules.findings.kinds import CHECKS, COMPARED_OUTSIDE, NOISY_CHECKS, Check
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.accuracy_words import is_worse
 from farm.rules.tracing.placement import cell_changes
@@ -86,12 +88,13 @@ def judge_gate(
 
     `metrics`: those that are checked besides the headline. `of_models`: both sides are names of models.
     """
-    pairs = watch_rounds.pairs(document, old=old, new=new, of_models=of_models)
+    pairs = cell_pairs.pairs(document, old=old, new=new, of_models=of_models)
     findings = [
         Finding(check, pair.old.id, pair.new.id, text, is_failure=check in fail_on, metric=metric)
         for pair in pairs
         for check, text, metric in (
             *((check, text, "") for check, text in _checks(pair.comparison, old=pair.old, new=pair.new, names=metrics)),
+            *((check, text, "") for check, text in _of_packages(pair)),
             *_metrics(pair.comparison, old=pair.old, new=pair.new, names=metrics),
         )
     ]
@@ -158,7 +161,7 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[
     found += _bigger(pair, where=where, than=than, names=names)
     if new.parity.verdict == "fail" and old.parity.verdict != "fail":
         found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))
-    elif new.parity.verdict == "fail" and (grown := watch_rounds.parity_growth(old.parity.outputs, new.parity.outputs)):
+    elif new.parity.verdict == "fail" and (grown := checks.parity_growth(old.parity.outputs, new.parity.outputs)):
         found.append(("parity", f"{where} is further off than {than}: {grown}"))
     found += _beside(old, new, where=where, than=than)
     found += [("placement", f"{where}: {change.sentence()}") for change in cell_changes(old, new) if change.is_worse]
@@ -206,6 +209,14 @@ def _metrics(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection
         elif one.verdict == "undecided" and one.name not in USUAL:
             found.append(("undecided", f"{where}: {title} against {than} is undecided", one.name))
     return found
+
+
+def _of_packages(pair: Pair) -> Iterator[tuple[Check, str]]:
+    """What kinds of change of packages compare: what is worse, and what is undecided."""
+    for kind in COMPARED_OUTSIDE:
+        for found in changes(kind, pair, allowed=0.0):
+            if found.verdict in ("worse", "undecided"):
+                yield kind.key if found.verdict == "worse" else "undecided", found.text
 
 
 def _why(cell: Cell) -> str:

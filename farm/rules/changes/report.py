@@ -23,8 +23,8 @@ from farm.rules.cells.axes import BY_NAME, OWN_AXES
 from farm.rules.cells.matrices import PlainMatrix, point_of
 from farm.rules.cells.session_sets import OPTIONS, set_of
 from farm.rules.cells.values import plain_of
-from farm.rules.changes import watch_rounds
 from farm.rules.comparing.sides import compared
+from farm.rules.findings import cell_pairs
 from farm.rules.presenting import sentences
 from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.markdown import as_code, as_text
@@ -145,8 +145,8 @@ def _title(case: Case) -> str:
     comparison = case.comparison
     if comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:
         size = numbers.change(comparison.ratio, comparison.ci_low, comparison.ci_high)
-        return f"[Performance] {size}: {sides}, {as_text(watch_rounds.series_label(case.new))}"
-    return f"[Regression] {sides}: {as_text(watch_rounds.series_label(case.new))}"
+        return f"[Performance] {size}: {sides}, {as_text(cell_pairs.series_label(case.new))}"
+    return f"[Regression] {sides}: {as_text(cell_pairs.series_label(case.new))}"
 
 
 def _measured(case: Case) -> str:

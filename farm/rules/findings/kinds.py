@@ -1,94 +1,162 @@
 """The kinds of change that somebody must look at: one entry each, what is told first first. Pure.
 
-Watches judge by them, alerts keep them, lists filter and sort by them, rules and pages name them.
+Watches judge by them, gates and rules name them, alerts keep them, lists filter and sort by them. Packages add theirs,
+declared as ours are.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
+import logging
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, get_args
 
-from farm.rules.wording.numbers import TIMES, Words
+from farm.base.entries import Group, refuse_first
+from farm.rules.cells.metric import Judging
+from farm.rules.cells.metrics import ALERTING
+from farm.rules.findings import checks
+from farm.rules.findings.kind import Kind, Limit
+from farm.rules.wording.numbers import Words
 from farm.rules.wording.vocabulary import ELSEWHERE, STATES, VERDICTS, WRONG, Sign, sign_of
 
-Key = Literal["parity", "failed", "slower", "placement", "ttft", "session", "first", "memory", "growth"]
+logger = logging.getLogger(__name__)
+
 SIZES: Words = ("bigger", "smaller")
-KEYS: tuple[Key, ...] = get_args(Key)
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of change.
-
-    `alerts_on`: what alerts, in words, `{limit}` being what a rule lets pass under the name of `limit`. `words`: what
-    more of it is called, and less. `is_noisy`: a fresh block has to show it again, as what follows from the graph and
-    the outputs need not. `has_work_around`: a session option may take it back.
-    """
-
-    title: Sign
-    alerts_on: str
-    limit: Literal["latency", "session", "first", "memory"] | None = None
-    words: Words = TIMES
-    is_noisy: bool = True
-    has_work_around: bool = False
-
-
-KINDS: Mapping[str, Kind] = {
-    "parity": Kind(
+OWN = (
+    Kind(
+        "parity",
         STATES[WRONG],
         "outputs that stop matching the reference, or match it worse",
+        compare=checks.parity,
         is_noisy=False,
     ),
-    "failed": Kind(Sign("✕", "fails", "bad"), "a cell that worked and now fails or is refused"),
-    "slower": Kind(
+    Kind(
+        "failed",
+        Sign("✕", "fails", "bad"),
+        "a cell that worked and now fails or is refused",
+        compare=checks.endings,
+        is_of_endings=True,
+    ),
+    Kind(
+        "slower",
         VERDICTS["slower"],
         "latency more than {limit} slower, shown again by a fresh block",
+        compare=checks.latency,
         limit="latency",
+        is_headline=True,
         has_work_around=True,
     ),
-    "placement": Kind(
+    Kind(
+        "placement",
         STATES[ELSEWHERE],
         "an operator that moved to another provider, more copies, a lost fusion",
+        compare=checks.placement,
         is_noisy=False,
     ),
-    "ttft": Kind(
+    Kind(
+        "ttft",
         Sign("▲", "slower first token", "slower"),
         "the first token more than {limit} later, shown again by a fresh block",
         limit="latency",
     ),
-    "session": Kind(
-        Sign("▲", "slower to load", "slower"), "session creation more than {limit} slower", limit="session"
+    Kind(
+        "session",
+        Sign("▲", "slower to load", "slower"),
+        "session creation more than {limit} slower",
+        limit="session",
     ),
-    "first": Kind(
-        Sign("▲", "slower first inference", "slower"), "the first inference more than {limit} slower", limit="first"
+    Kind(
+        "first",
+        Sign("▲", "slower first inference", "slower"),
+        "the first inference more than {limit} slower",
+        limit="first",
     ),
-    "memory": Kind(
-        Sign("▲", "more memory", "slower"), "peak memory more than {limit} larger", limit="memory", words=SIZES
+    Kind(
+        "memory",
+        Sign("▲", "more memory", "slower"),
+        "peak memory more than {limit} larger",
+        limit="memory",
+        words=SIZES,
     ),
-    "growth": Kind(
+    Kind(
+        "growth",
         Sign("▲", "growing memory", "slower"),
         "memory that grows more from inference to inference, shown again by a fresh block",
         words=SIZES,
     ),
-}
+)
+MAX_WORDS = 200
+TONES = ("bad", "slower", "warn")
+_KEY = re.compile(r"[a-z][a-z0-9_]{0,31}")
+# what else a gate may fail on: what verdicts on metrics say, and what is open
+_GATES_OWN = ("bigger", "lower", "undecided")
 
 
-# what a gate may fail on: kinds of change, what verdicts on metrics say, and what is open
-Check = Literal["slower", "bigger", "lower", "parity", "placement", "failed", "undecided"]
-CHECKS: tuple[Check, ...] = get_args(Check)
+def _checked(entry: Kind, taken: Sequence[Kind]) -> Kind:
+    refuse_first(_malformed(entry, beside=[*_GATES_OWN, *(other.key for other in (*OWN, *taken))]))
+    return entry
+
+
+def _malformed(entry: Kind, *, beside: Sequence[str]) -> Iterator[str]:
+    if not isinstance(entry.key, str) or not _KEY.fullmatch(entry.key):
+        yield f"key has {entry.key!r:.80}: write small letters, digits and _, 32 at most."
+    elif entry.key in beside:
+        yield f"{entry.key!r} is taken."
+    elif entry.compare is None and entry.key not in (judging.alerts_as for judging in ALERTING.values()):
+        yield "compare is missing, and no metric alerts as it."
+    title: object = entry.title
+    if not isinstance(title, Sign) or not (title.mark and title.word and title.tone in TONES):
+        yield f"title has {title!r:.80}: write a Sign of a mark, a word and a tone of {', '.join(TONES)}."
+    if not isinstance(entry.alerts_on, str) or not 0 < len(entry.alerts_on) <= MAX_WORDS:
+        yield f"alerts_on has {entry.alerts_on!r:.80}: write a few words."
+    own = [kind.key for kind in OWN]
+    choices = (("before", entry.before, ["", *own]), ("limit", entry.limit, [None, *get_args(Limit)]))
+    yield from (f"{what} has {given!r:.80}, which is none." for what, given, known in choices if given not in known)
+    if entry.compare is not None and not callable(entry.compare):
+        yield f"compare has {entry.compare!r:.80}: write a function."
+
+
+GROUP = Group("onnxfarm.changes", Kind, "kind of change", _checked)
+OUTSIDE = GROUP.installed()
+
+
+def in_order(entries: Sequence[Kind]) -> Iterator[Kind]:
+    """Ours, with those of packages where they are told."""
+    for own in OWN:
+        yield from (entry for entry in entries if entry.before == own.key)
+        yield own
+    yield from (entry for entry in entries if not entry.before)
+
+
+def warn_of_unknown(alerting: Mapping[str, Judging], keys: Collection[str]) -> None:
+    for metric, judging in alerting.items():
+        if judging.alerts_as not in keys:
+            logger.warning("The metric %r alerts nobody: %r is no kind of change.", metric, judging.alerts_as)
+
+
+KINDS: Mapping[str, Kind] = {kind.key: kind for kind in in_order(OUTSIDE.entries)}
+KEYS = tuple(KINDS)
+warn_of_unknown(ALERTING, KEYS)
+# kinds that a gate knows by what packages compare
+COMPARED_OUTSIDE = tuple(kind for kind in OUTSIDE.entries if kind.compare is not None)
+CHECKS = ("slower", "bigger", "lower", "parity", "placement", "failed", "undecided", *(k.key for k in COMPARED_OUTSIDE))
 # checks that a fresh block has to show again; the others follow from the graph, the outputs and a repeat
 NOISY_CHECKS = frozenset({"lower", *(key for key, kind in KINDS.items() if kind.is_noisy and key in CHECKS)})
+# those of which a value is one: a type of no fixed words, since packages add theirs
+if TYPE_CHECKING:
+    Key = Check = str
+else:
+    Key, Check = Literal[KEYS], Literal[CHECKS]
 
 
-def title_of(key: str) -> Sign:
-    """The sign of a kind of change; an unknown one is shown as it is."""
-    return KINDS[key].title if key in KINDS else sign_of(key)
+def kind_of(key: str) -> Kind:
+    """The entry of a kind; of one whose package is not installed here its key, behind all others."""
+    return KINDS.get(key) or Kind(key, sign_of(key), "")
 
 
 def rank(key: str) -> int:
     """Where a kind stands in a list."""
-    return list(KINDS).index(key)
+    return KEYS.index(key) if key in KINDS else len(KEYS)
 
 
 def rank_to_investigate(key: str) -> tuple[bool, int]:
     """The same for what is looked into first: what may have a work-around."""
-    return not KINDS[key].has_work_around, rank(key)
+    return not kind_of(key).has_work_around, rank(key)

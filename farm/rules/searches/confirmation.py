@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.changes.watch_rounds import place_of
 from farm.rules.comparing.sides import turned
+from farm.rules.findings.cell_pairs import place_of
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.searches.search import Experiment, Measured, Result, Search
 

@@ -7,6 +7,7 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.rules.changes import gate_reports, watch_rounds
 from farm.rules.changes.gate import USUAL, GateAnswer, confirmed, judge_gate, noisy_failures
+from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import Check
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.searches.confirmation import Confirmation
@@ -74,10 +75,10 @@ class Gate(Confirmation[GateOutcome]):
 
 def _same_points(shown: GateAnswer, again: Document, first: Document) -> set[tuple[str, str]]:
     """What the second document shows, under the cells' names in the first."""
-    places = {cell.id: (watch_rounds.place_of(cell), cell.runtime) for cell in again.cells}
+    places = {cell.id: (cell_pairs.place_of(cell), cell.runtime) for cell in again.cells}
     names: dict[tuple[tuple[str, str], Runtime], list[str]] = {}
     for cell in first.cells:
-        names.setdefault((watch_rounds.place_of(cell), cell.runtime), []).append(cell.id)
+        names.setdefault((cell_pairs.place_of(cell), cell.runtime), []).append(cell.id)
     return {(finding.what, name) for finding in shown.findings for name in names.get(places[finding.candidate], ())}
 
 

@@ -16,9 +16,11 @@ from farm.rules.cells.metrics import COMPARED
 from farm.rules.cells.scenario_metrics import GROWTH
 from farm.rules.cells.scenarios import parsed
 from farm.rules.changes import watch_rounds
-from farm.rules.changes.watch_rounds import Pair, Rule
+from farm.rules.changes.watch_rounds import Rule
 from farm.rules.comparing.sides import compared
-from farm.rules.findings.kinds import Key
+from farm.rules.findings import cell_pairs, checks
+from farm.rules.findings.cell_pairs import Pair
+from farm.rules.findings.kinds import Key, kind_of
 from farm.rules.presenting import metric_changes
 from farm.rules.searches.bisection import Outcome
 from farm.rules.searches.search import SearchProblem
@@ -98,9 +100,9 @@ class SoughtKind:
     def _is_without(self, comparison: Comparison | None) -> bool:
         """Slower by less than the rule lets pass; or undecided, and surely less than that or than the change that is
         looked for: nearer to none than to it, with an interval that ends below its own."""
-        if self.kind != "slower" or comparison is None:
+        if not kind_of(self.kind).is_headline or comparison is None:
             return False
-        if comparison.verdict == "slower" or watch_rounds.is_surely_let_pass(comparison, self.rule):
+        if comparison.verdict == "slower" or checks.is_surely_let_pass(comparison, self.rule.allowed(self.kind)):
             return True
         if comparison.verdict != "undecided" or self.ratio is None or comparison.ci_high is None:
             return False
@@ -158,7 +160,7 @@ def sought_metric(document: Document, names: Sequence[str], *, good: Runtime, ba
     """The largest decided change of these metrics, losses before gains. Raises SearchProblem when none changed."""
     found = [
         SoughtMetric(pair.series, change)
-        for pair in watch_rounds.pairs(document, old=good, new=bad)
+        for pair in cell_pairs.pairs(document, old=good, new=bad)
         for change in _changes(pair, names)
         if is_change(change.verdict)
     ]
@@ -172,7 +174,7 @@ def sought_metric(document: Document, names: Sequence[str], *, good: Runtime, ba
 
 def refuse_unmeasured(document: Document, *, good: Runtime, bad: Runtime) -> None:
     """Whether the good release runs the model at all. Raises SearchProblem."""
-    pairs = watch_rounds.pairs(document, old=good, new=bad)
+    pairs = cell_pairs.pairs(document, old=good, new=bad)
     if any(pair.old.status is CellStatus.DONE for pair in pairs):
         return
     reasons = {cell.runtime: cell.reason.text for cell in document.cells if cell.reason is not None}
@@ -197,7 +199,7 @@ def is_by_repeat(names: Sequence[str], scenarios: Sequence[object]) -> bool:
 
 
 def _pair_of(document: Document, series: str, *, old: Runtime, new: Runtime) -> Pair | None:
-    pairs = watch_rounds.pairs(document, old=old, new=new)
+    pairs = cell_pairs.pairs(document, old=old, new=new)
     return next((pair for pair in pairs if pair.series == series), None)
 
 

@@ -17,8 +17,8 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
-from farm.rules.changes.watch_rounds import place_of, series_label, series_of
 from farm.rules.comparing.sides import BySides, between, by_sides
+from farm.rules.findings.cell_pairs import place_of, series_label, series_of
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.presenting.sentences import explanation

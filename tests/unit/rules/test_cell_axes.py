@@ -14,7 +14,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import label
 from farm.rules.cells.axes import AXES, BY_NAME, MATRIX_AXES, SAID, Axis
 from farm.rules.cells.matrices import matrix_of
-from farm.rules.changes import watch_rounds
+from farm.rules.findings import cell_pairs
 from farm.rules.presenting import sentences
 from farm.rules.presenting.spreadsheets import csv_of
 from onnxfarm.here import same_cells
@@ -94,7 +94,7 @@ def test_a_comparison_along_an_axis_names_its_sides_by_it(axis: Axis) -> None:
 def test_a_sentence_and_a_series_say_what_a_cell_is_measured_with(axis: Axis) -> None:
     said = OTHERS[axis.name][1]
     assert said in label.workload(other(axis)).split(", ")
-    assert said in watch_rounds.series_label(other(axis)).split(", ")
+    assert said in cell_pairs.series_label(other(axis)).split(", ")
     assert said not in label.workload(other(axis), without=axis.name)
     assert said in sentences.cell_sentence(other(axis))
 

@@ -12,7 +12,9 @@ from farm.contract.document_cells import Cell, OperatorTime, Parity, ParityOutpu
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import gate, gate_reports
+from farm.rules.findings.kind import Change, Kind
 from farm.rules.findings.kinds import CHECKS
+from farm.rules.wording.vocabulary import Sign
 from tests.documents import make_cell, make_comparison, make_document
 
 OLD, NEW = Runtime.of("onnxruntime==1.0"), Runtime.of("onnxruntime==2.0")
@@ -271,3 +273,15 @@ def test_other_metrics_are_asked_for_by_name() -> None:
     assert [(one.check, one.metric) for one in asked.findings] == [("slower", "session_ms"), ("undecided", "first_ms")]
     failed = _with_metrics(_change("p99_ms", "slower"), status=CellStatus.FAILED)
     assert [one.check for one in _judged(failed, fail_on=["slower"]).findings] == ["failed"]
+
+
+def test_what_a_package_compares_is_found_as_its_kind_or_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdicts = ("well", "worse", "undecided", "better")
+    told = [Change(verdict, f"it is {verdict}") for verdict in verdicts]
+    drift = Kind("drift", Sign("≈", "drifts", "warn"), "drift", compare=lambda pair, allowed: told)
+    monkeypatch.setattr(gate, "COMPARED_OUTSIDE", (drift,))
+    answer = _judged(_document(), fail_on=["drift"])
+    assert [(one.check, one.text, one.is_failure) for one in answer.findings] == [
+        ("drift", "it is worse", True),
+        ("undecided", "it is undecided", False),
+    ]

@@ -1,7 +1,17 @@
-"""The table of kinds of change."""
+"""The table of kinds of change, and what the entry of a package has to be."""
+
+import sys
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from types import ModuleType
+
+import pytest
 
 from farm.rules.changes.watch_rounds import Rule
-from farm.rules.findings.kinds import CHECKS, KEYS, KINDS, NOISY_CHECKS, rank, rank_to_investigate, title_of
+from farm.rules.findings import kinds
+from farm.rules.findings.kind import Change, Kind
+from farm.rules.findings.kinds import CHECKS, KEYS, KINDS, NOISY_CHECKS, kind_of, rank, rank_to_investigate
+from farm.rules.wording.vocabulary import Sign
 
 
 def test_every_kind_that_a_rule_may_name_has_an_entry_in_its_order() -> None:
@@ -27,4 +37,75 @@ def test_a_rule_says_what_it_lets_pass_of_each_kind() -> None:
 
 
 def test_an_unknown_kind_is_shown_as_it_is() -> None:
-    assert title_of("half_done").word == "half done"
+    assert kind_of("half_done").title.word == "half done"
+    assert rank("half_done") == len(KINDS)
+    assert rank_to_investigate("half_done") > rank_to_investigate("growth")
+
+
+def test_a_stored_rule_loses_the_kinds_of_packages_that_are_gone_and_no_other_field() -> None:
+    assert Rule.stored({"kinds": ["waits", "parity"], "latency": 0.1}) == Rule(kinds=("parity",), latency=0.1)
+    assert Rule.stored({}) == Rule()
+
+
+WAITS = Kind(
+    "waits", Sign("▲", "waits longer", "slower"), "a longer wait", compare=lambda pair, allowed: [Change("well")]
+)
+
+
+def read(monkeypatch: pytest.MonkeyPatch, **given: object) -> tuple[list[str], str]:
+    """The keys that are taken of these entries, and why others are not."""
+    module = ModuleType("acme_changes")
+    vars(module).update(given)
+    monkeypatch.setitem(sys.modules, "acme_changes", module)
+    found = kinds.GROUP.read([EntryPoint(name, f"acme_changes:{name}", kinds.GROUP.name) for name in given])
+    return [kind.key for kind in found.entries], " ".join(found.refused.values())
+
+
+def test_an_entry_of_a_package_is_one_by_what_it_compares_or_by_a_metric_that_alerts_as_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert read(monkeypatch, one=WAITS, two=replace(WAITS, key="other")) == (["waits", "other"], "")
+    monkeypatch.setitem(kinds.ALERTING, "acme_wait_ms", replace(kinds.ALERTING["session_ms"], alerts_as="waits"))
+    assert read(monkeypatch, one=replace(WAITS, compare=None, before="session", limit="memory")) == (["waits"], "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"key": "Waits!"}, "key"),
+        ({"key": 7}, "key"),
+        ({"key": "w" * 33}, "key"),
+        ({"key": "parity"}, "'parity' is taken"),
+        ({"key": "undecided"}, "'undecided' is taken"),
+        ({"compare": None}, "compare"),
+        ({"compare": "slower"}, "compare"),
+        ({"title": "waits"}, "title"),
+        ({"title": Sign("▲", "waits", "pink")}, "title"),
+        ({"title": Sign("", "waits", "bad")}, "title"),
+        ({"alerts_on": ""}, "alerts_on"),
+        ({"alerts_on": "x" * 201}, "alerts_on"),
+        ({"before": "waits"}, "before"),
+        ({"limit": "waits"}, "limit"),
+    ],
+)
+def test_a_malformed_entry_is_left_out_and_says_which_field(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], field: str
+) -> None:
+    taken, refused = read(monkeypatch, one=replace(WAITS, **changes))
+    assert taken == []
+    assert refused.startswith(f"The kind of change 'one' is left out: {field}")
+
+
+def test_of_two_entries_of_one_key_the_first_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read(monkeypatch, one=WAITS, two=WAITS)[0] == ["waits"]
+
+
+def test_those_of_packages_stand_where_they_are_told() -> None:
+    told = [kind.key for kind in kinds.in_order([WAITS, replace(WAITS, key="other", before="failed")])]
+    assert [told[0], told[1], told[2], told[-1]] == ["parity", "other", "failed", "waits"]
+
+
+def test_a_metric_that_alerts_as_no_kind_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    judging = kinds.ALERTING["session_ms"]
+    kinds.warn_of_unknown({"session_ms": judging, "acme_wait_ms": replace(judging, alerts_as="waits")}, KEYS)
+    assert [record.args for record in caplog.records] == [("acme_wait_ms", "waits")]

@@ -8,7 +8,7 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.changes import watch_rounds
+from farm.rules.findings import cell_pairs
 from farm.rules.searches import sought as searched
 from farm.rules.searches.bisection import Bisection, Outcome
 from farm.rules.searches.search import SearchProblem
@@ -39,7 +39,7 @@ def sought(*changes: MetricChange, asked: str = "memory") -> searched.SoughtMetr
 
 
 def step(found: MetricChange, *changes: MetricChange, **how: Any) -> tuple[str, str]:
-    asked = searched.SoughtMetric(watch_rounds.series_of(document().cells[0]), found)
+    asked = searched.SoughtMetric(cell_pairs.series_of(document().cells[0]), found)
     said = asked.read(document(*changes, **how), good=GOOD, probe=BAD)
     return said["outcome"], said["text"]
 

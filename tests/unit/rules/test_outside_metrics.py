@@ -31,7 +31,7 @@ PAUSED = Entry(name="paused", module="acme_paused", label="with pauses", metrics
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> None:
     """What importing the table gives where the package is installed."""
-    whole = outside_metrics.beside(metrics.OWN, PAUSED.metrics)
+    whole = outside_metrics.beside(metrics.OWN, [one.metric for one in PAUSED.metrics])
     monkeypatch.setattr(metrics, "METRICS", whole)
     monkeypatch.setattr(metrics, "BY_NAME", {metric.name: metric for metric in whole})
     monkeypatch.setattr(metric_changes, "BY_NAME", metrics.BY_NAME)
@@ -119,7 +119,8 @@ def test_words_and_digits_follow_the_unit_and_what_is_better(declared: Measure, 
 
 def test_one_whose_name_our_table_has_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     theirs = [replace(WORST, name="instructions"), WORST, WORST]
-    assert [one.name for one in outside_metrics.beside(metrics.OWN, theirs)[len(metrics.OWN) :]] == ["paused_worst_ms"]
+    table = outside_metrics.beside(metrics.OWN, [measure.metric for measure in theirs])
+    assert [metric.name for metric in table[len(metrics.OWN) :]] == ["paused_worst_ms"]
     assert caplog.text.count("is left out: the name is taken.") == 2
 
 
@@ -154,6 +155,9 @@ def test_an_entry_whose_metrics_are_well_formed_is_taken_with_them() -> None:
         ((replace(WORST, margin=-0.1),), "has the margin -0.1: write a number from 0 on."),
         ((replace(WORST, margin=float("nan")),), "has the margin nan: write a number from 0 on."),
         ((replace(WORST, margin=True),), "has the margin True: write a number from 0 on."),
+        ((replace(WORST, min_alert=-1.0),), "has the min_alert -1.0: write"),
+        ((replace(WORST, alerts_as="Slow!"),), "has alerts_as 'Slow!': write the key of a kind of change."),
+        ((replace(WORST, alerts_as=None),), "has alerts_as None: write"),
     ],
 )
 def test_an_entry_with_a_metric_that_is_malformed_is_left_out_in_one_sentence(
@@ -167,3 +171,19 @@ def test_an_entry_with_a_metric_that_is_malformed_is_left_out_in_one_sentence(
     assert not found.entries
     assert found.refused["paused"].startswith("The scenario 'paused' is left out: ")
     assert words in found.refused["paused"]
+
+
+def test_one_that_is_an_entry_itself_is_of_any_launch_and_may_alert(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("acme_meter")
+    module.one = replace(WORST, alerts_as="memory", min_alert=0.5)  # type: ignore[attr-defined]
+    module.two = replace(WORST, title="")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "acme_meter", module)
+    names = ("one", "two", "one again")
+    points = [EntryPoint(name, f"acme_meter:{name.split()[0]}", outside_metrics.GROUP.name) for name in names]
+    found = outside_metrics.GROUP.read(points)
+    (metric,) = outside_metrics.of_any_launch(found.entries)
+    assert set(found.refused) == {"two", "one again"}
+    judging = metric.judging
+    assert judging is not None
+    assert (judging.kinds, judging.alerts_as, judging.min_alert) == ((), "memory", 0.5)
+    assert WORST.metric.judging.kinds == ("outside",)

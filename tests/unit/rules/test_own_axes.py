@@ -16,7 +16,7 @@ from farm.rules.cells.axes import BY_NAME, OWN_AXES, Declared
 from farm.rules.cells.commands import repeat_command
 from farm.rules.cells.identity import told
 from farm.rules.cells.values import plain_of, words_of
-from farm.rules.changes import watch_rounds
+from farm.rules.findings import cell_pairs
 from farm.rules.matrices import matrix
 from onnxfarm.commands.bench import bench
 from tests.unit.rules.test_cell_axes import OTHERS, cell, other
@@ -77,7 +77,7 @@ def test_documents_say_it_and_pages_show_it(axis: Declared) -> None:
     assert written[axis.field] == plain(axis)
     read = Cell.model_validate(written)
     assert BY_NAME[axis.name].short(read) in {fact.text for fact in facts.of_cell(read)}
-    assert watch_rounds.series_of(read) != watch_rounds.series_of(cell())
+    assert cell_pairs.series_of(read) != cell_pairs.series_of(cell())
 
 
 @every_own_axis

@@ -10,6 +10,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import watch_rounds
+from farm.rules.findings import cell_pairs
 from farm.rules.searches.bisection import Outcome
 from farm.rules.searches.sought import SoughtKind, Step
 from tests.documents import make_cell
@@ -31,7 +32,7 @@ def _step(
         ratio=ratio, ci_low=ci_low, ci_high=high, ci_level=0.95, rounds=8,
     )  # fmt: skip
     document = Document(machine={}, seed=0, cells=cells, comparisons=[pair])
-    asked = SoughtKind(watch_rounds.Rule(kinds=("slower",)), "slower", watch_rounds.series_of(cells[0]), sought, low)
+    asked = SoughtKind(watch_rounds.Rule(kinds=("slower",)), "slower", cell_pairs.series_of(cells[0]), sought, low)
     return asked.read(document, good=GOOD, probe=BAD)["outcome"]
 
 
@@ -73,7 +74,7 @@ def slower(series: str, document: Document) -> Step:
 def test_a_release_that_cannot_run_is_skipped_with_its_reason() -> None:
     reason = Reason(code=ReasonCode.CRASHED, text="It died.")
     cells = [_cell("c1", OLD), _cell("c2", NEW, status=CellStatus.CRASHED, reason=reason)]
-    step = slower(watch_rounds.series_of(cells[0]), Document(machine={}, seed=0, cells=cells))
+    step = slower(cell_pairs.series_of(cells[0]), Document(machine={}, seed=0, cells=cells))
     figures = {"ratio": None, "low": None, "high": None}
     assert step == {"version": "1.31.1", "outcome": "skipped", "text": "It died.", **figures}
 

@@ -13,7 +13,7 @@ from farm.rules.cells.models import SourceFacts
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenario_metrics import DIFFERING, GOODPUT, GROWTH, MAX_RATE
 from farm.rules.cells.single import Single
-from farm.rules.changes import watch_rounds
+from farm.rules.findings import cell_pairs
 from farm.rules.judging.summaries import summarise
 from farm.rules.matrices import matrix
 from farm.rules.planning import estimates, planner
@@ -173,7 +173,7 @@ def test_cells_of_different_scenarios_stand_in_blocks_of_their_own_and_are_never
 
 def test_a_series_is_that_of_before_where_nothing_new_is_said() -> None:
     def series(**changes: Any) -> str:
-        return watch_rounds.series_of(Cell.model_validate(cell().model_dump() | changes))
+        return cell_pairs.series_of(Cell.model_validate(cell().model_dump() | changes))
 
     assert series() == series(scenario="single")
     assert series(concurrency=4) == series(concurrency=4, scenario="load:closed=4")

@@ -13,6 +13,7 @@ from farm.contract.document_comparisons import MetricChange
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement, Rule, judge
+from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import KINDS, Key
 from tests.documents import CPU, NEW, OLD, make_cell, make_comparison, make_document
 
@@ -244,15 +245,15 @@ def test_each_hardware_of_a_watch_is_a_pair_of_its_own() -> None:
 def test_twins_and_session_names_make_no_series_of_their_own() -> None:
     document = pair()
     document.cells.append(cell("c1.twin", OLD, twin_of="c1"))
-    (found,) = watch_rounds.pairs(document, old=Runtime.of(OLD), new=Runtime.of(NEW))
+    (found,) = cell_pairs.pairs(document, old=Runtime.of(OLD), new=Runtime.of(NEW))
     assert (found.old.id, found.new.id) == ("c1", "c2")
-    assert watch_rounds.series_of(cell("x", OLD)) == watch_rounds.series_of(cell("y", NEW, session={"name": "1 other"}))
-    assert watch_rounds.series_of(cell("x", OLD)) != watch_rounds.series_of(cell("x", OLD, batch=8))
+    assert cell_pairs.series_of(cell("x", OLD)) == cell_pairs.series_of(cell("y", NEW, session={"name": "1 other"}))
+    assert cell_pairs.series_of(cell("x", OLD)) != cell_pairs.series_of(cell("x", OLD, batch=8))
 
 
 def test_the_series_is_named_by_what_differs_from_the_plain_case() -> None:
     named = cell("x", NEW, optimization="basic", session={"name": "no spin"}, shapes={"sequence": 64}, threads=2)
-    label = watch_rounds.series_label(named)
+    label = cell_pairs.series_label(named)
     assert label == "encoder, CPU, fp32, batch 1, sequence=64, 2 threads, optimization basic, session no spin"
 
 

@@ -1,0 +1,85 @@
+"""Pairs of cells that differ in their runtime, or model, alone: what kinds of change and gates compare. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from farm.contract.base import digest_of
+from farm.contract.cells import SINGLE, LaterAxes, Runtime
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
+from farm.contract.reasons import CellStatus
+from farm.rules.cells import label, scenarios
+from farm.rules.comparing.sides import BySides, between, by_sides
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The same point measured with two runtimes, in one block where it could be. `comparison` is new / old."""
+
+    old: Cell
+    new: Cell
+    comparison: Comparison | None = None
+
+    @property
+    def series(self) -> str:
+        """Which line over time the pair belongs to."""
+        return series_of(self.old)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether both sides have figures."""
+        return self.old.status is CellStatus.DONE and self.new.status is CellStatus.DONE
+
+
+def series_of(cell: Cell) -> str:
+    """The series of a cell without its node and without versions: model line, recipe, provider, workload, session."""
+    session = {key: value for key, value in cell.session.items() if key != "name"}
+    recipe = [cell.precision, cell.recipe]
+    workload = [cell.batch, cell.shapes, cell.concurrency]
+    provider = [cell.provider, cell.provider_options]
+    setting = [cell.threads, session, cell.optimization]
+    known = [cell.model, cell.runtime.distribution, recipe, provider, workload, setting]
+    # those with other values than their defaults alone: without any the series is the one of before
+    later = cell.model_dump(mode="json", include=set(LaterAxes.model_fields))
+    scenario = scenarios.said_in(cell.scenario).along_axis
+    later |= {"scenario": scenario} if scenario != SINGLE else {}
+    return digest_of([*known, later] if later else known)[:32]
+
+
+def place_of(cell: Cell) -> tuple[str, str]:
+    """The series and the hardware that was asked for: what two cells share that may be paired."""
+    return series_of(cell), cell.hardware
+
+
+def series_label(cell: Cell) -> str:
+    """The series in words."""
+    return ", ".join(part for part in (cell.model, label.series(cell)) if part)
+
+
+def pairs(document: Document, *, old: Runtime | str, new: Runtime | str, of_models: bool = False) -> list[Pair]:
+    """Cells of `old` and `new` that differ in nothing else, of one block if possible.
+
+    A pair for each series and hardware. `old` is what `new` is compared with; it may be the later release of the two.
+    `of_models`: both are names of models, and a pair has one release.
+    """
+    by_place: dict[tuple[str, ...], dict[Runtime | str, list[Cell]]] = {}
+    for cell in document.cells:
+        side: Runtime | str = (cell.model or "") if of_models else cell.runtime
+        if side in (old, new) and cell.twin_of is None:
+            place = (
+                (*place_of(cell.model_copy(update={"model": None})), str(cell.runtime)) if of_models else place_of(cell)
+            )
+            by_place.setdefault(place, {}).setdefault(side, []).append(cell)
+    comparisons = by_sides(document.comparisons)
+    return [
+        _pair(sides[old], sides[new], comparisons)
+        for sides in by_place.values()
+        if old != new and old in sides and new in sides
+    ]
+
+
+def _pair(olds: Sequence[Cell], news: Sequence[Cell], comparisons: BySides) -> Pair:
+    together = [(a, b) for a in olds for b in news if a.block and a.block == b.block]
+    old, new = together[0] if together else (olds[0], news[0])
+    return Pair(old, new, between(comparisons, old.id, new.id))

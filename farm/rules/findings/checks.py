@@ -1,0 +1,128 @@
+"""What a pair of cells shows under each kind of change: latency, outputs, placement, endings, metrics. Pure."""
+
+from collections.abc import Iterable, Iterator
+
+from farm.contract.document_cells import Cell, ParityOutput
+from farm.contract.document_comparisons import Comparison
+from farm.contract.reasons import CellStatus
+from farm.rules.cells.metrics import ALERTING
+from farm.rules.findings.cell_pairs import Pair, series_label
+from farm.rules.findings.kind import Change, Kind
+from farm.rules.presenting import metric_changes, sentences
+from farm.rules.tracing.placement import cell_changes
+
+# both sides fail parity: errors that grew by this factor are worse
+WORSE_PARITY = 2.0
+
+
+def changes(kind: Kind, pair: Pair, *, allowed: float) -> Iterable[Change]:
+    """What the pair shows under the kind. `allowed`: how much of it passes, as a fraction."""
+    if not (pair.is_finished or kind.is_of_endings):
+        return []
+    return _metrics(kind, pair, allowed) if kind.compare is None else kind.compare(pair, allowed)
+
+
+def latency(pair: Pair, allowed: float) -> Iterator[Change]:
+    """The comparison's own verdict."""
+    comparison = pair.comparison
+    if comparison is None:
+        yield Change("undecided", f"{series_label(pair.new)}: not measured in one block.")
+        return
+    # without the sign in front: the kind says it
+    signed = sentences.comparison_sentence(comparison, {pair.old.id: pair.old, pair.new.id: pair.new})
+    text = signed.partition(": ")[2]
+    match comparison.verdict:
+        case "undecided" | "not comparable":
+            if not is_surely_let_pass(comparison, allowed):
+                yield Change("undecided", text)
+        case "faster":
+            yield Change("better", text)
+        case "equal":
+            yield Change("well")
+        case "slower":
+            if comparison.ratio is not None and comparison.ratio > 1.0 + allowed:
+                yield Change("worse", text, comparison.ratio)
+
+
+def is_surely_let_pass(comparison: Comparison, allowed: float) -> bool:
+    """Undecided, with an interval that ends below what the rule lets pass: equal, faster or a little slower."""
+    high = comparison.ci_high
+    return comparison.verdict == "undecided" and high is not None and high <= 1.0 + allowed
+
+
+def parity(pair: Pair, allowed: float) -> Iterator[Change]:
+    before, after = pair.old.parity, pair.new.parity
+    what = f"{series_label(pair.new)} on {pair.new.runtime}"
+    if after.verdict == "fail" and before.verdict != "fail":
+        yield Change("worse", f"{what} fails parity, which {pair.old.runtime} keeps: {after.text}")
+    elif after.verdict == "fail" and (grown := parity_growth(before.outputs, after.outputs)):
+        yield Change("worse", f"{what} is further off than on {pair.old.runtime}: {grown}")
+    elif after.verdict == "pass" and before.verdict == "fail":
+        yield Change("better", f"{what} keeps parity, which {pair.old.runtime} failed.")
+    elif after.verdict == "pass":
+        yield Change("well")
+    elif after.verdict == "not_measured" and before.verdict != "not_measured":
+        yield Change("undecided", f"{what}: its parity was not measured. {after.text}".strip())
+
+
+def parity_growth(before: Iterable[ParityOutput], after: Iterable[ParityOutput]) -> str:
+    """The output whose error grew most, in words; empty when none grew by WORSE_PARITY."""
+    known = {output.name: output.rmse for output in before}
+    sizes = [(output.name, known.get(output.name), output.rmse) for output in after]
+    grown = [(new / old, name, old, new) for name, old, new in sizes if old and new and new > WORSE_PARITY * old]
+    if not grown:
+        return ""
+    factor, name, old, new = max(grown)
+    return f"the error of {name} grew ×{factor:.2g}, from RMSE {old:.2g} to {new:.2g}."
+
+
+def placement(pair: Pair, allowed: float) -> Iterator[Change]:
+    if not (pair.old.operators and pair.new.operators):
+        return
+    found = cell_changes(pair.old, pair.new)
+    where = f"{series_label(pair.new)}, {pair.old.runtime} → {pair.new.runtime}"
+    worse = [change.sentence() for change in found if change.is_worse]
+    better = [change.sentence() for change in found if not change.is_worse]
+    if worse:
+        yield Change("worse", f"{where}: {' '.join(worse)}")
+    if better:
+        yield Change("better", f"{where}: {' '.join(better)}")
+    if not found:
+        yield Change("well")
+
+
+def endings(pair: Pair, allowed: float) -> Iterator[Change]:
+    """A cell without figures on one side; failing on both sides is no change."""
+    if pair.is_finished:
+        yield Change("well")
+    elif pair.old.status is CellStatus.DONE:
+        text = f"{series_label(pair.new)} worked on {pair.old.runtime} and is {pair.new.status} on {pair.new.runtime}: "
+        yield Change("worse", text + why(pair.new))
+    elif pair.new.status is CellStatus.DONE:
+        text = f"{series_label(pair.new)} works on {pair.new.runtime}; on {pair.old.runtime} it did not."
+        yield Change("better", text)
+
+
+def why(cell: Cell) -> str:
+    return cell.reason.text if cell.reason is not None else "no reason was given."
+
+
+def _metrics(kind: Kind, pair: Pair, allowed: float) -> Iterator[Change]:
+    """Metrics by their own verdicts: those that alert as this kind."""
+    for change in metric_changes.further(pair.comparison) if pair.comparison is not None else ():
+        judging = ALERTING.get(change.name)
+        if judging is None or judging.alerts_as != kind.key:
+            continue
+        text = f"{series_label(pair.new)}: {metric_changes.words(change)}, {change.verdict} from {pair.old.runtime} to "
+        text += f"{pair.new.runtime}."
+        is_beyond = change.ratio is None or change.ratio > 1.0 + allowed
+        is_small = change.verdict == "equal" or abs(change.candidate - change.baseline) < judging.min_alert
+        if change.verdict == "undecided":
+            if is_beyond and not is_small:
+                yield Change("undecided", text)
+        elif is_small:
+            yield Change("well")
+        elif metric_changes.is_gain(change):
+            yield Change("better", text)
+        else:
+            yield Change("worse", text, change.ratio) if is_beyond else Change("well")
