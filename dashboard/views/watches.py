@@ -26,6 +26,7 @@ from farm.alerts.services import watches as services
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.contract.numbers import is_row_number
 from farm.registry.selectors import models_visible_to
+from farm.rules.changes.watch_rounds import Rule
 from farm.rules.findings.kinds import KEYS
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import write_text
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from farm.alerts.models import Watch
 
 
-LIMITS = ("latency", "session", "first", "memory")
+LIMITS = {name: field.title for name, field in Rule.model_fields.items() if field.title}
 FIELD_OF_CODE = {
     "bad_name": "name",
     "name_taken": "name",
@@ -92,7 +93,7 @@ def empty() -> Typed:
         "name": "", "label": "", "team": "", "distribution": "onnxruntime", "reference": newest().version,
         "matrix": matrix_text(plain), "schedule": "", "models": [], "channels": [], "kinds": list(KEYS),
         "on_release": True, "on_version": True, "with_prereleases": False,
-        "limits": {"latency": "5", "session": "50", "first": "50", "memory": "20"},
+        "limits": _percents(Rule()),
     }  # fmt: skip
 
 
@@ -112,7 +113,7 @@ def of_watch(watch: "Watch") -> Typed:
         "on_release": watch.on_release,
         "on_version": watch.on_version,
         "with_prereleases": watch.with_prereleases,
-        "limits": {name: f"{100 * getattr(watch.rule, name):g}" for name in LIMITS},
+        "limits": _percents(watch.rule),
     }
 
 
@@ -138,6 +139,10 @@ def typed(post: QueryDict) -> Typed:
         "with_prereleases": bool(post.get("with_prereleases")),
         "limits": {name: text(name) for name in LIMITS},
     }
+
+
+def _percents(rule: Rule) -> dict[str, str]:
+    return {name: f"{100 * getattr(rule, name):g}" for name in LIMITS}
 
 
 def rule_of(given: Typed) -> dict[str, float | list[str]]:
@@ -293,16 +298,17 @@ def _form(
     errors: Mapping[str, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    user = person(request)
+    user, errors = person(request), errors or {}
     context = {
         "watch": watch,
         "typed": given,
-        "errors": errors or {},
+        "errors": errors,
         "team_choice": team_choice(user, typed=given["team"]),
         **_models_offered(user, given["models"]),
         "channels": list(channels_visible_to(user)),
         "distributions": (*WATCHED, *sorted(names_of(settings.ALLOWED_PACKAGES) - {*WATCHED})),
         "kinds": reading.kinds(),
+        "limits": [(name, title, given["limits"][name], errors.get(name)) for name, title in LIMITS.items()],
         "releases": choices(given["distribution"], reference=given["reference"])[:RELEASES_OFFERED],
     }
     return render(request, "dashboard/watch_form.html", context, status=status)

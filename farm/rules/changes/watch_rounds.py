@@ -45,15 +45,15 @@ Fraction = Annotated[float, Field(ge=0.0, le=100.0)]
 
 
 class Rule(Message):
-    """Which changes alert. Thresholds are fractions: 0.05 lets 5 % pass. `kinds`: what alerts at all.
+    """Which changes alert. Limits are fractions: 0.05 lets 5 % pass; a form asks for them by their titles.
 
-    `latency` is that of the first token too; growth alerts by its verdict alone.
+    `kinds`: what alerts at all. `latency` is that of the first token too; growth alerts by its verdict alone.
     """
 
-    latency: Fraction = 0.05
-    session: Fraction = 0.5
-    first: Fraction = 0.5
-    memory: Fraction = 0.2
+    latency: Fraction = Field(0.05, title="Latency beyond")
+    session: Fraction = Field(0.5, title="Session creation")
+    first: Fraction = Field(0.5, title="First inference")
+    memory: Fraction = Field(0.2, title="Peak memory")
     kinds: tuple[Key, ...] = KEYS
 
     def allowed(self, kind: Key) -> float:
