@@ -39,9 +39,8 @@ def latency(pair: Pair, allowed: float) -> Iterator[Change]:
             yield Change("better", text)
         case "equal":
             yield Change("well")
-        case "slower":
-            if comparison.ratio is not None and comparison.ratio > 1.0 + allowed:
-                yield Change("worse", text, comparison.ratio)
+        case "slower" if comparison.ratio is not None and comparison.ratio > 1.0 + allowed:
+            yield Change("worse", text, comparison.ratio)
 
 
 def is_surely_let_pass(comparison: Comparison, allowed: float) -> bool:

@@ -7,13 +7,15 @@ declared as ours are.
 import logging
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from farm.base.entries import Group, refuse_first
 from farm.rules.cells.metric import Judging
 from farm.rules.cells.metrics import ALERTING
 from farm.rules.findings import checks
-from farm.rules.findings.kind import Kind, Limit
+from farm.rules.findings.cell_pairs import Pair, series_label
+from farm.rules.findings.kind import Change, Compare, Kind, Limit
 from farm.rules.wording.numbers import Words
 from farm.rules.wording.vocabulary import ELSEWHERE, STATES, VERDICTS, WRONG, Sign, sign_of
 
@@ -92,7 +94,22 @@ _GATES_OWN = ("bigger", "lower", "undecided")
 
 def _checked(entry: Kind, taken: Sequence[Kind]) -> Kind:
     refuse_first(_malformed(entry, beside=[*_GATES_OWN, *(other.key for other in (*OWN, *taken))]))
-    return entry
+    return entry if entry.compare is None else replace(entry, compare=_guarded(entry.key, entry.compare))
+
+
+def _guarded(key: str, compare: Compare) -> Compare:
+    """What other people's code raises, or gives that is none, leaves its own kind undecided and no other."""
+
+    def guarded(pair: Pair, allowed: float) -> list[Change]:
+        try:
+            found = list(compare(pair, allowed))
+            return [replace(change, text=str(change.text)) for change in found]
+        except Exception as error:
+            logger.exception("the kind of change %r broke", key)
+            why = f"{type(error).__name__}: {error}"[:200]
+            return [Change("undecided", f"{series_label(pair.new)}: “{key}” could not be compared ({why}).")]
+
+    return guarded
 
 
 def _malformed(entry: Kind, *, beside: Sequence[str]) -> Iterator[str]:
@@ -105,8 +122,9 @@ def _malformed(entry: Kind, *, beside: Sequence[str]) -> Iterator[str]:
     title: object = entry.title
     if not isinstance(title, Sign) or not (title.mark and title.word and title.tone in TONES):
         yield f"title has {title!r:.80}: write a Sign of a mark, a word and a tone of {', '.join(TONES)}."
-    if not isinstance(entry.alerts_on, str) or not 0 < len(entry.alerts_on) <= MAX_WORDS:
-        yield f"alerts_on has {entry.alerts_on!r:.80}: write a few words."
+    words: object = entry.alerts_on
+    if not isinstance(words, str) or not 0 < len(words) <= MAX_WORDS or set("{}") & set(words.replace("{limit}", "")):
+        yield f"alerts_on has {words!r:.80}: write a few words, with no braces but those of {{limit}}."
     own = [kind.key for kind in OWN]
     choices = (("before", entry.before, ["", *own]), ("limit", entry.limit, [None, *get_args(Limit)]))
     yield from (f"{what} has {given!r:.80}, which is none." for what, given, known in choices if given not in known)

@@ -4,14 +4,17 @@ import sys
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from farm.rules.changes.watch_rounds import Rule
-from farm.rules.findings import kinds
+from farm.rules.findings import checks, kinds
+from farm.rules.findings.cell_pairs import Pair
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.findings.kinds import CHECKS, KEYS, KINDS, NOISY_CHECKS, kind_of, rank, rank_to_investigate
 from farm.rules.wording.vocabulary import Sign
+from tests.documents import make_cell
 
 
 def test_every_kind_that_a_rule_may_name_has_an_entry_in_its_order() -> None:
@@ -84,6 +87,7 @@ def test_an_entry_of_a_package_is_one_by_what_it_compares_or_by_a_metric_that_al
         ({"title": Sign("", "waits", "bad")}, "title"),
         ({"alerts_on": ""}, "alerts_on"),
         ({"alerts_on": "x" * 201}, "alerts_on"),
+        ({"alerts_on": "more than {least}"}, "alerts_on"),
         ({"before": "waits"}, "before"),
         ({"limit": "waits"}, "limit"),
     ],
@@ -109,3 +113,18 @@ def test_a_metric_that_alerts_as_no_kind_is_logged(caplog: pytest.LogCaptureFixt
     judging = kinds.ALERTING["session_ms"]
     kinds.warn_of_unknown({"session_ms": judging, "acme_wait_ms": replace(judging, alerts_as="waits")}, KEYS)
     assert [record.args for record in caplog.records] == [("acme_wait_ms", "waits")]
+
+
+@pytest.mark.parametrize("compare", [lambda pair, allowed: 1 / 0, lambda pair, allowed: ["worse"], lambda pair: []])
+def test_a_comparison_that_breaks_leaves_its_kind_undecided(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, compare: Any
+) -> None:
+    module = ModuleType("acme_changes")
+    vars(module).update(one=replace(WAITS, compare=compare), two=replace(WAITS, key="other"))
+    monkeypatch.setitem(sys.modules, "acme_changes", module)
+    points = [EntryPoint(name, f"acme_changes:{name}", kinds.GROUP.name) for name in ("one", "two")]
+    broken, fine = kinds.GROUP.read(points).entries
+    pair = Pair(make_cell("c1"), make_cell("c2"))
+    assert [change.verdict for change in checks.changes(broken, pair, allowed=0.0)] == ["undecided"]
+    assert [change.verdict for change in checks.changes(fine, pair, allowed=0.0)] == ["well"]
+    assert "'waits' broke" in caplog.text
