@@ -1,12 +1,15 @@
 """The kinds of channels: ours, one file each, and those of the packages that are installed here."""
 
+import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from farm.alerts.channels import apprise, mail, webhook
 from farm.alerts.channels.channel_kind import ChannelKind, DeliveryProblem
 from farm.base.entries import Group, refuse_first
 
+logger = logging.getLogger(__name__)
 OWN = (mail.KIND, webhook.KIND, apprise.KIND)
 MAX_TITLE, MAX_TAKES = 40, 120
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -14,7 +17,20 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 def _checked(entry: ChannelKind, taken: Sequence[ChannelKind]) -> ChannelKind:
     refuse_first(_malformed(entry, beside=[other.name for other in (*OWN, *taken)]))
-    return entry
+    return replace(entry, shown=_guarded(entry.shown))
+
+
+def _guarded(shown: Callable[[str], str]) -> Callable[[str], str]:
+    """What breaks in other people's code hides the address, and no page."""
+
+    def guarded(target: str) -> str:
+        try:
+            return str(shown(target))
+        except Exception:
+            logger.exception("an address could not be shown")
+            return "…"
+
+    return guarded
 
 
 def _malformed(entry: ChannelKind, *, beside: Sequence[str]) -> Iterator[str]:

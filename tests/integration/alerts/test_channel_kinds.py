@@ -24,6 +24,14 @@ def no_matter(*_: object) -> None:
 PAGER = ChannelKind(name="pager", title="Pager", takes="a pager's number", check=no_matter, send=no_matter)
 
 
+def test_an_address_that_cannot_be_shown_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("acme_pager")
+    vars(module).update(one=replace(PAGER, shown=lambda target: target[99]))
+    monkeypatch.setitem(sys.modules, "acme_pager", module)
+    (kind,) = GROUP.read([EntryPoint("one", "acme_pager:one", GROUP.name)]).entries
+    assert kind.shown("0123 456") == "…"
+
+
 def read(monkeypatch: pytest.MonkeyPatch, **given: object) -> tuple[list[str], str]:
     """The names that are taken of these entries, and why others are not."""
     module = ModuleType("acme_pager")
