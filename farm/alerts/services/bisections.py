@@ -1,11 +1,8 @@
 """Since when, as a search over the releases that the farm knows; the alert's own evidence is its first step."""
 
-from typing import cast
-
 from farm.alerts.models import Investigation
 from farm.alerts.selectors.releases import between
 from farm.alerts.services import measurements
-from farm.rules.findings.kinds import Key
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.subsets import narrowed
 from farm.rules.searches.bisection import Outcome
@@ -22,7 +19,7 @@ def search_of(one: Investigation) -> SinceWhen:
         between(alert.distribution, good=good, bad=bad),
         good=alert.watch.runtime(good),
         bad=alert.watch.runtime(bad),
-        sought=SoughtKind(alert.watch.rule, cast(Key, symptom.kind), symptom.series, symptom.size),
+        sought=SoughtKind(alert.watch.rule, symptom.kind, symptom.series, symptom.size),
     )
     if (good, bad) == (alert.good, alert.bad):
         search.bisection.record(bad, Outcome.BAD)

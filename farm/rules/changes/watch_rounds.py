@@ -20,7 +20,7 @@ from farm.rules.comparing.comparisons import TOTAL_LEVEL
 from farm.rules.findings.cell_pairs import Pair, pairs, series_label
 from farm.rules.findings.checks import changes
 from farm.rules.findings.kind import Change
-from farm.rules.findings.kinds import KEYS, KINDS, Key, rank
+from farm.rules.findings.kinds import KEYS, KINDS, Key, kind_of, rank
 from farm.rules.runtimes import pairs as package_pairs
 from farm.rules.wording.numbers import share
 
@@ -58,7 +58,7 @@ class Rule(Message):
 
     def allowed(self, kind: Key) -> float:
         """How much of a kind of change passes, as a fraction."""
-        limit = KINDS[kind].limit
+        limit = kind_of(kind).limit
         allowed: float = 0.0 if limit is None else getattr(self, limit)
         return allowed
 

@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from farm.base.entries import Group, refuse_first
 from farm.rules.cells.metric import Judging
@@ -128,8 +128,9 @@ def _malformed(entry: Kind, *, beside: Sequence[str]) -> Iterator[str]:
     own = [kind.key for kind in OWN]
     choices = (("before", entry.before, ["", *own]), ("limit", entry.limit, [None, *get_args(Limit)]))
     yield from (f"{what} has {given!r:.80}, which is none." for what, given, known in choices if given not in known)
-    if entry.compare is not None and not callable(entry.compare):
-        yield f"compare has {entry.compare!r:.80}: write a function."
+    compare: object = entry.compare
+    if compare is not None and not callable(compare):
+        yield f"compare has {compare!r:.80}: write a function."
 
 
 GROUP = Group("onnxfarm.changes", Kind, "kind of change", _checked)
@@ -160,7 +161,8 @@ CHECKS = ("slower", "bigger", "lower", "parity", "placement", "failed", "undecid
 NOISY_CHECKS = frozenset({"lower", *(key for key, kind in KINDS.items() if kind.is_noisy and key in CHECKS)})
 # those of which a value is one: a type of no fixed words, since packages add theirs
 if TYPE_CHECKING:
-    Key = Check = str
+    Key: TypeAlias = str
+    Check: TypeAlias = str
 else:
     Key, Check = Literal[KEYS], Literal[CHECKS]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from farm.rules.cells.metrics import ALERTING
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.findings import checks, kinds
 from farm.rules.findings.cell_pairs import Pair
@@ -68,7 +69,7 @@ def test_an_entry_of_a_package_is_one_by_what_it_compares_or_by_a_metric_that_al
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert read(monkeypatch, one=WAITS, two=replace(WAITS, key="other")) == (["waits", "other"], "")
-    monkeypatch.setitem(kinds.ALERTING, "acme_wait_ms", replace(kinds.ALERTING["session_ms"], alerts_as="waits"))
+    monkeypatch.setitem(ALERTING, "acme_wait_ms", replace(ALERTING["session_ms"], alerts_as="waits"))
     assert read(monkeypatch, one=replace(WAITS, compare=None, before="session", limit="memory")) == (["waits"], "")
 
 
@@ -110,7 +111,7 @@ def test_those_of_packages_stand_where_they_are_told() -> None:
 
 
 def test_a_metric_that_alerts_as_no_kind_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    judging = kinds.ALERTING["session_ms"]
+    judging = ALERTING["session_ms"]
     kinds.warn_of_unknown({"session_ms": judging, "acme_wait_ms": replace(judging, alerts_as="waits")}, KEYS)
     assert [record.args for record in caplog.records] == [("acme_wait_ms", "waits")]
 
