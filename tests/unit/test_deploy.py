@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,23 @@ def test_a_container_file_copies_what_there_is_and_runs_as_nobody_special(path: 
             assert (PROJECT / source).exists(), source
     assert "--require-hashes" in text
     assert text.index("USER onnxfarm") < text.index("ENTRYPOINT")
+
+
+def test_a_node_imports_nothing_of_ours_that_its_container_lacks(tmp_path: Path) -> None:
+    text = (DEPLOY / "containers" / "node.Containerfile").read_text()
+    for source in re.findall(r"^COPY ((?:farm|worker|onnxfarm)\S*)", text, re.MULTILINE):
+        (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / source).symlink_to(PROJECT / source)
+    # the agent, and the entries that it reads in passing
+    modules = [
+        "worker.node",
+        "onnxfarm.commands.node",
+        "farm.rules.runtimes.providers",
+        "farm.workshop.child.inspection",
+    ]
+    command = [sys.executable, "-P", "-c", f"import {', '.join(modules)}"]
+    done = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_kubernetes_applies_every_file_of_its_base() -> None:
