@@ -1,6 +1,7 @@
 """Fixtures that every room's tests share: people, their clients, a real broker, a real `prepare` worker."""
 
 import gc
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -28,6 +29,8 @@ from tests.processes import Process, wait_for
 MODELS = Path(__file__).parent / "models"
 PROJECT = Path(__file__).parents[1]
 ApiOf = Callable[..., Client]
+
+_stores = itertools.count()
 
 # slow generation says something of the machine, which other tests share, and nothing of the code
 _SHARED = hypothesis_settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -75,9 +78,12 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_store(settings: Settings, tmp_path: Path) -> None:
-    """Each test has a store of its own; real processes are told of it by `farm_environment`."""
-    settings.STORE_DIR = tmp_path / "store"
+def _own_store(settings: Settings) -> None:
+    """Each test has a store of its own, once it writes to it; real processes are told of it by `farm_environment`.
+
+    Not in `tmp_path`: making that looks through those of all tests before, which thousands do not need.
+    """
+    settings.STORE_DIR = Path(settings.HOME) / f"store-{next(_stores)}"
 
 
 @pytest.fixture(autouse=True)
