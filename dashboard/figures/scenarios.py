@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from dashboard.figures import cell_lines, generation, over_rates, sustained, theme
 from dashboard.figures.cell_lines import CellLines, Curve
@@ -111,33 +112,45 @@ def of_run(cells: Iterable[Cell], address: Address) -> dict[str, Callable[[], Fi
     """What draws each figure that cells of a run have together, by its name; those of the load first."""
     known = [cell for cell in cells if cell.twin_of is None]
     found: dict[str, Callable[[], Figure]] = {}
-    for name, has_it, draw in _TOGETHER:
-        if own := [cell for cell in known if has_it(cell)]:
-            found[name] = partial(draw, own, address)
+    for chart in CHARTS:
+        if own := [cell for cell in known if chart.is_of(cell)]:
+            found[chart.name] = partial(chart.draw, own, address)
     parted = [cell for cell in known if generation.has_parts(cell)]
     if not generation.differ_in_prompts(parted):
         found.pop(generation.PROMPTS, None)
     return found
 
 
-# of several cells: the name, which cells have it, what draws it
-_TOGETHER: Sequence[tuple[str, Callable[[Cell], object], Callable[[Sequence[Cell], Address], Figure]]] = (
-    (generation.PHASES, generation.has_parts, generation.phases),
-    (generation.TOKENS, generation.has_parts, generation.tokens),
-    (generation.PROMPTS, generation.has_parts, generation.prompts),
-    *((name, over_rates.rates_of, draw) for name, draw in over_rates.FIGURES.items()),
-    (NAME, readings_of, figure),
-    (sustained.NAME, sustained.points_of, sustained.together),
+class Chart(NamedTuple):
+    """A chart of what scenarios found: its name in the address, what its tab is called, which cells it is of.
+
+    `leads`: whether a page of such cells alone opens with it.
+    """
+
+    name: str
+    label: str
+    is_of: Callable[[Cell], object]
+    draw: Callable[[Sequence[Cell], Address], Figure]
+    leads: bool = False
+
+
+CHARTS = (
+    Chart(over_rates.LATENCY, "Load", over_rates.rates_of, over_rates.latency, leads=True),
+    Chart(over_rates.GOODPUT, "Goodput", over_rates.rates_of, over_rates.goodput),
+    Chart(over_rates.PROCESSOR, "Processor time", over_rates.rates_of, over_rates.processor),
+    Chart(NAME, "Memory over inferences", readings_of, figure, leads=True),
+    Chart(sustained.NAME, "Over minutes", sustained.points_of, sustained.together, leads=True),
+    Chart(generation.PHASES, "Prefill and decoding", generation.has_parts, generation.phases, leads=True),
+    Chart(generation.TOKENS, "Time per token", generation.has_parts, generation.tokens),
+    Chart(generation.PROMPTS, "First token", generation.has_parts, generation.prompts),
 )
-# those that a page opens with
-_LEADING = (over_rates.LATENCY, NAME, generation.PHASES, sustained.NAME)
 
 
 def is_about(cells: Sequence[Cell], name: str) -> bool:
     """Whether every cell that was measured has the figure, so that a page opens with it."""
     measured = [cell for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
-    has_it = next(has_it for known, has_it, _ in _TOGETHER if known == name)
-    return name in _LEADING and bool(measured) and all(map(has_it, measured))
+    chart = next(chart for chart in CHARTS if chart.name == name)
+    return chart.leads and bool(measured) and all(map(chart.is_of, measured))
 
 
 def _shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:

@@ -54,17 +54,6 @@ TABS = (
     Tab("cold-start", "Cold start"),
     Tab("memory", "Memory"),
 )
-# of scenarios, where a run has cells of them
-SCENARIOS = (
-    Tab("rates", "Load"),
-    Tab("goodput", "Goodput"),
-    Tab("processor", "Processor time"),
-    Tab("memory-course", "Memory over inferences"),
-    Tab("sustained", "Over minutes"),
-    Tab("phases", "Prefill and decoding"),
-    Tab("tokens", "Time per token"),
-    Tab("first-token", "First token"),
-)
 NAMES = tuple(tab.name for tab in TABS)
 
 
@@ -72,7 +61,7 @@ def of_run(request: HttpRequest, row: "Run", document: Document, address: Addres
     """The chart that the address names; where it names none, the one that the run is about."""
     wanted = request.GET.get("chart", "")
     own = scenarios.of_run(document.cells, address)
-    tabs = (*(tab for tab in SCENARIOS if tab.name in own), *TABS)
+    tabs = (*(Tab(chart.name, chart.label) for chart in scenarios.CHARTS if chart.name in own), *TABS)
     if not wanted and _is_about_accuracy(document):
         wanted = "pareto"
     if not wanted:

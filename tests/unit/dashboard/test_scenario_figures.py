@@ -158,4 +158,4 @@ def test_a_run_opens_with_the_chart_of_what_all_its_cells_did_and_shows_its_tabl
 def test_a_run_without_scenarios_has_no_tab_of_theirs() -> None:
     shown = opened("rates", cell())
     assert shown["chart"] == "latency"
-    assert not {tab.name for tab in charts.SCENARIOS} & {tab.name for tab in shown["tabs"]}
+    assert not {chart.name for chart in scenarios.CHARTS} & {tab.name for tab in shown["tabs"]}
