@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypedDict
 
 from dashboard.reading.facts import Fact
 from farm.contract.cells import PROGRAM_ENDING
-from farm.rules.cells.models import CompiledFacts, ContextFacts, GenaiFacts
 from farm.rules.generation import decoders
 from farm.rules.planning import compiled
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
 from farm.rules.quality.findings import EXPLANATIONS
 from farm.rules.runtimes import compatibility
 from farm.rules.runtimes.compatibility import Row
+from farm.rules.runtimes.models import CompiledFacts, ContextFacts, GenaiFacts
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign, sign_of
 

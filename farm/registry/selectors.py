@@ -25,9 +25,9 @@ from farm.registry.models import (
     Version,
 )
 from farm.registry.states import BUNDLE_ROLES
-from farm.rules.cells.models import PROMPTS, ModelFacts, PromptFacts
 from farm.rules.generation import decoders
 from farm.rules.runtimes.conversions import OpsetReach
+from farm.rules.runtimes.models import PROMPTS, ModelFacts, PromptFacts
 from farm.workshop.inspection import Coverage, Inspection, QuantisedReport
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from pydantic import Field, StringConstraints, field_validator
 
 from farm.contract.base import Message, Sha256
 from farm.rules.cells import fills
-from farm.rules.cells.models import CompiledFacts, ContextFacts, GenaiFacts, ModelInput, SourceFacts
 from farm.rules.runtimes.conversions import OpsetReach
+from farm.rules.runtimes.models import CompiledFacts, ContextFacts, GenaiFacts, ModelInput, SourceFacts
 
 Count = Annotated[int, Field(ge=0)]
 Dim = int | str

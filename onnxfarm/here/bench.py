@@ -14,11 +14,11 @@ from rich.console import Console
 from farm.contract.blocks import BlockOrder
 from farm.contract.document import Document
 from farm.contract.reports import Facts, Reply, Report
-from farm.rules.cells.models import ModelFacts
 from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.reporting import documents, timings
 from farm.rules.reporting.records import BlockRecord, RunRecord
+from farm.rules.runtimes.models import ModelFacts
 from onnxfarm.here.bundle import LocalFiles
 from onnxfarm.here.orders import Preparation
 from onnxfarm.here.progress import Follower, followed

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO
 
 from farm.contract.cells import PROGRAM_ENDING, Bundle, FileRef
-from farm.rules.cells.models import PROMPTS, ModelFacts
 from farm.rules.generation import decoders
 from farm.rules.runtimes.conversions import OpsetReach
+from farm.rules.runtimes.models import PROMPTS, ModelFacts
 from farm.workshop import orders
 from farm.workshop.inspection import Inspection
 from onnxfarm.model_files import files_of, name_of, program_of

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from farm.contract.cells import FileRef
-from farm.rules.cells.models import PROMPTS, PromptFacts
 from farm.rules.matrices.matrix import Matrix
+from farm.rules.runtimes.models import PROMPTS, PromptFacts
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.workshop import arrays, orders
 from onnxfarm.here.bundle import LocalFiles, Uploaded

@@ -13,12 +13,12 @@ from rich.console import Console
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
-from farm.rules.cells.models import ModelFacts
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import beside as side_by_side
 from farm.rules.planning import planner
 from farm.rules.planning.plans import NodeOffer, Plan, PlannedBlock, positions_of
 from farm.rules.runtimes.conversions import OpsetReach
+from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import unknown_sentence
 from farm.rules.searches.search import Experiment, Measured, Outcome, Search
 from farm.workshop import orders

@@ -126,7 +126,8 @@ def totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 _LOOP = """
 import sys, json, time, numpy as np, onnxruntime_genai as og
 sys.path.insert(0, sys.argv[1])
-from worker.runner import genai, order
+from worker.runner import order
+from worker.runner.engines import genai
 from worker.runner.scenarios.genai_taken import Taken
 folder, prompt, new, turns = sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
 ids = np.random.default_rng(0).integers(0, 1000, (1, prompt)).astype(np.int32)
@@ -144,7 +145,7 @@ def loop():
         before = time.perf_counter_ns(); generator.generate_next_token(); each.append(time.perf_counter_ns() - before)
     spent.append((time.thread_time_ns() - cpu) / (new - 1)); walls.append(sorted(each)[len(each) // 2])
 timer = order.PhaseTimer(launched_ns=None, entered_ns=0)
-asked = order.Order(kind="sample", model=folder + "/model.onnx", inputs="", provider=order.CPU, program=order.GENAI)
+asked = order.Order(kind="sample", model=folder + "/model.onnx", inputs="", provider=order.CPU, engine="genai")
 ours = Taken(genai.load(asked, genai.Asked(ids, new), timer=timer))
 for turn in range(turns):
     loop(); ours.run()

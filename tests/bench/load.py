@@ -24,7 +24,9 @@ import numpy as np
 
 from farm.workshop.samples import builders
 from tests.bench import figure, mlperf_server
-from worker.runner import backends, parity
+from worker.runner import parity
+from worker.runner.engines.protocol import Engine, Feed
+from worker.runner.engines.table import kind_of
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.scenarios import load
 from worker.runner.scenarios.arrivals import MOST_LATE_NS, Call, RealClock, Served, serve, unit_gaps
@@ -58,15 +60,15 @@ class Session:
     def __init__(self, folder: Path, *, seed: int) -> None:
         model = builders.write_model("transformer", folder)
         self._order = Order(kind="sample", model=str(model), inputs="", provider="CPUExecutionProvider")
-        self._kind = backends.kind_of(self._order)
+        self._kind = kind_of(self._order)
         dice = np.random.default_rng(seed)
         self._sets = [{"x": dice.standard_normal((1, ROWS, 256), dtype=np.float32)} for _ in range(SETS)]
 
-    def engine(self) -> backends.Engine:
+    def engine(self) -> Engine:
         """A new session."""
         return self._kind.open_engine(self._order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
 
-    def feeds(self, engine: backends.Engine) -> list[backends.Feed]:
+    def feeds(self, engine: Engine) -> list[Feed]:
         """Every set, bound and settled."""
         found = [self._kind.feed(engine, one) for one in self._sets]
         for feed in found:
@@ -213,7 +215,7 @@ def answers(session: Session, *, arrivals: int, seed: int) -> dict[str, Any]:
     return found
 
 
-def _keeping(feed: backends.Feed, number: int, kept: list[tuple[int, dict[str, object]]]) -> Callable[[], object]:
+def _keeping(feed: Feed, number: int, kept: list[tuple[int, dict[str, object]]]) -> Callable[[], object]:
     def call() -> None:
         feed.run()
         kept.append((number, feed.outputs()))

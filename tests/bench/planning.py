@@ -92,10 +92,10 @@ def in_process(name: str, checkout: Path) -> dict[str, float]:
 def planned(name: str) -> dict[str, float]:
     """The figures of one plan, the second of this process: the first also fills what is kept between plans."""
     # only here: the farm of whichever checkout
-    from farm.rules.cells.models import ModelFacts
     from farm.rules.matrices import matrix
     from farm.rules.planning import planner
     from farm.rules.planning.plans import NodeOffer
+    from farm.rules.runtimes.models import ModelFacts
 
     plain, count = MATRICES[name]
     text = json.dumps({"budget": "standard", "matrix": plain})

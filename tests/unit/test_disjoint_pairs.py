@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from farm.rules.cells.models import ModelFacts
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planner
+from farm.rules.runtimes.models import ModelFacts
 from tests.bench import blocks, real_aa
 from tests.bench.ledger import Ledger
 

@@ -192,7 +192,7 @@ class _Block:
             return
         profiled = []
         for arm in self._alive.arms.values():
-            if arm.is_program:
+            if not arm.is_session:
                 continue
             self._say(arm, "tracing")
             profiled.append(traces.profile_arm(self._launcher, arm, trace_round=0))
@@ -269,7 +269,7 @@ class _Block:
     def _trace_again(self, reply: Reply) -> None:
         """Interleaved traces for attribution, as the last reply asked for."""
         dice = random.Random(f"{self._order.block}/{self._order.seed}/traces")
-        alive = {number: arm for number, arm in self._alive.arms.items() if not arm.is_program}
+        alive = {number: arm for number, arm in self._alive.arms.items() if arm.is_session}
         arms = [alive[arm] for arm in reply.trace_arms if arm in alive]
         # the farm names those first whose change it opens with
         arms = arms[: self._pace.traceable(len(arms), rounds=reply.trace_rounds)]

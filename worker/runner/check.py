@@ -1,13 +1,15 @@
 """The check pass: does the cell load, on which providers, how does it start, is it right."""
 
 import importlib.metadata
+import sys
 from dataclasses import replace
 
 import numpy as np
 
-from worker.runner import backends, engine_cache, faults, footprint, memory, parity
+from worker.runner import engine_cache, faults, footprint, memory, parity
 from worker.runner.arrays import Arrays, keep_arrays, load_arrays
-from worker.runner.backends import Engine, Kind
+from worker.runner.engines.protocol import Engine, Kind
+from worker.runner.engines.table import kind_of
 from worker.runner.order import CPU, Order, PhaseTimer, WrapCall
 from worker.runner.parity import Array
 
@@ -23,7 +25,7 @@ MAX_KEPT_BYTES = 16 << 20
 def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Import, session and first inference timed apart; outputs against the reference; a repeat; a row of the batch."""
     inputs = load_arrays(order.inputs)
-    kind = backends.kind_of(order)
+    kind = kind_of(order)
     engine = kind.open_engine(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     inputs = kind.choose_inputs(engine, inputs)
@@ -102,12 +104,17 @@ def _unoptimised(
     """
     spent_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
     is_cheap = spent_ms <= CHEAP_MS and (peak_bytes or 0) <= CHEAP_BYTES
-    if order.program is not None or order.provider != CPU or order.session.optimization == "disable" or not is_cheap:
+    if (
+        not kind_of(order).has_sessions
+        or order.provider != CPU
+        or order.session.optimization == "disable"
+        or not is_cheap
+    ):
         return []
     plain = replace(order, session=replace(order.session, optimization="disable"))
     quiet = PhaseTimer(launched_ns=None, entered_ns=0)
     try:
-        kind = backends.kind_of(plain)
+        kind = kind_of(plain)
         feed = kind.feed(kind.open_engine(plain, timer=quiet), inputs)
         feed.run_first()
         values = feed.outputs()
@@ -120,7 +127,7 @@ def _unoptimised(
 
 
 def _open_quietly(order: Order) -> Engine:
-    return backends.kind_of(order).open_engine(order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
+    return kind_of(order).open_engine(order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
 
 
 def _array(value: object) -> Array | None:
@@ -138,7 +145,7 @@ def _takes_one_row(kind: Kind, engine: Engine, *, inputs: Arrays, batch: int) ->
 def _packages(kind: Kind) -> dict[str, str]:
     """Installed packages of this environment, and the version that the runtime says of itself."""
     found = {entry.metadata["Name"]: entry.version for entry in importlib.metadata.distributions()}
-    return {**dict(sorted(found.items())), f"{kind.module} (imported)": kind.version}
+    return {**dict(sorted(found.items())), f"{kind.module} (imported)": str(sys.modules[kind.module].__version__)}
 
 
 def _precision(engine: Engine) -> str | None:

@@ -3,7 +3,7 @@
 import os
 
 from worker.runner import faults
-from worker.runner.engine import open_engine
+from worker.runner.engines.onnxruntime import open_engine
 from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.session import Tune
 

@@ -4,13 +4,14 @@ Standard library, numpy and the runtime only: it runs inside a runtime's own env
 imported late, so that their import can be timed and so that a broken build is an answer, not a stack trace.
 """
 
+import importlib
 import json
 import os
 import sys
 import time
 from typing import Protocol
 
-from worker.runner import faults, limits, order, reply
+from worker.runner import entries, faults, limits, order, reply
 
 # one order is a few kilobytes: file names and settings
 MAX_ORDER_BYTES = 1 << 20
@@ -54,47 +55,24 @@ def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | No
         return {"reason": told.as_reason(), "phases_ms": timer.phases_ms}
 
 
-def _run_pass(todo: "order.Order", *, timer: "order.PhaseTimer", wrap_call: order.WrapCall | None) -> dict[str, object]:
+def _run_pass(todo: order.Order, *, timer: order.PhaseTimer, wrap_call: order.WrapCall | None) -> dict[str, object]:
     with timer.phase("import"), faults.translated("import"):
         import numpy
 
-        if todo.program is None:
-            import onnxruntime as runtime
-        elif todo.program == order.GENAI:
-            import onnxruntime_genai as runtime
-        else:
-            import torch as runtime
+        runtime = importlib.import_module(todo.module)
 
-    # the passes import both at their top, so they come after the timed import
-    from worker.runner import engines, sample
+    # the engines and passes import both at their top, so they come after the timed import
+    from worker.runner.engines.table import kind_of
+    from worker.runner.scenarios import table as scenarios
 
-    loaded = {"numpy": numpy.__version__, runtime.__name__: str(runtime.__version__)}
-    passes: dict[str, Pass] = {
-        "engines": engines.run_engines,
-        "sample": sample.run_sample,
-        "sustained": sample.run_sustained,
-    }
-    if todo.program == order.GENAI:
-        from worker.runner import genai_check, genai_tokens
-
-        passes |= {"check": genai_check.run_check, "tokens": genai_tokens.run_tokens}
-    else:
-        from worker.runner import check, look
-
-        passes |= {"check": check.run_check, "look": look.run_look}
-    if todo.program is None:
-        from worker.runner import compilation, conformance, evaluation, generation_trace, trace
-
-        passes |= {
-            "compilation": compilation.run_compilation,
-            "conformance": conformance.run_conformance,
-            "evaluation": evaluation.run_evaluation,
-            "trace": (generation_trace if todo.scenario["kind"] == "generate" else trace).run_trace,
-        }
-    if todo.kind not in passes:
+    places = kind_of(todo).passes
+    if todo.kind not in places:
         raise faults.Refusal("internal", f"the runner knows no pass named {todo.kind!r}")
+    place = scenarios.TRACES.get(todo.scenario["kind"], places["trace"]) if todo.kind == "trace" else places[todo.kind]
+    run: Pass = entries.load(place)
     limits.limit_memory(todo.session.memory_limit_mb)
-    answer = passes[todo.kind](todo, timer=timer, wrap_call=wrap_call)
+    answer = run(todo, timer=timer, wrap_call=wrap_call)
+    loaded = {"numpy": numpy.__version__, runtime.__name__: str(runtime.__version__)}
     return {**answer, "loaded": loaded, "phases_ms": timer.phases_ms}
 
 

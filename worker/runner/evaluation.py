@@ -12,8 +12,7 @@ import numpy as np
 
 from worker.runner import faults, sample_scores
 from worker.runner.arrays import Arrays, load_arrays
-from worker.runner.bindings import choose_inputs
-from worker.runner.engine import Engine, open_engine
+from worker.runner.engines.onnxruntime import Engine, choose_inputs, open_engine
 from worker.runner.order import EvaluationPart, Order, PhaseTimer, WrapCall
 from worker.runner.sample_scores import Array
 

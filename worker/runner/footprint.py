@@ -7,9 +7,10 @@ All stay open until the end: addresses and threads of one that is closed would b
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from worker.runner import backends, memory
+from worker.runner import memory
 from worker.runner.arrays import Arrays
-from worker.runner.backends import Feed
+from worker.runner.engines.protocol import Feed
+from worker.runner.engines.table import kind_of
 from worker.runner.order import CPU, Order, PhaseTimer
 
 FURTHER = 2
@@ -32,7 +33,7 @@ def of_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_bytes: int) 
     What cannot be opened again is no fault of the cell: it has no figure.
     """
     is_cheap = spent_ms <= CHEAP_MS and peak_bytes <= CHEAP_BYTES
-    if order.program is not None or order.provider != CPU or order.session.memory_limit_mb or not is_cheap:
+    if not kind_of(order).has_sessions or order.provider != CPU or order.session.memory_limit_mb or not is_cheap:
         return {}
     held: list[Feed] = []
     try:
@@ -60,7 +61,7 @@ def figures(*, threads: int, add: Callable[[int], None]) -> dict[str, float]:
 
 def _opened(order: Order, inputs: Arrays, threads: int) -> Feed:
     of_threads = replace(order, session=replace(order.session, threads=threads))
-    kind = backends.kind_of(of_threads)
+    kind = kind_of(of_threads)
     feed = kind.feed(kind.open_engine(of_threads, timer=PhaseTimer(launched_ns=None, entered_ns=0)), inputs)
     feed.run_first()
     return feed

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from worker.runner import engine, faults, genai, memory, parity
+from worker.runner import faults, memory, parity
 from worker.runner.arrays import Arrays, keep_arrays, load_arrays
-from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.engines import genai
+from worker.runner.engines.onnxruntime import open_engine
+from worker.runner.order import ONNXRUNTIME, Order, PhaseTimer, WrapCall
 from worker.runner.parity import Array
 from worker.runner.scenarios.decoder_ports import Steps, decoder_of
 
@@ -59,9 +61,9 @@ def _prompt_of(given: Arrays, order: Order) -> Array:
 
 def _plain_scores(order: Order, prompt: Array) -> Array | None:
     """The same by a session of ONNX Runtime; None where that cannot be told."""
-    plain = replace(order, program=None)
+    plain = replace(order, engine=ONNXRUNTIME)
     try:
-        session: Any = engine.open_engine(plain, timer=PhaseTimer(launched_ns=None, entered_ns=0)).session
+        session: Any = open_engine(plain, timer=PhaseTimer(launched_ns=None, entered_ns=0)).session
         steps = Steps(session, decoder_of(session), prompt=prompt, new=1)
         steps.calls()[0]()
     except Exception:  # ONNX Runtime's own classes, or a Refusal: caches of another kind than those that are bound

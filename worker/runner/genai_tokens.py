@@ -9,8 +9,9 @@ import os
 import numpy as np
 import onnxruntime_genai
 
-from worker.runner import faults, genai
+from worker.runner import faults
 from worker.runner.arrays import keep_arrays
+from worker.runner.engines import genai
 from worker.runner.order import Order, PhaseTimer, WrapCall
 
 # what onnxruntime-genai looks for beside the model

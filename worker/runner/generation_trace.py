@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from worker.runner import faults, profile, trace
-from worker.runner.engine import Engine
+from worker.runner.engines.onnxruntime import Engine
 from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.scenarios import prompts
 from worker.runner.scenarios.decoder_ports import Steps, decoder_of

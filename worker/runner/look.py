@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from worker.runner import backends, faults, parity
+from worker.runner import faults, parity
 from worker.runner.arrays import keep_arrays, load_arrays
+from worker.runner.engines.table import kind_of
 from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.parity import Array
 
@@ -11,7 +12,7 @@ from worker.runner.parity import Array
 def run_look(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Outputs of one run, compared with `order.reference` where there is one, and kept in `order.keep` if asked."""
     inputs = load_arrays(order.inputs)
-    kind = backends.kind_of(order)
+    kind = kind_of(order)
     engine = kind.open_engine(order, timer=timer)
     inputs = kind.choose_inputs(engine, inputs)
     with faults.translated("run"):

@@ -14,8 +14,7 @@ from worker.runner.session import SessionOrder
 
 ORDER_VERSION = 1
 CPU = "CPUExecutionProvider"
-# who generates, in place of a program
-GENAI = "genai"
+ONNXRUNTIME = "onnxruntime"
 
 # puts something around the timed call, in tests
 WrapCall = Callable[[Callable[[], object]], Callable[[], object]]
@@ -83,8 +82,10 @@ class Order:
     provider_options: dict[str, str] = field(default_factory=dict)
     # `module:function` that gives the path of the library with the provider; None: it is in the build
     plugin: str | None = None
-    # of a framework's program, which `model` then is: `eager` or `compile`; `genai`: the .onnx lies in a folder that
-    # onnxruntime-genai reads; None: an .onnx
+    # what runs it, by the name of its entry, and the module that is it
+    engine: str = ONNXRUNTIME
+    module: str = ONNXRUNTIME
+    # of a framework's program, which `model` then is: `eager` or `compile`
     program: str | None = None
     # the name that OrtValue gives the provider's own memory; None: it computes on the host's
     memory: str | None = None

@@ -9,8 +9,7 @@ import time
 
 from worker.runner import faults, profile
 from worker.runner.arrays import load_arrays
-from worker.runner.bindings import Feed, choose_inputs
-from worker.runner.engine import open_engine
+from worker.runner.engines.onnxruntime import Feed, choose_inputs, open_engine
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.trace import WARMUP_RUNS, read_profile
 from worker.runner.turns import TURN_NS, Turns

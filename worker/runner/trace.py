@@ -6,8 +6,7 @@ import time
 
 from worker.runner import faults, profile
 from worker.runner.arrays import load_arrays
-from worker.runner.bindings import Feed, choose_inputs
-from worker.runner.engine import Engine, open_engine
+from worker.runner.engines.onnxruntime import Engine, Feed, choose_inputs, open_engine
 from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.session import Tune
 

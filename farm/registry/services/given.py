@@ -10,7 +10,7 @@ from farm.registry.services.room import store_blob
 from farm.registry.states import FileRole
 from farm.registry.storage import draft_of, fetched
 from farm.registry.workbench import copy
-from farm.rules.cells.models import PromptFacts
+from farm.rules.runtimes.models import PromptFacts
 from farm.workshop import orders
 
 Side = Literal["input", "output"]

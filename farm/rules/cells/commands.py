@@ -11,11 +11,11 @@ import shlex
 from farm.contract.cells import PROGRAM_ENDING, CellSpec, Runtime, SessionSettings
 from farm.rules.cells import recipes, scenarios
 from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
-from farm.rules.cells.models import CALIBRATION, INPUTS, PROMPTS
 from farm.rules.cells.session_sets import set_of
 from farm.rules.cells.values import plain_of, words_of
 from farm.rules.runtimes import plugins
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION, is_known
+from farm.rules.runtimes.models import CALIBRATION, INPUTS, PROMPTS
 
 # session settings that `onnxfarm diverge` takes
 _OF_DIVERGE = {"threads", "optimization"}

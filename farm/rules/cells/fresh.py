@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
 from farm.contract.cells import CellSpec, Workload
-from farm.rules.cells.models import ModelFacts
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import MAX_DIMENSION, count_option
 from farm.rules.cells.scenario import UNKNOWN_LATENCY_MS, Scenario, ShapeProblem, options_of
 from farm.rules.cells.scenario_metrics import GROWTH
-from farm.rules.runtimes import frameworks, providers
+from farm.rules.runtimes import engines, providers
+from farm.rules.runtimes.models import ModelFacts
 
 MIN_SETS, MAX_SETS = 8, 64
 MAX_SIZES: Final = 16
@@ -71,7 +71,7 @@ class Fresh(Scenario):
         entry = providers.find(spec.provider)
         if self.shapes and entry is not None and entry.building is not None and entry.building.shapes:
             yield f"{entry.name} builds an engine for the shapes that it is given: leave the shapes of fresh out."
-        if self.shapes and frameworks.is_framework(spec.runtime):
+        if self.shapes and not engines.of(spec.runtime).names_dimensions:
             yield f"{spec.runtime} knows no dimensions by name: leave the shapes of fresh out."
         # nothing is known of a model that was not looked into
         is_known = bool(model.dims) or model.batch is not None

@@ -8,12 +8,12 @@ from typing import ClassVar, Final, Self
 from farm.contract.cells import CellSpec, Workload
 from farm.contract.document_cells import Input
 from farm.rules.cells import samplers
-from farm.rules.cells.models import PROMPTS, ModelFacts
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import count_option
 from farm.rules.cells.samplers import Sampler
 from farm.rules.cells.scenario import UNKNOWN_LATENCY_MS, Scenario, ShapeProblem, options_of
-from farm.rules.runtimes import frameworks, providers
+from farm.rules.runtimes import engines, providers
+from farm.rules.runtimes.models import PROMPTS, ModelFacts
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.wording.numbers import counted
 
@@ -100,6 +100,10 @@ class Generate(Scenario):
         return self.sampler.draws
 
     @property
+    def drawn_tokens(self) -> int:
+        return GENERATIONS * self.new if self.draws else 0
+
+    @property
     def prompts_sha256(self) -> str:
         return self.given
 
@@ -149,7 +153,7 @@ class Generate(Scenario):
                 f"A prompt of {self.prompt:,} and {self.new:,} new tokens are {needed:,} that {model.name} reads, "
                 f"and its context is {model.context.tokens:,}: {model.context.where}; ask for fewer."
             )
-        if frameworks.is_framework(spec.runtime):
+        if not engines.of(spec.runtime).generates:
             yield f"{spec.runtime} is not measured generating yet: leave generate out for it."
         if spec.provider != providers.CPU.name:
             yield f"generate is measured on the CPU provider alone yet, not on {spec.provider}: leave that out."

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final, Literal
 
 from farm.contract.cells import SINGLE, CellSpec, Workload
 from farm.contract.document_cells import CellPhase, Figure
-from farm.rules.cells.models import ModelFacts
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import count_option
 from farm.rules.cells.scenario import (
@@ -20,7 +19,8 @@ from farm.rules.cells.scenario import (
 )
 from farm.rules.cells.scenario_metrics import GOODPUT, MAX_RATE
 from farm.rules.cells.single import Single
-from farm.rules.runtimes import frameworks
+from farm.rules.runtimes import engines
+from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.wording.numbers import counted, plain
 
@@ -109,7 +109,7 @@ class Load(Scenario):
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
         yield from super().refusals(spec, model, shape_problem=shape_problem)
-        if frameworks.is_framework(spec.runtime):
+        if not engines.of(spec.runtime).has_streams:
             yield f"{spec.runtime} runs one inference at a time: leave load out, or take a release of ONNX Runtime."
         latency_ms = model.quickest_ms or model.latency_ms
         if self.rate is not None:

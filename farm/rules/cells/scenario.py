@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Protocol, Self
 from farm.contract.cells import CellSpec, Workload
 from farm.contract.document_cells import CellPhase, Figure, Input
 from farm.rules.cells import fills, growth
-from farm.rules.cells.models import ModelFacts
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenario_metrics import GROWTH
-from farm.rules.runtimes import web
+from farm.rules.runtimes import engines
+from farm.rules.runtimes.models import ModelFacts
 
 # what is assumed of a model that was never measured
 UNKNOWN_LATENCY_MS = 10.0
@@ -133,6 +133,11 @@ class Scenario:
         return False
 
     @property
+    def drawn_tokens(self) -> int:
+        """Tokens that a launch draws."""
+        return 0
+
+    @property
     def prompts_sha256(self) -> str:
         """Digest of the file of prompts that it is given; empty without."""
         return ""
@@ -163,7 +168,7 @@ class Scenario:
         if spec.workload.concurrency > 1:
             streams = spec.workload.concurrency
             yield f"The scenario {self.name} has streams of its own: leave out concurrency {streams}."
-        if web.is_web(spec.runtime):
+        if engines.of(spec.runtime).is_browser:
             yield f"{spec.runtime} is measured in the scenario single alone: leave {self.name} out for browsers."
 
     def launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Final
 
 from farm.contract.cells import SINGLE, CellSpec, Workload
 from farm.contract.sustained import MAX_SUSTAINED_S
-from farm.rules.cells.models import ModelFacts
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenario import Scenario, ShapeProblem
+from farm.rules.runtimes.models import ModelFacts
 
 MIN_MINUTES: Final = 0.05
 MAX_MINUTES: Final = MAX_SUSTAINED_S / 60.0

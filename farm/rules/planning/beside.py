@@ -1,6 +1,6 @@
 """A model beside another in one block: both are given the same inputs, where they take the same."""
 
-from farm.rules.cells.models import ModelFacts, ModelInput
+from farm.rules.runtimes.models import ModelFacts, ModelInput
 
 
 def difference(model: ModelFacts, other: ModelFacts) -> str:

@@ -2,8 +2,8 @@
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.cells.models import CompiledFacts, ModelFacts
 from farm.rules.runtimes import providers
+from farm.rules.runtimes.models import CompiledFacts, ModelFacts
 
 
 def refusal(spec: CellSpec, model: ModelFacts) -> Reason | None:

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from math import ceil
 
 from farm.contract.cells import Budget, CellSpec
-from farm.rules.cells.generate import GENERATIONS
 from farm.rules.cells.scenario import UNKNOWN_LATENCY_MS, Scenario
 from farm.rules.cells.scenarios import of
-from farm.rules.runtimes import frameworks, genai
+from farm.rules.runtimes import engines
 
 LAUNCH_S = 0.45
 WARMUP_S = 0.25
@@ -24,11 +23,6 @@ TRACE_RUNS = (10, 30)
 SECOND_SESSION_S = 0.2
 ROUND_TRACE_S = 0.25
 ROUND_TRACE_RUNS = 5
-# what a framework's program takes beyond a session of ONNX Runtime: imports and loading, and once its compilers
-PROGRAM_LAUNCH_S = 5.0
-PROGRAM_COMPILED_S = 60.0
-# the same of onnxruntime-genai: its import, and drawing one token of a large vocabulary
-GENAI_LAUNCH_S, DRAWN_TOKEN_S = 1.0, 0.02
 # the first block on a node also installs its runtimes; not counted, for they are kept
 RUNNER_TIMEOUT_FLOOR_S = 120.0
 BLOCK_TIMEOUT_FACTOR = 4.0
@@ -90,24 +84,15 @@ def search_s(scenario: Scenario, latency_ms: float | None) -> float:
     return LAUNCH_S + driven_s if driven_s else 0.0
 
 
-def program_launch_s(cells: Iterable[CellSpec]) -> float:
+def engine_launch_s(cells: Iterable[CellSpec]) -> float:
     """What launching each of these cells takes beyond ONNX Runtime's."""
-    return sum(PROGRAM_LAUNCH_S if cell.recipe.is_program else _genai_launch_s(cell) for cell in cells)
+    return sum(engines.of(cell.runtime).spent_s(of(cell)) for cell in cells)
 
 
-def _genai_launch_s(cell: CellSpec) -> float:
-    """0 for a cell that something else runs."""
-    if not genai.is_genai(cell.runtime):
-        return 0.0
-    scenario = of(cell)
-    return GENAI_LAUNCH_S + (GENERATIONS * scenario.tokens * DRAWN_TOKEN_S if scenario.draws else 0.0)
-
-
-def program_once_s(cells: Iterable[CellSpec]) -> float:
+def engine_once_s(cells: Iterable[CellSpec]) -> float:
     """The same of their checks, where programs are compiled."""
     cells = list(cells)
-    compiled = [cell for cell in cells if frameworks.is_compiled(cell.runtime)]
-    return program_launch_s(cells) + len(compiled) * PROGRAM_COMPILED_S
+    return engine_launch_s(cells) + sum(engines.of(cell.runtime).check_s(cell.runtime) for cell in cells)
 
 
 def once_seconds(latency_ms: float | None) -> float:

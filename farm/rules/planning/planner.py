@@ -9,7 +9,6 @@ from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Budget, CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import scenarios
-from farm.rules.cells.models import ModelFacts
 from farm.rules.comparing import power
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point, expand
@@ -19,6 +18,7 @@ from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import Arm, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
 from farm.rules.planning.resolution import Digests, Request, Resolved, Resolver
 from farm.rules.planning.wishes import Circumstances, wish_of
+from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import NONE_YANKED
 
 __all__ = ["ModelFacts", "NodeOffer", "Plan", "PlannedBlock", "plan"]
@@ -236,9 +236,9 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
     specs = [arm.spec for arm in arms]
     loads = [scenarios.of(spec) for spec in specs]
     search_s = max(estimates.search_s(load, latency_ms) for load in loads)
-    program_s = estimates.program_once_s(specs)
+    program_s = estimates.engine_once_s(specs)
     once_s = program_s + search_s
-    round_s = estimates.program_launch_s(specs) + _launch_s(specs, matrix, home.model)
+    round_s = estimates.engine_launch_s(specs) + _launch_s(specs, matrix, home.model)
     # their scenarios are of one family
     sustained_s = max(load.seconds for load in loads)
     longer_s = sustained_s * len({cell.digests for cell in cells}) + once_s + ROUNDS[budget].usual * round_s

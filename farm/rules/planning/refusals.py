@@ -7,15 +7,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from farm.contract.cells import NO_POLICY, PROGRAM_ENDING, CellSpec, Runtime
+from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, scenarios, threads
-from farm.rules.cells.models import ModelFacts
-from farm.rules.planning import compiled, few_bits, genai_problems, limits, policies
+from farm.rules.planning import compiled, few_bits, limits, policies
 from farm.rules.planning.parts import PROGRAM, SESSION, WORKLOAD
 from farm.rules.planning.plans import NodeOffer
-from farm.rules.runtimes import conversions, distributions, frameworks, opsets, plugins, providers, releases, web
+from farm.rules.runtimes import conversions, distributions, engines, opsets, plugins, providers, releases, web
 from farm.rules.runtimes.compatibility import Stamps
+from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.nearest import nearest
 
 # a session config entry; the sandbox's filter cannot tell a thread of the caller's from somebody else's process
@@ -125,7 +125,7 @@ def _provider_not_in_build(spec: CellSpec, about: Circumstances) -> Reason | Non
 
 
 def _only_in_browsers(spec: CellSpec, about: Circumstances) -> Reason | None:
-    if about.has_fleet or not web.is_web(spec.runtime):
+    if about.has_fleet or not engines.of(spec.runtime).is_browser:
         return None
     text = (
         f"{spec.runtime} runs in browsers and not on this machine: start a farm (`onnxfarm serve`), open "
@@ -134,72 +134,10 @@ def _only_in_browsers(spec: CellSpec, about: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.NO_NODE, text=text)
 
 
-def _not_in_browsers(spec: CellSpec, _: Circumstances) -> Reason | None:
-    """What ONNX Runtime Web would pass over without a word."""
-    if not web.is_web(spec.runtime):
-        return None
-    session = spec.session
-    asked = {
-        "concurrency": spec.workload.concurrency != 1,
-        "inter_op_threads": session.inter_op_threads != 1,
-        "execution_mode: parallel": session.execution_mode == "parallel",
-        "disabled_optimizers": bool(session.disabled_optimizers),
-        "policy": session.policy != NO_POLICY,
-        "memory-limit-mb": bool(session.memory_limit_mb),
-        "options of providers": bool(spec.provider_options),
-    }
-    named = [name for name, is_asked in asked.items() if is_asked]
-    if not named:
-        return None
-    text = f"{spec.runtime.distribution} has no {', '.join(named)}: leave that out for browsers."
-    return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
-
-
-def _not_in_frameworks(spec: CellSpec, _: Circumstances) -> Reason | None:
-    """What makes an .onnx, or a session of ONNX Runtime, another one."""
-    if not frameworks.is_framework(spec.runtime):
-        return None
-    session, recipe = spec.session, spec.recipe
-    asked = {
-        f"precision {recipe.precision}": recipe.precision != "fp32",
-        f"opset {recipe.opset}": recipe.opset != "as-is",
-        "concurrency": spec.workload.concurrency != 1,
-        "execution_mode: parallel": session.execution_mode == "parallel",
-        f"optimization: {session.optimization}": session.optimization != "all",
-        "spinning: false": not session.spinning,
-        "memory_pattern: false": not session.memory_pattern,
-        "arena: false": not session.arena,
-        "disabled_optimizers": bool(session.disabled_optimizers),
-        "config": bool(session.config),
-        f"policy: {session.policy}": session.policy != NO_POLICY,
-    }
-    named = [name for name, is_asked in asked.items() if is_asked]
-    if not named:
-        return None
-    text = f"{spec.runtime} runs the model's program as it was exported, without {', '.join(named)}: leave that out."
-    return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
-
-
-def _no_program(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """The framework's program is missing, cannot be run, or is too new for this release."""
-    if not frameworks.is_framework(spec.runtime):
-        return None
-    model, source = about.model, about.model.source
-    if source is None:
-        text = (
-            f"{spec.runtime} runs a model's program and not its .onnx: add the {PROGRAM_ENDING} that "
-            f"`torch.export.save` wrote of {model.name}, or leave this runtime out."
-        )
-    elif source.problem:
-        text = source.problem
-    elif frameworks.is_newer(source.saved_by, spec.runtime):
-        text = (
-            f"{source.name} was saved by PyTorch {source.saved_by}, which {spec.runtime} is too old to read: take that "
-            "release or a newer one, or export the model with an older one."
-        )
-    else:
-        return None
-    return Reason(code=ReasonCode.MODEL_NOT_LOADED, text=text)
+def _not_in_engine(spec: CellSpec, about: Circumstances) -> Reason | None:
+    """What the engine cannot do with this model, session or scenario."""
+    named = plugins.written(spec.runtime)
+    return next(engines.of(spec.runtime).refusals(spec, about.model, scenarios.of(spec), named=named), None)
 
 
 def _no_webgpu(spec: CellSpec, _: Circumstances) -> Reason | None:
@@ -228,7 +166,7 @@ def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
 def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
     if not distributions.is_known(spec.runtime.distribution) and plugins.plugin_of(spec.runtime) is None:
         return None  # its numbers need not be ONNX Runtime's: its check shows what it loads
-    if frameworks.is_framework(spec.runtime):
+    if engines.of(spec.runtime).runs_program:
         return None  # it loads no .onnx
     model, wanted = about.model, spec.recipe.opset
     stamps = stamps_of(model)
@@ -374,10 +312,7 @@ RULES: tuple[tuple[Rule, tuple[int, ...]], ...] = (
     (_unknown_runtime, (PROGRAM,)),
     (_provider_not_in_build, (PROGRAM,)),
     (_only_in_browsers, (PROGRAM,)),
-    (_not_in_browsers, (PROGRAM, SESSION, WORKLOAD)),
-    (_not_in_frameworks, (PROGRAM, SESSION, WORKLOAD)),
-    (_no_program, (PROGRAM,)),
-    (lambda spec, about: genai_problems.refusal(spec, about.model), (PROGRAM, SESSION, WORKLOAD)),
+    (_not_in_engine, (PROGRAM, SESSION, WORKLOAD)),
     (lambda spec, about: compiled.refusal(spec, about.model), (PROGRAM,)),
     (lambda spec, _: policies.refusal(spec), (PROGRAM, SESSION)),
     (lambda spec, _: limits.refusal(spec), (PROGRAM, SESSION)),

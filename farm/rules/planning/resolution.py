@@ -8,7 +8,6 @@ from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Work
 from farm.contract.reasons import Reason
 from farm.rules.cells import fills, identity, recipes, scenarios, threads
 from farm.rules.cells.axes import OWN_AXES
-from farm.rules.cells.models import ModelFacts
 from farm.rules.cells.session_sets import DEFAULT as DEFAULT_SESSION
 from farm.rules.cells.session_sets import SessionSet
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice, words_of
@@ -18,7 +17,8 @@ from farm.rules.planning import refusals
 from farm.rules.planning.first_refusals import FirstRefusals
 from farm.rules.planning.parts import Part
 from farm.rules.planning.plans import NodeOffer
-from farm.rules.runtimes import frameworks, opsets, plugins, providers, releases, web
+from farm.rules.runtimes import engines, opsets, plugins, providers, releases
+from farm.rules.runtimes.models import ModelFacts
 
 # what decides each part of a cell
 _PROGRAM_AXES = ("runtime", "provider", "precision", "opset", "hardware")
@@ -187,7 +187,7 @@ def _can_run(node: NodeOffer, spec: CellSpec) -> bool:
     return (
         proven
         and allowed
-        and node.is_browser == web.is_web(spec.runtime)
+        and node.is_browser == engines.of(spec.runtime).is_browser
         and refusals.has_hardware(node, spec.hardware)
     )
 
@@ -207,7 +207,7 @@ def _program_of(point: Point, request: Request) -> dict[str, Any]:
             precision=precision.precision,
             opset=_opset_of(point, runtime, request.model),
             options=dict(precision.options),
-            is_program=frameworks.is_framework(runtime),
+            is_program=engines.of(runtime).runs_program,
         ),
         "runtime": runtime,
         "provider": entry.name,
@@ -230,7 +230,7 @@ def _opset_of(point: Point, runtime: Runtime, model: ModelFacts) -> int | Litera
     its operators need), a variant of the model's own opset is measured.
     """
     wanted = point.values.get("opset", "as-is")
-    if wanted == "as-is" or (frameworks.is_framework(runtime) and wanted == "max-of-runtime"):
+    if wanted == "as-is" or (engines.of(runtime).runs_program and wanted == "max-of-runtime"):
         return "as-is"
     if wanted == "max-of-runtime":
         most = opsets.max_opset(plugins.core_of(runtime).version)

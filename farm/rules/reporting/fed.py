@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from farm.contract import document_cells as doc_cells
 from farm.contract.cells import CellSpec, Workload
 from farm.rules.cells import fills
-from farm.rules.cells.models import ModelFacts, ModelInput
+from farm.rules.runtimes.models import ModelFacts, ModelInput
 
 
 def inputs_of(spec: CellSpec, model: ModelFacts) -> list[doc_cells.Input]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from farm.contract.cells import Budget, CellSpec
 from farm.contract.reasons import Reason
 from farm.contract.reports import Report
-from farm.rules.cells.models import ModelFacts
 from farm.rules.planning.plans import PlannedBlock, RefusedPoint
 from farm.rules.quality.parity import Preset
+from farm.rules.runtimes.models import ModelFacts
 
 
 @dataclass(frozen=True, slots=True)

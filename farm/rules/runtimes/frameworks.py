@@ -6,8 +6,13 @@ both are values of the one axis, and each is compared with every ONNX Runtime of
 """
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from farm.contract.cells import Runtime
+from farm.contract.cells import PROGRAM_ENDING, CellSpec, Runtime
+from farm.contract.reasons import Reason
+from farm.rules.runtimes.engine import Engine, Launched, not_a_session, not_loaded, unsupported
+from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.provider import Build
 
@@ -18,6 +23,63 @@ COMPILED = "compile"
 RELEASES = ("2.8.0", "2.9.0", "2.9.1", "2.10.0", "2.11.0", "2.12.0", "2.12.1", "2.13.0", "2.14.0", "2.14.1", "2.15.0")
 # what PyTorch's own builds call themselves, such as 2.13.0+cpu and 2.13.0+cu130
 _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)")
+
+
+# what a launch takes beyond a session of ONNX Runtime: imports and loading, and once its compilers
+LAUNCH_S, COMPILED_S = 5.0, 60.0
+
+
+@dataclass(frozen=True)
+class _PyTorch(Engine):
+    """What runs the model's program."""
+
+    def in_words(self, runtime: Runtime) -> str:
+        return in_words(runtime.version)
+
+    def installed_as(self, runtime: Runtime) -> Runtime:
+        return installed_as(runtime)
+
+    def program(self, runtime: Runtime) -> str:
+        return COMPILED if is_compiled(runtime) else "eager"
+
+    def starts_processes(self, runtime: Runtime) -> bool:
+        """A compiler, where it compiles its program."""
+        return is_compiled(runtime)
+
+    def check_s(self, runtime: Runtime) -> float:
+        return COMPILED_S if is_compiled(runtime) else 0.0
+
+    def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
+        """What makes an .onnx another one; a program that is missing, cannot be run or is too new for this release."""
+        if unfit := not_a_session(spec, has_streams=False):
+            yield unsupported(
+                f"{named} runs the model's program as it was exported, without {', '.join(unfit)}: leave that out."
+            )
+        source = model.source
+        if source is None:
+            yield not_loaded(
+                f"{named} runs a model's program and not its .onnx: add the {PROGRAM_ENDING} that "
+                f"`torch.export.save` wrote of {model.name}, or leave this runtime out."
+            )
+        elif source.problem:
+            yield not_loaded(source.problem)
+        elif is_newer(source.saved_by, spec.runtime):
+            yield not_loaded(
+                f"{source.name} was saved by PyTorch {source.saved_by}, which {named} is too old to read: take that "
+                "release or a newer one, or export the model with an older one."
+            )
+
+
+PYTORCH = _PyTorch(
+    "torch",
+    "torch",
+    DISTRIBUTION,
+    "PyTorch",
+    launch_s=LAUNCH_S,
+    runs_program=True,
+    has_streams=False,
+    names_dimensions=False,
+)
 
 
 def is_framework(runtime: Runtime) -> bool:

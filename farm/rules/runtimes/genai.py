@@ -5,7 +5,12 @@ together, and then nobody could say which of the two moved. A model is the folde
 with the .onnx, its data and its tokenizer.
 """
 
-from farm.contract.cells import Runtime
+from collections.abc import Iterator
+
+from farm.contract.cells import CellSpec, Runtime
+from farm.contract.reasons import Reason
+from farm.rules.runtimes.engine import Launched, OnnxRuntime, not_a_session, not_loaded, unsupported
+from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.provider import Plugin
 
@@ -41,6 +46,47 @@ RELEASES = (
 )
 # it registers no provider: what it has in common with plug-ins is the ONNX Runtime beside it
 PACKAGE = Plugin(DISTRIBUTION, library="", releases=RELEASES)
+
+
+# what a launch takes beyond a session: its import, and drawing one token of a large vocabulary
+LAUNCH_S, DRAWN_TOKEN_S = 1.0, 0.02
+
+
+class _Genai(OnnxRuntime):
+    """Its loop, which generates and does nothing else."""
+
+    def install_hint(self, core: Runtime) -> str:
+        return f"; it may not load beside {core}, so name another one"
+
+    def spent_s(self, scenario: Launched) -> float:
+        return self.launch_s + scenario.drawn_tokens * DRAWN_TOKEN_S
+
+    def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
+        told = model.genai
+        if told is None:
+            yield not_loaded(
+                f"{named} runs a folder with {CONFIG}: give the folder or a zip of its files in place of "
+                f"{model.name} alone, or leave this runtime out."
+            )
+        elif told.problem:
+            yield not_loaded(told.problem)
+        elif scenario.context > told.context:
+            yield not_loaded(
+                f"The context of {model.name} is {told.context:,} tokens in {CONFIG}: prompt and new tokens are "
+                f"{scenario.context:,}, ask for fewer."
+            )
+        if not scenario.takes_prompts:
+            yield unsupported(
+                f"{named} generates and does nothing else: write `scenario: generate`, not {scenario.name}, or leave "
+                "it out."
+            )
+        if unfit := not_a_session(spec, has_streams=True):
+            yield unsupported(
+                f"{named} runs the folder as it was exported, without {', '.join(unfit)}: leave that out."
+            )
+
+
+GENAI = _Genai("genai", MODULE, DISTRIBUTION, "ONNX Runtime", launch_s=LAUNCH_S, is_session=False)
 
 
 def is_genai(runtime: Runtime) -> bool:

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import frameworks, genai, plugins, web
+from farm.rules.runtimes import engines, frameworks, genai, plugins, web
 from farm.rules.runtimes.order import NPM_BUILD, minor_of, release_order
 
 NONE_YANKED: Mapping[Runtime, str] = MappingProxyType({})
@@ -84,7 +84,9 @@ def unknown_sentence(
         )
     if runtime.version in more or runtime.version in ONNXRUNTIME:
         return None
-    if runtime.distribution != "onnxruntime" and minor_of(runtime.version) in {minor_of(v) for v in ONNXRUNTIME}:
+    # which releases an engine of other people has, the installer knows
+    is_known = bool(engines.of(runtime).runner) or minor_of(runtime.version) in {minor_of(v) for v in ONNXRUNTIME}
+    if runtime.distribution != "onnxruntime" and is_known:
         return None
     nearest = _nearest(runtime, {*ONNXRUNTIME, *more})
     return f"{runtime} does not exist: the nearest known release is {nearest}."

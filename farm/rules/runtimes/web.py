@@ -7,10 +7,13 @@ browser that is a node loads them from the farm.
 import functools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from farm.contract.cells import Runtime
+from farm.contract.cells import NO_POLICY, CellSpec, Runtime
+from farm.contract.reasons import Reason
+from farm.rules.runtimes.engine import Launched, OnnxRuntime, unsupported
+from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.order import NPM_BUILD, release_order
 from farm.rules.runtimes.provider import Build, Provider
 
@@ -72,6 +75,28 @@ WEBGPU_FILES = (WEBGPU_MODULE, WEBGPU_GLUE, WEBGPU_BINARY)
 # the sha256 of these files of each known release, in the wheel; deploy/lock-runtimes writes it
 PINS, PINS_VERSION = Path(__file__).with_name("web.json"), 1
 _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
+
+
+class _InBrowsers(OnnxRuntime):
+    """The build that tabs load."""
+
+    def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
+        """What ONNX Runtime Web would pass over without a word."""
+        session = spec.session
+        asked = {
+            "concurrency": spec.workload.concurrency != 1,
+            "inter_op_threads": session.inter_op_threads != 1,
+            "execution_mode: parallel": session.execution_mode == "parallel",
+            "disabled_optimizers": bool(session.disabled_optimizers),
+            "policy": session.policy != NO_POLICY,
+            "memory-limit-mb": bool(session.memory_limit_mb),
+            "options of providers": bool(spec.provider_options),
+        }
+        if unfit := [name for name, is_asked in asked.items() if is_asked]:
+            yield unsupported(f"{DISTRIBUTION} has no {', '.join(unfit)}: leave that out for browsers.")
+
+
+WEB = _InBrowsers("web", MODULE, DISTRIBUTION, "ONNX Runtime", is_browser=True)
 
 
 def is_web(runtime: Runtime) -> bool:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import distributions, frameworks, plugins, providers
+from farm.rules.runtimes import distributions, engines, frameworks, plugins, providers
 from farm.rules.wording.numbers import counted
 
 # `CPU`, `CUDA`; an unknown provider keeps its own part
@@ -36,10 +36,7 @@ def runtime_in_words(runtime: Runtime) -> str:
         return distribution
     if plugins.parted(version)[1]:
         return f"{distribution} {plugins.in_words(version)}"
-    if distribution == frameworks.DISTRIBUTION:
-        return frameworks.in_words(version)
-    suffix = "" if distribution == distributions.DEFAULT_DISTRIBUTION else f" ({distribution})"
-    return f"ONNX Runtime {version}{suffix}"
+    return engines.of(runtime).in_words(runtime)
 
 
 def runtime_before(old: Runtime, new: Runtime) -> str:

@@ -27,11 +27,11 @@ sys.stdin = io.TextIOWrapper(io.BytesIO(json.dumps(order).encode()))
 from worker.runner.entry import main  # noqa: E402
 
 if is_leaking:
-    from worker.runner import bindings
+    from worker.runner.engines import onnxruntime
 
     kept: list[bytes] = []
     last: list[bytes] = [b""]
-    plain = bindings.Feed.timed_call
+    plain = onnxruntime.Feed.timed_call
 
     def timed_call(self):
         call = plain(self)
@@ -46,7 +46,7 @@ if is_leaking:
 
         return leaking
 
-    bindings.Feed.timed_call = timed_call
+    onnxruntime.Feed.timed_call = timed_call
 
 if is_patient:
     # whatever else the machine does, nothing is refused for it; and no p99 is asked of so few

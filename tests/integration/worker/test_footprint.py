@@ -35,7 +35,7 @@ def weighing(folder: Path) -> Path:
 PROGRAM = """
 import json, sys
 import numpy as np
-from worker.runner import backends, footprint
+from worker.runner import footprint
 from worker.runner.order import CPU, Order, PhaseTimer
 from worker.runner.session import SessionOrder
 

@@ -10,12 +10,12 @@ from farm.contract.cells import CellSpec
 from farm.contract.document import Document
 from farm.contract.reasons import Reason
 from farm.contract.reports import EndReport, Report
-from farm.rules.cells.models import ModelFacts
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.reporting import documents
 from farm.rules.reporting.records import BlockRecord, RunRecord
+from farm.rules.runtimes.models import ModelFacts
 from tests.unit.rules.making import make_check, make_facts, make_model, make_operator, make_rounds, make_trace
 
 

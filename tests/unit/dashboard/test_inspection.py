@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard.reading.inspection import Port, inspection
-from farm.rules.cells.models import GenaiFacts
+from farm.rules.runtimes.models import GenaiFacts
 
 
 def test_an_inspection_is_shown_with_its_findings_explained() -> None:

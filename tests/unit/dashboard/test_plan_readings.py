@@ -3,10 +3,10 @@
 from dashboard.reading.cell import open_cells
 from dashboard.views.new_run import blocks, refused, summary, warnings
 from dashboard.views.new_run import cells as plan_cells
-from farm.rules.cells.models import ModelFacts
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planner
 from farm.rules.planning.plans import NodeOffer, Plan
+from farm.rules.runtimes.models import ModelFacts
 
 FACTS = ModelFacts(bundle_sha256="a" * 64, main_sha256="b" * 64, opsets={"": 17}, batch="batch")
 

@@ -3,7 +3,8 @@
 from random import Random
 from typing import Any
 
-from farm.rules.cells.models import (
+from farm.rules.planning.plans import NodeOffer
+from farm.rules.runtimes.models import (
     CompiledFacts,
     ContextFacts,
     GenaiFacts,
@@ -12,7 +13,6 @@ from farm.rules.cells.models import (
     PromptFacts,
     SourceFacts,
 )
-from farm.rules.planning.plans import NodeOffer
 
 RUNTIMES = (
     *("1.14.1", "1.16.3", "1.20.1", "1.29.0", "1.31.1", "1.32.0", "1.31.9"),

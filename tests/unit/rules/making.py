@@ -20,11 +20,11 @@ from farm.contract.reports import (
     Sample,
     TraceReport,
 )
-from farm.rules.cells.models import ModelFacts
 from farm.rules.judging.summaries import pack_timings
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.planning.plans import NodeOffer, Plan, PlannedBlock
+from farm.rules.runtimes.models import ModelFacts
 
 
 def make_model(**changes: Any) -> ModelFacts:

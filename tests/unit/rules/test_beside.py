@@ -7,11 +7,11 @@ from farm.contract.blocks import Tolerance
 from farm.contract.document import Document
 from farm.contract.evaluation import AccuracyReport
 from farm.contract.reports import EnginePair, EnginesReport, OutputParity
-from farm.rules.cells.models import ModelFacts, ModelInput
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import beside, planner
 from farm.rules.quality import evaluation
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
+from farm.rules.runtimes.models import ModelFacts, ModelInput
 from farm.rules.searches.gate import Checks
 from tests.unit.rules.making import make_check, make_model, make_output, make_reports
 

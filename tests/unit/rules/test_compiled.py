@@ -3,10 +3,10 @@
 import pytest
 
 from farm.contract.reasons import ReasonCode
-from farm.rules.cells.models import CompiledFacts
 from farm.rules.matrices import matrix
 from farm.rules.planning import compiled, planner
 from farm.rules.reporting import compiled_models
+from farm.rules.runtimes.models import CompiledFacts
 from tests.unit.rules.making import make_model
 from tests.unit.rules.test_watching import cell
 

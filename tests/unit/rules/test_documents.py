@@ -11,7 +11,6 @@ from farm.contract.evaluation import AccuracyReport
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport
 from farm.contract.sustained import CurvePoint, CurveReport
-from farm.rules.cells.models import ModelInput
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.quality import evaluation
@@ -19,6 +18,7 @@ from farm.rules.quality.parity import Preset
 from farm.rules.reporting import documents, operator_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.reporting.families import hold_across
+from farm.rules.runtimes.models import ModelInput
 from tests.unit.rules.making import (
     make_block,
     make_check,

@@ -6,9 +6,9 @@ from typing import Any
 
 from farm.contract.cells import Workload
 from farm.contract.document_cells import Cell
-from farm.rules.cells.models import ModelFacts, ModelInput
 from farm.rules.reporting.documents import assemble
 from farm.rules.reporting.records import BlockRecord, RunRecord
+from farm.rules.runtimes.models import ModelFacts, ModelInput
 from tests.unit.rules.making import make_model, make_rounds, only_refusal, plan_of
 
 DETECTOR = {

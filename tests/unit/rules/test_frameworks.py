@@ -8,13 +8,13 @@ from farm.contract.cells import CellSpec, Recipe, Runtime
 from farm.contract.reasons import Reason
 from farm.rules.cells import commands
 from farm.rules.cells.axes import version_key
-from farm.rules.cells.models import ModelFacts, SourceFacts
 from farm.rules.matrices import matrix
-from farm.rules.planning import estimates, planner
+from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
 from farm.rules.presenting import sentences
 from farm.rules.runtimes import distributions, frameworks, providers, releases
 from farm.rules.runtimes.distributions import RuntimeProblem
+from farm.rules.runtimes.models import ModelFacts, SourceFacts
 from farm.rules.wording import titles
 from tests.unit.rules.making import make_model, only_refusal
 from tests.unit.rules.test_sentences import cell, compared
@@ -102,8 +102,8 @@ def test_each_way_of_running_is_compared_with_each_onnx_runtime_of_the_block():
 def test_a_plan_with_programs_takes_the_time_that_they_take_to_start():
     plain = planned({"runtime": ["1.30.0", "1.31.1"]}, make_model()).blocks[0]
     other = planned({"runtime": ["torch==2.13.0+compile", "1.31.1"]}, make_model(source=PROGRAM)).blocks[0]
-    assert other.round_s == pytest.approx(plain.round_s + estimates.PROGRAM_LAUNCH_S)
-    more = estimates.PROGRAM_LAUNCH_S + estimates.PROGRAM_COMPILED_S
+    assert other.round_s == pytest.approx(plain.round_s + frameworks.LAUNCH_S)
+    more = frameworks.LAUNCH_S + frameworks.COMPILED_S
     assert other.once_s == pytest.approx(plain.once_s + more)
     assert other.minutes > plain.minutes
 

@@ -7,12 +7,12 @@ import pytest
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonCode
 from farm.rules.cells.generate import GENERATIONS
-from farm.rules.cells.models import GenaiFacts
 from farm.rules.matrices import matrix
-from farm.rules.planning import estimates, planner
+from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
 from farm.rules.runtimes import distributions, genai, plugins, providers, releases
 from farm.rules.runtimes.distributions import WATCHED
+from farm.rules.runtimes.models import GenaiFacts
 from tests.unit.rules.making import make_model, only_refusal
 
 BESIDE = "onnxruntime-genai==0.13.2+onnxruntime==1.29.0"
@@ -119,5 +119,5 @@ def test_the_plan_counts_its_import_and_the_tokens_that_it_draws():
         planned(runtime=[runtime], scenario=[f"generate:prompt=64:new=64{sampling}"]).blocks[0].round_s or 0.0
         for runtime, sampling in (("1.29.0", ""), (BESIDE, ""), (BESIDE, ":sampling=top-p=0.9"))
     )
-    assert greedy == pytest.approx(plain + estimates.GENAI_LAUNCH_S)
-    assert drawn == pytest.approx(greedy + GENERATIONS * 64 * estimates.DRAWN_TOKEN_S)
+    assert greedy == pytest.approx(plain + genai.LAUNCH_S)
+    assert drawn == pytest.approx(greedy + GENERATIONS * 64 * genai.DRAWN_TOKEN_S)

@@ -5,11 +5,11 @@ import pytest
 from farm.contract.reasons import ReasonCode
 from farm.rules.cells import scenarios
 from farm.rules.cells.commands import repeat_command
-from farm.rules.cells.models import ContextFacts, ModelFacts, PromptFacts
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
+from farm.rules.runtimes.models import ContextFacts, ModelFacts, PromptFacts
 from tests.unit.rules.making import make_model
 
 GIVEN = "ab" * 32

@@ -9,7 +9,6 @@ from farm.contract.document_cells import Cell, CellPhase, Figure, Parity
 from farm.contract.reports import Phase, Sample
 from farm.rules.cells import growth, scenarios, threads
 from farm.rules.cells.fresh import Fresh
-from farm.rules.cells.models import SourceFacts
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenario_metrics import DIFFERING, GOODPUT, GROWTH, MAX_RATE
 from farm.rules.cells.single import Single
@@ -19,6 +18,7 @@ from farm.rules.matrices import matrix
 from farm.rules.planning import estimates, planner
 from farm.rules.planning.plans import NodeOffer, PlannedBlock
 from farm.rules.reporting import phases
+from farm.rules.runtimes.models import SourceFacts
 from farm.rules.wording.numbers import MIB
 from tests.unit.rules.making import make_model, make_sample
 from tests.unit.rules.test_cell_axes import cell

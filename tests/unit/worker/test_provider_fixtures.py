@@ -17,7 +17,8 @@ from worker.agent.abilities import probes
 from worker.agent.kit.runtimes import Installed
 from worker.agent.passes import checks
 from worker.agent.passes.arms import PreparedArm
-from worker.runner import engine, engine_cache, faults, profile
+from worker.runner import engine_cache, faults, profile
+from worker.runner.engines import onnxruntime as engine
 from worker.runner.order import BuildingPart, Order
 
 FOLDER = Path(__file__).resolve().parents[2] / "providers"

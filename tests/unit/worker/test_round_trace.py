@@ -6,8 +6,7 @@ from typing import Any, cast
 import pytest
 
 from worker.runner import round_trace
-from worker.runner.bindings import SHAPE_TRIES, Feed
-from worker.runner.engine import Engine
+from worker.runner.engines.onnxruntime import SHAPE_TRIES, Engine, Feed
 from worker.runner.order import Order
 from worker.runner.turns import Turns
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from worker.runner import engines, faults
+from worker.runner import engine_pairs, faults
 from worker.runner.arrays import keep_arrays
 from worker.runner.order import Order, PhaseTimer
 
@@ -19,7 +19,7 @@ def kept(folder: Path, name: str, **outputs: Any) -> str:
 
 def compared(*pairs: dict[str, Any], **limits: int) -> dict[str, Any]:
     order = Order(kind="engines", model="", inputs="", provider="CPUExecutionProvider", pairs=pairs)
-    return engines.run_engines(order, timer=PhaseTimer(launched_ns=None, entered_ns=0), **limits)
+    return engine_pairs.run_engines(order, timer=PhaseTimer(launched_ns=None, entered_ns=0), **limits)
 
 
 def pair(one: int, other: int, one_path: str, other_path: str, *, atol: float = 1e-5) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from farm.rules.cells.models import ModelFacts
+from farm.rules.runtimes.models import ModelFacts
 from farm.workshop import orders
 from farm.workshop.child import feed, size_candidates, trials
 from farm.workshop.inspection import Feed

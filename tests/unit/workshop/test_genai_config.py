@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from farm.rules.cells.models import GenaiFacts
 from farm.rules.runtimes.genai import CONFIG
+from farm.rules.runtimes.models import GenaiFacts
 from farm.workshop import orders
 from farm.workshop.child import genai_config
 from farm.workshop.samples import decoder, genai

@@ -7,7 +7,7 @@ interpreter, and the installer's words become the reason if that fails.
 from dataclasses import dataclass
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import distributions, frameworks, plugins
+from farm.rules.runtimes import distributions, engines, frameworks, plugins
 from farm.rules.runtimes.order import minor_of
 
 # numpy is the only dependency that inference imports; it is pinned so that a runtime is the same on every day
@@ -40,8 +40,9 @@ def recipe_of(runtime: Runtime) -> Recipe:
 
     A plug-in's library is complete by itself and has plain ONNX Runtime beside it; other people's brings what it needs.
     """
-    if frameworks.is_framework(runtime):
-        return Recipe(requirements=(str(frameworks.installed_as(runtime)), NUMPY_2), with_dependencies=True)
+    engine = engines.of(runtime)
+    if engine.stands_alone:
+        return Recipe(requirements=(str(engine.installed_as(runtime)), NUMPY_2), with_dependencies=True)
     core = plugins.core_of(runtime)
     numpy = NUMPY_1 if minor_of(core.version) < (1, 19) else NUMPY_2
     plugin = plugins.plugin_of(runtime)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from farm.contract.cells import Runtime
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
-from farm.rules.runtimes import distributions, frameworks, genai, plugins
+from farm.rules.runtimes import distributions, engines, plugins
 from worker.agent.kit import installer, locks, requirements
 
 MARKER = "onnxfarm.json"
@@ -77,7 +77,7 @@ class RuntimeStore:
         if refusal is not None:
             raise RuntimeUnavailableError(Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=refusal))
         # what is done with a framework does not change what is installed
-        runtime, keep = frameworks.installed_as(runtime), [frameworks.installed_as(one) for one in keep]
+        runtime, *keep = (engines.of(one).installed_as(one) for one in (runtime, *keep))
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._locked(runtime):
             found = self._read(self._place(runtime))
@@ -126,7 +126,7 @@ class RuntimeStore:
                 python=python,
                 requirements=locks.requirements_of(runtime, recipe, own=self._allowed),
                 with_dependencies=recipe.with_dependencies,
-                module=_module_of(runtime),
+                module=engines.of(runtime).module,
             )
         except installer.InstallError as error:
             shutil.rmtree(place, ignore_errors=True)
@@ -160,8 +160,7 @@ class RuntimeStore:
 
     def _remember_failure(self, runtime: Runtime, why: str) -> Reason:
         text = f"{plugins.written(runtime)} could not be installed: {why}"
-        if genai.is_genai(runtime):
-            text += f"; it may not load beside {plugins.core_of(runtime)}, so name another one"
+        text += engines.of(runtime).install_hint(plugins.core_of(runtime))
         reason = Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text=text[:2000])
         self._failure_file(runtime).write_text(reason.model_dump_json())
         return reason
@@ -188,13 +187,6 @@ class RuntimeStore:
         with open(path.with_name(f"{path.name}.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-
-
-def _module_of(runtime: Runtime) -> str:
-    """What is imported to see whether an environment works."""
-    if frameworks.is_framework(runtime):
-        return frameworks.DISTRIBUTION
-    return genai.MODULE if genai.is_genai(runtime) else "onnxruntime"
 
 
 def size_of(folder: Path) -> int:

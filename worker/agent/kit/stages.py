@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from farm.rules.cells.scenarios import OUTSIDE
+from farm.rules.runtimes import engines
 
 logger = logging.getLogger(__name__)
 RUNNER = Path(__file__).resolve().parents[2] / "runner"
@@ -22,7 +23,7 @@ RUNNER = Path(__file__).resolve().parents[2] / "runner"
 def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
     """`folder`/runner-<digest>, a directory to start with `python -I`; made once per version of the source.
 
-    The modules of scenarios from outside, of the packages that are installed here, lie in it under `outside`.
+    The modules of engines and scenarios of the packages that are installed here lie in it under `outside`.
     """
     files = {path.relative_to(source): path for path in source.rglob("*.py")} | _outside()
     names = sorted(files)
@@ -47,18 +48,20 @@ def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
 
 
 def _outside() -> dict[Path, Path]:
-    """Where each scenario from outside lies in the stage, and its file; without those whose module is not there."""
+    """Where each engine and scenario from outside lies in the stage, and its file; without those that have none."""
+    modules = [("scenario", name, entry.module) for name, entry in OUTSIDE.entries.items()]
+    modules += [("engine", entry.name, entry.runner) for entry in engines.OUTSIDE.entries]
     found: dict[Path, Path] = {}
-    for name, entry in OUTSIDE.entries.items():
+    for sort, name, module in modules:
         try:
-            spec = importlib.util.find_spec(entry.module)
+            spec = importlib.util.find_spec(module)
         except ImportError as problem:
-            logger.warning("The scenario %r has no module %s here: %s", name, entry.module, problem)
+            logger.warning("The %s %r has no module %s here: %s", sort, name, module, problem)
             continue
         if spec is None or not spec.origin or not spec.origin.endswith(".py"):
-            logger.warning("The scenario %r has no module %s here, or not as a file.", name, entry.module)
+            logger.warning("The %s %r has no module %s here, or not as a file.", sort, name, module)
             continue
-        found[Path("outside") / f"{name}.py"] = Path(spec.origin)
+        found[Path("outside") / sort / f"{name}.py"] = Path(spec.origin)
     return found
 
 

@@ -10,7 +10,7 @@ from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, FileRef
 from farm.contract.reasons import Reason
 from farm.rules.cells import threads
-from farm.rules.runtimes import genai
+from farm.rules.runtimes import engines
 from worker.agent.kit import cache, stages
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.kit.runtimes import Installed, RuntimeUnavailableError
@@ -40,9 +40,9 @@ class PreparedArm:
         return self.scratch / "engines"
 
     @property
-    def is_program(self) -> bool:
-        """Whether something else than a session of ONNX Runtime runs it, of which there is no profile."""
-        return self.order.cell.recipe.is_program or genai.is_genai(self.order.cell.runtime)
+    def is_session(self) -> bool:
+        """Whether a session of ONNX Runtime runs it, of which there are profiles."""
+        return engines.of(self.order.cell.runtime).is_session
 
     @property
     def is_variant(self) -> bool:

@@ -4,7 +4,7 @@ from pydantic import ValidationError
 
 from farm.contract.reports import CheckReport
 from farm.contract.texts import own_words
-from farm.rules.runtimes import frameworks, genai, plugins, providers
+from farm.rules.runtimes import engines, plugins, providers
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.launches import Launcher, garbled
 from worker.agent.passes.orders import RunnerOrder
@@ -49,20 +49,17 @@ def runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
         "provider_options": cell.provider_options,
         "plugin": plugins.library_for(cell.runtime, cell.provider),
         **_of_provider(arm),
-        **_of_program(arm),
+        **_of_engine(arm),
         "session": cell.session.model_dump(mode="json"),
         "batch": cell.workload.batch,
         "concurrency": cell.workload.concurrency,
     }
 
 
-def _of_program(arm: PreparedArm) -> RunnerOrder:
-    """How a framework's program is run, or who generates; nothing of an .onnx."""
-    if genai.is_genai(arm.order.cell.runtime):
-        return {"program": "genai"}
-    if not arm.is_program:
-        return {}
-    return {"program": "compile" if frameworks.is_compiled(arm.order.cell.runtime) else "eager"}
+def _of_engine(arm: PreparedArm) -> RunnerOrder:
+    runtime = arm.order.cell.runtime
+    engine = engines.of(runtime)
+    return {"engine": engine.name, "module": engine.module, "program": engine.program(runtime)}
 
 
 def _of_provider(arm: PreparedArm) -> RunnerOrder:

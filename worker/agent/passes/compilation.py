@@ -19,7 +19,7 @@ def wanted(arms: Iterable[PreparedArm]) -> list[PreparedArm]:
     found: dict[str, PreparedArm] = {}
     for arm in arms:
         entry = providers.find(arm.order.cell.provider)
-        if entry is not None and entry.leaves_context and not arm.is_program:
+        if entry is not None and entry.leaves_context and arm.is_session:
             found.setdefault(arm.order.cell.digest, arm)
     return list(found.values())
 

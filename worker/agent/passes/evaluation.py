@@ -39,7 +39,7 @@ def evaluate_arms(
         if arm.evaluation is None:
             continue
         key = _key(arm)
-        if arm.is_program:
+        if not arm.is_session:
             known[key] = _not_judged(arm)
         if key not in known:
             say(arm, "evaluating")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.runtimes import frameworks, providers
+from farm.rules.runtimes import engines, providers
 from farm.sandbox import child, interpreters, leavings
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Counts, Policy, SandboxError
@@ -129,8 +129,7 @@ class Launcher:
             read_only=(*interpreters.paths(arm.installed.python), self._stage, arm.model.parent, arm.inputs.parent),
             read_write=(work_dir, arm.engines) if leavings.is_folder(arm.engines) else (work_dir,),
             memory_bytes=self._memory_bytes,
-            # a compiler, where the framework compiles its program
-            processes=frameworks.is_compiled(arm.order.cell.runtime),
+            processes=engines.of(arm.order.cell.runtime).starts_processes(arm.order.cell.runtime),
             devices=entry is not None and providers.needs_devices(entry, arm.order.cell.provider_options),
         )
 

@@ -61,7 +61,9 @@ class RunnerOrder(TypedDict, total=False):
     provider: str
     provider_options: dict[str, str]
     plugin: str | None
-    program: str
+    engine: str
+    module: str
+    program: str | None
     memory: str | None
     stands_in: str | None
     is_simulated_on_cpu: bool

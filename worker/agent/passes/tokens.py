@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
+from farm.rules.runtimes.genai import GENAI
 from farm.sandbox import child, interpreters, leavings
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Policy
@@ -40,7 +41,8 @@ def written(
         "model": str(model),
         "inputs": str(asked),
         "provider": "CPUExecutionProvider",
-        "program": "genai",
+        "engine": GENAI.name,
+        "module": GENAI.module,
         "keep": str(made),
     }
     ending = child.run_command(

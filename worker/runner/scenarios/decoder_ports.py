@@ -115,7 +115,7 @@ class Steps:
         self._held = [self._bound(step, length) for step in range(new)]
 
     def calls(self) -> list[Callable[[], object]]:
-        """The leanest callable for each step, as of `worker.runner.bindings`."""
+        """The leanest callable for each step, as of `worker.runner.engines.onnxruntime`."""
         inner = getattr(self._session, "_sess", None)
         bound = [getattr(binding, "_iobinding", None) for binding in self._held]
         if inner is not None and hasattr(inner, "run_with_iobinding") and all(one is not None for one in bound):

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from worker.runner import backends, faults, memory, windows
+from worker.runner import faults, memory, windows
 from worker.runner.arrays import load_arrays
+from worker.runner.engines.protocol import Feed
+from worker.runner.engines.table import kind_of
 from worker.runner.order import BudgetOrder
 from worker.runner.scenarios import answers, summaries
 from worker.runner.scenarios.inputs import InputSet, Wanted, sets_of
@@ -39,11 +41,11 @@ class Fresh:
         self._kept: answers.Kept
         self._facts: dict[str, object] = {}
         self._course: Course | None = None
-        self._feeds: list[backends.Feed] = []
+        self._feeds: list[Feed] = []
 
     def open(self) -> None:
         order, timer = self._room.order, self._room.timer
-        kind = backends.kind_of(order)
+        kind = kind_of(order)
         engine = kind.open_engine(order, timer=timer)
         given = kind.choose_inputs(engine, load_arrays(order.inputs))
         self._sets = sets_of(given, kind.dimensions(engine), self._wanted)

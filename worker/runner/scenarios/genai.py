@@ -9,7 +9,8 @@ from math import isfinite
 
 import numpy as np
 
-from worker.runner import faults, genai, windows
+from worker.runner import faults, windows
+from worker.runner.engines import genai
 from worker.runner.parity import Array
 from worker.runner.scenarios import prompts, summaries
 from worker.runner.scenarios.forced import Forced

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from worker.runner import genai, windows
+from worker.runner import windows
+from worker.runner.engines import genai
 from worker.runner.order import BudgetOrder
 from worker.runner.parity import Array
 from worker.runner.scenarios.generated import FEWEST_GROWING, GENERATIONS, MOST_S

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from worker.runner import backends, faults, windows
+from worker.runner import faults, windows
+from worker.runner.engines.table import kind_of
 from worker.runner.scenarios import perplexity, prompts, room, summaries
 from worker.runner.scenarios.decoder_ports import Steps, decoder_of
 from worker.runner.scenarios.forced import Forced
@@ -38,9 +39,9 @@ class Generate:
 
     def open(self) -> None:
         order, timer = self._room.order, self._room.timer
-        if order.program is not None:
+        if not kind_of(order).has_sessions:
             raise faults.Refusal("not_supported", "a framework's program is not generated with yet")
-        engine = backends.kind_of(order).open_engine(order, timer=timer)
+        engine = kind_of(order).open_engine(order, timer=timer)
         session = cast(Any, engine).session
         decoder = decoder_of(session)
         room.check(decoder, prompt=self._prompt, new=self._new, batch=self._batch)

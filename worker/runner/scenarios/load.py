@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from worker.runner import backends, faults, together, windows
+from worker.runner import faults, together, windows
 from worker.runner.arrays import load_arrays
+from worker.runner.engines.protocol import Feed
+from worker.runner.engines.table import kind_of
 from worker.runner.scenarios import answers, arrivals, summaries
 from worker.runner.scenarios.fresh import in_turn
 from worker.runner.scenarios.inputs import Wanted, sets_of
@@ -76,7 +78,7 @@ class OpenLoop:
         self._rates: list[float] = told["rates"]
         self._told = told
         self._streams: list[list[Call]] = []
-        self._feeds: list[list[backends.Feed]] = []
+        self._feeds: list[list[Feed]] = []
         self._kept: answers.Kept
         self._warm: windows.Warmup | None = None
         self._steps: list[Step] = []
@@ -84,7 +86,7 @@ class OpenLoop:
 
     def open(self) -> None:
         order, told = self._room.order, self._told
-        kind = backends.kind_of(order)
+        kind = kind_of(order)
         count = told["streams"] if told["sessions"] == "each" else 1
         engines = [kind.open_engine(order, timer=self._room.timer) for _ in range(count)]
         given = kind.choose_inputs(engines[0], load_arrays(order.inputs))
@@ -197,7 +199,7 @@ class OpenLoop:
         def work(stream: Call, _: together.Gate) -> None:
             stream()
 
-        def of(feeds: Sequence[backends.Feed]) -> Call:
+        def of(feeds: Sequence[Feed]) -> Call:
             def call() -> None:
                 for turn in range(COMPARED):
                     number = turn % len(feeds)
@@ -225,7 +227,7 @@ def highest(steps: Sequence[Step], bound_ms: float) -> float | None:
     return float(below.rate + part * (above.rate - below.rate))
 
 
-def _ready(feed: backends.Feed) -> backends.Feed:
+def _ready(feed: Feed) -> Feed:
     feed.run_first()
     feed.settle()
     return feed

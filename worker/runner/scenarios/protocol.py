@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from worker.runner import backends, faults
+from worker.runner import faults
 from worker.runner.arrays import Arrays, load_arrays
-from worker.runner.backends import Engine, Feed, Kind
+from worker.runner.engines.protocol import Engine, Feed, Kind
+from worker.runner.engines.table import kind_of
 from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.turns import Turns
 
@@ -61,7 +62,7 @@ def make_ready(room: Room, *, sessions: int) -> Ready:
     """So many sessions of the order's model, each with its first inference behind it. Raises Refusal."""
     order, timer = room.order, room.timer
     given = load_arrays(order.inputs)
-    kind = backends.kind_of(order)
+    kind = kind_of(order)
     engines = [kind.open_engine(order, timer=timer) for _ in range(sessions)]
     inputs = kind.choose_inputs(engines[0], given)
     with faults.translated("run"):

@@ -4,7 +4,7 @@ import numpy as np
 
 from worker.runner import counters, windows
 from worker.runner.arrays import Arrays
-from worker.runner.backends import Engine, Kind
+from worker.runner.engines.protocol import Engine, Kind
 from worker.runner.order import BudgetOrder
 from worker.runner.scenarios import summaries
 from worker.runner.scenarios.protocol import Ready, Room, make_ready

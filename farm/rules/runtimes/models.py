@@ -1,4 +1,4 @@
-"""What measuring must know of a model, as inspection found it. Pure."""
+"""What engines, scenarios and planning must know of a model, as inspection found it. Pure."""
 
 from typing import Annotated
 

@@ -7,11 +7,12 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import onnxruntime_genai
 
 from worker.runner import faults
+from worker.runner.engines import protocol
 from worker.runner.order import CPU, Order, PhaseTimer
 from worker.runner.parity import Array
 
@@ -149,3 +150,25 @@ def _refuse_misfit(asked: Asked, told: Told) -> None:
             "inference_failed",
             f"the prompt holds the token id {beyond[0]} and the vocabulary has {told.vocabulary:,}; give other ids",
         )
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise faults.Refusal("not_supported", "onnxruntime-genai generates, and runs no inference by itself")
+
+
+KIND = protocol.Kind(
+    module="onnxruntime_genai",
+    open_engine=_refuse,
+    choose_inputs=_refuse,
+    feed=_refuse,
+    is_first_free=_refuse,
+    dimensions=_refuse,
+    passes={
+        "engines": "engine_pairs:run_engines",
+        "sample": "sample:run_sample",
+        "sustained": "sample:run_sustained",
+        "check": "genai_check:run_check",
+        "tokens": "genai_tokens:run_tokens",
+    },
+    scenarios={"generate": "scenarios.genai:GenerateByGenai"},
+)

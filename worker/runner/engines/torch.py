@@ -12,6 +12,7 @@ import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from torch.utils import _pytree as pytree
 
 from worker.runner import faults
 from worker.runner.arrays import Arrays
+from worker.runner.engines import protocol
 from worker.runner.order import CPU, Order, PhaseTimer
 
 COMPILERS = ("g++", "c++", "clang++")
@@ -221,3 +223,18 @@ def _refuse_misfit(port: Port, array: "np.ndarray[tuple[int, ...], np.dtype[np.g
                 f"input {port.name} has size {size} in dimension {place} and the program wants {wanted_size}; set that "
                 "batch or shape, or export the program with `dynamic_shapes`",
             )
+
+
+def _program(engine: protocol.Engine) -> Program:
+    return cast(Program, engine)
+
+
+KIND = protocol.Kind(
+    module="torch",
+    open_engine=open_program,
+    choose_inputs=lambda engine, given: choose_inputs(_program(engine), given),
+    feed=lambda engine, inputs, device=None: ProgramFeed(_program(engine), inputs),
+    is_first_free=lambda engine: all(port.sizes[:1] == (None,) for port in _program(engine).ports.inputs),
+    dimensions=lambda engine: {port.name: list(port.sizes) for port in _program(engine).ports.inputs},
+    passes=protocol.PASSES,
+)

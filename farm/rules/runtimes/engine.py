@@ -1,0 +1,128 @@
+"""What an engine is: what runs models in a runtime's environment; every question about it is answered by its entry.
+
+What measures with it is a file of `worker/runner/engines`. Pure.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from farm.contract.cells import NO_POLICY, CellSpec, Runtime
+from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.runtimes.models import ModelFacts
+
+
+class Launched(Protocol):
+    """What an engine is asked of a scenario.
+
+    `context`: tokens that a model holds at once; `drawn_tokens`: those that a launch draws.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def takes_prompts(self) -> bool: ...
+    @property
+    def context(self) -> int: ...
+    @property
+    def drawn_tokens(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One engine.
+
+    `name`: as the runner's table has it. `module`: what is imported to see whether an environment works, and says its
+    version. `distribution`: the package that is it. `title`: in words. `runner`: of one from outside, the dotted module
+    whose class-like `Outside` runs it, copied beside the runner. `launch_s`: what a launch takes beyond ONNX Runtime's.
+
+    `stands_alone`: no ONNX Runtime beside it. `is_session`: it has profiles, and what providers compiled can be kept.
+    `runs_program`: the framework's program in place of the .onnx. `is_browser`: no node installs it. `has_streams`:
+    inferences at once. `names_dimensions`: inputs of other sizes can be made. `generates`: token by token.
+    """
+
+    name: str
+    module: str
+    distribution: str
+    title: str
+    runner: str = ""
+    launch_s: float = 0.0
+    stands_alone: bool = True
+    is_session: bool = False
+    runs_program: bool = False
+    is_browser: bool = False
+    has_streams: bool = True
+    names_dimensions: bool = True
+    generates: bool = False
+
+    def in_words(self, runtime: Runtime) -> str:
+        """A release in a sentence."""
+        return f"{self.title} {runtime.version}"
+
+    def installed_as(self, runtime: Runtime) -> Runtime:
+        """What is installed of a runtime, whatever is done with it."""
+        return runtime
+
+    def install_hint(self, core: Runtime) -> str:
+        """What is said besides where it could not be installed. `core`: the ONNX Runtime beside it."""
+        return ""
+
+    def program(self, runtime: Runtime) -> str | None:
+        """What is done with a framework's program, as its runner is told; None for an .onnx."""
+        return None
+
+    def starts_processes(self, runtime: Runtime) -> bool:
+        """Whether its processes may start others."""
+        return False
+
+    def check_s(self, runtime: Runtime) -> float:
+        """What a check takes beyond a launch."""
+        return 0.0
+
+    def spent_s(self, scenario: Launched) -> float:
+        """What a launch of this scenario takes beyond ONNX Runtime's."""
+        return self.launch_s
+
+    def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
+        """What stands against running the cell on it, each with the way out. `named`: its runtime as it is written."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class OnnxRuntime(Engine):
+    """A build of ONNX Runtime: a session is what all others are compared with."""
+
+    stands_alone: bool = False
+    is_session: bool = True
+    generates: bool = True
+
+    def in_words(self, runtime: Runtime) -> str:
+        suffix = "" if runtime.distribution == "onnxruntime" else f" ({runtime.distribution})"
+        return f"{self.title} {runtime.version}{suffix}"
+
+
+def not_a_session(spec: CellSpec, *, has_streams: bool) -> list[str]:
+    """What of a cell changes an .onnx or a session, which an engine that runs something else passes over."""
+    session, recipe = spec.session, spec.recipe
+    asked = {
+        f"precision {recipe.precision}": recipe.precision != "fp32",
+        f"opset {recipe.opset}": recipe.opset != "as-is",
+        "concurrency": not has_streams and spec.workload.concurrency != 1,
+        "execution_mode: parallel": session.execution_mode == "parallel",
+        f"optimization: {session.optimization}": session.optimization != "all",
+        "spinning: false": not session.spinning,
+        "memory_pattern: false": not session.memory_pattern,
+        "arena: false": not session.arena,
+        "disabled_optimizers": bool(session.disabled_optimizers),
+        "config": bool(session.config),
+        f"policy: {session.policy}": session.policy != NO_POLICY,
+    }
+    return [name for name, is_asked in asked.items() if is_asked]
+
+
+def unsupported(text: str) -> Reason:
+    return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
+
+
+def not_loaded(text: str) -> Reason:
+    return Reason(code=ReasonCode.MODEL_NOT_LOADED, text=text)

@@ -1,0 +1,30 @@
+"""Where engines, scenarios and passes lie, imported where they are asked for; those of other packages are files that
+the agent put beside the runner's own."""
+
+import importlib
+from typing import Any, Literal
+
+from worker.runner import faults
+
+# the folder of what came from outside
+OUTSIDE = "worker.runner.outside"
+Sort = Literal["engine", "scenario"]
+
+
+def load(place: str) -> Any:
+    """What `module:name` is, a module of the runner."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(f"worker.runner.{module}"), name)
+
+
+def from_outside(sort: Sort, name: str) -> Any:
+    """The `Outside` of a package's file. Raises Refusal where there is none."""
+    folder = f"{OUTSIDE}.{sort}"
+    try:
+        # a name that no matrix chose: it is one of an entry that the farm and the node have
+        return importlib.import_module(f"{folder}.{name}").Outside
+    except ModuleNotFoundError as missing:
+        if missing.name not in (OUTSIDE, folder, f"{folder}.{name}"):
+            raise faults.Refusal("internal", f"the {sort} {name!r} cannot be imported here: {missing}") from missing
+        text = f"the runner knows no {sort} named {name!r}: install the package that brings it beside the node's agent"
+        raise faults.Refusal("not_supported", text) from missing
