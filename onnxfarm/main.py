@@ -1,6 +1,9 @@
 """The `onnxfarm` command. Each subcommand's module is imported when it is called, so that help is quick."""
 
 import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +13,16 @@ from farm.contract.texts import own_words
 from farm.sandbox import unconfined
 from onnxfarm.command_list import COMMANDS
 from onnxfarm.problems import main_guard, needs_extra
+
+
+def release() -> str:
+    """The installed release, or that of the checkout the command was started from."""
+    try:
+        return version("onnxfarm")
+    except PackageNotFoundError:
+        # a checkout is run as it lies; it has the file that a wheel is built from
+        project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+        return f"{project['project']['version']} (checkout)"
 
 
 class LazyGroup(TyperGroup):
@@ -47,7 +60,7 @@ app = typer.Typer(cls=LazyGroup, no_args_is_help=True, pretty_exceptions_enable=
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from onnxfarm.release import release
+        pass
 
         print(f"onnxfarm {release()}")
         raise typer.Exit

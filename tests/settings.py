@@ -26,7 +26,7 @@ if sys.platform != "linux":
     # no sandbox can be had there, and the models of the tests are the developer's own
     os.environ.setdefault("ONNXFARM_UNSANDBOXED", "yes-i-own-every-model")
 
-from farm.config.databases import database  # noqa: E402
+from farm.config.environment import database  # noqa: E402
 from farm.config.settings import *  # noqa: E402, F403
 
 _url = os.environ.get("ONNXFARM_TEST_DATABASE_URL", "")

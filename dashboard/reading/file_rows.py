@@ -10,7 +10,7 @@ from dashboard.reading.runs import lead_of
 from dashboard.reading.watches import sentence
 from farm.rules.presenting.hardware import loss_of
 from farm.rules.presenting.hardware_words import setting
-from farm.rules.presenting.leads import Lead
+from farm.rules.presenting.headlines import Lead
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from dashboard.reading import runs
-from farm.rules.presenting.leads import Lead
+from farm.rules.presenting.headlines import Lead
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.wording import numbers
 

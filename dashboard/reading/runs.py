@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from farm.rules.presenting.leads import Lead
+from farm.rules.presenting.headlines import Lead
 from farm.rules.presenting.lines import PROCESSOR
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.wording import numbers

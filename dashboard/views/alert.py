@@ -19,7 +19,7 @@ from dashboard.views.access import page, person
 from farm.accounts.selectors import can_write, members_of
 from farm.accounts.states import WRITING_ROLES
 from farm.alerts.selectors import alerts as selectors
-from farm.alerts.selectors.evidence import graph_changes
+from farm.alerts.selectors.origins import graph_changes
 from farm.contract.cells import Runtime
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import commands

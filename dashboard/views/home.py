@@ -14,8 +14,7 @@ from dashboard.reading.runs import table as run_table
 from dashboard.views.access import page, person
 from dashboard.views.lists import first
 from farm.accounts.selectors import invitations_of
-from farm.alerts.selectors.changes import releases_since, turns_since
-from farm.alerts.selectors.pages import alert_counts, alerts_in
+from farm.alerts.selectors.pages import alert_counts, alerts_in, releases_since, turns_since
 from farm.fleet.selectors import nodes_listed
 from farm.fleet.selectors.nodes import nodes_online
 from farm.registry.confinement import walls

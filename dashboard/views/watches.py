@@ -19,8 +19,7 @@ from farm.accounts.selectors import can_write, team_to_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 from farm.alerts.selectors.channels import channels_visible_to
-from farm.alerts.selectors.releases import choices
-from farm.alerts.selectors.rounds import watched_models
+from farm.alerts.selectors.releases import choices, watched_models
 from farm.alerts.services import causes
 from farm.alerts.services import watches as services
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal

@@ -7,7 +7,7 @@ from typing import Final
 from celery import shared_task
 from django.db import close_old_connections
 
-from farm.alerts.services import causes, deliveries, digests, index, investigations, judgements, resolutions
+from farm.alerts.services import causes, deliveries, digests, index, investigations, judgements, openings
 from farm.base.ticks import at_once
 from farm.base.ticks import tick as ticking
 
@@ -20,7 +20,7 @@ DUTIES: tuple[Callable[[], int], ...] = (
     causes.notice_schedules,
     judgements.advance_rounds,
     investigations.advance_investigations,
-    resolutions.wake_due_alerts,
+    openings.wake_due_alerts,
     digests.send_due_digests,
     deliveries.ring_due,
 )

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from farm.alerts.models import Investigation
 from farm.alerts.selectors import alerts as selectors
-from farm.alerts.selectors import investigations
+from farm.alerts.selectors import origins
 from farm.alerts.services.investigations import ask_since_when, ask_work_around
 from farm.alerts.states import InvestigationKind
 from farm.api.auth import person
@@ -65,7 +65,7 @@ def work_around(request: HttpRequest, alert_id: int, payload: Tried) -> Status[I
 @router.get("/investigations/{int:investigation_id}", response=InvestigationOut)
 def read_investigation(request: HttpRequest, investigation_id: int) -> InvestigationOut:
     """One of them, with its steps so far."""
-    return investigated(investigations.investigation(person(request), investigation_id))
+    return investigated(origins.investigation(person(request), investigation_id))
 
 
 def investigated(row: Investigation) -> InvestigationOut:

@@ -10,7 +10,7 @@ from farm.base.refusals import Invalid
 from farm.registry.selectors import version
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices.matrix import parse
-from farm.rules.matrices.subsets import unpaired_sentence
+from farm.rules.matrices.points import unpaired_sentence
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 from farm.rules.runtimes.ranges import ALL, RangeProblem, versions_in

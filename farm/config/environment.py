@@ -1,22 +1,28 @@
 """Settings of a farm, read from the environment (prefix ONNXFARM_)."""
 
 import hashlib
+import json
 import os
 import secrets
 import tempfile
 from pathlib import Path
 from typing import Self
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from farm.config import addresses
+from farm.accounts.openid.registration import Registration
 
 # a Unix socket's path holds at most 107 bytes on Linux, 103 on macOS
 MAX_SOCKET_PATH = 100
 OWNS_EVERY_MODEL = "yes-i-own-every-model"
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+MAIL_PORTS = {"smtp": 25, "smtps": 465, "smtp+tls": 587}
+MAIL_TIMEOUT_S = 15
+# of a file being read, beyond which it lies on disk and not in memory
+MAX_MEMORY_BYTES = 8 << 20
+ADDRESSES_FILE = "addresses.json"
 
 
 class Environment(BaseSettings):
@@ -103,7 +109,7 @@ class Environment(BaseSettings):
     def _with_addresses(self) -> Self:
         """Both addresses, so that every link names the farm's own host and port, in `manage.py` beside it too."""
         if not self.public_url:
-            kept = addresses.read(self.home)
+            kept = read(self.home)
             self.public_url = kept.get("public_url") or f"http://127.0.0.1:{self.web_port}"
             self.gateway_url = self.gateway_url or kept.get("gateway_url", "")
         return self
@@ -165,3 +171,137 @@ def _create_once(path: Path, text: str) -> None:
         return
     finally:
         os.unlink(draft)
+
+
+def database(url: str, *, home: Path) -> dict[str, object]:
+    """The DATABASES entry of `sqlite:///absolute/path` or `postgresql://user:password@host:port/name?option=value`.
+
+    An empty address is the embedded SQLite file in `home`. Raises ValueError for any other scheme.
+    """
+    parts = urlsplit(url)
+    if parts.scheme in ("", "sqlite"):
+        return _sqlite(Path(unquote(parts.path)) if url else home / "db.sqlite3")
+    if parts.scheme in ("postgres", "postgresql"):
+        return {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": unquote(parts.path.removeprefix("/")),
+            "USER": unquote(parts.username or ""),
+            "PASSWORD": unquote(parts.password or ""),
+            "HOST": unquote(parts.hostname or ""),
+            "PORT": str(parts.port or ""),
+            "OPTIONS": dict(parse_qsl(parts.query)),
+        }
+    raise ValueError(
+        f"ONNXFARM_DATABASE_URL starts with {parts.scheme}://; use sqlite:///absolute/path or postgresql://…"
+    )
+
+
+def _sqlite(path: Path) -> dict[str, object]:
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": path,
+        "OPTIONS": {
+            "timeout": 30,
+            # take the write lock at BEGIN: a later upgrade of a read lock fails at once instead of waiting
+            "transaction_mode": "IMMEDIATE",
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+        },
+        # a file, so that tests can share it with real worker processes
+        "TEST": {"NAME": str(path.with_name(f"test-{path.name}"))},
+    }
+
+
+def mail_settings(url: str) -> dict[str, object]:
+    """Settings of `smtp://user:password@host:port`; without an address, mail is refused before it is sent.
+
+    Raises ValueError for any other scheme, or without a host.
+    """
+    if not url:
+        return {"EMAIL_BACKEND": "django.core.mail.backends.dummy.EmailBackend"}
+    parts = urlsplit(url)
+    if parts.scheme not in MAIL_PORTS or not parts.hostname:
+        raise ValueError(
+            f"ONNXFARM_MAIL_URL starts with {parts.scheme or 'nothing'}://; use smtp://host, "
+            "smtps://user:password@host or smtp+tls://user:password@host"
+        )
+    return {
+        "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+        "EMAIL_HOST": parts.hostname,
+        "EMAIL_PORT": parts.port or MAIL_PORTS[parts.scheme],
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+        "EMAIL_USE_SSL": parts.scheme == "smtps",
+        "EMAIL_USE_TLS": parts.scheme == "smtp+tls",
+        "EMAIL_TIMEOUT": MAIL_TIMEOUT_S,
+    }
+
+
+def bucket_storage(name: str, *, url: str = "", region: str = "") -> dict[str, object]:
+    """django-storages' S3 backend; `url` of a server that is not Amazon's, which then is asked by path."""
+    options: dict[str, object] = {
+        "bucket_name": name,
+        "file_overwrite": True,
+        "default_acl": None,
+        "gzip": False,
+        "max_memory_size": MAX_MEMORY_BYTES,
+    }
+    if url:
+        options |= {"endpoint_url": url, "addressing_style": "path"}
+    if region:
+        options["region_name"] = region
+    return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
+
+
+def registration(environment: Environment) -> Registration | None:
+    """How the farm is registered; None without an issuer. What is wrong with it, `Registration.problem` says."""
+    issuer = environment.oidc_issuer.strip()
+    if not issuer:
+        return None
+    return Registration(
+        issuer=issuer,
+        client_id=environment.oidc_client_id.strip(),
+        secret=_secret(environment),
+        name=environment.oidc_name.strip()[:60] or _host(issuer),
+        scopes=tuple(dict.fromkeys(["openid", *environment.oidc_scopes.split()])),
+        groups_claim=environment.oidc_groups_claim.strip() or "groups",
+        admin_group=environment.oidc_admin_group.strip(),
+        hosts=tuple(host.strip().lower() for host in environment.oidc_hosts.split(",") if host.strip()),
+        ca_file=environment.oidc_ca_file,
+        session_h=environment.oidc_session_h,
+        token_days=environment.oidc_token_days,
+    )
+
+
+def _secret(environment: Environment) -> str:
+    """Empty where the file cannot be read, which is said as a missing secret, by `manage.py check` and at sign-in."""
+    if environment.oidc_client_secret_file is None:
+        return environment.oidc_client_secret.get_secret_value().strip()
+    try:
+        return environment.oidc_client_secret_file.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _host(issuer: str) -> str:
+    try:
+        return urlsplit(issuer).hostname or "the identity provider"
+    except ValueError:
+        return "the identity provider"
+
+
+def keep(home: Path, *, public_url: str, gateway_url: str) -> None:
+    """Write both, whole or not at all."""
+    draft = home / f".{ADDRESSES_FILE}.part"
+    draft.write_text(json.dumps({"public_url": public_url, "gateway_url": gateway_url}) + "\n")
+    draft.replace(home / ADDRESSES_FILE)
+
+
+def read(home: Path) -> dict[str, str]:
+    """Those that were kept; nothing where there are none, or none that are addresses."""
+    try:
+        kept = json.loads((home / ADDRESSES_FILE).read_text())
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(kept, dict):
+        return {}
+    return {name: url for name, url in kept.items() if isinstance(url, str) and url.startswith(("http://", "https://"))}

@@ -5,11 +5,7 @@ from pathlib import Path
 from django.contrib.messages.constants import ERROR, SUCCESS
 
 from farm.config.beat import SCHEDULER, every
-from farm.config.buckets import bucket_storage
-from farm.config.databases import database
-from farm.config.environment import Environment
-from farm.config.mail import mail_settings
-from farm.config.openid import registration
+from farm.config.environment import Environment, bucket_storage, database, mail_settings, registration
 from farm.contract.version import PREPARE_QUEUE, TICK_QUEUE
 from farm.rules.runtimes.distributions import read_names
 from farm.sandbox.privacy import make_private

@@ -9,7 +9,8 @@ of the store by Django's own way; what is no node's address is not here.
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from urllib.parse import parse_qs
 
 from django.db import InterfaceError, OperationalError
@@ -25,10 +26,10 @@ from farm.gateway.admission import Admission, secret_of
 from farm.gateway.calls import Answer, CallHandler, ThreadHandler, UploadHandler
 from farm.gateway.dispatch import Exchange
 from farm.gateway.endpoints import PREFIX, Endpoint, Way, endpoints_at
-from farm.gateway.long_polls import LongPolls
 from farm.registry.storage import incoming_dir
 from farm.runs.services import held_attempt
 
+MAX_OF_NODE = 2
 log = logging.getLogger(__name__)
 DEFAULT_WAIT_S = 25.0
 # of farm.fleet.services.grant_secret
@@ -37,6 +38,29 @@ SERVED_HERE = "Only nodes are served here; open the farm's own address for its p
 
 Send = Callable[[Mapping[str, object]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class LongPolls:
+    """LongPolls of one gateway process. For its event loop alone."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, list[asyncio.Future[None]]] = {}
+
+    @contextmanager
+    def open(self, node: int) -> Iterator[asyncio.Future[None]]:
+        """A poll of a node; ends when newer ones have taken its place."""
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        polls = self._open.setdefault(node, [])
+        polls.append(mine)
+        for older in polls[:-MAX_OF_NODE]:
+            if not older.done():
+                older.set_result(None)
+        try:
+            yield mine
+        finally:
+            polls.remove(mine)
+            if not polls:
+                self._open.pop(node, None)
 
 
 class WrongMethod(Refusal):

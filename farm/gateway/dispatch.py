@@ -8,21 +8,23 @@ block is no longer to be had.
 """
 
 import asyncio
+import base64
+import binascii
 import contextlib
+import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar, cast
+from typing import NamedTuple, ParamSpec, TypeVar, cast
 
 import redis.asyncio
 from django.db import close_old_connections
 from redis.exceptions import RedisError
 
 from farm.contract.node import Offer
-from farm.contract.version import node_queue
+from farm.contract.version import MEASURE_TASK, node_queue
 from farm.fleet.models import Node
 from farm.fleet.selectors import node_by_key
-from farm.gateway.block_messages import parse_message
 from farm.gateway.calls import keep_connection
 from farm.runs import broker
 from farm.runs.selectors import first_taker
@@ -41,6 +43,25 @@ LONGEST_PAUSE_S = 5.0
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class BlockMessage(NamedTuple):
+    """A block, and the attempt at which it may be claimed."""
+
+    block: str
+    attempt: int
+
+
+def parse_message(text: bytes) -> tuple[BlockMessage | None, dict[str, object]]:
+    """What a message is about, as kombu's Redis transport writes it, and the message itself; None for anything else."""
+    try:
+        message = json.loads(text)
+        arguments = json.loads(base64.b64decode(message["body"], validate=True))[1]
+        found = BlockMessage(str(int(arguments["block"])), int(arguments["attempt"]))
+        is_ours = message["headers"]["task"] == MEASURE_TASK
+    except (ValueError, KeyError, IndexError, TypeError, binascii.Error):
+        return None, {}
+    return (found if is_ours else None), message
 
 
 class Waiter:

@@ -10,8 +10,7 @@ from rich.console import Console
 
 from farm.contract.document import Document
 from farm.rules.matrices import matrix as matrices
-from onnxfarm.commands.axis_options import with_axes
-from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_settings
+from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_axes, with_settings
 from onnxfarm.commands.feed_options import fills_of, refuse_prompts_alone, sizes_of
 from onnxfarm.commands.options import (
     BatchOption,

@@ -136,7 +136,7 @@ def _answered(question: _Question, *, home: Path, report: Path | None, console: 
         )
         answer = search.run()
         if report is not None:
-            from onnxfarm.here.report import write_report
+            from onnxfarm.here.bisection import write_report
 
             document, plan = search.evidence[answer["first_bad"]]
             old, new = answer["cells"]

@@ -1,26 +1,46 @@
-"""`onnxfarm farm users|teams|tokens …`: who may do what on a farm, for its administrators; and backups."""
+"""`onnxfarm farm users|teams|tokens|retention|backup|restore …`: who may do what on a farm, for its administrators.
+
+`retention` shows what would go and removes nothing itself; `backup` and `restore` work on the farm's own machine.
+"""
 
 import shlex
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from farm.contract.api.people import InvitationOut, InvitedOut, Role, TeamWithMembersOut, TokenOut
-from onnxfarm.commands import backups
+from farm.contract.api.people import InvitationOut, InvitedOut, RetentionOut, Role, TeamWithMembersOut, TokenOut
 from onnxfarm.commands.listing import minute, show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.commands.retention import retention
-from onnxfarm.outputs import write_plain
-from onnxfarm.problems import main_guard
+from onnxfarm.here.server import become, check_server, farm_home
+from onnxfarm.outputs import table_of, write_plain
+from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Answered, Client, ask_farm
 from onnxfarm.remote.lookups import team_named
 from onnxfarm.remote.operations import Operation
 
+KEPT = "kept"
+
+AS_IT_IS = "as it is"
+TIMINGS = f"Raw timings go so long after a run; “{KEPT}”: never."
+TRACES = f"Raw traces and compiled models go so long after a run; “{KEPT}”: never."
+MODELS = f"Models without a run go so long after an upload; “{KEPT}”: never."
+TimingsOption = Annotated[str, typer.Option("--timings", metavar="DAYS", help=TIMINGS, show_default=AS_IT_IS)]
+TracesOption = Annotated[str, typer.Option("--traces", metavar="DAYS", help=TRACES, show_default=AS_IT_IS)]
+ModelsOption = Annotated[str, typer.Option("--models", metavar="DAYS", help=MODELS, show_default=AS_IT_IS)]
+# the server's program, by name: what users install never imports it
+PROGRAM = "farm.config.backup_commands"
+
+HomeOption = Annotated[
+    Path | None,
+    typer.Option("--home", metavar="FOLDER", help="The farm's folder.", show_default="$ONNXFARM_HOME, else ./var"),
+]
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Manage a farm's people, teams and tokens; back it up."
 )
@@ -28,10 +48,85 @@ users = typer.Typer(no_args_is_help=True, help="Invite people, change their role
 teams = typer.Typer(no_args_is_help=True, help="List and make teams, and choose where you write.")
 invitations = typer.Typer(no_args_is_help=True, help="List, accept and decline invitations to teams.")
 tokens = typer.Typer(no_args_is_help=True, help="List, make and close your own tokens.")
+
+
+@main_guard()
+def retention(
+    team: Annotated[str, typer.Option("--team", help="The team.", show_default="the only one that you write in")] = "",
+    timings: TimingsOption = "",
+    traces: TracesOption = "",
+    models: ModelsOption = "",
+    server: ServerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a team keeps, what would go next and when, or set its rule; documents and verdicts stay."""
+    with Client(find_account(server)) as client:
+        found = team_named(client, team)
+        answer = client.ask(operations.RETENTION, team=found.id)
+        rule = answer.shape
+        if timings or traces or models:
+            days = {
+                "timings_days": _days(timings, rule.timings_days),
+                "traces_days": _days(traces, rule.traces_days),
+                "models_days": _days(models, rule.models_days),
+            }
+            answer = client.ask(operations.SET_RETENTION, json=days, team=found.id)
+    if as_json:
+        write_plain(answer.plain)
+        return
+    _show(found.name, answer.shape)
+
+
+def _days(said: str, before: int | None) -> int | None:
+    """Raises Usage for what is no number of days."""
+    if not said or said == KEPT:
+        return None if said else before
+    if not said.isdecimal() or len(said) > 5:
+        raise Usage(f"“{said}” cannot be read as a number of days; write one, or {KEPT}.")
+    return int(said)
+
+
+def _show(team: str, rule: RetentionOut) -> None:
+    if rule.acts_at is None:
+        print(f"Team {team} keeps everything.")
+        return
+    print(f"Team {team} always keeps documents and verdicts.")
+    print(f"Going next, on {minute(rule.acts_at)} UTC:")
+    table = table_of("kind", "older than", "count", "bytes")
+    for going in rule.doomed:
+        size = f"at most {going.bytes:,}" if going.kind == "raw timings" else f"{going.bytes:,}"
+        table.add_row(going.kind, f"{going.days} days", f"{going.count:,}", size)
+    Console(soft_wrap=True).print(table)
+    print("Nothing has been removed by this command; until then, the rule can be changed.")
+
+
+@main_guard()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; it must not exist yet.")],
+    home: HomeOption = None,
+) -> None:
+    """Write database, files and key of this machine's farm into one file; it may go on working."""
+    _run("backup", file, home)
+
+
+@main_guard()
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `farm backup` wrote.")],
+    home: HomeOption = None,
+) -> None:
+    """Put a backup into an empty farm: a new folder, or a new database that $ONNXFARM_DATABASE_URL names."""
+    _run("restore", file, home)
+
+
+def _run(what: str, file: Path, home: Path | None) -> None:
+    check_server()
+    become(PROGRAM, what, str(file), "--home", str(farm_home(home)))
+
+
 for name, group in (("users", users), ("teams", teams), ("invitations", invitations), ("tokens", tokens)):
     app.add_typer(group, name=name)
-app.command()(backups.backup)
-app.command()(backups.restore)
+app.command()(backup)
+app.command()(restore)
 app.command()(retention)
 
 

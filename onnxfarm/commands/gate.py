@@ -7,6 +7,7 @@ could not be measured; 4: it took longer than --timeout.
 """
 
 import filecmp
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -22,11 +23,11 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
+from farm.rules.changes import gate_reports
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes import releases
 from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm import git_models
-from onnxfarm.commands import gate_files
 from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
 from onnxfarm.commands.bench_options import matrix_of, runtimeless, tolerances_of, with_settings
 from onnxfarm.commands.feed_options import sizes_of
@@ -54,7 +55,7 @@ from onnxfarm.commands.options import (
 )
 from onnxfarm.here.published import beyond, refuse_uninstalled
 from onnxfarm.model_files import files_of
-from onnxfarm.outputs import console_for, say
+from onnxfarm.outputs import console_for, say, write_document, write_plain, write_text
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
 from onnxfarm.screen import show
 from onnxfarm.subject import Subject
@@ -64,6 +65,9 @@ if TYPE_CHECKING:
     from farm.rules.searches.search import Bench, Measured
     from onnxfarm.gate import Given
 
+
+# GitHub Actions shows what a step adds to the file that this names
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 DEFAULT_CHECKS = "slower,lower,parity,placement,failed"
 MOST_ROUNDS = 96
 
@@ -98,6 +102,35 @@ RoundsOption = Annotated[
         show_default="24, or the budget's where it has more; up to half as many again replace disturbed ones",
     ),
 ]
+
+
+def write(
+    outcome: "GateOutcome",
+    *,
+    summary: Path | None,
+    junit: Path | None,
+    benchmark_json: Path | None,
+    json_file: Path | None,
+) -> None:
+    """Write what was asked for. Raises Usage for a file that cannot be written."""
+    answer, document = outcome.answer, outcome.document
+    markdown = gate_reports.as_markdown(answer, document)
+    if summary is not None:
+        write_text(markdown, summary)
+    if step := os.environ.get(STEP_SUMMARY):
+        _append(markdown, Path(step))
+    if junit is not None:
+        write_text(gate_reports.as_junit(answer, document), junit)
+    write_plain(gate_reports.as_benchmark_entries(answer, document), benchmark_json)
+    write_document(document, json_file)
+
+
+def _append(text: str, path: Path) -> None:
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as problem:
+        raise Usage(f"${STEP_SUMMARY} names {path}, which cannot be written ({problem.strerror}).") from problem
 
 
 @main_guard()
@@ -179,7 +212,7 @@ def gate(  # noqa: PLR0913  every option of the command
     where = replace(where, against=against, evaluation=evaluation, recipe=recipe or "top1")
     console = console_for(stderr=True)
     outcome = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
-    gate_files.write(outcome, summary=summary, junit=junit, benchmark_json=benchmark_json, json_file=json_file)
+    write(outcome, summary=summary, junit=junit, benchmark_json=benchmark_json, json_file=json_file)
     _tell(outcome.document, outcome.headline, console=console)
     if outcome.infra:
         if server is None:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from farm.contract.cells import Runtime
-from farm.rules.matrices.subsets import unpaired_sentence
+from farm.rules.matrices.points import unpaired_sentence
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
@@ -76,7 +76,7 @@ def sweep(  # noqa: PLR0913  every option of the command
         from onnxfarm.here import workbench
     if html is not None:
         with needs_extra("server"):
-            from onnxfarm.here import sweep_page
+            pass
     console = console_for(stderr=True)
     releases = [Runtime(distribution=distribution, version=version) for version in {*versions, pinned}]
     place = home or default_home()
@@ -85,7 +85,7 @@ def sweep(  # noqa: PLR0913  every option of the command
         swept = sweep_run.swept(bench, declared, distribution, versions=versions, reference=pinned)
     write_plain(swept, json_file)
     if html is not None:
-        write_text(sweep_page.page_of(swept), html)
+        write_text(sweep_run.page_of(swept), html)
     _tell(swept, console=console)
 
 

@@ -1,19 +1,26 @@
 """The search behind `onnxfarm bisect`: show that bad is bad, then halve, the good release beside each probe."""
 
 import time
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
+from farm.contract.blocks import ArmOrder
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
+from farm.rules.changes import report
+from farm.rules.changes.report import Case
 from farm.rules.changes.watch_rounds import Rule
+from farm.rules.comparing.sides import compared
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.cell_pairs import Pair
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.subsets import with_runtimes
+from farm.rules.matrices.points import with_runtimes
 from farm.rules.planning.plans import Plan
+from farm.rules.presenting import sentences
 from farm.rules.presenting.sentences import explanation
 from farm.rules.runtimes.releases import unknown_sentence
 from farm.rules.searches.bisection import Bisection, Outcome
@@ -31,7 +38,7 @@ from farm.rules.wording.numbers import change, change_interval, counted
 from onnxfarm.here import published as index
 from onnxfarm.here import workbench
 from onnxfarm.here.published import published, refuse_uninstalled, refuse_yanked
-from onnxfarm.here.workbench import Bench
+from onnxfarm.here.workbench import Bench, Workbench
 from onnxfarm.problems import Infrastructure, Usage
 
 SCHEMA = "onnxfarm.bisect/1"
@@ -177,3 +184,39 @@ def _size(step: Step) -> str:
         return ""
     interval = change_interval(step["low"], step["high"], ratio=step["ratio"])
     return f"{change(step['ratio'], step['low'], step['high'])} against the good release ({interval})"
+
+
+def write_report(
+    bench: Workbench, plan: Plan, document: Document, *, sides: tuple[str, str], path: Path, since: str = ""
+) -> None:
+    """Write the report of two cells of a document, named as (baseline, candidate). Raises Usage, Infrastructure."""
+    case, order = _case(bench, plan, document, sides=sides, since=since)
+    files = bench.template.files.paths
+    try:
+        with zipfile.ZipFile(path, "w", compression=zipfile.ZIP_DEFLATED) as archive:
+            for name, text in report.texts_of(case).items():
+                archive.writestr(name, text)
+            for file in order.bundle.files:
+                archive.write(files[file.sha256], f"{report.MODEL_FOLDER}/{file.name}")
+            archive.write(files[order.inputs.sha256], report.INPUTS)
+    except OSError as problem:
+        raise Usage(f"{path} cannot be written ({problem.strerror}): give the path of a .zip.") from problem
+
+
+def _case(
+    bench: Workbench, plan: Plan, document: Document, *, sides: tuple[str, str], since: str
+) -> tuple[Case, ArmOrder]:
+    cells = {cell.id: cell for cell in document.cells}
+    for block in plan.blocks:
+        numbers = {arm.id: arm.arm for arm in block.arms}
+        wanted = numbers.get(sides[1], numbers.get(sides[0]))
+        order, _ = bench.template.preparation.order(block, seed=bench.template.seed)
+        mine = [arm for arm in order.arms if arm.arm == wanted] if order is not None else []
+        if mine:
+            old, new = (cells[name] for name in sides)
+            found = compared(document, *sides)
+            said = sentences.comparison_sentence(found, cells).partition(": ")[2] if found is not None else ""
+            sentence = said or sentences.cell_sentence(new)
+            case = Case(document, old, new, mine[0].cell, mine[0].bundle.main, sentence, since)
+            return case, mine[0]
+    raise Infrastructure(f"Neither {sides[0]} nor {sides[1]} was measured, so that there is nothing to report.")

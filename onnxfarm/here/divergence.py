@@ -21,7 +21,7 @@ from worker.agent.kit import stages
 from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
 from worker.agent.passes import divergence
 from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.divergence_questions import unoptimised
+from worker.agent.passes.divergence import unoptimised
 from worker.agent.passes.launches import Launcher
 from worker.agent.passes.looks import Looker
 

@@ -1,8 +1,12 @@
-"""The document behind `onnxfarm sweep`."""
+"""The document behind `onnxfarm sweep`, and it as one HTML file: sentence, chart and table. The file loads nothing."""
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
+
+from plotly.offline import get_plotlyjs
 
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.searches import sweeps
@@ -10,7 +14,156 @@ from farm.rules.searches.search import carry_out
 from onnxfarm.here.workbench import Bench, Machine
 from onnxfarm.problems import Infrastructure
 
+# a document `onnxfarm.sweep/1`, or a line, a point or a turn of it
+Plain = Mapping[str, Any]
+
+# as the farm's pages have them: dashboard/static/dashboard/farm.css
+TOKENS = """
+--ground: light-dark(#f5f6f7, #121518);
+--paper: light-dark(#ffffff, #191d21);
+--line: light-dark(#dcdfe3, #2c3238);
+--ink: light-dark(#16191d, #e8eaed);
+--ink-soft: light-dark(#525a63, #a8b0b9);
+--series-1: light-dark(#0072b2, #4aa8e0);
+--series-2: light-dark(#d55e00, #f07d2e);
+--series-3: light-dark(#009e73, #1fbf93);
+--series-4: light-dark(#b9578d, #d990b8);
+--series-5: light-dark(#b57b00, #e69f00);
+--series-6: light-dark(#2a8fc9, #8accf2);
+--series-7: light-dark(#8a8000, #f0e442);
+--series-other: light-dark(#8a929b, #7b858f);
+"""
+# series of a chart: seven colours, then grey
+SLOTS = 7
+MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
+STYLE = """
+:root { color-scheme: light dark; TOKENS }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 72rem; padding: 1rem; }
+body { background: var(--paper); color: var(--ink); }
+h1 { font-size: 1.3rem; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+#chart { height: 28rem; } .turn { font-weight: 600; } .wide { overflow-x: auto; }
+"""
+# colours are named as tokens, which follow light and dark
+SCRIPT = """
+const text = document.getElementById('figure').textContent;
+const probe = document.body.appendChild(Object.assign(document.createElement('i'), {hidden: true}));
+const colour = (name) => { probe.style.color = `var(--${name})`; return getComputedStyle(probe).color; };
+const resolved = (value) => Array.isArray(value) ? value.map(resolved)
+  : value !== null && typeof value === 'object'
+  ? Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, resolved(inner)]))
+  : typeof value === 'string' && value.startsWith('@') ? colour(value.slice(1)) : value;
+const draw = () => {
+  const figure = resolved(JSON.parse(text));
+  Plotly.react('chart', figure.data, figure.layout, {responsive: true, displaylogo: false});
+};
+draw();
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
+"""
 SCHEMA = "onnxfarm.sweep/1"
+
+
+def page_of(sweep: Plain) -> str:
+    """The page of a document `onnxfarm.sweep/1`."""
+    title = f"{sweep['model']} over {sweep['distribution']}"
+    # no text of a model may end the element that holds it
+    figure = json.dumps(figure_of(sweep)).replace("<", "\\u003c")
+    style = STYLE.replace("TOKENS", TOKENS)
+    sentences = "".join(f"<p>{escape(line['sentence'])}</p>" for line in sweep["lines"])
+    said = escape(sweep["sentence"], quote=True)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head><body>'
+        f"<h1>{escape(title)}</h1>{sentences}"
+        f'<div id="chart" role="img" aria-label="{said}"></div>'
+        f"{''.join(map(_table, sweep['lines']))}"
+        f'<script type="application/json" id="figure">{figure}</script>'
+        f"<script>{get_plotlyjs()}</script><script>{SCRIPT}</script></body></html>\n"
+    )
+
+
+def figure_of(sweep: Plain) -> dict[str, object]:
+    """The chart as Plotly takes it: ratio to the reference by release, change points marked."""
+    order = list(dict.fromkeys(point["version"] for line in sweep["lines"] for point in line["points"]))
+    notes = [note for place, line in enumerate(sweep["lines"]) for note in _notes(line, place)]
+    xaxis = _axis(type="category", categoryorder="array", categoryarray=order, tickangle=-60)
+    yaxis = _axis(title={"text": f"p50, ratio to {sweep['reference']}"}, rangemode="tozero")
+    return {
+        "data": [_trace(line, place) for place, line in enumerate(sweep["lines"])],
+        "layout": {
+            "margin": {"l": 70, "r": 20, "t": 30, "b": 80},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": {"color": "@ink"},
+            "xaxis": xaxis,
+            "yaxis": yaxis,
+            "legend": {"orientation": "h", "y": 1.12},
+            "annotations": notes,
+        },
+    }
+
+
+def _axis(**own: object) -> dict[str, object]:
+    return {"gridcolor": "@line", "linecolor": "@line", "zerolinecolor": "@line", **own}
+
+
+def _trace(line: Plain, place: int) -> dict[str, object]:
+    # a release that was not measured has no value, which breaks the line
+    points = [(point, point["ratio"]) for point in line["points"]]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "connectgaps": False,
+        "name": line["label"],
+        "x": [point["version"] for point, _ in points],
+        "y": [ratio for _, ratio in points],
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [(point["high"] or ratio or 0.0) - (ratio or 0.0) for point, ratio in points],
+            "arrayminus": [(ratio or 0.0) - (point["low"] or ratio or 0.0) for point, ratio in points],
+        },
+        "line": {"color": _colour(place)},
+        "marker": {"symbol": MARKS[place % len(MARKS)], "size": 8},
+        "hovertemplate": "%{x}: ×%{y:.3f}<extra>%{fullData.name}</extra>",
+    }
+
+
+def _colour(place: int) -> str:
+    return f"@series-{place + 1}" if place < SLOTS else "@series-other"
+
+
+def _notes(line: Plain, place: int) -> list[dict[str, object]]:
+    ratios = {point["version"]: point["ratio"] for point in line["points"]}
+    return [
+        {
+            "x": turn["after"],
+            "y": ratios.get(turn["after"]) or 1.0,
+            "text": f"{'▲' if turn['verdict'] == 'slower' else '▼'} ×{turn['ratio']:.2f}",
+            "font": {"color": _colour(place)},
+            "arrowcolor": _colour(place),
+            "ay": -30,
+        }
+        for turn in line["turns"]
+    ]
+
+
+def _table(line: Plain) -> str:
+    turns = {turn["after"]: turn for turn in line["turns"]}
+    rows = "".join(_row(point, turns.get(point["version"])) for point in line["points"])
+    heads = "".join(f"<th>{head}</th>" for head in ("release", "ratio", "95 % interval", "p50", "change"))
+    return f'<h2>{escape(line["label"])}</h2><div class="wide"><table><tr>{heads}</tr>{rows}</table></div>'
+
+
+def _row(point: Plain, turn: Plain | None) -> str:
+    if point["ratio"] is None:
+        return f'<tr><td>{escape(point["version"])}</td><td colspan="4">{escape(point["reason"])}</td></tr>'
+    interval = f"{point['low']:.3f}–{point['high']:.3f}" if point["low"] and point["high"] else ""
+    p50 = f"{point['p50_ms']:.4g} ms" if point["p50_ms"] else ""
+    said = "" if turn is None else f"×{turn['ratio']:.2f} {turn['verdict']} than {turn['before']}"
+    why = f". {turn['explanation']}" if turn is not None and turn["explanation"] else ""
+    cells = (escape(point["version"]), f"×{point['ratio']:.3f}", interval, p50)
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}<td class='turn'>{escape(said + why)}</td></tr>"
 
 
 def swept(

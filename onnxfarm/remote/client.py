@@ -31,9 +31,8 @@ from onnxfarm.calibration_files import names_and_files
 from onnxfarm.problems import Infrastructure, TimedOut, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import Account, find_account
-from onnxfarm.remote.answers import AWAY, accepted, waits
 from onnxfarm.remote.operations import Operation, Shape
-from onnxfarm.remote.resumable import PIECE_BYTES, Sender, is_large
+from onnxfarm.remote.resumable import AWAY, PIECE_BYTES, Sender, accepted, is_large, waits
 
 if TYPE_CHECKING:
     from farm.rules.planning.plans import Plan

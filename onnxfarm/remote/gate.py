@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.subsets import Positions
+from farm.rules.matrices.points import Positions
 from farm.rules.planning.plans import positions_of
 from farm.rules.searches.search import Experiment, Measured, Outcome, Search
 from onnxfarm.gate import Given

@@ -29,7 +29,7 @@ from worker.agent.kit.cache import ArtifactCache
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.kit.runtimes import RuntimeStore
 from worker.agent.machine import facts, host_lock
-from worker.agent.passes import budgets
+from worker.agent.passes import orders
 from worker.agent.passes import samples as sampling
 
 REFERENCE_MODELS = Path(__file__).resolve().parents[1] / "models"
@@ -81,8 +81,8 @@ def shortened_windows(windows: Mapping[str, Any] = SHORT) -> Iterator[None]:
     another test's.
     """
     with (
-        mock.patch.object(budgets, "runner_budget", return_value=dict(windows)),
-        mock.patch.object(budgets, "TRACE_S", 0.05),
+        mock.patch.object(orders, "runner_budget", return_value=dict(windows)),
+        mock.patch.object(orders, "TRACE_S", 0.05),
         mock.patch.object(plans, "PROMISE_FACTOR", 100.0),
     ):
         yield

@@ -37,9 +37,9 @@ from tests.options import read_options
 from worker.agent.kit import installer
 from worker.agent.machine.affinity import core_of_block
 from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.budgets import runner_budget
 from worker.agent.passes.checks import runner_order
 from worker.agent.passes.launches import Answer, Launcher
+from worker.agent.passes.orders import runner_budget
 from worker.agent.passes.turns import Launch, lead
 from worker.runner.turns import TURN_NS
 

@@ -25,7 +25,7 @@ from farm.rules.comparing import power, statistics
 from farm.rules.comparing.comparisons import MARGIN
 from tests.bench import blocks, figure
 from worker.agent.kit import stages
-from worker.agent.passes import budgets
+from worker.agent.passes import orders
 
 # models slow enough that a twentieth of a call is far above what the wrapping itself takes
 SUBJECTS = ("cnn_dyn", "encoder_dyn", "transformer", "convnet")
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--runtimes", type=Path, default=blocks.runtimes_of_bench(), metavar="DIR")
     given = parser.parse_args()
     gate = blocks.without_gate() if given.ungated else contextlib.nullcontext()
-    windows = budgets.runner_budget(Budget.QUICK) if given.whole else blocks.SHORT
+    windows = orders.runner_budget(Budget.QUICK) if given.whole else blocks.SHORT
     with tempfile.TemporaryDirectory() as name, blocks.shortened_windows(windows), gate:
         folder = Path(name).resolve()
         runner = slowed_runner(folder, change=given.change)

@@ -33,9 +33,9 @@ from worker.agent.line.gateway import Gateway
 from worker.agent.line.lease import LeaseKeeper
 from worker.agent.machine.affinity import core_of_block
 from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.budgets import runner_budget
 from worker.agent.passes.checks import runner_order
 from worker.agent.passes.launches import Answer, Launcher
+from worker.agent.passes.orders import runner_budget
 from worker.agent.passes.turns import Launch, lead
 
 TARGET = 0.005

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from farm.base.refusals import Invalid
 from farm.config.embedded import broker as embedded
 from farm.contract.version import MEASURE_TASK
-from farm.gateway.block_messages import parse_message
+from farm.gateway.dispatch import parse_message
 from farm.runs import broker, lines
 from tests.processes import Process, wait_for
 from worker.agent.line import gateway

@@ -28,7 +28,7 @@ from farm.rules.presenting.tables import Entry
 from farm.rules.reporting import documents
 from onnxfarm import screen
 from onnxfarm.commands import diverge, sweep
-from onnxfarm.here import sweep_page
+from onnxfarm.here import sweep as here_sweep
 from onnxfarm.main import app
 
 HERE = Path(__file__).parent
@@ -122,8 +122,8 @@ def _of_sweep(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     console = _console(WIDTHS[0])
     sweep._tell(swept, console=console)
     yield "terminal", _printed(console)
-    yield "figure", json.dumps(sweep_page.figure_of(swept), indent=1, ensure_ascii=False)
-    page = sweep_page.page_of(swept)
+    yield "figure", json.dumps(here_sweep.figure_of(swept), indent=1, ensure_ascii=False)
+    page = here_sweep.page_of(swept)
     yield "page: its tables", page[page.index("<h2>") :].replace("</tr>", "</tr>\n").partition("<script")[0]
 
 

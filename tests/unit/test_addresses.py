@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.config import addresses
+from farm.config import environment
 from farm.config.embedded.plan import NotPossibleError, Plan, free_port, make_plan
 from farm.config.environment import Environment
 from tests.conftest import PROJECT
@@ -20,14 +20,14 @@ def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_command_beside_a_farm_links_to_the_port_that_it_was_started_with(tmp_path: Path) -> None:
-    addresses.keep(tmp_path, public_url="http://127.0.0.1:8100", gateway_url="http://127.0.0.1:8101")
+    environment.keep(tmp_path, public_url="http://127.0.0.1:8100", gateway_url="http://127.0.0.1:8101")
     known = Environment(home=tmp_path)
     assert (known.public_url, known.gateway_url) == ("http://127.0.0.1:8100", "http://127.0.0.1:8101")
     assert known.is_local
 
 
 def test_an_address_that_is_set_goes_before_the_one_that_was_kept(tmp_path: Path) -> None:
-    addresses.keep(tmp_path, public_url="http://127.0.0.1:8100", gateway_url="http://127.0.0.1:8101")
+    environment.keep(tmp_path, public_url="http://127.0.0.1:8100", gateway_url="http://127.0.0.1:8101")
     known = Environment(home=tmp_path, public_url="https://farm.example")
     assert (known.public_url, known.gateway_url) == ("https://farm.example", "")
 
@@ -39,7 +39,7 @@ def test_pages_on_another_port_link_to_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", ["", "[]", "{", '{"public_url": 8}', '{"public_url": "javascript:x"}'])
 def test_a_spoilt_file_of_addresses_is_as_none(tmp_path: Path, kept: str) -> None:
-    (tmp_path / addresses.FILE).write_text(kept)
+    (tmp_path / environment.ADDRESSES_FILE).write_text(kept)
     assert Environment(home=tmp_path).public_url == "http://127.0.0.1:8000"
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.config.databases import database
+from farm.config.environment import database
 
 HOME = Path("/srv/farm")
 

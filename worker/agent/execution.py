@@ -26,18 +26,7 @@ from farm.contract.reports import (
 )
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.machine import affinity
-from worker.agent.passes import (
-    checks,
-    compilation,
-    divergence_questions,
-    engines,
-    evaluation,
-    node_times,
-    rounds,
-    samples,
-    sustained,
-    traces,
-)
+from worker.agent.passes import checks, divergence, engines, evaluation, node_times, pace, samples, sustained, traces
 from worker.agent.passes.arms import PreparedArm, prepare_arms
 from worker.agent.passes.launches import CANCELLED, Launcher
 from worker.agent.passes.pace import Pace
@@ -170,7 +159,7 @@ class _Block:
         if self._environment.search is None:
             text = "This agent was started without a search for divergent nodes: start it with `onnxfarm node start`."
             raise _Stop(Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
-        asked = divergence_questions.Asked(
+        asked = divergence.Asked(
             ready=ready,
             refused=refused,
             launcher=self._launcher,
@@ -179,7 +168,7 @@ class _Block:
             search=self._environment.search,
         )
         self._environment.say("looking between the nodes")
-        for found in divergence_questions.answers(self._order, asked):
+        for found in divergence.answers(self._order, asked):
             self._stop_if_over()
             self._report(found)
 
@@ -210,9 +199,9 @@ class _Block:
         store = self._environment.store_compiled
         if store is None:
             return
-        for arm in compilation.wanted(self._alive.arms.values()):
+        for arm in engines.wanted(self._alive.arms.values()):
             self._say(arm, "keeping what was compiled")
-            compilation.keep_compiled(self._launcher, arm, store=store)
+            engines.keep_compiled(self._launcher, arm, store=store)
             self._stop_if_over()
 
     def _tell_traces(self, profiled: list[traces.Profiled]) -> None:
@@ -252,7 +241,7 @@ class _Block:
     def _measure_round(self, number: int, sampler: samples.Sampler) -> list[ArmSample]:
         # what lies between two rounds is the farm's answer, not the agent's own time
         self._launcher.forget_last()
-        order = rounds.round_order(list(self._alive.arms), round_number=number, seed=sampler.seed)
+        order = pace.round_order(list(self._alive.arms), round_number=number, seed=sampler.seed)
         arms = [self._alive.arms[arm] for arm in order]
         self._say(arms[0], f"round {number + 1}")
         taken = []

@@ -1,10 +1,14 @@
-"""Why there is a run that no person asked for: the watch or the alert that it belongs to."""
+"""Why there is a run that no person asked for, what is looked into for an alert, and what its two sides differ in."""
 
 from dataclasses import dataclass
 
 from django.db.models import Q
 
-from farm.alerts.models import Investigation, WatchRound
+from farm.accounts.selectors import Anyone
+from farm.alerts.models import Alert, Investigation, Symptom, WatchRound
+from farm.base.refusals import Missing
+from farm.rules.presenting import fusions
+from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.states import RunReason
 
@@ -44,3 +48,23 @@ def _of_alert(run: Run) -> Origin:
     what = "the first bad release" if run.reason == RunReason.BISECTION else "a work-around"
     of = f" of alert {alert}" if alert is not None else ""
     return Origin(f"Started automatically to find {what}{of}.", alert=alert)
+
+
+def graph_changes(symptom: Symptom) -> list[str]:
+    """Sentences, in the order in which they matter; empty where a side was not traced, or its run was removed."""
+    if symptom.run is None:
+        return []
+    try:
+        old, new = (runs.cell_document(symptom.run, name) for name in (symptom.baseline, symptom.cell))
+    except Missing:
+        return []
+    return fusions.graph_changes(old, new)
+
+
+def investigation(user: Anyone, investigation_id: int) -> Investigation:
+    """One of them. Raises Missing when there is none that the user may see."""
+    rows = Investigation.objects.filter(alert__in=Alert.objects.visible_to(user))
+    found = rows.filter(pk=investigation_id).first()
+    if found is None:
+        raise Missing(f"There is no bisection or work-around {investigation_id} that you can access.")
+    return found

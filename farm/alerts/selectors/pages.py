@@ -9,9 +9,9 @@ from django.db.models.functions import Concat, RowNumber
 from django.utils import timezone
 
 from farm.accounts.selectors import Anyone
-from farm.alerts.models import Alert, IndexLook, Point, Symptom, Watch, WatchRound
+from farm.alerts.models import Alert, AlertEvent, IndexLook, Point, Release, Symptom, Watch, WatchRound
 from farm.alerts.selectors.alerts import alerts_visible_to
-from farm.alerts.states import OPEN_ALERTS, AlertState
+from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.registry.models import Model
 from farm.rules.findings.kinds import KINDS
 
@@ -29,6 +29,16 @@ LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
 HEADLINES = [key for key, kind in KINDS.items() if kind.is_headline]
 # figures of a symptom's comparison, as lists show them
 FIGURES = {"ratio": "ratio", "low": "ci_low", "high": "ci_high", "level": "ci_level", "rounds": "rounds"}
+# what somebody who was away wants to hear of
+TURNS = (
+    AlertEventKind.OPENED,
+    AlertEventKind.REOPENED,
+    AlertEventKind.EXPLAINED,
+    AlertEventKind.RESOLVED,
+    AlertEventKind.INVALID,
+    AlertEventKind.INFRA,
+    AlertEventKind.WOKEN,
+)
 
 
 def _conditions() -> dict[str, Q]:
@@ -174,3 +184,16 @@ def watches_of_model(model: Model) -> list[Watch]:
 def points_of_model(watch: Watch, model: Model) -> QuerySet[Point, PointRow]:
     """The long series of one model of a watch, as `points`."""
     return points(watch, round__version__model=model)
+
+
+def turns_since(user: Anyone, moment: datetime) -> QuerySet[AlertEvent]:
+    """Lines of the logs of the user's alerts that changed what stands there, newest first."""
+    rows = AlertEvent.objects.filter(alert__in=Alert.objects.visible_to(user), kind__in=TURNS, at__gte=moment)
+    return rows.select_related("alert").order_by("-pk")
+
+
+def releases_since(moment: datetime) -> list[tuple[str, int, str, datetime]]:
+    """Distributions with releases that appeared: name, how many, one of them, and when the last came."""
+    rows = Release.objects.filter(seen_at__gte=moment, is_gone=False).values("distribution").order_by("distribution")
+    found = rows.annotate(count=Count("pk"), last=Max("seen_at"), version=Max("version"))
+    return [(row["distribution"], row["count"], row["version"], row["last"]) for row in found]

@@ -10,8 +10,7 @@ from django.utils import timezone
 from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Watch, WatchRound
-from farm.alerts.selectors.releases import was_offered
-from farm.alerts.selectors.rounds import last_release, newest_release, newest_version, watched_models
+from farm.alerts.selectors.releases import last_release, newest_release, newest_version, was_offered, watched_models
 from farm.alerts.services.watches import check_release, next_time
 from farm.alerts.states import Cause, RoundState
 from farm.base.refusals import Conflict, Invalid, NotAllowed

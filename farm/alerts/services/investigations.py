@@ -4,8 +4,13 @@ since_when   farm.rules.searches.since_when over the published releases between 
 work_around  farm.rules.searches.work_around over session options, in one block with both
 """
 
+import functools
 import logging
+import mmap
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
@@ -14,20 +19,102 @@ from django.utils import timezone
 from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Alert, AlertEvent, Investigation, Symptom
-from farm.alerts.services import bisections, measurements, work_arounds
+from farm.alerts.selectors.releases import between
+from farm.alerts.services import measurements
 from farm.alerts.services.announcements import tell
 from farm.alerts.services.measurements import CannotMeasure
 from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_INVESTIGATIONS, AlertEventKind, InvestigationKind, InvestigationState
 from farm.base.refusals import Conflict, Invalid, NotAllowed
+from farm.contract.document_comparisons import Comparison
 from farm.rules.findings.kinds import kind_of, rank_to_investigate
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.points import Point, narrowed, point_at
+from farm.rules.planning import blocks, estimates
 from farm.rules.runtimes.order import goes_back, release_order
+from farm.rules.searches import switches
+from farm.rules.searches.bisection import Outcome
 from farm.rules.searches.search import Answer, Experiment, Search, SearchProblem
+from farm.rules.searches.since_when import SinceWhen
+from farm.rules.searches.sought import SoughtKind
+from farm.rules.searches.work_around import WorkAround
+from farm.runs import selectors as runs
 from farm.runs.states import RunReason, RunState
 
+# both releases and an A/A twin stand beside the candidates
+OTHER_ARMS = 3
+MAX_WORDS = 12
 log = logging.getLogger(__name__)
 
 NEWS = (AlertEventKind.OPENED, AlertEventKind.REOPENED, AlertEventKind.WIDENED)
+
+
+def work_around_search(one: Investigation) -> WorkAround:
+    """The search before its first step."""
+    watch = one.alert.watch
+    old, new = watch.runtime(one.alert.good), watch.runtime(one.alert.bad)
+    return WorkAround(lambda: _place(one), old=old, new=new, names=lambda: _names(one))
+
+
+def _place(one: Investigation) -> tuple[Matrix, Point, int]:
+    """The matrix of the run that showed the change; the cell's point, on its node; how many candidates fit a block."""
+    run = measurements.run_of(one)
+    matrix = measurements.parsed(run)
+    try:
+        point = point_at(matrix, measurements.positions_of(run, [one.symptom.cell])[0])
+    except LookupError:
+        raise CannotMeasure(f"The run {run.pk} has no cell {one.symptom.cell} any more.") from None
+    arm_s = estimates.arm_seconds(matrix.budget, runs.cell_document(run, one.symptom.cell).p50_ms)
+    room = max(1, min(switches.MOST_CANDIDATES, blocks.capacity_for(arm_s, most=16) - OTHER_ARMS))
+    return matrix, replace(point, values={**point.values, "hardware": f"node:{one.symptom.node}"}), room
+
+
+def _names(one: Investigation) -> list[str]:
+    """Names that were given, then those of the library, by the operator types that changed most."""
+    kept = one.symptom.comparison
+    operators = Comparison.model_validate(kept).operators if kept is not None else []
+    changed = sorted(operators, key=lambda change: -abs(change.candidate_us - change.baseline_us))
+    words = list(dict.fromkeys(change.op_type for change in changed))[:MAX_WORDS]
+    given = (one.asked or {}).get("given", [])
+    return list(dict.fromkeys([*given, *switches.ranked(library_names(), words=words)]))
+
+
+@functools.cache
+def library_names() -> tuple[str, ...]:
+    """Names read off the ONNX Runtime that is installed beside the farm; none where there is no such library."""
+    spec = find_spec("onnxruntime")
+    if spec is None or spec.origin is None:
+        return ()
+    found = sorted((Path(spec.origin).parent / "capi").glob("onnxruntime_pybind11_state*"))
+    for path in found:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as library:
+            names = switches.optimizer_names(library)
+        log.info("%s holds %s names of optimizers", path.name, len(names))
+        return tuple(names)
+    return ()
+
+
+def bisection_search(one: Investigation) -> SinceWhen:
+    """The search before its first step. Raises SearchProblem when the question itself is wrong."""
+    alert, symptom, asked = one.alert, one.symptom, one.asked or {}
+    good, bad = str(asked.get("good") or alert.good), str(asked.get("bad") or alert.bad)
+    search = SinceWhen(
+        lambda: _point(one, good=good, bad=bad),
+        between(alert.distribution, good=good, bad=bad),
+        good=alert.watch.runtime(good),
+        bad=alert.watch.runtime(bad),
+        sought=SoughtKind(alert.watch.rule, symptom.kind, symptom.series, symptom.size),
+    )
+    if (good, bad) == (alert.good, alert.bad):
+        search.bisection.record(bad, Outcome.BAD)
+    return search
+
+
+def _point(one: Investigation, *, good: str, bad: str) -> Matrix:
+    run = measurements.run_of(one)
+    runtimes = [one.alert.watch.runtime(version) for version in (good, bad)]
+    positions = measurements.positions_of(run, [one.symptom.cell])
+    return narrowed(measurements.parsed(run), positions, runtimes=runtimes, hardware=[f"node:{one.symptom.node}"])
 
 
 def order_investigations(alert: Alert) -> list[Investigation]:
@@ -107,8 +194,8 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
-    InvestigationKind.SINCE_WHEN: _Kind(bisections.search_of, RunReason.BISECTION),
-    InvestigationKind.WORK_AROUND: _Kind(work_arounds.search_of, RunReason.WORK_AROUND),
+    InvestigationKind.SINCE_WHEN: _Kind(bisection_search, RunReason.BISECTION),
+    InvestigationKind.WORK_AROUND: _Kind(work_around_search, RunReason.WORK_AROUND),
 }
 
 

@@ -1,4 +1,7 @@
-"""Rounds of watches, a step a tick: measured, judged by the rule, confirmed in a fresh block, turned into alerts."""
+"""Rounds of watches, a step a tick: measured, judged by the rule, confirmed in a fresh block, turned into alerts.
+
+Long series: each watched cell as a ratio to the pinned reference that stood in the same block.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -9,21 +12,62 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from farm.alerts.models import WatchRound
-from farm.alerts.selectors.rounds import baselines
-from farm.alerts.services import measurements, openings, resolutions, series
+from farm.alerts.models import Point, WatchRound
+from farm.alerts.selectors.releases import baselines
+from farm.alerts.services import measurements, openings
 from farm.alerts.services.measurements import CannotMeasure
 from farm.alerts.states import RoundOutcome, RoundState
+from farm.contract.document import Document
+from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.watch_rounds import Finding, Judgement
+from farm.rules.findings import cell_pairs
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.subsets import with_runtimes
+from farm.rules.matrices.points import with_runtimes
+from farm.rules.presenting import metric_changes
 from farm.rules.searches.search import Experiment
 from farm.rules.searches.watching import RoundAnswer, Watching
 from farm.runs.states import RunReason, RunState
 
 log = logging.getLogger(__name__)
 MAX_TRIES = 200
+
+
+def keep_points(one: WatchRound, document: Document) -> int:
+    """A point for every release of the round that was compared with the reference; gives how many."""
+    watch = one.watch
+    reference = watch.runtime(one.pinned)
+    runtimes = {cell.runtime for cell in document.cells} - {reference}
+    rows = []
+    for runtime in sorted(runtimes, key=str):
+        for pair in cell_pairs.pairs(document, old=reference, new=runtime):
+            comparison = pair.comparison
+            if comparison is None or comparison.ratio is None or comparison.verdict == "not comparable":
+                continue
+            rows.append(
+                Point(
+                    round=one,
+                    watch=watch,
+                    series=pair.series,
+                    label=cell_pairs.series_label(pair.new)[:300],
+                    node=pair.new.node or "",
+                    runtime=str(runtime),
+                    ratio=comparison.ratio,
+                    low=comparison.ci_low,
+                    high=comparison.ci_high,
+                    p50_ms=pair.new.p50_ms,
+                    reference_ms=pair.old.p50_ms,
+                    metrics=_metrics(comparison),
+                )
+            )
+    Point.objects.bulk_create(rows, ignore_conflicts=True)
+    return len(rows)
+
+
+def _metrics(comparison: Comparison) -> dict[str, list[float]] | None:
+    """Further metrics that have a ratio."""
+    further = [one for one in metric_changes.further(comparison) if one.ratio]
+    return {one.name: list(metric_changes.figures(one)) for one in further} or None
 
 
 class _Stage(NamedTuple):
@@ -129,8 +173,8 @@ def _settle(one: WatchRound, answer: RoundAnswer) -> bool:
         if not moved:
             return False
         if answer.document is not None:
-            series.keep_points(one, answer.document)
+            keep_points(one, answer.document)
             openings.raise_alerts(one, answer.document, answer.findings)
-            resolutions.resolve_alerts(one, answer.document)
+            openings.resolve_alerts(one, answer.document)
         openings.note_pipeline(one, answer.judgement)
     return True

@@ -23,7 +23,7 @@ from farm.registry.models import Model, Version
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.subsets import unpaired_sentence
+from farm.rules.matrices.points import unpaired_sentence
 from farm.rules.runtimes import distributions, plugins, releases
 from farm.rules.runtimes.allowances import names_of
 from farm.rules.runtimes.distributions import WATCHED, RuntimeProblem, version_of

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from urllib import error, request
 
-from farm.config import addresses
+from farm.config import environment
 from farm.config.embedded import broker
 from farm.config.embedded.plan import Plan, Tls
 from farm.config.embedded.supervisor import ProcessEndedError, Started, Supervisor
@@ -86,7 +86,7 @@ class EmbeddedFarm:
         words = json.loads(opening.log.read_text().strip().splitlines()[-1])
         opening.log.unlink()  # it holds secrets
         opened = Opened(self.plan.told, self.plan.gateway_url, words["link"], words["token"])
-        addresses.keep(self.plan.home, public_url=self.plan.told, gateway_url=self.plan.told_to_nodes)
+        environment.keep(self.plan.home, public_url=self.plan.told, gateway_url=self.plan.told_to_nodes)
         if self.plan.node_home is not None:
             self.start_node(self.plan.node_home, words["code"])
         self._wait_until("web", lambda: _answers(f"{self.plan.url}{WEB.ready_path}"))

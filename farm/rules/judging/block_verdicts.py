@@ -27,7 +27,7 @@ from farm.rules.comparing import look_levels, margins, slow_launches, verdicts
 from farm.rules.comparing.comparisons import Comparison
 from farm.rules.comparing.pooled import joined
 from farm.rules.comparing.slow_launches import SlowLaunches
-from farm.rules.judging import comparability, counted_rounds, disturbances
+from farm.rules.judging import comparability, counted_rounds
 from farm.rules.judging.counted_rounds import Pair, Paired, VerdictFrom
 from farm.rules.judging.evidence import Evidence
 from farm.rules.planning.estimates import ROUNDS
@@ -228,7 +228,7 @@ class BlockJudge:
         counting, least = len(paired.deciding), look_levels.LOOKS[0] * ROUNDS[self.block.budget].per_pair
         if counting >= least:
             return ""
-        return disturbances.too_few(
+        return counted_rounds.too_few(
             counting, measured=self.rounds, least=least, is_out_of_time=self.is_out_of_time and self.rounds < least
         )
 
@@ -299,6 +299,6 @@ def _explained(judged: Judged, paired: Paired) -> Judged:
     said = (
         judged.reason,
         slow_launches.sentence(slow, set_aside=judged.rounds_set_aside, rounds=judged.rounds),
-        disturbances.sentence(paired, wall=judged.wall),
+        counted_rounds.sentence(paired, wall=judged.wall),
     )
     return replace(judged, slow=slow, reason=" ".join(text for text in said if text))

@@ -12,7 +12,7 @@ from farm.rules.comparing import differences, repeats, verdicts
 from farm.rules.comparing.comparisons import Comparison
 from farm.rules.comparing.pooled import joined
 from farm.rules.comparing.repeats import Repeated, Way
-from farm.rules.judging import counted_rounds, disturbances
+from farm.rules.judging import counted_rounds
 from farm.rules.judging.block_verdicts import FEWEST_PAIRS, BlockJudge, Judged
 from farm.rules.judging.counted_rounds import RATE, Pair
 from farm.rules.planning.estimates import ROUNDS
@@ -81,7 +81,7 @@ def _by_repeat(
         least = judging.margin * (middle if judging.is_share and pairs else 1.0)
         repeated = repeats.judge(pairs, least=max(least, judge.block.margins.get(metric.name, 0.0) * middle))
         is_short = repeated is not None and repeated.rounds < repeats.FEWEST_ROUNDS
-        lack = disturbances.unrepeated(is_out_of_time=judge.is_out_of_time) if is_short else ""
+        lack = counted_rounds.unrepeated(is_out_of_time=judge.is_out_of_time) if is_short else ""
         found.append(None if repeated is None else _repeated(repeated, metric, judging, reason=lack))
     return found
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.subsets import Positions, narrowed
+from farm.rules.matrices.points import Positions, narrowed
 
 Outcome = TypeVar("Outcome")
 Result = TypeVar("Result")

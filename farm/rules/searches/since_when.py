@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from farm.contract.cells import Runtime
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.subsets import with_runtimes
+from farm.rules.matrices.points import with_runtimes
 from farm.rules.searches.bisection import Bisection, Outcome
 from farm.rules.searches.search import Answer, Experiment, Measured, Search, SearchProblem
 from farm.rules.searches.sought import Sought, Step, step_of

@@ -12,8 +12,7 @@ from pytest_django import Settings
 
 from farm.accounts.models import User
 from farm.accounts.openid.registration import Registration
-from farm.config.environment import Environment
-from farm.config.openid import registration
+from farm.config.environment import Environment, registration
 from tests.integration.accounts.issuer import CLIENT, SECRET, Issuer, key, serving
 from tests.integration.accounts.signing_in import press, said, sent_to, sign_in, who
 

@@ -11,7 +11,7 @@ from farm.runs import selectors
 from farm.runs.models import Run
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.pages import assert_is_page
-from worker.agent.machine import quiet
+from worker.agent.machine import facts
 
 pytestmark = pytest.mark.django_db
 
@@ -20,13 +20,13 @@ def set_facts(
     node: Node, *, load: float, governor: str | None = "powersave", busy: float = 0.31, runners: int = 1
 ) -> None:
     """What the made-up node says before its next blocks, with the advice that an agent draws from it."""
-    seen = quiet.Surroundings(load_1m=load, logical_cores=2, busy_share=busy, governor=governor, other_runners=runners)
+    seen = facts.Surroundings(load_1m=load, logical_cores=2, busy_share=busy, governor=governor, other_runners=runners)
     plain = {
         **node.facts_json,
         "governor": governor,
         "turbo": True,
         "load_1m": load,
-        "advice": list(quiet.advice(seen)),
+        "advice": list(facts.advice(seen)),
         "more": {"load": {"busy_share": busy, "other_runners": runners}},
     }
     node.facts_json = Facts.model_validate(plain).model_dump(mode="json")

@@ -25,7 +25,7 @@ from farm.contract.version import tag_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node, NodeSecret
 from farm.fleet.states import NodeHealth
-from farm.gateway.block_messages import BlockMessage, parse_message
+from farm.gateway.dispatch import BlockMessage, parse_message
 from farm.runs import broker as farm_broker
 from farm.runs import services
 from farm.runs.models import Block

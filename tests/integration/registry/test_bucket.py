@@ -11,7 +11,7 @@ from django.core.files.storage import storages
 from moto.server import ThreadedMotoServer
 
 from farm.base.refusals import Away
-from farm.config.buckets import bucket_storage
+from farm.config.environment import bucket_storage
 from farm.registry import objects, storage
 
 CONTENT = b"a model" * 1000

@@ -13,7 +13,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.matrices import matrix as matrices
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME
-from onnxfarm.here import sweep, sweep_page
+from onnxfarm.here import sweep
 from onnxfarm.main import app
 from onnxfarm.problems import Infrastructure
 from tests.conftest import MODELS
@@ -95,19 +95,19 @@ def test_the_page_holds_all_it_needs_and_text_stays_text() -> None:
     found = swept(MadeUpBench(p50_ms=steps), versions=("1.29.0", "1.30.0", "1.31.0"))
     found["model"] = "</script><b>"
     found["lines"][0]["label"] = "</script><i>"
-    page = sweep_page.page_of(found)
+    page = sweep.page_of(found)
     assert "&lt;/script&gt;&lt;b&gt;" in page
     # the browser's own elements alone: the figure, Plotly, ours
     assert page.count("</script>") == page.count("<script") == 3
     assert 'src="' not in page.replace(get_plotlyjs(), "")
     assert "<td>1.31.0</td>" in page
     assert "slower than 1.30.0" in page
-    (trace,) = sweep_page.figure_of(found)["data"]
+    (trace,) = sweep.figure_of(found)["data"]
     assert trace["x"] == ["1.29.0", "1.30.0", "1.31.0"]
-    assert len(sweep_page.figure_of(found)["layout"]["annotations"]) == 1
+    assert len(sweep.figure_of(found)["layout"]["annotations"]) == 1
     json.dumps(found)
     found["lines"][0]["points"][1]["ratio"] = None
-    (trace,) = sweep_page.figure_of(found)["data"]
+    (trace,) = sweep.figure_of(found)["data"]
     assert trace["x"] == ["1.29.0", "1.30.0", "1.31.0"]
     assert trace["y"][1] is None, "a release that was not measured is a gap"
     assert trace["connectgaps"] is False
@@ -115,13 +115,13 @@ def test_the_page_holds_all_it_needs_and_text_stays_text() -> None:
 
 def test_the_page_has_the_colours_of_the_farms_pages() -> None:
     sheet = Path("dashboard/static/dashboard/farm.css").read_text()
-    for token in sweep_page.TOKENS.strip().splitlines():
+    for token in sweep.TOKENS.strip().splitlines():
         assert token in sheet
     found = swept(MadeUpBench(p50_ms=steps), versions=("1.30.0", "1.31.0"), batch=list(range(1, 10)))
-    colours = [trace["line"]["color"] for trace in sweep_page.figure_of(found)["data"]]  # type: ignore[attr-defined]
+    colours = [trace["line"]["color"] for trace in sweep.figure_of(found)["data"]]  # type: ignore[attr-defined]
     assert colours == [*(f"@series-{number}" for number in range(1, 8)), "@series-other", "@series-other"]
     for colour in colours:
-        assert f"--{colour.removeprefix('@')}:" in sweep_page.TOKENS
+        assert f"--{colour.removeprefix('@')}:" in sweep.TOKENS
 
 
 @pytest.mark.parametrize(

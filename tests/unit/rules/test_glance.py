@@ -5,7 +5,7 @@ import pytest
 from farm.contract.cells import Budget
 from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.matrices.matrix import parse
-from farm.rules.matrices.subsets import unpaired_sentence
+from farm.rules.matrices.points import unpaired_sentence
 from farm.rules.planning.planner import plan
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.unit.rules.making import make_block, make_check, make_model, make_round

@@ -4,7 +4,7 @@ import pytest
 
 from farm.contract.document import Document
 from farm.rules.comparing.quantities import Change
-from farm.rules.presenting.leads import Lead, lead_of
+from farm.rules.presenting.headlines import Lead, lead_of
 from tests.unit.rules.test_sentences import NEW, cell, compared
 
 

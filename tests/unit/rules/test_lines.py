@@ -18,7 +18,7 @@ from farm.rules.changes import gate, gate_reports
 from farm.rules.comparing.quantities import change_of
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting import sentences
-from farm.rules.presenting.leads import lead_of
+from farm.rules.presenting.headlines import lead_of
 from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, line_of
 from farm.rules.wording.numbers import THIN
 from onnxfarm import screen

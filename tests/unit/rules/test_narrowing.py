@@ -4,8 +4,7 @@ import pytest
 
 from farm.contract.cells import Runtime
 from farm.rules.matrices import matrix as matrices
-from farm.rules.matrices.points import expand
-from farm.rules.matrices.subsets import narrowed, point_at, unpaired_sentence, with_runtimes
+from farm.rules.matrices.points import expand, narrowed, point_at, unpaired_sentence, with_runtimes
 from farm.rules.runtimes.order import goes_back, is_prerelease, release_order
 
 

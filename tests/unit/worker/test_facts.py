@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from worker.agent.machine import company, facts, kills, processor, quiet
+from worker.agent.machine import facts, kills, processor
 
 LSCPU = {
     "lscpu": [
@@ -79,29 +79,29 @@ def test_emulation_shows_in_the_threads_own_link(tmp_path: Path) -> None:
 
 
 def test_a_quiet_machine_gets_no_advice() -> None:
-    assert quiet.advice(quiet.Surroundings(load_1m=0.1, logical_cores=4, busy_share=0.01, governor="performance")) == ()
+    assert facts.advice(facts.Surroundings(load_1m=0.1, logical_cores=4, busy_share=0.01, governor="performance")) == ()
 
 
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
-        (quiet.Surroundings(governor="powersave"), "The governor is powersave: expect"),
-        (quiet.Surroundings(governor="schedutil"), "schedutil"),
-        (quiet.Surroundings(turbo=True), "Turbo is on"),
-        (quiet.Surroundings(busy_share=0.4), "40 % of the processor"),
-        (quiet.Surroundings(other_runners=1), "Another runner measured on this machine"),
-        (quiet.Surroundings(other_runners=2), "2 other runners measured on this machine"),
-        (quiet.Surroundings(load_1m=3.0, logical_cores=4), "The load was 3.0"),
-        (quiet.Surroundings(temperature_c=95.0), "95 °C"),
-        (quiet.Surroundings(is_on_battery=True), "battery"),
-        (quiet.Surroundings(free_memory_share=0.05), "5 % of the memory"),
-        (quiet.Surroundings(is_emulated=True), "emulation"),
-        (quiet.Surroundings(virtualization="KVM"), "virtual machine (KVM)"),
-        (quiet.Surroundings(counters_closed_at=4), "kernel.perf_event_paranoid is 4: instructions are not counted"),
+        (facts.Surroundings(governor="powersave"), "The governor is powersave: expect"),
+        (facts.Surroundings(governor="schedutil"), "schedutil"),
+        (facts.Surroundings(turbo=True), "Turbo is on"),
+        (facts.Surroundings(busy_share=0.4), "40 % of the processor"),
+        (facts.Surroundings(other_runners=1), "Another runner measured on this machine"),
+        (facts.Surroundings(other_runners=2), "2 other runners measured on this machine"),
+        (facts.Surroundings(load_1m=3.0, logical_cores=4), "The load was 3.0"),
+        (facts.Surroundings(temperature_c=95.0), "95 °C"),
+        (facts.Surroundings(is_on_battery=True), "battery"),
+        (facts.Surroundings(free_memory_share=0.05), "5 % of the memory"),
+        (facts.Surroundings(is_emulated=True), "emulation"),
+        (facts.Surroundings(virtualization="KVM"), "virtual machine (KVM)"),
+        (facts.Surroundings(counters_closed_at=4), "kernel.perf_event_paranoid is 4: instructions are not counted"),
     ],
 )
-def test_each_disturbance_has_its_sentence(seen: quiet.Surroundings, words: str) -> None:
-    (sentence,) = quiet.advice(seen)
+def test_each_disturbance_has_its_sentence(seen: facts.Surroundings, words: str) -> None:
+    (sentence,) = facts.advice(seen)
     assert words in sentence
     assert sentence.endswith(".")
 
@@ -115,7 +115,7 @@ def test_facts_of_this_machine_are_complete_messages() -> None:
 
 
 def test_a_runner_of_another_agent_is_seen(tmp_path: Path) -> None:
-    assert company.other_runners() is not None
+    assert facts.other_runners() is not None
     stage = tmp_path / "runner-0123456789abcdef"
     stage.mkdir()
     (stage / "__main__.py").write_text("print(flush=True); input()")
@@ -124,7 +124,7 @@ def test_a_runner_of_another_agent_is_seen(tmp_path: Path) -> None:
         assert process.stdout
         process.stdout.readline()
         try:
-            assert company.is_runner(psutil.Process(process.pid).cmdline())
+            assert facts.is_runner(psutil.Process(process.pid).cmdline())
             found = facts.read_facts(busy_window_s=0)
         finally:
             process.communicate(b"\n")
@@ -143,7 +143,7 @@ def test_a_runner_of_another_agent_is_seen(tmp_path: Path) -> None:
     ],
 )
 def test_other_programs_are_no_runners(argv: tuple[str, ...]) -> None:
-    assert not company.is_runner(argv)
+    assert not facts.is_runner(argv)
 
 
 def test_the_kernels_count_of_kills_is_read_or_unknown(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.agent.machine import holders, host_lock
+from worker.agent.machine import host_lock
 
 HOLD = """
 import fcntl, sys, time
@@ -17,7 +17,7 @@ print("held", flush=True)
 time.sleep(60)
 """
 
-pytestmark = pytest.mark.skipif(not holders.LOCKS.exists(), reason="this system does not list its locks")
+pytestmark = pytest.mark.skipif(not host_lock.LOCKS.exists(), reason="this system does not list its locks")
 
 
 def held_by(path: Path, *words: str) -> "subprocess.Popen[str]":
@@ -61,6 +61,6 @@ def test_a_kernel_that_tells_nothing_leaves_a_sentence_all_the_same(tmp_path: Pa
     locks.write_text(text.replace("{inode}", str(lock.stat().st_ino)))
     descriptor = os.open(lock, os.O_RDONLY)
     try:
-        assert holders.sentence(descriptor, locks=locks).startswith("Another program is measuring on this machine")
+        assert host_lock.sentence(descriptor, locks=locks).startswith("Another program is measuring on this machine")
     finally:
         os.close(descriptor)

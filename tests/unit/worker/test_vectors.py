@@ -9,7 +9,7 @@ import pytest
 
 from farm.contract.cells import Budget
 from tests.vectors import SUBJECTS, read
-from worker.agent.passes.budgets import runner_budget
+from worker.agent.passes.orders import runner_budget
 from worker.runner import parity, profile, windows
 from worker.runner.order import BudgetOrder
 

@@ -1,21 +1,143 @@
-"""Facts of this machine, read just before a block."""
+"""Facts of this machine, read just before a block: what it has, who else measures on it, and whether it is quiet."""
 
 import importlib
 import os
 import platform
+import re
 import socket
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from farm.contract.reports import Facts
 from farm.sandbox import confinement
-from worker.agent.machine import company, processor, quiet
+from worker.agent.machine import processor
 
+LOAD_PER_CORE = 0.3
+BUSY_SHARE = 0.1
+HOT_C = 85.0
+LITTLE_MEMORY = 0.1
+# what worker.agent.kit.stages names the folder that a runner is started from
+_STAGE = re.compile(r"^runner-[0-9a-f]{16}$")
+# stands around a runner with the runner's own arguments
+_WRAPPERS = ("bwrap",)
 BUSY_WINDOW_S = 0.2
 # sensors whose reading is the processor's, in the order of preference
 _CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What goes on beside the measurement. Shares are 0–1, of the whole machine."""
+
+    load_1m: float | None = None
+    logical_cores: int | None = None
+    busy_share: float | None = None
+    other_runners: int | None = None
+    governor: str | None = None
+    turbo: bool | None = None
+    temperature_c: float | None = None
+    free_memory_share: float | None = None
+    is_emulated: bool = False
+    is_on_battery: bool = False
+    virtualization: str | None = None
+    counters_closed_at: int | None = None
+
+
+def advice(seen: Surroundings) -> tuple[str, ...]:
+    """One sentence for each thing that makes numbers worse, most serious first; empty on a quiet machine."""
+    return (*_about_company(seen), *_about_the_clock(seen), *_about_the_machine(seen))
+
+
+def _about_company(seen: Surroundings) -> Iterator[str]:
+    cores = seen.logical_cores or 1
+    if seen.is_emulated:
+        yield (
+            "The agent runs under emulation: its numbers do not describe this processor; "
+            "install an agent that is built for it."
+        )
+    if seen.busy_share is not None and seen.busy_share > BUSY_SHARE:
+        yield (
+            f"Other programs used {_percent(seen.busy_share)} of the processor just before the block: "
+            "expect disturbed samples; stop them, or dedicate the machine to the farm."
+        )
+    if seen.other_runners:
+        yield (
+            f"{_runners(seen.other_runners)} on this machine just before the block: expect disturbed samples; make its "
+            "agents share one lock file (ONNXFARM_HOST_LOCK), so that they take turns."
+        )
+    if seen.load_1m is not None and seen.load_1m > LOAD_PER_CORE * cores:
+        yield (
+            f"The load was {seen.load_1m:.1f} over the last minute on {cores} cores: expect wider intervals; "
+            "wait for other work to finish."
+        )
+
+
+def _about_the_clock(seen: Surroundings) -> Iterator[str]:
+    if seen.governor is not None and "powersave" in seen.governor:
+        yield (
+            f"The governor is {seen.governor}: expect slower and noisier results; "
+            "set it to performance (cpupower frequency-set -g performance)."
+        )
+    elif seen.governor is not None and seen.governor != "performance":
+        yield (
+            f"The governor is {seen.governor}: expect the clock to follow the load and first samples to differ; "
+            "set it to performance (cpupower frequency-set -g performance)."
+        )
+    if seen.turbo:
+        yield (
+            "Turbo is on: expect the clock to depend on heat and on how many cores work; "
+            "switch it off for steadier, but slower, results."
+        )
+    if seen.temperature_c is not None and seen.temperature_c > HOT_C:
+        yield f"The processor is at {seen.temperature_c:.0f} °C: expect throttling; let it cool or improve its cooling."
+    if seen.is_on_battery:
+        yield "The machine runs on battery: expect lowered clocks; plug it in."
+
+
+def _about_the_machine(seen: Surroundings) -> Iterator[str]:
+    if seen.free_memory_share is not None and seen.free_memory_share < LITTLE_MEMORY:
+        yield f"Only {_percent(seen.free_memory_share)} of the memory is free: expect large models to run out of it."
+    if seen.virtualization is not None:
+        yield (
+            f"This is a virtual machine ({seen.virtualization}): other guests on its host may disturb it; "
+            "the noise floor of its A/A pairs shows how much."
+        )
+    if seen.counters_closed_at is not None:
+        yield (
+            f"kernel.perf_event_paranoid is {seen.counters_closed_at}: instructions are not counted; "
+            "set it to 2 or lower (sysctl kernel.perf_event_paranoid=2)."
+        )
+
+
+def _runners(count: int) -> str:
+    return "Another runner measured" if count == 1 else f"{count} other runners measured"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def other_runners() -> int | None:
+    """How many runners work here, whoever started them; None where processes cannot be listed.
+
+    Asked for before a block's first launch, none of them is the block's own.
+    """
+    try:
+        processes = list(psutil.process_iter(["cmdline"]))
+    except (OSError, psutil.Error):
+        return None
+    return sum(is_runner(process.info["cmdline"] or ()) for process in processes)
+
+
+def is_runner(argv: "list[str] | tuple[str, ...]") -> bool:
+    """Whether a process with these arguments measures: an interpreter started on a staged runner."""
+    if not argv or os.path.basename(argv[0]) in _WRAPPERS:
+        return False
+    return any(_STAGE.match(os.path.basename(argument)) for argument in argv[1:])
 
 
 def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
@@ -24,11 +146,11 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
     known = processor.read_processor()
     memory = psutil.virtual_memory()
     battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
-    seen = quiet.Surroundings(
+    seen = Surroundings(
         load_1m=_load(),
         logical_cores=psutil.cpu_count(logical=True),
         busy_share=busy,
-        other_runners=company.other_runners(),
+        other_runners=other_runners(),
         governor=processor.governor(),
         turbo=processor.turbo(),
         temperature_c=temperature_c(),
@@ -55,7 +177,7 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
         sandbox=confinement.available_level(),
         gpus=gpus(),
         instruction_sets=known.instruction_sets,
-        advice=quiet.advice(seen),
+        advice=advice(seen),
         more=_more(known, seen),
     )
 
@@ -87,7 +209,7 @@ def gpus() -> tuple[str, ...]:
         return ()
 
 
-def _more(known: processor.Processor, seen: quiet.Surroundings) -> dict[str, object]:
+def _more(known: processor.Processor, seen: Surroundings) -> dict[str, object]:
     """Further facts; what passes from block to block lies under `load`, which comparisons leave out."""
     more: dict[str, object] = {"kernel": platform.release(), "usable_cores": _usable_cores()}
     if known.virtualization:

@@ -6,21 +6,30 @@ whatever started the agent handed it in (`farm.rules.quality.looks`).
 
 import shutil
 import time
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from farm.contract import divergence as doc
-from farm.contract.reasons import Reason, ReasonCode
+from farm.contract.blocks import BlockOrder
+from farm.contract.divergence import DivergenceDocument, DivergenceOrder, DivergenceReport
+from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 from farm.contract.reports import OutputParity
 from farm.rules.cells.commands import diverge_command
 from farm.rules.quality.looks import CandidateError, Divergence, Look, Refer, Search, Sides
-from farm.rules.quality.parity import FP32, Preset, judge
-from worker.agent.passes.launches import garbled
+from farm.rules.quality.parity import FP32, Preset, judge, preset_between, preset_for
+from worker.agent.kit.environment import StorePart
+from worker.agent.passes.arms import PreparedArm
+from worker.agent.passes.launches import Launcher, garbled
 from worker.agent.passes.looks import Looker, LookFailedError
 
 INPUTS, REFERENCE = "inputs.npz", "reference.npz"
+ANSWER = "divergence.json"
+# for one question, whatever the model does: other blocks wait for the machine
+ONE_S = 600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,3 +183,93 @@ def _command(asked: Question) -> str:
 
 def _as_look(parity: OutputParity) -> doc.TensorLook:
     return parity if isinstance(parity, doc.TensorLook) else doc.TensorLook(**parity.model_dump())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the questions of a block need: its arms made ready or refused, where to work, and who searches."""
+
+    ready: Sequence[PreparedArm]
+    refused: dict[int, Reason]
+    launcher: Launcher
+    folder: Path
+    store: StorePart
+    search: Search
+
+
+def answers(order: BlockOrder, asked: Asked) -> Iterator[DivergenceReport]:
+    """A report for each question of the order, in its order."""
+    for number, question in enumerate(order.divergences):
+        folder = asked.folder / f"divergence-{number}"
+        try:
+            yield _answer(question, asked, folder)
+        except ReasonedError as problem:
+            yield _report(question, reason=problem.reason)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _answer(question: DivergenceOrder, asked: Asked, folder: Path) -> DivergenceReport:
+    ready = {arm.arm: arm for arm in asked.ready}
+    wanted = [question.arm, *([question.against] if question.against is not None else [])]
+    missing = [number for number in wanted if number not in ready]
+    if missing:
+        text = f"Arm {missing[0]} could not be prepared again on this node."
+        known = Reason(code=ReasonCode.ARTIFACT_UNAVAILABLE, text=text)
+        return _report(question, reason=asked.refused.get(missing[0], known))
+    out = folder / "part"
+    out.mkdir(parents=True)
+    document = diverge(_question(question, ready, asked=asked, folder=folder))
+    digest = asked.store(question.arm, _packed(document, out)) if document.found is not None else None
+    return _report(question, document=document, part_sha256=digest)
+
+
+def _question(question: DivergenceOrder, ready: dict[int, PreparedArm], *, asked: Asked, folder: Path) -> Question:
+    arm = ready[question.arm]
+    other = ready[question.against] if question.against is not None else None
+    cell = arm.order.cell
+    preset = preset_between(other.order.cell, cell) if other is not None else preset_for(cell.recipe.precision)
+    work = folder / "looks"
+    work.mkdir()
+    against = Looker(asked.launcher, other, preset.tolerance) if other is not None else None
+    return Question(
+        folder=arm.source.parent,
+        main=arm.order.source.main,
+        inputs=arm.inputs,
+        candidate=Looker(asked.launcher, arm, preset.tolerance),
+        search=asked.search,
+        against=against,
+        reference=str(side_of(against)) if against is not None else unoptimised(),
+        out=folder / "part",
+        work_dir=work,
+        variant=arm.model.parent if arm.is_variant else None,
+        preset=preset,
+        ends_at=time.monotonic() + ONE_S,
+    )
+
+
+def unoptimised() -> str:
+    """The reference that this machine makes, in words."""
+    return f"onnxruntime=={version('onnxruntime')}, CPU, no optimisations"
+
+
+def _packed(document: DivergenceDocument, part: Path) -> Path:
+    """The part's files and the answer as one zip, beside the part."""
+    (part / ANSWER).write_text(document.to_json())
+    packed = part.with_suffix(".zip")
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(part.iterdir()):
+            archive.write(path, path.name)
+    return packed
+
+
+def _report(
+    question: DivergenceOrder,
+    *,
+    reason: Reason | None = None,
+    document: DivergenceDocument | None = None,
+    part_sha256: str | None = None,
+) -> DivergenceReport:
+    return DivergenceReport(
+        arm=question.arm, against=question.against, reason=reason, document=document, part_sha256=part_sha256
+    )

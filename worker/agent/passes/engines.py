@@ -1,7 +1,11 @@
-"""Engine against engine: the outputs that the arms of a block kept in their checks, compared in one process."""
+"""Engine against engine: the outputs that the arms of a block kept in their checks, compared in one process.
 
+And what a provider compiled of their models, kept for whoever wants to run it without compiling it again.
+"""
+
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -9,11 +13,16 @@ from pydantic import ValidationError
 
 from farm.contract.reports import EnginesReport
 from farm.rules.quality.parity import ANY, preset_between
+from farm.rules.runtimes import providers
 from farm.sandbox import leavings
+from worker.agent.kit.environment import StoreCompiled
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import KEPT, runner_order
 from worker.agent.passes.launches import Launcher, garbled
 from worker.agent.passes.orders import Pair, RunnerOrder
+
+logger = logging.getLogger(__name__)
+COMPILED = "compiled.onnx"
 
 
 def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesReport | None:
@@ -63,3 +72,26 @@ def _pair(one: PreparedArm, other: PreparedArm, kept: dict[int, Path]) -> Pair:
         "own": {name: (tolerance.atol, tolerance.rtol) for name, tolerance in own.items()},
         "is_by_order": are_models,
     }
+
+
+def wanted(arms: Iterable[PreparedArm]) -> list[PreparedArm]:
+    """The arms whose provider leaves a compiled model; of equal cells the first."""
+    found: dict[str, PreparedArm] = {}
+    for arm in arms:
+        entry = providers.find(arm.order.cell.provider)
+        if entry is not None and entry.leaves_context and arm.is_session:
+            found.setdefault(arm.order.cell.digest, arm)
+    return list(found.values())
+
+
+def keep_compiled(launcher: Launcher, arm: PreparedArm, *, store: StoreCompiled) -> None:
+    """Compiles an arm's model once more, in a process of its own, and sends what came out.
+
+    A model that cannot be kept, because it is compiled already, say, is a line of the log: its cell is measured.
+    """
+    kept = arm.scratch / COMPILED
+    answer = launcher.launch(arm, {**runner_order(arm, "compilation"), "keep": str(kept)}, work_dir=arm.scratch)
+    if answer.reason is not None:
+        logger.warning("The compiled model of arm %d was not kept: %s", arm.arm, answer.reason.text)
+    elif leavings.is_plain(kept):
+        store(arm.arm, kept)

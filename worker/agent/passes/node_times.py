@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from farm.contract.reports import MOST_NODES, NodeTimes
 from farm.rules.cells import scenarios
 from farm.rules.tracing.alignment import Origin
-from worker.agent.passes import budgets
+from worker.agent.passes import orders
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import CPU
 from worker.agent.passes.orders import RunnerOrder
@@ -47,8 +47,8 @@ class RoundTraces:
         nodes = self._nodes.get(arm.arm)
         if not nodes:
             return {}
-        runs = min(budgets.ROUND_TRACE_RUNS, budgets.ROUND_TRACE_EVENTS // len(nodes))
-        return {"is_traced": True, "trace_runs": runs, "trace_s": budgets.ROUND_TRACE_S}
+        runs = min(orders.ROUND_TRACE_RUNS, orders.ROUND_TRACE_EVENTS // len(nodes))
+        return {"is_traced": True, "trace_runs": runs, "trace_s": orders.ROUND_TRACE_S}
 
     def times(self, arm: int, reply: Mapping[str, object]) -> tuple[float, ...]:
         """µs of each own node of the arm, in the order of their names; none where the answer is about other nodes."""

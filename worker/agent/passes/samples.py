@@ -3,23 +3,25 @@
 import functools
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Annotated
 
 import psutil
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
+from farm.contract.base import digest_of
 from farm.contract.cells import Budget
+from farm.contract.reasons import Reason
 from farm.contract.reports import ArmSample, Sample
 from farm.rules.cells import scenarios
 from farm.rules.runtimes import providers
 from worker.agent.machine import processor
-from worker.agent.passes import budgets, turns
+from worker.agent.passes import orders, turns
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import CPU, first_problem, runner_order
 from worker.agent.passes.launches import Answer, Launcher, garbled
-from worker.agent.passes.load_rates import LoadRates
 from worker.agent.passes.node_times import RoundTraces
 from worker.agent.passes.orders import RunnerOrder
 from worker.agent.passes.pace import Pace
@@ -30,6 +32,44 @@ MAX_REMEASURES = 3
 BUSY_SHARE = 0.5
 # arms that are alive together may fill this part of the free memory
 MEMORY_SHARE = 0.5
+
+
+class _Rates(BaseModel):
+    """The part of a runner's answer that is about the rates it found."""
+
+    rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1, max_length=16)]
+
+
+@dataclass
+class LoadRates:
+    """Rates, and why there are none, by everything of a cell but its runtime."""
+
+    _found: dict[str, list[float]] = field(default_factory=dict)
+    _reasons: dict[str, Reason] = field(default_factory=dict)
+
+    def look(self, arm: PreparedArm, *, launch: Callable[[], Answer]) -> None:
+        """Search by a launch that is no sample, where that is asked for and no arm before had an answer."""
+        key = _without_runtime(arm)
+        if not scenarios.of(arm.order.cell).looks_for_a_rate or key in self._found:
+            return
+        answer = launch()
+        try:
+            self._found[key] = _Rates.model_validate(answer.reply).rates
+        except ValidationError:
+            self._reasons[key] = answer.reason or garbled("a search without rates")
+
+    def of(self, arm: PreparedArm) -> list[float]:
+        """Those to measure; none before a search."""
+        return self._found.get(_without_runtime(arm), [])
+
+    def why_none(self, arm: PreparedArm) -> Reason | None:
+        """Why the arm cannot be measured: without an answer of any arm's search each launch would search anew."""
+        key = _without_runtime(arm)
+        return None if key in self._found else self._reasons.get(key)
+
+
+def _without_runtime(arm: PreparedArm) -> str:
+    return digest_of(arm.order.cell.model_dump(mode="json", exclude={"runtime"}))
 
 
 class _Told(BaseModel):
@@ -118,7 +158,7 @@ class Sampler:
         return {
             **runner_order(arm, "sample"),
             "scenario": self._scenario(arm),
-            "budget": budgets.runner_budget(self.budget),
+            "budget": orders.runner_budget(self.budget),
             "gate_cpu_share": CPU_SHARE_GATE if is_gated(arm) else None,
             "core": self.core if is_gated(arm) else None,
             **(self.traces.order(arm) if self.traces is not None else {}),

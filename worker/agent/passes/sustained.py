@@ -10,7 +10,7 @@ from farm.contract.sustained import CurvePoint, CurveReport, Energy
 from farm.contract.texts import own_words
 from farm.rules.cells.sustained import point_seconds
 from worker.agent.machine import energy
-from worker.agent.passes import budgets
+from worker.agent.passes import orders
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import runner_order
 from worker.agent.passes.launches import Answer, Launcher, garbled
@@ -97,7 +97,7 @@ def _run(
 ) -> tuple[Answer, tuple[_Point, ...], energy.Readings]:
     order: RunnerOrder = {
         **runner_order(arm, "sustained"),
-        "budget": budgets.runner_budget(Budget.QUICK),
+        "budget": orders.runner_budget(Budget.QUICK),
         "sustained_s": total_s,
         "point_s": point_s,
     }

@@ -28,7 +28,7 @@ from farm.rules.tracing.executions import COPY_TO_DEVICE, COPY_TO_HOST
 from farm.rules.tracing.graphs import Graph
 from farm.sandbox import leavings
 from worker.agent.kit.environment import StoreTrace
-from worker.agent.passes import budgets, graphs
+from worker.agent.passes import graphs, orders
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import runner_order
 from worker.agent.passes.launches import Launcher, garbled
@@ -119,10 +119,10 @@ class Profiled:
 def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Profiled:
     """Run the trace pass; what it left lies in a folder of its own until `drop`."""
     folder = Path(tempfile.mkdtemp(prefix="trace-", dir=arm.scratch))
-    trace_s = min(budgets.TRACE_S, budgets.FURTHER_TRACE_S) if trace_round else budgets.TRACE_S
+    trace_s = min(orders.TRACE_S, orders.FURTHER_TRACE_S) if trace_round else orders.TRACE_S
     order: RunnerOrder = {
         **runner_order(arm, "trace"),
-        "trace_runs": budgets.TRACE_RUNS,
+        "trace_runs": orders.TRACE_RUNS,
         "trace_s": trace_s,
     }
     if scenarios.of(arm.order.cell).takes_prompts:
