@@ -133,24 +133,9 @@ def over_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
     targets = list(dict.fromkeys(point.target for point in judged))
     fastest = min(front, key=lambda point: point.p50_ms)
     with_batch = f"batch {batch}" if batch is not None else "no batch"
-    # a provider's own colour where targets differ in it, as on every page; else one by the target's place
-    by_provider = len({point.cell.provider for point in judged}) > 1
-
-    def drawn(target: str) -> Json:
-        own = [point for point in judged if point.target == target]
-        place = names.index(target) if target in names else len(names)
-        colour = f"@series-{place + 1}" if place < theme.SLOTS else theme.OTHER
-        marker = {
-            "color": colours.provider(own[0].cell.provider) if by_provider else colour,
-            "symbol": theme.MARKS[place % len(theme.MARKS)],
-            "size": 10,
-            "line": theme.pen(theme.INK, 1),
-        }
-        says = [f"{target}<br>{point.setting}<br>{point.words}" for point in own]
-        precisions = [point.cell.precision for point in own]
-        has_names = len(judged) <= MAX_LABELS
-        return _points(own, precisions, says, ink=theme.INK, has_names=has_names, marker=marker, name=target)
-
+    data = [
+        _target_points(judged, target, names.index(target) if target in names else len(names)) for target in targets
+    ]
     return Figure(
         name=HARDWARE,
         title=(
@@ -162,11 +147,26 @@ def over_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
             f"{metric} against p50 latency of {numbers.counted(len(judged), 'setting')} with {with_batch}, one "
             "mark a target. Different hardware, side by side. The table below has every number."
         ),
-        data=[{**_front_line(judged), "showlegend": False}, *map(drawn, targets)],
+        data=[{**_front_line(judged), "showlegend": False}, *data],
         layout=_layout(judged, metric, f"p50 of one inference, {with_batch}, ms", showlegend=len(targets) > 1),
         table=table,
         note="Whiskers: 95 % intervals. Dotted: the Pareto front, over all targets.",
     )
+
+
+def _target_points(judged: Sequence[Judged], target: str, place: int) -> Json:
+    """A mark for each setting of the target, which is the one at `place` of all: in the colour of its provider where
+    targets differ in that, as on every page, else of its place."""
+    own = [point for point in judged if point.target == target]
+    colour = f"@series-{place + 1}" if place < theme.SLOTS else theme.OTHER
+    if len({point.cell.provider for point in judged}) > 1:
+        colour = colours.provider(own[0].cell.provider)
+    line = theme.pen(theme.INK, 1)
+    marker = {"color": colour, "symbol": theme.MARKS[place % len(theme.MARKS)], "size": 10, "line": line}
+    says = [f"{target}<br>{point.setting}<br>{point.words}" for point in own]
+    precisions = [point.cell.precision for point in own]
+    has_names = len(judged) <= MAX_LABELS
+    return _points(own, precisions, says, ink=theme.INK, has_names=has_names, marker=marker, name=target)
 
 
 def target_of(measured: Measured) -> str:

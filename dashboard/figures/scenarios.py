@@ -111,12 +111,12 @@ def panels_of(cell: Cell) -> list[Panel]:
 def of_run(cells: Iterable[Cell], address: Address) -> dict[str, Callable[[], Figure]]:
     """What draws each figure that cells of a run have together, by its name; those of the load first."""
     known = [cell for cell in cells if cell.twin_of is None]
-    found: dict[str, Callable[[], Figure]] = {}
-    for chart in CHARTS:
-        if own := [cell for cell in known if chart.is_of(cell)]:
-            found[chart.name] = partial(chart.draw, own, address)
-    parted = [cell for cell in known if generation.has_parts(cell)]
-    if not generation.differ_in_prompts(parted):
+    # several charts ask the same of a cell
+    having = {is_of: [cell for cell in known if is_of(cell)] for is_of in {chart.is_of for chart in CHARTS}}
+    found: dict[str, Callable[[], Figure]] = {
+        chart.name: partial(chart.draw, having[chart.is_of], address) for chart in CHARTS if having[chart.is_of]
+    }
+    if not generation.differ_in_prompts(having[generation.has_parts]):
         found.pop(generation.PROMPTS, None)
     return found
 

@@ -1,6 +1,5 @@
 """The watches' tick: what is due is noticed, measured, judged, looked into and told. Missing one costs seconds."""
 
-import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -8,10 +7,9 @@ from celery import shared_task
 from django.db import close_old_connections
 
 from farm.alerts.services import causes, deliveries, digests, index, investigations, judgements, openings
-from farm.base.ticks import at_once
+from farm.base.ticks import at_once, do_all
 from farm.base.ticks import tick as ticking
 
-log = logging.getLogger(__name__)
 # messages sent at once by one process: receivers that hang for ten seconds each must leave threads for the ticks
 AT_ONCE: Final = 4
 DUTIES: tuple[Callable[[], int], ...] = (
@@ -29,12 +27,7 @@ DUTIES: tuple[Callable[[], int], ...] = (
 @shared_task(name="alerts.tick")  # type: ignore[untyped-decorator]
 @ticking("alerts.tick")
 def tick() -> None:
-    """Every duty; one that breaks is logged and does not keep the others from theirs."""
-    for duty in DUTIES:
-        try:
-            duty()
-        except Exception:
-            log.exception("%s broke in this tick; the next one tries again", duty.__name__)
+    do_all(DUTIES)
 
 
 @shared_task(name="alerts.look_for_releases")  # type: ignore[untyped-decorator]

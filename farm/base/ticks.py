@@ -8,7 +8,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, ParamSpec
 
 from django.dispatch import Signal
@@ -44,6 +44,15 @@ def tick(name: str, *, stuck_after_s: float = STUCK_AFTER_S) -> Callable[[Callab
         return once
 
     return of
+
+
+def do_all(duties: Iterable[Callable[[], int]]) -> None:
+    """Every duty of a tick; one that breaks is logged and does not keep the others from theirs."""
+    for duty in duties:
+        try:
+            duty()
+        except Exception:
+            log.exception("%s broke in this tick; the next one tries again", duty.__name__)
 
 
 def at_once(most: int) -> Callable[[Callable[P, None]], Callable[P, None]]:

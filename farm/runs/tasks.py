@@ -7,7 +7,7 @@ from typing import Final
 from celery import shared_task
 
 from farm.accounts.visits import clear_ended
-from farm.base.ticks import at_once
+from farm.base.ticks import at_once, do_all
 from farm.base.ticks import tick as ticking
 from farm.fleet.services import end_lapsed_lendings, mark_offline, put_aside_unvouched
 from farm.registry.services.messages import MAKE_PLAN
@@ -35,12 +35,7 @@ DUTIES: tuple[Callable[[], int], ...] = (
 @shared_task(name="runs.tick")  # type: ignore[untyped-decorator]
 @ticking("runs.tick")
 def tick() -> None:
-    """Every duty of the second; one that breaks is logged and does not keep the others from theirs."""
-    for duty in DUTIES:
-        try:
-            duty()
-        except Exception:
-            log.exception("%s broke in this tick; the next one tries again", duty.__name__)
+    do_all(DUTIES)
 
 
 @shared_task(name="runs.retain")  # type: ignore[untyped-decorator]
