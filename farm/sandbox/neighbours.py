@@ -61,8 +61,4 @@ def _instruction(code: int, *, yes: int = 0, no: int = 0, value: int) -> bytes:
     return struct.pack("=HBBI", code, yes, no, value)
 
 
-def _lower_half() -> int:
-    return 0 if struct.pack("=H", 1) == b"\x01\x00" else 4
-
-
-_LOWER_HALF = _lower_half()
+_LOWER_HALF = 0 if struct.pack("=H", 1) == b"\x01\x00" else 4

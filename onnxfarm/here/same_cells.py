@@ -67,7 +67,7 @@ def repeat_in_one_block(match: Match) -> Repeat | None:
     """The command that measures both cells side by side; None for two models, which share no block."""
     if "model_sha256" in match.differs:
         return None
-    versions = ",".join(_version(cell) for cell in (match.old, match.new))
+    versions = ",".join(str(cell.get("runtime", "")).removeprefix("onnxruntime==") for cell in (match.old, match.new))
     cell = match.new
     words = ["onnxfarm", "bench", as_file(_model_file(cell))]
     if any(_is_set(cell, axis) for axis in MATRIX_ONLY) or "opset" in match.differs:
@@ -133,10 +133,6 @@ def _model_file(cell: Cell) -> str:
     """The model's file as its name suggests it: a document has no path."""
     model = str(cell.get("model") or "MODEL")
     return model if model.endswith(".onnx") else f"{model}.onnx"
-
-
-def _version(cell: Cell) -> str:
-    return str(cell.get("runtime", "")).removeprefix("onnxruntime==")
 
 
 def _matrix(match: Match) -> dict[str, Any]:

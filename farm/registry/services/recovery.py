@@ -67,7 +67,7 @@ def sweep() -> dict[str, int]:
     counts = {"rung": 0, "given back": 0, "given up": 0}
     for rows in (model.objects.all() for model in TASKS):
         counts["given up"] += _give_up(rows)
-        counts["given back"] += _give_back(rows)
+        counts["given back"] += _lost(rows).update(state="pending", asked_at=timezone.now() - RING_AGAIN)
     counts["rung"] = _ring_pending()
     counts["cleared"] = clear_leftovers()
     if any(counts.values()):
@@ -86,10 +86,6 @@ def _give_up(rows: QuerySet[Row]) -> int:
         return lost.update(state=VersionState.REJECTED, problem=LOST)
     failed = {"state": MakingState.FAILED, "finished_at": timezone.now()}
     return lost.update(**failed, reason_code=ReasonCode.INTERNAL, reason_text=LOST)
-
-
-def _give_back(rows: QuerySet[Row]) -> int:
-    return _lost(rows).update(state="pending", asked_at=timezone.now() - RING_AGAIN)
 
 
 def _ring_pending() -> int:

@@ -126,7 +126,7 @@ def attributed(
     whole = sum(change.change_us for change in changes)
     everything = sum(max(change.baseline_us, change.candidate_us) for change in changes)
     explains = len(olds) >= FEWEST_TRACES and abs(whole) > SMALLEST_CHANGE * everything
-    shared = [_with_share(change, whole) for change in changes] if explains else changes
+    shared = [replace(change, share=change.change_us / whole) for change in changes] if explains else changes
     return Attribution(len(olds), tuple(sorted(shared, key=lambda c: (-abs(c.change_us), c.node))))
 
 
@@ -177,10 +177,6 @@ def _interval(differences: list[float]) -> tuple[float | None, float | None]:
     misses = [2.0 * sum(comb(count, k) for k in range(outside + 1)) / 2**count for outside in range(count // 2)]
     rank = max(outside + 1 for outside, miss in enumerate(misses) if miss <= 1.0 - INTERVAL_LEVEL)
     return ordered[rank - 1], ordered[count - rank]
-
-
-def _with_share(change: NodeChange, whole: float) -> NodeChange:
-    return replace(change, share=change.change_us / whole)
 
 
 def group_by_type(changes: Iterable[Change]) -> list[TypeChange]:
