@@ -101,8 +101,8 @@ def judge(
 def judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset]) -> Judgement:
     """A model's outputs against those of another, by the tolerances that somebody gave.
 
-    Without one an output is not judged: how close a retrained or pruned model should come is for its team to say. Wrong
-    in any case is another shape, and what is not finite where the other's is.
+    Without one an output that differs is not judged: how close a retrained or pruned model should come is for its team
+    to say. Wrong in any case is another shape, and what is not finite where the other's is.
     """
     compared = [output for output in outputs if output.reference_shape is not None]
     if not compared:
@@ -110,13 +110,17 @@ def judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset]) 
     faults = [fault for output in compared if (fault := _model_fault(output, own.get(output.name))) is not None]
     if faults:
         return Judgement("fail", f"{faults[0]}.")
-    unjudged = [output for output in compared if output.name not in own]
+    unjudged = [output for output in compared if output.name not in own and not _is_same(output)]
     if not unjudged:
-        return Judgement("pass", _praise(compared, next(iter(own.values()))))
+        return Judgement("pass", _praise(compared, next(iter(own.values()))) if own else "All outputs are the same.")
     largest = max(unjudged, key=lambda output: output.max_abs or 0.0)
     gap = "" if largest.max_abs is None else f": {largest.name!r} differs by up to {largest.max_abs:.3g}"
     way_out = f"--tolerance {largest.name}=ATOL or labelled data say whether that is right"
     return Judgement("not_measured", f"Outputs are not judged{gap}; {way_out}.")
+
+
+def _is_same(output: OutputParity) -> bool:
+    return output.max_abs == 0.0 and not (output.violations or output.nan_count or output.inf_count)
 
 
 def _model_fault(output: OutputParity, own: Preset | None) -> str | None:

@@ -89,6 +89,7 @@ def test_outputs_without_a_tolerance_are_not_judged_and_fail_nothing() -> None:
     [
         (FAR, 0.5, "pass"),
         (FAR.model_copy(update={"violations": 3}), 0.1, "fail"),
+        (make_output(max_abs=0.0), None, "pass"),
         (make_output(shape=(1, 5), violations=5), None, "fail"),
         (make_output(nan_count=2, violations=2), None, "fail"),
         (make_output(inf_count=1, violations=1), None, "fail"),
