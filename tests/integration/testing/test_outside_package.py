@@ -1,4 +1,4 @@
-"""One package from outside brings an engine, a provider and a scenario, and `bench` compares two releases with them."""
+"""One package brings an engine, a provider, a scenario and a metric, and `bench` compares two releases with them."""
 
 import json
 import os
@@ -14,6 +14,10 @@ POINTS = """
 acme = acme_engines:ACME
 [onnxfarm.providers]
 acme = acme_onnxfarm:ENTRY
+[onnxfarm.metrics]
+wait = acme_metrics:WAIT
+[onnxfarm.changes]
+waits = acme_changes:WAITS
 [onnxfarm.scenarios]
 paused = acme_scenarios:PAUSED
 """
@@ -43,7 +47,7 @@ def package(folder: Path) -> Path:
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-all\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(POINTS)
-    for name in ("acme_engines", "acme_engine_runner", "acme_scenarios", "acme_paused"):
+    for name in ("acme_engines", "acme_engine_runner", "acme_scenarios", "acme_paused", "acme_metrics", "acme_changes"):
         (folder / f"{name}.py").write_text(NAMED[name])
     (folder / "acme_onnxfarm.py").write_text(
         MODULE.replace("acme-onnxruntime==1.31.1", "acme-engine==1.0").replace("acme-onnxruntime", "acme-engine")
@@ -96,6 +100,8 @@ def test_two_releases_of_its_engine_on_its_provider_in_its_scenario_end_in_a_ver
     }
     (comparison,) = [one for one in document["comparisons"] if one["axis"] == "runtime"]
     assert comparison["verdict"] == "slower"
+    (wait,) = [change for change in comparison["metrics"] if change["name"] == "acme_wait_ms"]
+    assert (wait["verdict"], wait["unit"], wait["baseline"] >= 1.0) == ("equal", "ms", True)
     # terminal and pages say all three in their own words
     assert "Acme 1.1" in said
     words = (
