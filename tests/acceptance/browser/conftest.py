@@ -12,7 +12,7 @@ from farm.accounts.models import Team, User
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run
-from tests.acceptance.browser.chromium import PATIENCE_MS, launched
+from tests.acceptance.browser.chromium import PATIENCE_MS, SHELL, launched
 from tests.conftest import make_user
 from tests.integration.dashboard import rows
 
@@ -25,7 +25,7 @@ Opening = Callable[..., Page]
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    with launched() as one:
+    with launched(SHELL) as one:
         yield one
 
 
