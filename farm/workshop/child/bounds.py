@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from farm.workshop.child import constants, walk
+from farm.workshop.child import constants, consumers, walk
 
 # their output holds the same numbers as their first input
 _PASSES_ON = {
@@ -67,7 +67,6 @@ def _size(shape: list[int] | None, axis: int) -> Iterator[int]:
 def _known_shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
     """Shapes by tensor name, 0 where a size is not known."""
     shapes = {tensor.name: list(tensor.dims) for graph in walk.graphs(model) for tensor in graph.initializer}
-    for value in (*model.graph.input, *model.graph.value_info):
-        if value.type.HasField("tensor_type"):
-            shapes.setdefault(value.name, [dim.dim_value for dim in value.type.tensor_type.shape.dim])
+    for name, shape in consumers.shapes_of(consumers.skeleton(model)).items():
+        shapes.setdefault(name, [size if isinstance(size, int) else 0 for size in shape])
     return shapes

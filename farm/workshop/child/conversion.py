@@ -8,8 +8,8 @@ from onnx import inliner, version_converter
 
 from farm.rules.runtimes import conversions
 from farm.workshop.arrays import Array
+from farm.workshop.child import consumers, reference, signature, size_candidates, stamps
 from farm.workshop.child import inputs as feeding
-from farm.workshop.child import reference, signature, size_candidates, stamps
 from farm.workshop.problems import Problem, first_line, shown
 
 _NO_ADAPTER = (
@@ -41,7 +41,7 @@ def check_same(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
     """
     facts = signature.of(before)
     try:
-        chosen = next(size_candidates.candidates(before, facts))
+        chosen = next(size_candidates.candidates(before, facts, required=consumers.required(before, facts)))
         inputs = feeding.seeded(before, facts, chosen=chosen, seed=0)
         old, _ = reference.outputs_of(before.SerializeToString(), inputs)
         new, _ = reference.outputs_of(after.SerializeToString(), inputs)

@@ -12,7 +12,17 @@ import onnx
 import onnxruntime
 
 from farm.rules.cells import fills
-from farm.workshop.child import input_values, inputs, model_file, payloads, signature, size_candidates, trials, walk
+from farm.workshop.child import (
+    consumers,
+    input_values,
+    inputs,
+    model_file,
+    payloads,
+    signature,
+    size_candidates,
+    trials,
+    walk,
+)
 from farm.workshop.problems import Problem, answering, shown
 
 # all tries together; what a child gets is more
@@ -55,15 +65,10 @@ def choose(payload: payloads.Written) -> dict[str, object]:
 def guess(payload: payloads.Model) -> dict[str, object]:
     """As `choose` for {folder, main}, without running anything: the likeliest."""
     model = model_file.read(Path(payload["folder"]), payload["main"])
-    sizes, texts = likeliest(model, signature.of(model))
-    return {"sizes": sizes, "inputs": texts}
-
-
-def likeliest(
-    model: onnx.ModelProto, facts: signature.Signature, *, batch: int = 1
-) -> tuple[dict[str, int], dict[str, str]]:
-    """Sizes and fills that would be tried first."""
-    return next(size_candidates.candidates(model, facts, batch=batch)), input_values.fills_of(model, facts)
+    facts = signature.of(model)
+    required = consumers.required(model, facts)
+    sizes = next(size_candidates.candidates(model, facts, required=required))
+    return {"sizes": sizes, "inputs": input_values.fills_of(model, facts)}
 
 
 def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1) -> Found:
@@ -72,14 +77,19 @@ def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1) -
     `stored`: the same model, as onnxruntime takes it.
     """
     facts = signature.of(model)
-    sizes, texts = likeliest(model, facts, batch=batch)
+    required = consumers.required(model, facts)
+    ways = list(size_candidates.candidates(model, facts, required=required, batch=batch))
+    sizes, texts = ways[0], input_values.fills_of(model, facts)
     if any(port["shape"] is None for port in facts["inputs"]) or not _is_open(facts):
         return Found(sizes, texts)
     try:
         session = trials.load(stored)
     except trials.NoSessionError:
         return Found(sizes, texts)
-    return _tried(model, facts, texts, session=session, batch=batch)
+    found = _tried(model, facts, texts, session=session, ways=ways)
+    if found.problem and (asked := required.disagreements()):
+        found.problem = f"The model ran in none of {_many(found.tries)}: {asked}"
+    return found
 
 
 def _is_open(facts: signature.Signature) -> bool:
@@ -95,12 +105,12 @@ def _tried(
     texts: dict[str, str],
     *,
     session: onnxruntime.InferenceSession,
-    batch: int,
+    ways: list[dict[str, int]],
 ) -> Found:
     ends_at = time.monotonic() + _ALL_S
     tried: list[dict[str, int]] = []
     said = ""
-    for sizes in size_candidates.candidates(model, facts, batch=batch):
+    for sizes in ways:
         if tried and time.monotonic() >= ends_at:
             break
         tried.append(sizes)
@@ -125,13 +135,16 @@ def _sentence(facts: signature.Signature, texts: Mapping[str, str], *, tried: li
         sizes = sorted({one[dim] for one in tried})
         ranges.append(f"{shown(dim)} {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else ""))
     made = [f"{shown(port['name'])} {port['dtype']} ({texts[port['name']]})" for port in facts["inputs"][:6]]
-    tries = "1 try" if len(tried) == 1 else f"{len(tried)} tries"
     return (
-        f"The model ran in none of {tries}, with {', '.join(made)}"
+        f"The model ran in none of {_many(len(tried))}, with {', '.join(made)}"
         + (f" and sizes {', '.join(ranges)}" if ranges else "")
         + f"; it said first: {said}. Give sizes that it takes with --shape NAME=SIZE, one input with "
         "--input NAME=VALUE, or all of them with --inputs FILE.npz."
     )
+
+
+def _many(tries: int) -> str:
+    return "1 try" if tries == 1 else f"{tries} tries"
 
 
 def _steady(model: onnx.ModelProto, path: Path, found: Found, *, folder: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ _COUNT = 3
 
 def fills_of(model: onnx.ModelProto, facts: signature.Signature) -> dict[str, str]:
     """How each input is made, by name: within what the operators that it feeds take."""
-    limits = bounds.upper_bounds(_with_shapes(model), [port["name"] for port in facts["inputs"]])
+    limits = bounds.upper_bounds(model, [port["name"] for port in facts["inputs"]])
     return {
         port["name"]: _by_role(port, model, facts) or _by_limit(port, limits.get(port["name"], _above(port, model)))
         for port in facts["inputs"]
@@ -104,10 +104,3 @@ def _by_limit(port: signature.Port, limit: int | None) -> str:
         return str(_COUNT)
     highest = min(limit - 1, int(np.iinfo(port["dtype"]).max))
     return f"0..{max(0, highest)}"
-
-
-def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    try:
-        return onnx.shape_inference.infer_shapes(model)
-    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
-        return model  # tables are mostly initialisers, whose shapes are known without

@@ -1,5 +1,6 @@
 """A model's inputs and outputs, and which of their dimensions is the batch. Runs in the child only."""
 
+import re
 from collections.abc import Sequence
 from typing import TypedDict
 
@@ -10,7 +11,9 @@ from farm.workshop.child import walk
 from farm.workshop.problems import Problem, shown
 
 _MAX_PORTS = 1024
-BATCH_NAMES = {"batch", "batch_size", "batchsize", "n", "b", "bs", "nbatch", "num_batch"}
+_BATCH_NAMES = {"batch", "batch_size", "batchsize", "n", "b", "bs", "nbatch", "num_batch"}
+# shorter sides are hardly a picture's
+_MIN_PICTURE = 32
 _OTHER_NAMES = ("seq", "time", "len", "step", "frame", "token", "height", "width", "channel", "rows")
 _NAMELESS = {"?", "-1", "None", "none", "unk", "unknown"}
 _RECURRENT = {"LSTM", "GRU", "RNN"}
@@ -112,13 +115,14 @@ def batch_of(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
     if not firsts or _is_named_elsewhere(shapes) or _is_time_major(model, {port["name"] for port in inputs}):
         return None
     first = firsts[0]
-    if isinstance(first, str) and first.lower() in BATCH_NAMES:
+    if isinstance(first, str) and is_batch_name(first):
         return first if all(other == first for other in firsts) else None
     has_scalars = len(firsts) < len(shapes)
     if has_scalars or any(other != first for other in firsts):
         return None
     if isinstance(first, int):
-        return first if first > 0 and any(len(shape) > 1 for shape in shapes) else None
+        has_rows = first > 0 and any(len(shape) > 1 for shape in shapes)
+        return first if has_rows and not any(map(_is_colours, shapes)) else None
     return None if any(word in first.lower() for word in _OTHER_NAMES) else first
 
 
@@ -163,9 +167,23 @@ def _check_feedable(value: onnx.ValueInfoProto) -> None:
         raise Problem("input_type", text)
 
 
+def is_batch_name(dim: str) -> bool:
+    """Whether a dimension's name says that it counts what is done at once; a product of it with others does not."""
+    return dim.lower() in _BATCH_NAMES or ("batch" in dim.lower() and not re.search(r"[-+*/ ]", dim))
+
+
+def _is_colours(shape: Sequence[int | str]) -> bool:
+    """Whether a fixed first dimension is a picture's colours: nobody fixes a batch and leaves all behind it open."""
+    first, *behind = shape
+    return len(behind) == 2 and (
+        (first != 1 and all(isinstance(dim, str) for dim in behind))
+        or (first == 3 and all(isinstance(dim, str) or dim >= _MIN_PICTURE for dim in behind))
+    )
+
+
 def _is_named_elsewhere(shapes: Sequence[Sequence[int | str]]) -> bool:
-    later = {str(dim).lower() for shape in shapes for dim in shape[1:]}
-    return bool(later & (BATCH_NAMES - {"n", "b"}))
+    later = {str(dim) for shape in shapes for dim in shape[1:]}
+    return any(is_batch_name(dim) and dim.lower() not in ("n", "b") for dim in later)
 
 
 def _is_time_major(model: onnx.ModelProto, inputs: set[str]) -> bool:

@@ -110,11 +110,10 @@ def test_a_size_that_a_pad_is_too_large_for_is_not_taken(tmp_path: Path) -> None
     assert (found.problem, found.tries) == ("", 3)
 
 
-@pytest.mark.parametrize("size", [1, 8, 48, 96, 576, 1024])
+@pytest.mark.parametrize("size", [1, 8, 48, 96, 576, 1024, 7777])
 def test_the_one_size_that_fits_is_found(size: int, tmp_path: Path) -> None:
     found = chosen(reshaped(size), tmp_path)
-    assert found.sizes == {"n": size}
-    assert 1 <= found.tries <= size_candidates.MOST_TRIES
+    assert (found.sizes, found.tries) == ({"n": size}, 1)
 
 
 def test_a_sampling_rate_is_the_one_that_the_model_asks_for(tmp_path: Path) -> None:
@@ -191,7 +190,7 @@ def test_work_that_follows_the_seed_is_the_same_in_every_run(tmp_path: Path) -> 
 
 
 def test_a_model_that_runs_with_nothing_says_what_was_tried_and_what_to_give(tmp_path: Path) -> None:
-    found = chosen(reshaped(7777), tmp_path)
+    found = chosen(padded(5000), tmp_path)
     assert found.tries <= size_candidates.MOST_TRIES
     for words in ("ran in none of 16 tries", "x float32 (normal)", "n 1 to 1024", "--shape", "--input", "--inputs"):
         assert words in found.problem

@@ -1,0 +1,292 @@
+"""Which size a dynamic dimension must have, read off what consumes it: a kernel, a matrix, a table. Child only.
+
+Shape inference carries the names of dimensions through the graph, reshapes included; where a name then meets a number
+that it must equal, that is its size.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import onnx
+from onnx import helper
+
+from farm.workshop import arrays
+from farm.workshop.child import constants, external, signature
+from farm.workshop.problems import shown
+
+Shape = list[int | str]
+Shapes = Mapping[str, Shape]
+# a dimension, and what it must equal: a number, or another dimension
+Claim = tuple[int | str, int | str]
+# larger tensors hold weights, smaller ones shapes that inference has to read
+_MAX_READ = 256
+# the axis of the first input that equals an axis of another: (axis, input, axis)
+_EQUAL = {
+    "ConvTranspose": ((1, 1, 0),),
+    **dict.fromkeys(("MatMul", "MatMulInteger", "DynamicQuantizeMatMul"), ((-1, 1, -2),)),
+    "QLinearMatMul": ((-1, 3, -2),),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), ((2, 1, 2),)),
+    "DynamicQuantizeLSTM": ((2, 1, 1),),
+    **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), ((1, 1, 0),)),
+    **dict.fromkeys(("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), ((-1, 2, -1),)),
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"), ((-1, 1, -1),)),
+    "Attention": ((2, 1, 0),),
+    "CDist": ((1, 1, 1),),
+}
+_CONVOLUTIONS = {"Conv": 1, "FusedConv": 1, "ConvInteger": 1, "QLinearConv": 3}
+_BROADCASTS = {
+    *("Add", "Sub", "Mul", "Div", "Pow", "PRelu", "Where", "Max", "Min", "Mean", "Sum"),
+    *("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or"),
+}
+_PICKS = {"Gather", "ArrayFeatureExtractor"}
+_TREES = {"TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble"}
+
+
+@dataclass
+class Required:
+    """`sizes`: by dimension, each size that something wants, and the first node that does. `same`: pairs that agree.
+
+    `tables`: rows of stored tables that are added to what an input has become, such as one of positions.
+    """
+
+    sizes: dict[str, dict[int, str]] = field(default_factory=dict)
+    least: dict[str, int] = field(default_factory=dict)
+    same: list[tuple[str, str]] = field(default_factory=list)
+    tables: list[int] = field(default_factory=list)
+
+    def of(self, dim: str) -> list[int]:
+        """The sizes that a dimension must have: one, several where its consumers disagree, none where nothing says."""
+        return list(self.sizes.get(dim, ())) or ([self.least[dim]] if dim in self.least else [])
+
+    def disagreements(self) -> str:
+        """A sentence for each dimension that is wanted differently, with the option that sets it; empty: none is."""
+        return " ".join(
+            f"{shown(dim)} is to be {' and '.join(f'{size:,} for {node}' for size, node in wanted.items())}: say which "
+            f"with --shape {shown(dim)}=SIZE."
+            for dim, wanted in self.sizes.items()
+            if len(wanted) > 1
+        )
+
+
+def required(model: onnx.ModelProto, facts: signature.Signature) -> Required:
+    """What the graph proves about the dynamic dimensions; nothing where inference gives up."""
+    light = _with_named_inputs(skeleton(model), facts)
+    shapes = shapes_of(light)
+    found, dims = Required(), set(facts["dims"]) - {facts["batch"]}
+    picked = {node.input[1] for node in light.graph.node if node.op_type in _PICKS and len(node.input) > 1}
+    places = constants.values(light, names=picked)
+    for node in light.graph.node:
+        for one, other in _claims(node, shapes):
+            named, wanted = (one, other) if isinstance(one, str) else (other, one)
+            if isinstance(named, str) and isinstance(wanted, str) and {named, wanted} <= dims:
+                found.same.append((named, wanted))
+            elif isinstance(wanted, int) and named in dims:
+                found.sizes.setdefault(str(named), {}).setdefault(wanted, _called(node))
+        for named, least in _at_least(node, shapes, places):
+            if named in dims:
+                found.least[str(named)] = max(least, found.least.get(str(named), 0))
+        found.tables += _table_rows(node, shapes, dims)
+    _share(found)
+    return found
+
+
+def skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without the values of its weights, whose shapes stay: what shape inference is quick with."""
+    light = onnx.ModelProto(ir_version=max(model.ir_version, 4), opset_import=model.opset_import)
+    light.functions.extend(model.functions)
+    graph = light.graph
+    graph.name = model.graph.name
+    graph.node.extend(model.graph.node)
+    graph.output.extend(model.graph.output)
+    stored = {tensor.name for tensor in model.graph.initializer}
+    graph.input.extend(value for value in model.graph.input if value.name not in stored)
+    for tensor in model.graph.initializer:
+        if external.fields(tensor) or math.prod(tensor.dims) > _MAX_READ:
+            graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+        else:
+            graph.initializer.append(tensor)
+    return light
+
+
+def shapes_of(light: onnx.ModelProto) -> dict[str, Shape]:
+    """The shape of every tensor of the main graph that inference knows the rank of, sizes and names of dimensions."""
+    # what is declared is known all the same
+    with contextlib.suppress(onnx.shape_inference.InferenceError, ValueError, RuntimeError):
+        light = onnx.shape_inference.infer_shapes(light, data_prop=True)
+    values = (*light.graph.input, *light.graph.value_info, *light.graph.output)
+    found = {value.name: _shape(value) for value in values if value.type.tensor_type.HasField("shape")}
+    return found | {tensor.name: list(tensor.dims) for tensor in light.graph.initializer}
+
+
+def _with_named_inputs(light: onnx.ModelProto, facts: signature.Signature) -> onnx.ModelProto:
+    """The names of unnamed dimensions are those of the signature."""
+    named = {port["name"]: port["shape"] for port in facts["inputs"]}
+    for value in light.graph.input:
+        for dim, size in zip(value.type.tensor_type.shape.dim, named.get(value.name) or (), strict=False):
+            if isinstance(size, str):
+                dim.dim_param = size
+    return light
+
+
+def _shape(value: onnx.ValueInfoProto) -> Shape:
+    dims = value.type.tensor_type.shape.dim
+    return [dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in dims]
+
+
+def _claims(node: onnx.NodeProto, shapes: Shapes) -> Iterator[Claim]:
+    """What must be equal for the node to run. An empty name is a dimension that nobody knows."""
+    ranks = [shapes.get(name) for name in node.input]
+    first = ranks[0] if ranks else None
+    if first is None:
+        return
+    for axis, at, other_axis in _EQUAL.get(node.op_type, ()):
+        other = ranks[at] if at < len(ranks) else None
+        if other and _has(first, axis) and (_has(other, other_axis) or other_axis == -2):
+            yield first[axis], other[other_axis if _has(other, other_axis) else -1]
+    maker = _MAKERS.get(node.op_type)
+    if maker is not None:
+        yield from maker(node, ranks, shapes)
+    if node.op_type in _BROADCASTS:
+        yield from _broadcast([rank for rank in ranks if rank is not None])
+
+
+def _has(shape: Shape, axis: int) -> bool:
+    return -len(shape) <= axis < len(shape)
+
+
+def _broadcast(ranks: list[Shape]) -> Iterator[Claim]:
+    """Whatever is no 1 on one side equals the other side; two names may be a 1 each."""
+    for at in range(1, max(map(len, ranks), default=0) + 1):
+        sizes = {rank[-at] for rank in ranks if len(rank) >= at}
+        numbers = {size for size in sizes if isinstance(size, int) and size > 1}
+        if len(numbers) == 1:
+            yield from ((name, *numbers) for name in sizes if isinstance(name, str))
+
+
+Ranks = list[Shape | None]
+Maker = Callable[[onnx.NodeProto, Ranks, Shapes], Iterator[Claim]]
+
+
+def _convolution(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[Claim]:
+    at = _CONVOLUTIONS[node.op_type]
+    kernel = ranks[at] if at < len(ranks) else None
+    if ranks[0] and kernel and len(ranks[0]) == len(kernel) > 2 and isinstance(kernel[1], int):
+        yield ranks[0][1], kernel[1] * int(_attribute(node, "group", 1))
+
+
+def _gemm(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[Claim]:
+    first, second = ranks[:2]
+    if first and second and len(first) == len(second) == 2:
+        yield first[0 if _attribute(node, "transA", 0) else 1], second[1 if _attribute(node, "transB", 0) else 0]
+
+
+def _reshape(node: onnx.NodeProto, ranks: Ranks, shapes: Shapes) -> Iterator[Claim]:
+    """As many numbers before as after: what is left when equal sizes are struck out."""
+    before, after = list(ranks[0] or ()), list(shapes.get(node.output[0], ()))
+    for size in list(before):
+        if size != "" and size in after:
+            before.remove(size)
+            after.remove(size)
+    names = [size for size in before if isinstance(size, str)]
+    if len(names) != 1 or any(isinstance(size, str) for size in after) or not after:
+        return
+    many = math.prod(size for size in before if isinstance(size, int))
+    if many and math.prod(after) % many == 0:  # type: ignore[arg-type]
+        yield names[0], math.prod(after) // many  # type: ignore[arg-type]
+
+
+def _concat(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[Claim]:
+    known = [rank for rank in ranks if rank]
+    if not known or any(len(rank) != len(known[0]) for rank in known):
+        return
+    joined = int(_attribute(node, "axis", 0)) % len(known[0])
+    for axis, sizes in enumerate(zip(*known, strict=True)):
+        if axis != joined:
+            yield from ((sizes[0], other) for other in sizes[1:] if other != sizes[0])
+
+
+def _features(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[Claim]:
+    """How many columns an operator of ai.onnx.ml was made for, by the lengths of its attributes."""
+    many = _COLUMNS[node.op_type](node)
+    if ranks[0] and many > 1:
+        yield ranks[0][-1], many
+
+
+def _vectors(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[Claim]:
+    for rank, many in zip(ranks, _attribute(node, "inputdimensions", ()), strict=False):
+        if rank:
+            yield rank[-1], int(many)
+
+
+def _packed(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[Claim]:
+    if ranks[0]:
+        yield ranks[0][-1], int(_attribute(node, "K", 0))
+
+
+_COLUMNS: Mapping[str, Callable[[onnx.NodeProto], int]] = {
+    "Scaler": lambda node: len(_attribute(node, "offset", ())),
+    "Imputer": lambda node: len(_attribute(node, "imputed_value_floats", ())),
+    "LinearRegressor": lambda node: len(_attribute(node, "coefficients", ())) // max(1, _attribute(node, "targets", 1)),
+    "LinearClassifier": lambda node: (
+        len(_attribute(node, "coefficients", ())) // max(1, len(_attribute(node, "intercepts", ())))
+    ),
+    "SVMClassifier": lambda node: (
+        len(_attribute(node, "support_vectors", ())) // max(1, sum(_attribute(node, "vectors_per_class", ())))
+    ),
+    "SVMRegressor": lambda node: (
+        len(_attribute(node, "support_vectors", ())) // max(1, _attribute(node, "n_supports", 0))
+    ),
+}
+_MAKERS: Mapping[str, Maker] = {
+    **dict.fromkeys(_CONVOLUTIONS, _convolution),
+    **dict.fromkeys(_COLUMNS, _features),
+    "FeatureVectorizer": _vectors,
+    "Gemm": _gemm,
+    "Reshape": _reshape,
+    "Concat": _concat,
+    "MatMulNBits": _packed,
+}
+
+
+def _at_least(node: onnx.NodeProto, shapes: Shapes, places: arrays.Arrays) -> Iterator[tuple[int | str, int]]:
+    """Dimensions that something is picked out of by a number: they hold at least so many."""
+    shape = shapes.get(node.input[0]) if node.input else None
+    if not shape:
+        return
+    if node.op_type in _TREES:
+        yield shape[-1], max(_attribute(node, "nodes_featureids", ()), default=0) + 1
+    picked = places.get(node.input[1]) if node.op_type in _PICKS and len(node.input) > 1 else None
+    if picked is not None and picked.size:
+        axis = int(_attribute(node, "axis", 0)) if node.op_type == "Gather" else -1
+        if _has(shape, axis):
+            yield shape[axis], int(picked.max()) + 1
+
+
+def _table_rows(node: onnx.NodeProto, shapes: Shapes, dims: set[str | int | None]) -> Iterator[int]:
+    ranks = [shapes.get(name) or [] for name in node.input]
+    if node.op_type != "Add" or len(ranks) != 2:
+        return
+    for one, other in (ranks, reversed(ranks)):
+        is_table = 2 <= len(one) <= 3 and all(isinstance(size, int) for size in one)
+        if is_table and len(other) == 3 and isinstance(other[1], str) and other[1] not in dims and one[-1] == other[-1]:
+            yield int(one[-2])
+
+
+def _called(node: onnx.NodeProto) -> str:
+    return shown(f"{node.op_type} {node.name or node.output[0]}")
+
+
+def _attribute(node: onnx.NodeProto, name: str, default: object) -> "object":
+    found = next((attribute for attribute in node.attribute if attribute.name == name), None)
+    return default if found is None else helper.get_attribute_value(found)
+
+
+def _share(found: Required) -> None:
+    """Dimensions that must be equal have each other's sizes."""
+    for _ in found.same:
+        for one, other in found.same:
+            for name, source in ((one, other), (other, one)):
+                for size, node in list(found.sizes.get(source, {}).items()):
+                    found.sizes.setdefault(name, {}).setdefault(size, node)

@@ -1,0 +1,163 @@
+"""Sizes that the graph proves: what consumes a dimension says how large it is."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from farm.workshop.child import consumers, feed, signature, size_candidates
+from tests.unit.workshop import making
+
+
+def built(nodes: list[Any], dims: list[Any], weights: dict[str, Any], **options: Any) -> onnx.ModelProto:
+    stored = [making.weight(name, np.asarray(value)) for name, value in weights.items()]
+    return making.model(nodes, [making.port("x", dims)], [making.port("y", None)], weights=stored, **options)
+
+
+def node(op: str, *inputs: str, output: str = "y", **attributes: Any) -> onnx.NodeProto:
+    return helper.make_node(op, list(inputs), [output], **attributes)
+
+
+def zeros(*shape: int) -> Any:
+    return np.zeros(shape, np.float32)
+
+
+def required(model: onnx.ModelProto) -> consumers.Required:
+    return consumers.required(model, signature.of(model))
+
+
+def sizes(model: onnx.ModelProto) -> dict[str, list[int]]:
+    return {dim: list(wanted) for dim, wanted in required(model).sizes.items()}
+
+
+SPLIT = [
+    node("Shape", "x", output="dims"),
+    node("Gather", "dims", "first", output="rows"),
+    node("Concat", "rows", "heads", output="shape", axis=0),
+    node("Reshape", "x", "shape"),
+]
+NUMBERS = {"domain": "ai.onnx.ml"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "dims", "weights", "wanted"),
+    [
+        ([node("Conv", "x", "w")], ["b", "c", "h", "w_"], {"w": zeros(8, 3, 3, 3)}, {"c": [3]}),
+        ([node("Conv", "x", "w", group=4)], ["b", "c", "h", "w_"], {"w": zeros(8, 3, 3, 3)}, {"c": [12]}),
+        ([node("ConvTranspose", "x", "w")], ["b", "c", "t"], {"w": zeros(5, 3, 3)}, {"c": [5]}),
+        ([node("MatMul", "x", "w")], ["b", "s", "c"], {"w": zeros(24, 8)}, {"c": [24]}),
+        ([node("MatMul", "x", "w")], ["b", "c"], {"w": zeros(24)}, {"c": [24]}),
+        ([node("Gemm", "x", "w")], ["b", "c"], {"w": zeros(24, 8)}, {"c": [24]}),
+        ([node("Gemm", "x", "w", transB=1)], ["b", "c"], {"w": zeros(8, 24)}, {"c": [24]}),
+        (
+            [node("LSTM", "x", "w", "r", hidden_size=2)],
+            ["s", "batch", "c"],
+            {"w": zeros(1, 8, 9), "r": zeros(1, 8, 2)},
+            {"c": [9]},
+        ),
+        ([node("Sub", "x", "mean")], ["b", "c"], {"mean": zeros(1, 12)}, {"c": [12]}),
+        ([node("Add", "x", "one")], ["b", "c"], {"one": zeros(1)}, {}),
+        ([node("Concat", "x", "w", axis=1)], ["b", "s", "c"], {"w": zeros(1, 4, 7)}, {"c": [7]}),
+        (SPLIT, ["b", "c"], {"first": np.array([0]), "heads": np.array([8, 24])}, {"c": [192]}),
+        ([node("Flatten", "x", output="f"), node("Gemm", "f", "w")], ["b", "c", "d"], {"w": zeros(24, 8)}, {}),
+        ([node("Transpose", "x", output="t", perm=[0, 2, 1]), node("Conv", "t", "w")], ["b", "s", "c"],
+         {"w": zeros(8, 3, 3)}, {"c": [3]}),
+        ([node("DequantizeLinear", "q", "s", output="w"), node("MatMul", "x", "w")], ["b", "c"],
+         {"q": np.zeros((6, 2), np.int8), "s": np.float32(1)}, {"c": [6]}),
+        ([node("MatMul", "x", "w", output="a"), node("MatMul", "x", "v")], ["b", "c"],
+         {"w": zeros(48, 8), "v": zeros(32, 8)}, {"c": [48, 32]}),
+        ([node("Scaler", "x", offset=[0.0] * 5, scale=[1.0] * 5, **NUMBERS)], ["b", "c"], {}, {"c": [5]}),
+    ],
+)  # fmt: skip
+def test_a_size_is_what_its_consumer_was_made_for(
+    nodes: list[Any], dims: list[Any], weights: dict[str, Any], wanted: dict[str, list[int]]
+) -> None:
+    assert sizes(built(nodes, dims, weights, opsets={"": 17, "ai.onnx.ml": 3})) == wanted
+
+
+def test_trees_have_at_least_the_columns_that_they_ask_for() -> None:
+    trees = node("TreeEnsembleRegressor", "x", nodes_featureids=[3, 9, 0], **NUMBERS)
+    found = required(built([trees], ["b", "c"], {}, opsets={"": 17, "ai.onnx.ml": 3}))
+    assert (found.sizes, found.of("c")) == ({}, [10])
+
+
+def test_what_is_picked_by_number_is_there() -> None:
+    assert required(built([node("Gather", "x", "at", axis=1)], ["b", "c"], {"at": np.array([4, 6])})).of("c") == [7]
+
+
+def test_dimensions_that_are_multiplied_have_one_size() -> None:
+    ports = [making.port("x", ["b", "c"]), making.port("z", ["d", 5])]
+    nodes = [node("MatMul", "x", "z", output="p"), node("MatMul", "x", "w")]
+    weights = [making.weight("w", zeros(11, 2))]
+    assert sizes(making.model(nodes, ports, [making.port("y", None)], weights=weights)) == {"c": [11], "d": [11]}
+
+
+def test_a_large_model_is_inferred_without_its_weights() -> None:
+    light = consumers.skeleton(built([node("MatMul", "x", "w")], ["b", "c"], {"w": zeros(512, 512)}))
+    assert light.ByteSize() < 1000
+    assert consumers.shapes_of(light)["y"] == ["b", 512]
+
+
+def test_a_picture_has_as_many_patches_as_there_are_positions() -> None:
+    """A vision transformer: 4×4 patches of 16 and a token of its own are its 17 positions."""
+    nodes = [
+        node("Conv", "x", "w", output="grid", strides=[16, 16]),
+        node("Reshape", "grid", "flat", output="rows"),
+        node("Transpose", "rows", output="patches", perm=[0, 2, 1]),
+        node("Concat", "token", "patches", output="all", axis=1),
+        node("Add", "all", "positions"),
+    ]
+    weights = {
+        **{"w": zeros(8, 3, 16, 16), "flat": np.array([1, 8, -1])},
+        **{"token": zeros(1, 1, 8), "positions": zeros(1, 17, 8)},
+    }
+    model = built(nodes, ["batch", "num_channels", "height", "width"], weights)
+    tried = feed.found_for(model, model.SerializeToString())
+    assert (tried.sizes, tried.tries) == ({"batch": 1, "num_channels": 3, "height": 64, "width": 64}, 1)
+
+
+def test_sound_is_as_long_as_its_positions() -> None:
+    nodes = [
+        node("Conv", "x", "w", output="half", strides=[2], pads=[1, 1]),
+        node("Transpose", "half", output="rows", perm=[0, 2, 1]),
+        node("Add", "rows", "positions"),
+    ]
+    model = built(nodes, ["batch", "bins", "frames"], {"w": zeros(8, 80, 3), "positions": zeros(1, 150, 8)})
+    assert feed.found_for(model, model.SerializeToString()).sizes == {"batch": 1, "bins": 80, "frames": 300}
+
+
+def test_a_size_that_two_consumers_disagree_about_is_asked_for_by_name() -> None:
+    nodes = [node("MatMul", "x", "w", output="a"), node("MatMul", "x", "v")]
+    model = built(nodes, ["batch", "width"], {"w": zeros(48, 8), "v": zeros(32, 8)})
+    found = feed.found_for(model, model.SerializeToString())
+    assert "--shape width=SIZE" in found.problem
+    assert {"48 for MatMul a", "32 for MatMul y"} <= set(
+        found.problem.partition("to be ")[2].partition(":")[0].split(" and ")
+    )
+
+
+@pytest.mark.parametrize(
+    ("dims", "batch"),
+    [
+        ([3, "height", "width"], None),
+        ([3, 224, 224], None),
+        ([4, "rows", "columns"], None),
+        ([4, 224, 224], 4),
+        ([1, "height", "width"], 1),
+        ([3, 8, 8], 3),
+        (["image_batch", 3, 8, 8], "image_batch"),
+    ],
+)
+def test_colours_are_no_batch(dims: list[Any], batch: int | str | None) -> None:
+    assert signature.of(built([node("Relu", "x")], dims, {}))["batch"] == batch
+
+
+def test_batches_of_two_inputs_are_one_each() -> None:
+    ports = [making.port("x", ["image_batch_size", 3]), making.port("z", ["text_batch_size", "length"])]
+    nodes = [node("Relu", "x"), node("Relu", "z", output="q")]
+    model = making.model(nodes, ports, [making.port("y", None), making.port("q", None)])
+    facts = signature.of(model)
+    first = next(size_candidates.candidates(model, facts, required=consumers.required(model, facts)))
+    assert first == {"image_batch_size": 1, "text_batch_size": 1, "length": 64}
