@@ -3,7 +3,7 @@
     VALUE           this number everywhere: a mask's 1, a speed's 1, a state's 0, a sampling rate of 16000
     LOW..HIGH       random between both, HIGH included; whole numbers where the input takes whole numbers
     normal          random, standard normal distribution
-    positions       0, 1, 2, … along the last axis
+    positions       0, 1, 2, … along the last axis; `positions:DIMENSION` starts at the size of a dynamic dimension
     size:DIMENSION  the size of a dynamic dimension
 
 Random ones follow the run's seed; `@SEED` behind them makes them the same in every run.
@@ -61,15 +61,17 @@ def parse(text: str) -> Fill:
         if high - low == float("inf"):
             raise MatrixProblem(f"The range {text!r} is wider than any floating point number: write a narrower one.")
         return Fill("range", low, high, seed=seed)
-    if seeded is None and text == POSITIONS:
-        return Fill(POSITIONS)
+    kind, _, dimension = text.partition(":")
+    if seeded is None and kind == POSITIONS and bool(dimension) == (":" in text):
+        return Fill(POSITIONS, dimension=dimension)
     if seeded is None and text.startswith(SIZE) and len(text) > len(SIZE):
         return Fill("size", dimension=text.removeprefix(SIZE))
     if seeded is None and _VALUE.match(text):
         value = _number(text, text)
         return Fill("value", value, value)
     raise MatrixProblem(
-        f"An input cannot be made of {text!r}: write a number, LOW..HIGH, normal, positions or size:DIMENSION."
+        f"An input cannot be made of {text!r}: write a number, LOW..HIGH, normal, positions[:DIMENSION] or "
+        "size:DIMENSION."
     )
 
 
@@ -137,7 +139,7 @@ def words(text: str, *, seed: int) -> str:
     said = {
         NORMAL: f"random, standard normal, seed {own}",
         "range": f"random, {fill.low} to {fill.high}, seed {own}",
-        POSITIONS: "0, 1, 2, …",
+        POSITIONS: f"counted from the size of {fill.dimension}" if fill.dimension else "0, 1, 2, …",
         "size": f"the size of {fill.dimension}",
         "value": f"{fill.low} everywhere",
     }

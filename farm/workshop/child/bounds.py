@@ -24,16 +24,19 @@ _EMBEDDINGS = {"EmbedLayerNormalization": {0: 2, 1: 4}}
 COUNT = -1
 
 
-def upper_bounds(model: onnx.ModelProto, inputs: list[str]) -> dict[str, int]:
-    """Exclusive upper bound of each input that indexes something of known size; COUNT for one that is a count."""
-    shapes = _known_shapes(model)
+def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: consumers.Shapes) -> dict[str, int]:
+    """Exclusive upper bound of each input that indexes something of known size; COUNT for one that is a count.
+
+    `shapes`: of the main graph's tensors.
+    """
+    known = _known_shapes(model, shapes)
     nodes = list(walk.nodes(model, with_functions=False))
     depths = constants.values(model, names={n.input[1] for n in nodes if n.op_type == "OneHot" and len(n.input) > 1})
     found: dict[str, int] = {}
     for name in inputs:
         carried, limits = {name}, []
         for node in nodes:
-            limits += list(_limits(node, carried, shapes=shapes))
+            limits += list(_limits(node, carried, shapes=known))
             if node.op_type == "OneHot" and node.input[0] in carried and node.input[1] in depths:
                 limits.append(int(depths[node.input[1]].reshape(-1)[0]))
             if node.op_type in _PASSES_ON and node.input and node.input[0] in carried:
@@ -64,9 +67,9 @@ def _size(shape: list[int] | None, axis: int) -> Iterator[int]:
         yield shape[axis]
 
 
-def _known_shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
+def _known_shapes(model: onnx.ModelProto, inferred: consumers.Shapes) -> dict[str, list[int]]:
     """Shapes by tensor name, 0 where a size is not known."""
     shapes = {tensor.name: list(tensor.dims) for graph in walk.graphs(model) for tensor in graph.initializer}
-    for name, shape in consumers.shapes_of(consumers.skeleton(model)).items():
+    for name, shape in inferred.items():
         shapes.setdefault(name, [size if isinstance(size, int) else 0 for size in shape])
     return shapes

@@ -8,6 +8,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import onnx
 from onnx import helper
@@ -40,21 +41,29 @@ _BROADCASTS = {
     *("Add", "Sub", "Mul", "Div", "Pow", "PRelu", "Where", "Max", "Min", "Mean", "Sum"),
     *("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or"),
 }
+# where attention takes what came before: (queries, past key)
+_PASTS = {("com.microsoft", "GroupQueryAttention"): 3, ("com.microsoft", "MultiHeadAttention"): 6, ("", "Attention"): 4}
 _PICKS = {"Gather", "ArrayFeatureExtractor"}
 _TREES = {"TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble"}
 
 
 @dataclass
 class Required:
-    """`sizes`: by dimension, each size that something wants, and the first node that does. `same`: pairs that agree.
+    """What the graph says of dynamic dimensions, and the shapes that were inferred.
 
-    `tables`: rows of stored tables that are added to what an input has become, such as one of positions.
+    `sizes`: by dimension, each size that something wants, and the first node that does. `least`: where only so many are
+    certain. `same`: pairs that agree. `tables`: rows of stored tables that are added to what an input has become, such
+    as one of positions. `pasts`: lengths of what is kept of earlier steps and grows; `steps`: how much is added to
+    them, where inference can say it.
     """
 
+    shapes: Shapes = field(default_factory=dict)
     sizes: dict[str, dict[int, str]] = field(default_factory=dict)
     least: dict[str, int] = field(default_factory=dict)
     same: list[tuple[str, str]] = field(default_factory=list)
     tables: list[int] = field(default_factory=list)
+    pasts: set[str] = field(default_factory=set)
+    steps: set[str] = field(default_factory=set)
 
     def of(self, dim: str) -> list[int]:
         """The sizes that a dimension must have: one, several where its consumers disagree, none where nothing says."""
@@ -74,7 +83,8 @@ def required(model: onnx.ModelProto, facts: signature.Signature) -> Required:
     """What the graph proves about the dynamic dimensions; nothing where inference gives up."""
     light = _with_named_inputs(skeleton(model), facts)
     shapes = shapes_of(light)
-    found, dims = Required(), set(facts["dims"]) - {facts["batch"]}
+    found, dims = Required(shapes), set(facts["dims"]) - {facts["batch"]}
+    fed = {port["name"] for port in facts["inputs"]}
     picked = {node.input[1] for node in light.graph.node if node.op_type in _PICKS and len(node.input) > 1}
     places = constants.values(light, names=picked)
     for node in light.graph.node:
@@ -88,6 +98,9 @@ def required(model: onnx.ModelProto, facts: signature.Signature) -> Required:
             if named in dims:
                 found.least[str(named)] = max(least, found.least.get(str(named), 0))
         found.tables += _table_rows(node, shapes, dims)
+        for past, step in _grown(node, shapes, fed):
+            found.pasts |= {str(past)} & dims
+            found.steps |= {str(step)} & dims
     _share(found)
     return found
 
@@ -162,7 +175,7 @@ def _broadcast(ranks: list[Shape]) -> Iterator[Claim]:
         sizes = {rank[-at] for rank in ranks if len(rank) >= at}
         numbers = {size for size in sizes if isinstance(size, int) and size > 1}
         if len(numbers) == 1:
-            yield from ((name, *numbers) for name in sizes if isinstance(name, str))
+            yield from ((name, max(numbers)) for name in sizes if isinstance(name, str))
 
 
 Ranks = list[Shape | None]
@@ -190,11 +203,10 @@ def _reshape(node: onnx.NodeProto, ranks: Ranks, shapes: Shapes) -> Iterator[Cla
             before.remove(size)
             after.remove(size)
     names = [size for size in before if isinstance(size, str)]
-    if len(names) != 1 or any(isinstance(size, str) for size in after) or not after:
-        return
-    many = math.prod(size for size in before if isinstance(size, int))
-    if many and math.prod(after) % many == 0:  # type: ignore[arg-type]
-        yield names[0], math.prod(after) // many  # type: ignore[arg-type]
+    inner, outer = ([size for size in sizes if isinstance(size, int)] for sizes in (before, after))
+    many = math.prod(inner)
+    if len(names) == 1 and outer == after != [] and many and math.prod(outer) % many == 0:
+        yield names[0], math.prod(outer) // many
 
 
 def _concat(node: onnx.NodeProto, ranks: Ranks, _: Shapes) -> Iterator[Claim]:
@@ -264,7 +276,7 @@ def _at_least(node: onnx.NodeProto, shapes: Shapes, places: arrays.Arrays) -> It
             yield shape[axis], int(picked.max()) + 1
 
 
-def _table_rows(node: onnx.NodeProto, shapes: Shapes, dims: set[str | int | None]) -> Iterator[int]:
+def _table_rows(node: onnx.NodeProto, shapes: Shapes, dims: set[str]) -> Iterator[int]:
     ranks = [shapes.get(name) or [] for name in node.input]
     if node.op_type != "Add" or len(ranks) != 2:
         return
@@ -278,7 +290,19 @@ def _called(node: onnx.NodeProto) -> str:
     return shown(f"{node.op_type} {node.name or node.output[0]}")
 
 
-def _attribute(node: onnx.NodeProto, name: str, default: object) -> "object":
+def _grown(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> Iterator[tuple[int | str, int | str]]:
+    """Lengths of keys or values of earlier steps that an input holds, and of what is put behind them."""
+    at = _PASTS.get((node.domain.removesuffix("ai.onnx"), node.op_type), 0)
+    if not node.input or at >= len(node.input) or node.input[at] not in fed:
+        return
+    past, step = shapes.get(node.input[at], []), shapes.get(node.input[0 if at else -1], [])
+    if at and len(past) >= 4 and step:
+        yield past[-2], step[1 if len(step) == 3 else -2]
+    elif node.op_type == "Concat" and len(past) == len(step) == 4 and _attribute(node, "axis", 0) in (-2, 2):
+        yield past[-2], step[-2]
+
+
+def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
     found = next((attribute for attribute in node.attribute if attribute.name == name), None)
     return default if found is None else helper.get_attribute_value(found)
 

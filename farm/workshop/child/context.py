@@ -24,9 +24,18 @@ Found = tuple[int, str]
 
 def of(model: onnx.ModelProto, *, inputs: list[Port]) -> dict[str, object] | None:
     """The shortest of what was found, as `plans.ContextFacts` has it; None where nothing says it."""
-    found = [one for one in (*_of_graph(model, inputs), *_of_mask(inputs)) if 0 < one[0] <= _MOST_TOKENS]
-    tokens, where = min(found, default=(0, ""))
+    tokens, where = _shortest(model, inputs)
     return {"tokens": tokens, "where": where} if tokens else None
+
+
+def tokens_of(model: onnx.ModelProto, *, inputs: list[Port]) -> int:
+    """The longest sequence in tokens; 0 where nothing says it."""
+    return _shortest(model, inputs)[0]
+
+
+def _shortest(model: onnx.ModelProto, inputs: list[Port]) -> Found:
+    found = [one for one in (*_of_graph(model, inputs), *_of_mask(inputs)) if 0 < one[0] <= _MOST_TOKENS]
+    return min(found, default=(0, ""))
 
 
 def _of_graph(model: onnx.ModelProto, inputs: list[Port]) -> Iterator[Found]:

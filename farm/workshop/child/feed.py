@@ -68,7 +68,7 @@ def guess(payload: payloads.Model) -> dict[str, object]:
     facts = signature.of(model)
     required = consumers.required(model, facts)
     sizes = next(size_candidates.candidates(model, facts, required=required))
-    return {"sizes": sizes, "inputs": input_values.fills_of(model, facts)}
+    return {"sizes": sizes, "inputs": input_values.fills_of(model, facts, required)}
 
 
 def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1) -> Found:
@@ -79,7 +79,7 @@ def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1) -
     facts = signature.of(model)
     required = consumers.required(model, facts)
     ways = list(size_candidates.candidates(model, facts, required=required, batch=batch))
-    sizes, texts = ways[0], input_values.fills_of(model, facts)
+    sizes, texts = ways[0], input_values.fills_of(model, facts, required)
     if any(port["shape"] is None for port in facts["inputs"]) or not _is_open(facts):
         return Found(sizes, texts)
     try:

@@ -9,17 +9,19 @@ from farm.rules.cells import fills
 from farm.rules.cells.fills import Fill
 from farm.rules.cells.problems import MatrixProblem
 from farm.workshop.arrays import Array
-from farm.workshop.child import bounds, roles, signature
+from farm.workshop.child import bounds, consumers, roles, signature
 from farm.workshop.problems import Problem, shown
 
 _COUNT = 3
 
 
-def fills_of(model: onnx.ModelProto, facts: signature.Signature) -> dict[str, str]:
+def fills_of(model: onnx.ModelProto, facts: signature.Signature, required: consumers.Required) -> dict[str, str]:
     """How each input is made, by name: within what the operators that it feeds take."""
-    limits = bounds.upper_bounds(model, [port["name"] for port in facts["inputs"]])
+    limits = bounds.upper_bounds(model, [port["name"] for port in facts["inputs"]], shapes=required.shapes)
+    pasts = [dim for dim in facts["dims"] if dim in required.pasts]
     return {
-        port["name"]: _by_role(port, model, facts) or _by_limit(port, limits.get(port["name"], _above(port, model)))
+        port["name"]: _by_role(port, model, facts, pasts)
+        or _by_limit(port, limits.get(port["name"], _above(port, model)))
         for port in facts["inputs"]
     }
 
@@ -38,12 +40,14 @@ def array_of(
         return random.standard_normal(shape).astype(dtype)
     if fill.kind == "range":
         return _between(fill, shape, dtype, random)
+    if fill.dimension and fill.dimension not in sizes:
+        text = f"The input {shown(port['name'])!r} cannot be the size of {shown(fill.dimension)!r}"
+        raise Problem("bad_input", f"{text}: the model has no such dynamic dimension.")
     if fill.kind == fills.POSITIONS:
-        return np.broadcast_to(np.arange(shape[-1] if shape else 1).astype(dtype), shape).copy()
+        start = sizes[fill.dimension] if fill.dimension else 0
+        counted = np.arange(start, start + (shape[-1] if shape else 1))
+        return np.broadcast_to(counted.astype(dtype), shape).copy()
     if fill.kind == "size":
-        if fill.dimension not in sizes:
-            text = f"The input {shown(port['name'])!r} cannot be the size of {shown(fill.dimension)!r}"
-            raise Problem("bad_input", f"{text}: the model has no such dynamic dimension.")
         return np.full(shape, sizes[fill.dimension], dtype=dtype)
     return np.full(shape, fill.low, dtype=dtype)
 
@@ -65,7 +69,7 @@ def _between(fill: Fill, shape: list[int], dtype: np.dtype, random: np.random.Ge
     return random.integers(int(fill.low), int(fill.high), size=shape, endpoint=True, dtype=kind).astype(dtype)
 
 
-def _by_role(port: signature.Port, model: onnx.ModelProto, facts: signature.Signature) -> str | None:
+def _by_role(port: signature.Port, model: onnx.ModelProto, facts: signature.Signature, pasts: list[str]) -> str | None:
     """What an input of this meaning holds: masks let through, states begin, lengths are what they are lengths of."""
     if roles.is_mask(port):
         return fills.ONE
@@ -74,7 +78,7 @@ def _by_role(port: signature.Port, model: onnx.ModelProto, facts: signature.Sign
     if roles.is_state(port, model):
         return fills.ZERO
     if roles.is_positions(port):
-        return fills.POSITIONS
+        return f"{fills.POSITIONS}:{pasts[0]}" if pasts else fills.POSITIONS
     if roles.is_length(port):
         return _length(port, facts)
     return fills.ONE if roles.is_factor(port) or roles.is_divisor(port, model) else None

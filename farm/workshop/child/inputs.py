@@ -10,7 +10,7 @@ import onnx
 from onnx import numpy_helper
 
 from farm.workshop import arrays, sizes
-from farm.workshop.child import input_values, model_file, payloads, signature
+from farm.workshop.child import consumers, input_values, model_file, payloads, signature
 from farm.workshop.problems import Problem, answering, first_line, shown
 
 _MAX_BYTES = 2 << 30
@@ -80,7 +80,9 @@ def seeded(
     if total > _MAX_BYTES:
         text = f"The inputs would take {total:,} bytes, the limit is {_MAX_BYTES:,}: choose a smaller batch or shapes."
         raise Problem("inputs_too_large", text)
-    texts = {**input_values.fills_of(model, facts), **asked}
+    texts = dict(asked)
+    if any(port["name"] not in asked for port in facts["inputs"]):
+        texts = {**input_values.fills_of(model, facts, consumers.required(model, facts)), **asked}
     made = {}
     for at, port in enumerate(facts["inputs"]):
         name = port["name"]

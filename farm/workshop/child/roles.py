@@ -35,12 +35,12 @@ def is_mask(port: signature.Port) -> bool:
 
 def is_positions(port: signature.Port) -> bool:
     """Whether it numbers what another input holds."""
-    return _is_whole(port) and bool(_POSITIONS.search(port["name"])) and bool(port["shape"])
+    return is_whole(port) and bool(_POSITIONS.search(port["name"])) and bool(port["shape"])
 
 
 def is_length(port: signature.Port) -> bool:
     """Whether it says how long another input is: one whole number, or one for each row."""
-    return _is_whole(port) and len(port["shape"] or ()) <= 1 and bool(_LENGTH.search(port["name"]))
+    return is_whole(port) and len(port["shape"] or ()) <= 1 and bool(_LENGTH.search(port["name"]))
 
 
 def is_factor(port: signature.Port) -> bool:
@@ -66,7 +66,7 @@ def is_state(port: signature.Port, model: onnx.ModelProto) -> bool:
 
 def compared_with(port: signature.Port, model: onnx.ModelProto) -> int | None:
     """The number that the model asks a single whole input for: of sampling rates 16,000, else the first; None: none."""
-    if not _is_whole(port) or any(dim != 1 for dim in port["shape"] or ()) or port["shape"] is None:
+    if not is_whole(port) or any(dim != 1 for dim in port["shape"] or ()) or port["shape"] is None:
         return None
     known = [int(value.reshape(-1)[0]) for value in _partners(model, port["name"], _COMPARES) if value.size == 1]
     if _RATE.match(port["name"]) or USUAL_RATE in known:
@@ -76,7 +76,7 @@ def compared_with(port: signature.Port, model: onnx.ModelProto) -> int | None:
 
 def choices(port: signature.Port, model: onnx.ModelProto) -> int | None:
     """The greatest of the numbers that an input is compared with all at once, as one-hot encodings do; None: none."""
-    if not _is_whole(port):
+    if not is_whole(port):
         return None
     known = [
         value for value in _partners(model, port["name"], {"Equal"}) if value.size > 1 and value.dtype.kind in "iu"
@@ -87,7 +87,7 @@ def choices(port: signature.Port, model: onnx.ModelProto) -> int | None:
 def is_divisor(port: signature.Port, model: onnx.ModelProto) -> bool:
     """Whether something is divided by its numbers, so that none may be 0."""
     carried = carried_by(model, port["name"])
-    return _is_whole(port) and any(
+    return is_whole(port) and any(
         node.op_type in _DIVIDES and len(node.input) > 1 and node.input[1] in carried
         for node in walk.nodes(model, with_functions=False)
     )
@@ -116,5 +116,6 @@ def _partners(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np
     yield from (stored[other] for other in met if other in stored and stored[other].size)
 
 
-def _is_whole(port: signature.Port) -> bool:
+def is_whole(port: signature.Port) -> bool:
+    """Whether it takes whole numbers."""
     return np.dtype(port["dtype"]).kind in "iu"

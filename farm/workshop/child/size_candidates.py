@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
 
-from farm.workshop.child import consumers, roles, signature, walk
+from farm.workshop.child import consumers, context, roles, signature, walk
 
 MOST_TRIES = 20
 SEQUENCE, PICTURE, SAMPLES = 64, 224, 16_000
+# a decoder's usual work: one token more, behind so many
+PAST, STEP = 256, 1
 # larger ones before smaller ones, since a small one may run and be no work; of pictures not the largest first
 SEQUENCES = (64, 96, 128, 192, 224, 256, 320, 512, 576, 640, 1024, 48, 32, 16, 8, 1)
 PICTURES = (224, 256, 320, 192, 128, 96, 64, 48, 32, 512, 640, 576, 1024, 16, 8, 1)
@@ -44,7 +46,7 @@ def candidates(
     """
     seen: list[dict[str, int]] = []
     for sizes in _proposed(model, facts, batch, required):
-        whole = _with_sums(sizes, facts["dims"])
+        whole = _with_sums(sizes, facts, required)
         if whole not in seen:
             seen.append(whole)
             yield whole
@@ -69,7 +71,12 @@ def _around(
     """The known sizes with ways to choose the others."""
     free = [dim for dim in facts["dims"] if dim not in known]
     ports = [(port, [known.get(str(dim), dim) for dim in port["shape"] or ()]) for port in facts["inputs"]]
-    usual = {dim: _usual(dim, [shape for _, shape in ports]) for dim in free}
+    pictures = [shape for port, shape in ports if not roles.is_state(port, model)]
+    usual = {dim: _usual(dim, pictures) for dim in free}
+    if stepped := _stepped(facts, free, required):
+        longest = context.tokens_of(model, inputs=facts["inputs"]) or PAST + STEP
+        for past in dict.fromkeys((min(PAST, longest - STEP), SEQUENCE)):
+            yield {**known, **usual, **{dim: past if size == PAST else size for dim, size in stepped.items()}}
     yield from ({**known, **usual, **hint} for hint in _hints(model, ports, free, required))
     yield {**known, **usual}
     ordered = PICTURES if set(usual.values()) == {PICTURE} else SEQUENCES
@@ -78,13 +85,28 @@ def _around(
         yield from ({**known, **usual, dim: size} for dim in free for size in (1, SEQUENCE))
 
 
+def _stepped(facts: signature.Signature, free: list[str], required: consumers.Required) -> dict[str, int]:
+    """Of a model that keeps what came before: one step more, behind a past. The others may be what an encoder gave."""
+    pasts = {dim: PAST for dim in free if dim in required.pasts}
+    return {**pasts, **{dim: STEP for dim in free if dim in _steps(facts, required)}} if pasts else {}
+
+
+def _steps(facts: signature.Signature, required: consumers.Required) -> set[str]:
+    """Lengths of what is put behind the past: as inference says, else those of the tokens."""
+    tokens = (port for port in facts["inputs"] if roles.is_whole(port) and not roles.is_mask(port))
+    lasts = {dim for port in tokens if len(port["shape"] or ()) == 2 for dim in (port["shape"] or ())[1:]}
+    return required.steps or {dim for dim in lasts if isinstance(dim, str)} - required.pasts
+
+
 def _is_one(dim: str, model: onnx.ModelProto, facts: signature.Signature) -> bool:
     """Whether a dimension counts what is done at once: the batch, and where no input but a state has it."""
     if dim == facts["batch"] or (signature.is_batch_name(dim) and dim.lower() not in ("n", "b")):
         return True
     places = [(port, at) for port in facts["inputs"] for at, one in enumerate(port["shape"] or ()) if one == dim]
     if all(roles.is_state(port, model) for port, _ in places):
-        return not _PAST.search(dim)
+        # keys and values have a length, of a past or of what an encoder gave; other states count what is done at once
+        is_length = all(len(port["shape"] or ()) == 4 and at == 2 for port, at in places)
+        return not is_length and not _PAST.search(dim)
     says_nothing = dim.lower() in ("n", "b") or all(dim == f"{port['name']}.{at}" for port, at in places)
     return says_nothing and all(at == 0 and len(port["shape"] or ()) > 1 for port, at in places)
 
@@ -117,21 +139,33 @@ def _hints(
             yield dict(zip(both, noted[-len(both) :], strict=False))
         if both:
             yield from (dict.fromkeys(both, side) for side in _sides(model, port["name"], required.tables))
+    has_rate = any(roles.compared_with(port, model) == roles.USUAL_RATE for port, _ in ports)
     for port, shape in ports:
         last = shape[-1] if shape else None
-        if not isinstance(last, str) or last not in free or not 1 <= len(shape) <= 3:
-            continue
-        yield from ({last: rows * _all_strides(model)} for rows in required.tables)
-        stride = max((one[0] for one in _strides(model, port["name"]) if len(one) == 1), default=0)
-        if stride > 1:
-            yield {last: min(_STRIDES * stride, _LARGEST_HINT)}
-        if any(roles.compared_with(one, model) == roles.USUAL_RATE for one, _ in ports):
-            yield {last: FRAME}
+        if isinstance(last, str) and last in free and 1 <= len(shape) <= 3:
+            yield from ({last: size} for size in _lengths(model, port["name"], required, has_rate=has_rate))
+
+
+def _lengths(model: onnx.ModelProto, name: str, required: consumers.Required, *, has_rate: bool) -> Iterator[int]:
+    """How long sound is: as positions say, a second as it was recorded, some strides of the first convolution.
+
+    `has_rate`: the model asks for a sampling rate, as those do that listen to a frame at once.
+    """
+    yield from (rows * _all_strides(model) for rows in required.tables)
+    convolutions = [node for node in _convolutions(model, name) if len(_strides_of(node)) == 1]
+    stride = max((_strides_of(node)[0] for node in convolutions), default=0)
+    if stride > 1:
+        # one channel that is taken in strides is sound as it was recorded
+        is_recorded = all(required.shapes.get(node.input[1], [])[1:2] == [1] for node in convolutions)
+        yield from (SAMPLES,) if is_recorded and not has_rate else ()
+        yield min(_STRIDES * stride, _LARGEST_HINT)
+    yield from (FRAME,) if has_rate else ()
 
 
 def _sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iterator[int]:
     """Of square pictures that give as many patches as a table of positions has rows, but for a few of its own."""
-    stride = max((one[0] for one in _strides(model, name) if len(one) == 2), default=1)
+    strides = [_strides_of(node) for node in _convolutions(model, name)]
+    stride = max((both[0] for both in strides if len(both) == 2), default=1)
     for rows in tables:
         patches = (rows - tokens for tokens in range(min(_MOST_TOKENS, rows)))
         side = next((math.isqrt(many) for many in patches if math.isqrt(many) ** 2 == many), 0)
@@ -152,17 +186,17 @@ def _noted(model: onnx.ModelProto) -> list[int]:
     return []
 
 
-def _strides(model: onnx.ModelProto, name: str) -> list[list[int]]:
-    """The strides of the convolutions that read the input before anything else computes."""
-    carried, strides = roles.carried_by(model, name), []
+def _convolutions(model: onnx.ModelProto, name: str) -> list[onnx.NodeProto]:
+    """Those that read the input before anything else computes."""
+    carried, found = roles.carried_by(model, name), []
     for node in walk.nodes(model, with_functions=False):
         if not node.input or node.input[0] not in carried:
             continue
         if node.op_type in ("Pad", "Unsqueeze", "Reshape", "Squeeze"):
             carried.update(node.output)
         if node.op_type == "Conv":
-            strides.append(_strides_of(node))
-    return [found for found in strides if found]
+            found.append(node)
+    return found
 
 
 def _all_strides(model: onnx.ModelProto) -> int:
@@ -175,16 +209,21 @@ def _strides_of(node: onnx.NodeProto) -> list[int]:
     return next((list(one.ints) for one in node.attribute if one.name == "strides"), [])
 
 
-def _with_sums(sizes: Mapping[str, int], dims: list[str]) -> dict[str, int]:
-    """Dimensions that are sums of others by their name, like `past_sequence_length + sequence_length`."""
-    found = dict(sizes)
-    past = next((dim for dim in dims if _PAST.search(dim) and not _SUM.match(dim)), None)
-    now = next((dim for dim in dims if "seq" in dim.lower() and not _PAST.search(dim) and not _TOTAL.search(dim)), None)
+def _with_sums(sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required) -> dict[str, int]:
+    """Dimensions that are sums of others: by their name, like `past_sequence_length + sequence_length`, or of a mask
+    that covers what came before and what comes now."""
+    found, dims = dict(sizes), facts["dims"]
+    past = next((dim for dim in dims if dim in required.pasts), None) or next(
+        (dim for dim in dims if _PAST.search(dim) and not _SUM.match(dim)), None
+    )
+    named = (dim for dim in dims if "seq" in dim.lower() and not _PAST.search(dim) and not _TOTAL.search(dim))
+    now = next((dim for dim in dims if required.pasts and dim in _steps(facts, required)), None) or next(named, None)
+    others = {dim for port in facts["inputs"] if not roles.is_mask(port) for dim in port["shape"] or ()}
     for dim in dims:
         if parts := _SUM.match(dim):
             numbers = [int(part) if part.isdecimal() else sizes.get(part) for part in parts.groups()]
             if all(number is not None for number in numbers):
                 found[dim] = sum(number for number in numbers if number is not None)
-        elif _TOTAL.search(dim) and past is not None and now is not None:
+        elif past is not None and now is not None and (_TOTAL.search(dim) or (required.pasts and dim not in others)):
             found[dim] = sizes[past] + sizes[now]
     return found

@@ -16,6 +16,7 @@ from farm.rules.matrices import matrix, settings
         ("-1.5..1.5@7", fills.Fill("range", -1.5, 1.5, seed=7)),
         ("normal@0", fills.Fill("normal", seed=0)),
         ("positions", fills.Fill("positions")),
+        ("positions:past", fills.Fill("positions", dimension="past")),
         ("size:sequence", fills.Fill("size", dimension="sequence")),
     ],
 )
@@ -29,6 +30,7 @@ def test_a_text_says_how_an_array_is_made(text: str, fill: fills.Fill) -> None:
         ("9..1", "ends below its start"),
         ("a..b", "cannot be made of 'a..b'"),
         ("positions@1", "cannot be made of"),
+        ("positions:", "cannot be made of"),
         ("", "cannot be made of"),
         ("99999999999999999999", "64 bits"),
         ("1e999", "too large"),
@@ -67,6 +69,7 @@ def test_a_type_holds_its_own_usual_numbers() -> None:
         ("0..9@5", "random, 0 to 9, seed 5"),
         ("1", "1 everywhere"),
         ("positions", "0, 1, 2, …"),
+        ("positions:past", "counted from the size of past"),
         ("size:seq", "the size of seq"),
         ("what?", "what?"),
     ],

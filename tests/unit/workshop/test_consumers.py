@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
-from farm.workshop.child import consumers, feed, signature, size_candidates
+from farm.workshop.child import consumers, feed, inputs, signature, size_candidates
+from farm.workshop.sizes import shape_of
 from tests.unit.workshop import making
 
 
@@ -161,3 +162,60 @@ def test_batches_of_two_inputs_are_one_each() -> None:
     facts = signature.of(model)
     first = next(size_candidates.candidates(model, facts, required=consumers.required(model, facts)))
     assert first == {"image_batch_size": 1, "text_batch_size": 1, "length": 64}
+
+
+def decoder(
+    *, past: str = "past", tokens: str = "new", mask: str = "all", named: str = "past_key_values.0.key"
+) -> onnx.ModelProto:
+    """One layer that puts its keys behind the past ones, as exporters write it."""
+    ports = [
+        making.port("input_ids", ["batch", tokens], TensorProto.INT64),
+        making.port("attention_mask", ["batch", mask], TensorProto.INT64),
+        making.port("position_ids", ["batch", tokens], TensorProto.INT64),
+        making.port(named, ["batch", 4, past, 8]),
+    ]
+    nodes = [
+        node("Gather", "table", "input_ids", output="rows"),
+        node("Gather", "places", "position_ids", output="where"),
+        node("Add", "rows", "where", output="sum"),
+        node("Reshape", "sum", "heads", output="split"),
+        node("Transpose", "split", output="keys", perm=[0, 2, 1, 3]),
+        node("Concat", named, "keys", output="present.0.key", axis=2),
+        node("Cast", "attention_mask", output="y", to=TensorProto.FLOAT),
+    ]
+    weights = {"table": zeros(100, 32), "places": zeros(300, 32), "heads": np.array([0, 0, 4, 8])}
+    stored = [making.weight(name, np.asarray(value)) for name, value in weights.items()]
+    return making.model(nodes, ports, [making.port("y", None), making.port("present.0.key", None)], weights=stored)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {},
+        {"past": "past_sequence_length", "tokens": "sequence_length", "mask": "past_sequence_length + sequence_length"},
+        {"past": "", "tokens": "", "mask": ""},
+        {"past": "k", "tokens": "s", "mask": "t", "named": "cache_k"},
+    ],
+)
+def test_a_decoder_makes_one_token_behind_a_past(names: dict[str, str]) -> None:
+    model = decoder(**names)
+    found = feed.found_for(model, model.SerializeToString())
+    facts = signature.of(model)
+    shapes = {port["name"]: shape_of(port["shape"], found.sizes) for port in facts["inputs"]}
+    assert (found.tries, found.problem) == (1, "")
+    assert list(shapes.values()) == [[1, 1], [1, 257], [1, 1], [1, 4, 256, 8]]
+    made = inputs.seeded(model, facts, chosen=found.sizes, seed=0, asked=found.inputs)
+    assert made["position_ids"].tolist() == [[256]]
+    assert made["attention_mask"].all()
+
+
+def test_a_past_ends_where_the_positions_do() -> None:
+    model = decoder()
+    table = next(tensor for tensor in model.graph.initializer if tensor.name == "places")
+    table.CopyFrom(making.weight("places", zeros(128, 32)))
+    assert feed.found_for(model, model.SerializeToString()).sizes["past"] == 127
+
+
+def test_recorded_sound_is_a_second_long() -> None:
+    model = built([node("Conv", "x", "w", strides=[5])], ["batch", 1, "n"], {"w": zeros(8, 1, 10)})
+    assert feed.found_for(model, model.SerializeToString()).sizes["n"] == 16_000
