@@ -51,16 +51,28 @@ def is_factor(port: signature.Port) -> bool:
 
 
 def is_state(port: signature.Port, model: onnx.ModelProto) -> bool:
-    """Whether it goes round: it starts a recurrent operator, or its name says so."""
+    """Whether it goes round: it starts a recurrent operator, or its name says so and an output can be its next."""
     if np.dtype(port["dtype"]).kind != "f" or len(port["shape"] or ()) < 2:
         return False
-    if _STATE.search(port["name"]):
+    stored = {tensor.name for tensor in model.graph.initializer}
+    has_others = any(value.name not in stored | {port["name"]} for value in model.graph.input)
+    if has_others and _STATE.search(port["name"]) and any(_can_follow(out, port) for out in model.graph.output):
         return True
     carried = carried_by(model, port["name"])
     return any(
         at < len(node.input) and node.input[at] in carried
         for node in walk.nodes(model, with_functions=False)
         for at in _RECURRENT.get(node.op_type, ())
+    )
+
+
+def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
+    """Whether an output has the input's type and shape as far as both are known."""
+    after, before = signature.port(output), port["shape"] or []
+    if after["dtype"] != port["dtype"] or after["shape"] is None:
+        return after["dtype"] == port["dtype"]
+    return len(after["shape"]) == len(before) and all(
+        one == other for one, other in zip(after["shape"], before, strict=True) if {type(one), type(other)} == {int}
     )
 
 

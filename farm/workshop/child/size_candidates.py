@@ -57,9 +57,10 @@ def candidates(
 def _proposed(
     model: onnx.ModelProto, facts: signature.Signature, batch: int, required: consumers.Required
 ) -> Iterator[dict[str, int]]:
-    ones = {dim: batch if dim == facts["batch"] else 1 for dim in facts["dims"] if _is_one(dim, model, facts)}
-    wanted = {dim: required.of(dim) for dim in facts["dims"] if dim not in ones}
+    wanted = {dim: required.of(dim) for dim in facts["dims"]}
     choices = {dim: sizes for dim, sizes in wanted.items() if sizes}
+    free = [dim for dim in facts["dims"] if dim not in choices]
+    ones = {dim: batch if dim == facts["batch"] else 1 for dim in free if _is_one(dim, model, facts)}
     for sizes in itertools.islice(itertools.product(*choices.values()), _MOST_WAYS):
         known = {**ones, **dict(zip(choices, sizes, strict=True))}
         yield from _around(known, model, facts, required)
@@ -158,7 +159,7 @@ def _lengths(model: onnx.ModelProto, name: str, required: consumers.Required, *,
         # one channel that is taken in strides is sound as it was recorded
         is_recorded = all(required.shapes.get(node.input[1], [])[1:2] == [1] for node in convolutions)
         yield from (SAMPLES,) if is_recorded and not has_rate else ()
-        yield min(_STRIDES * stride, _LARGEST_HINT)
+        yield min(max(_STRIDES * stride, SEQUENCE), _LARGEST_HINT)
     yield from (FRAME,) if has_rate else ()
 
 

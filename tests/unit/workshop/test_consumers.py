@@ -219,3 +219,20 @@ def test_a_past_ends_where_the_positions_do() -> None:
 def test_recorded_sound_is_a_second_long() -> None:
     model = built([node("Conv", "x", "w", strides=[5])], ["batch", 1, "n"], {"w": zeros(8, 1, 10)})
     assert feed.found_for(model, model.SerializeToString()).sizes["n"] == 16_000
+
+
+@pytest.mark.parametrize(
+    ("after", "text"),
+    [(["batch", "length", 48], "0"), (["batch", 4, 8, 8], "normal"), (["batch", "length", 32], "normal")],
+)
+def test_what_no_output_can_follow_is_no_state(after: list[Any], text: str) -> None:
+    """`encoder_hidden_states` is called like a state, and is what an encoder gave."""
+    ports = [making.port("sample", ["batch", 4]), making.port("encoder_hidden_states", ["batch", "length", 48])]
+    nodes = [node("Relu", "sample", output="q"), node("MatMul", "encoder_hidden_states", "w", output="rows")]
+    nodes += [node("Reshape", "rows", "shape")]
+    weights = [making.weight("w", zeros(48, 48)), making.weight("shape", np.array([1, -1, 4]))]
+    model = making.model(
+        nodes, ports, [making.port("q", None, TensorProto.INT64), making.port("y", after)], weights=weights
+    )
+    facts = signature.of(model)
+    assert feed.input_values.fills_of(model, facts, required(model))["encoder_hidden_states"] == text

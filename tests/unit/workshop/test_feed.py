@@ -213,7 +213,7 @@ def _never(*_: object, **__: object) -> None:
 
 
 def test_a_process_that_does_not_end_leaves_the_likeliest(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder, out = making.save(reshaped(576), tmp_path / "bundle"), tmp_path / "out"
+    folder, out = making.save(padded(96), tmp_path / "bundle"), tmp_path / "out"
     out.mkdir()
     caplog.set_level("INFO")
     found = orders.choose_feed(folder, "model.onnx", out_dir=out, timeout_s=0.05)
