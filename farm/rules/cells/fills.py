@@ -3,19 +3,23 @@
     VALUE           this number everywhere: a mask's 1, a speed's 1, a state's 0, a sampling rate of 16000
     LOW..HIGH       random between both, HIGH included; whole numbers where the input takes whole numbers
     normal          random, standard normal distribution
+    below:DIMENSION random whole numbers from 0, below the size of a dynamic dimension
     positions       0, 1, 2, … along the last axis; `positions:DIMENSION` starts at the size of a dynamic dimension
     size:DIMENSION  the size of a dynamic dimension
+    text:A|B|…      strings, one of these each
+    words           strings of some words each; `words:A|B|…` of these words
 
 Random ones follow the run's seed; `@SEED` behind them makes them the same in every run.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from farm.rules.cells.problems import MatrixProblem
 
 NORMAL, POSITIONS, SIZE = "normal", "positions", "size:"
+TEXT, WORDS, BELOW = "text", "words", "below"
 ZERO, ONE, FLAG = "0", "1", "0..1"
 GIVEN = "given"
 MOST_INPUTS = 1024
@@ -34,45 +38,66 @@ _VALUE = re.compile(rf"^{_NUMBER}$")
 _SEEDED = re.compile(r"^(.*)@(\d{1,9})$")
 # what 64 bits hold, with a sign or without
 _LOWEST, _HIGHEST = -(2**63), 2**64 - 1
+_FRACTIONS = ("float", "bfloat")
 _FULL = {"int8": "-128..127", "uint8": "0..255"}
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """One way to make an array. `low` and `high` are equal for a value; `seed` None: the run's."""
+    """One way to make an array. `low` and `high` are equal for a value; `seed` None: the run's; `texts`: of strings."""
 
     kind: str
     low: Number = 0
     high: Number = 0
     dimension: str = ""
     seed: int | None = None
+    texts: tuple[str, ...] = ()
 
 
 def parse(text: str) -> Fill:
     """What a text says. Raises MatrixProblem."""
     seeded = _SEEDED.match(text)
-    plain, seed = (seeded[1], int(seeded[2])) if seeded else (text, None)
-    if plain == NORMAL:
-        return Fill(NORMAL, seed=seed)
-    if found := _RANGE.match(plain):
-        low, high = _number(found[1], text), _number(found[2], text)
-        if low > high:
-            raise MatrixProblem(f"The range {text!r} ends below its start: write LOW..HIGH, such as 0..99.")
-        if high - low == float("inf"):
-            raise MatrixProblem(f"The range {text!r} is wider than any floating point number: write a narrower one.")
-        return Fill("range", low, high, seed=seed)
+    random = _random(seeded[1] if seeded else text, text)
+    if random is not None:
+        return replace(random, seed=int(seeded[2])) if seeded else random
+    fixed = None if seeded else _fixed(text)
+    if fixed is not None:
+        return fixed
+    raise MatrixProblem(
+        f"An input cannot be made of {text!r}: write a number, LOW..HIGH, normal, below:DIMENSION, "
+        "positions[:DIMENSION], size:DIMENSION, text:A|B or words[:A|B]."
+    )
+
+
+def _random(plain: str, text: str) -> Fill | None:
+    """What follows a seed; None: nothing that does."""
+    kind, _, rest = plain.partition(":")
+    if plain in (NORMAL, WORDS):
+        return Fill(plain)
+    if kind in (TEXT, WORDS) and rest:
+        return Fill(kind, texts=tuple(rest.split("|")))
+    if kind == BELOW and rest:
+        return Fill(BELOW, dimension=rest)
+    if (found := _RANGE.match(plain)) is None:
+        return None
+    low, high = _number(found[1], text), _number(found[2], text)
+    if low > high:
+        raise MatrixProblem(f"The range {text!r} ends below its start: write LOW..HIGH, such as 0..99.")
+    if high - low == float("inf"):
+        raise MatrixProblem(f"The range {text!r} is wider than any floating point number: write a narrower one.")
+    return Fill("range", low, high)
+
+
+def _fixed(text: str) -> Fill | None:
     kind, _, dimension = text.partition(":")
-    if seeded is None and kind == POSITIONS and bool(dimension) == (":" in text):
+    if kind == POSITIONS and bool(dimension) == (":" in text):
         return Fill(POSITIONS, dimension=dimension)
-    if seeded is None and text.startswith(SIZE) and len(text) > len(SIZE):
+    if text.startswith(SIZE) and dimension:
         return Fill("size", dimension=text.removeprefix(SIZE))
-    if seeded is None and _VALUE.match(text):
+    if _VALUE.match(text):
         value = _number(text, text)
         return Fill("value", value, value)
-    raise MatrixProblem(
-        f"An input cannot be made of {text!r}: write a number, LOW..HIGH, normal, positions[:DIMENSION] or "
-        "size:DIMENSION."
-    )
+    return None
 
 
 def check(text: str) -> None:
@@ -87,14 +112,19 @@ def check(text: str) -> None:
 
 def plain_of(dtype: str) -> str:
     """What an input of this dtype is given where nothing is known of it."""
-    if dtype.startswith("float"):
+    if dtype == "string":
+        return WORDS
+    if dtype.startswith(_FRACTIONS):
         return NORMAL
     return _FULL.get(dtype, FLAG)
 
 
 def misfit(fill: Fill, dtype: str) -> str | None:
     """Why an input of this dtype cannot hold such numbers, as the end of a sentence; None: it can."""
-    if dtype.startswith("float"):
+    is_text = fill.kind in (TEXT, WORDS)
+    if is_text or dtype == "string":
+        return None if is_text and dtype == "string" else "strings are made by text:A|B or words, and numbers are not."
+    if dtype.startswith(_FRACTIONS):
         return None
     if fill.kind == NORMAL:
         return "a normal distribution has fractions; write LOW..HIGH, such as 0..99."
@@ -110,7 +140,8 @@ def _limits(dtype: str) -> tuple[int, int]:
     """The least and the greatest number of a whole type: bool, int8, …, uint64."""
     if dtype == "bool":
         return 0, 1
-    bits = int(dtype.lstrip("uint"))
+    # what is no number of this name is refused by its type
+    bits = int(re.sub(r"\D", "", dtype) or 64)
     return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
@@ -140,8 +171,11 @@ def words(text: str, *, seed: int) -> str:
         NORMAL: f"random, standard normal, seed {own}",
         "range": f"random, {fill.low} to {fill.high}, seed {own}",
         POSITIONS: f"counted from the size of {fill.dimension}" if fill.dimension else "0, 1, 2, …",
+        BELOW: f"random, 0 to below the size of {fill.dimension}, seed {own}",
         "size": f"the size of {fill.dimension}",
         "value": f"{fill.low} everywhere",
+        TEXT: f"random of {', '.join(fill.texts)}, seed {own}",
+        WORDS: f"random words, seed {own}",
     }
     return said[fill.kind]
 

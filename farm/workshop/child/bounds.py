@@ -9,7 +9,7 @@ from farm.workshop.child import constants, consumers, walk
 # their output holds the same numbers as their first input
 _PASSES_ON = {
     *("Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Expand", "Tile"),
-    *("Split", "Concat", "Pad"),
+    *("Split", "Concat", "Pad", "Gather"),
 }
 # inputs that are a count or a size: a small number above zero
 _COUNTS = {
@@ -21,32 +21,52 @@ _LOOKUPS = {"Gather": (1, 0, 0), "GatherElements": (1, 0, 0), "ScatterElements":
 # contrib embedding: index input → table input
 _EMBEDDINGS = {"EmbedLayerNormalization": {0: 2, 1: 4}}
 
+# how exporters let negative indices count from the end: the rows are added where a number is below zero
+_WRAPS, _FLAGS = {"Add", "Mul", "Where"}, {"Less", "GreaterOrEqual", "Not", "Cast"}
+
 COUNT = -1
+Limit = int | str
 
 
-def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: consumers.Shapes) -> dict[str, int]:
+def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: consumers.Shapes) -> dict[str, Limit]:
     """Exclusive upper bound of each input that indexes something of known size; COUNT for one that is a count.
 
-    `shapes`: of the main graph's tensors.
+    `shapes`: of the main graph's tensors. A bound is a name where it is the size of a dimension of that name.
     """
-    known = _known_shapes(model, shapes)
+    known = {tensor.name: list(tensor.dims) for graph in walk.graphs(model) for tensor in graph.initializer} | shapes
     nodes = list(walk.nodes(model, with_functions=False))
     depths = constants.values(model, names={n.input[1] for n in nodes if n.op_type == "OneHot" and len(n.input) > 1})
-    found: dict[str, int] = {}
+    rows = {size for shape in known.values() for size in shape[:1]}
+    scalars = {name for name, value in constants.values(model, names=_others(nodes)).items() if set(value.flat) <= rows}
+    found: dict[str, Limit] = {}
     for name in inputs:
-        carried, limits = {name}, []
+        carried, flags, limits = {name}, set[str](), list[Limit]()
         for node in nodes:
-            limits += list(_limits(node, carried, shapes=known))
+            limits += _limits(node, carried, shapes=known)
             if node.op_type == "OneHot" and node.input[0] in carried and node.input[1] in depths:
                 limits.append(int(depths[node.input[1]].reshape(-1)[0]))
-            if node.op_type in _PASSES_ON and node.input and node.input[0] in carried:
-                carried.update(node.output)
+            _carry(node, carried, flags, scalars)
+        numbers = [limit for limit in limits if isinstance(limit, int)]
         if limits:
-            found[name] = min((limit for limit in limits if limit != COUNT), default=COUNT)
+            found[name] = min(set(numbers) - {COUNT}, default=max(map(str, set(limits) - set(numbers)), default=COUNT))
     return found
 
 
-def _limits(node: onnx.NodeProto, carried: set[str], *, shapes: dict[str, list[int]]) -> Iterator[int]:
+def _others(nodes: list[onnx.NodeProto]) -> set[str]:
+    return {name for node in nodes if node.op_type in _WRAPS for name in node.input}
+
+
+def _carry(node: onnx.NodeProto, carried: set[str], flags: set[str], scalars: set[str]) -> None:
+    """What a node makes of the numbers: the same ones, or, where negative ones count from the end, those wrapped."""
+    if node.op_type in _PASSES_ON and node.input and node.input[0] in carried:
+        carried.update(node.output)
+    elif node.op_type in _FLAGS and (carried | flags) & set(node.input):
+        flags.update(node.output)
+    elif node.op_type in _WRAPS and carried & set(node.input) and set(node.input) <= carried | flags | scalars:
+        carried.update(node.output)
+
+
+def _limits(node: onnx.NodeProto, carried: set[str], *, shapes: consumers.Shapes) -> Iterator[Limit]:
     for index, name in enumerate(node.input):
         if name not in carried:
             continue
@@ -56,20 +76,13 @@ def _limits(node: onnx.NodeProto, carried: set[str], *, shapes: dict[str, list[i
             axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
             yield from _size(shapes.get(node.input[_LOOKUPS[node.op_type][1]]), axis)
         if node.op_type == "GatherND" and index == 1:
-            yield from [min(sizes)] if (sizes := [s for s in shapes.get(node.input[0], []) if s > 0]) else []
+            sizes = [size for size in shapes.get(node.input[0], []) if isinstance(size, int) and size > 0]
+            yield from [min(sizes)] if sizes else []
         table = _EMBEDDINGS.get(node.op_type, {}).get(index)
         if table is not None and table < len(node.input):
             yield from _size(shapes.get(node.input[table]), 0)
 
 
-def _size(shape: list[int] | None, axis: int) -> Iterator[int]:
-    if shape and -len(shape) <= axis < len(shape) and shape[axis] > 0:
+def _size(shape: consumers.Shape | None, axis: int) -> Iterator[Limit]:
+    if shape and -len(shape) <= axis < len(shape) and shape[axis]:
         yield shape[axis]
-
-
-def _known_shapes(model: onnx.ModelProto, inferred: consumers.Shapes) -> dict[str, list[int]]:
-    """Shapes by tensor name, 0 where a size is not known."""
-    shapes = {tensor.name: list(tensor.dims) for graph in walk.graphs(model) for tensor in graph.initializer}
-    for name, shape in inferred.items():
-        shapes.setdefault(name, [size if isinstance(size, int) else 0 for size in shape])
-    return shapes

@@ -80,6 +80,8 @@ def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1) -
     required = consumers.required(model, facts)
     ways = list(size_candidates.candidates(model, facts, required=required, batch=batch))
     sizes, texts = ways[0], input_values.fills_of(model, facts, required)
+    if problem := signature.unfed(facts["inputs"]):
+        return Found(sizes, texts, problem=problem)
     if any(port["shape"] is None for port in facts["inputs"]) or not _is_open(facts):
         return Found(sizes, texts)
     try:
@@ -95,7 +97,7 @@ def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1) -
 def _is_open(facts: signature.Signature) -> bool:
     """Whether anything is to be found out: a size, or what a number means."""
     return bool(set(facts["dims"]) - {facts["batch"]}) or any(
-        not port["dtype"].startswith("float") for port in facts["inputs"]
+        signature.kind_of(port) != "f" for port in facts["inputs"]
     )
 
 

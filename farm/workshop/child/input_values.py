@@ -1,6 +1,8 @@
 """Which numbers each input is given where nobody says, and the arrays of them. Runs in the child only."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -9,15 +11,37 @@ from farm.rules.cells import fills
 from farm.rules.cells.fills import Fill
 from farm.rules.cells.problems import MatrixProblem
 from farm.workshop.arrays import Array
-from farm.workshop.child import bounds, consumers, roles, signature
+from farm.workshop.child import bounds, consumers, roles, signature, walk
 from farm.workshop.problems import Problem, shown
 
 _COUNT = 3
+# of strings whose words nothing says
+_WORDS = (
+    "the",
+    "quick",
+    "brown",
+    "fox",
+    "jumps",
+    "over",
+    "a",
+    "lazy",
+    "dog",
+    "while",
+    "seven",
+    "white",
+    "birds",
+    "watch",
+)
+_WORDS_EACH = 8
+# attributes in which operators keep the strings that they know
+_TABLES = ("pool_strings", "cats_strings", "keys_strings", "string_vocabulary", "classlabels_strings")
+_SPLITS = {"Tokenizer", "StringSplit", "RegexSplitWithOffsets"}
 
 
 def fills_of(model: onnx.ModelProto, facts: signature.Signature, required: consumers.Required) -> dict[str, str]:
     """How each input is made, by name: within what the operators that it feeds take."""
     limits = bounds.upper_bounds(model, [port["name"] for port in facts["inputs"]], shapes=required.shapes)
+    limits = {name: limit for name, limit in limits.items() if isinstance(limit, int) or limit in facts["dims"]}
     pasts = [dim for dim in facts["dims"] if dim in required.pasts]
     return {
         port["name"]: _by_role(port, model, facts, pasts)
@@ -33,9 +57,33 @@ def array_of(
 
     `seeds`: the run's, and the place of the input. A text with a seed of its own makes what a run of that seed makes.
     """
-    dtype = np.dtype(port["dtype"])
     fill = _read(text, port)
     random = np.random.default_rng([seeds[0] if fill.seed is None else fill.seed, seeds[1]])
+    if port["dtype"] == "string":
+        return _strings(fill, shape, random)
+    if port["dtype"] != "bfloat16":
+        return _numbers(fill, port, shape=shape, dtype=signature.stored_dtype(port), sizes=sizes, random=random)
+    made = _numbers(fill, port, shape=shape, dtype=np.dtype(np.float32), sizes=sizes, random=random)
+    return (made.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def _strings(fill: Fill, shape: list[int], random: np.random.Generator) -> Array:
+    texts = np.array(fill.texts or _WORDS)
+    if fill.kind == fills.TEXT:
+        return random.choice(texts, size=shape)
+    words = random.choice(texts, size=[*shape, _WORDS_EACH])
+    return np.array([" ".join(row) for row in words.reshape(-1, _WORDS_EACH)]).reshape(shape)
+
+
+def _numbers(
+    fill: Fill,
+    port: signature.Port,
+    *,
+    shape: list[int],
+    dtype: np.dtype[Any],
+    sizes: Mapping[str, int],
+    random: np.random.Generator,
+) -> Array:
     if fill.kind == fills.NORMAL:
         return random.standard_normal(shape).astype(dtype)
     if fill.kind == "range":
@@ -43,6 +91,8 @@ def array_of(
     if fill.dimension and fill.dimension not in sizes:
         text = f"The input {shown(port['name'])!r} cannot be the size of {shown(fill.dimension)!r}"
         raise Problem("bad_input", f"{text}: the model has no such dynamic dimension.")
+    if fill.kind == fills.BELOW:
+        return _between(replace(fill, high=max(0, sizes[fill.dimension] - 1)), shape, dtype, random)
     if fill.kind == fills.POSITIONS:
         start = sizes[fill.dimension] if fill.dimension else 0
         counted = np.arange(start, start + (shape[-1] if shape else 1))
@@ -71,6 +121,8 @@ def _between(fill: Fill, shape: list[int], dtype: np.dtype, random: np.random.Ge
 
 def _by_role(port: signature.Port, model: onnx.ModelProto, facts: signature.Signature, pasts: list[str]) -> str | None:
     """What an input of this meaning holds: masks let through, states begin, lengths are what they are lengths of."""
+    if port["dtype"] == "string":
+        return _known_texts(port, model)
     if roles.is_mask(port):
         return fills.ONE
     if (asked := roles.compared_with(port, model)) is not None:
@@ -82,6 +134,22 @@ def _by_role(port: signature.Port, model: onnx.ModelProto, facts: signature.Sign
     if roles.is_length(port):
         return _length(port, facts)
     return fills.ONE if roles.is_factor(port) or roles.is_divisor(port, model) else None
+
+
+def _known_texts(port: signature.Port, model: onnx.ModelProto) -> str | None:
+    """The strings that the operators know which the input reaches; None: they name none."""
+    carried, is_split, found = {port["name"]}, False, list[str]()
+    for node in walk.nodes(model, with_functions=False):
+        if node.input and carried & set(node.input) and node.output:
+            is_split |= node.op_type in _SPLITS
+            tables = [one.strings for one in node.attribute if one.name in _TABLES and one.strings]
+            found += [text.decode(errors="ignore") for table in tables for text in table]
+            carried |= set() if tables else set(node.output)
+    text = f"{fills.WORDS if is_split else fills.TEXT}:"
+    for word in dict.fromkeys(found):
+        if word and word.isprintable() and not set(word) & {"|", "@"} and len(text) + len(word) < fills.LONGEST:
+            text += word if text.endswith(":") else f"|{word}"
+    return None if text.endswith(":") else text
 
 
 def _length(port: signature.Port, facts: signature.Signature) -> str:
@@ -101,9 +169,11 @@ def _above(port: signature.Port, model: onnx.ModelProto) -> int | None:
     return None if most is None or most < 1 else most + 1
 
 
-def _by_limit(port: signature.Port, limit: int | None) -> str:
-    if limit is None or np.dtype(port["dtype"]).kind not in "iu":
+def _by_limit(port: signature.Port, limit: bounds.Limit | None) -> str:
+    if limit is None or not roles.is_whole(port):
         return fills.plain_of(port["dtype"])
+    if isinstance(limit, str):
+        return f"{fills.BELOW}:{limit}"
     if limit == bounds.COUNT:
         return str(_COUNT)
     highest = min(limit - 1, int(np.iinfo(port["dtype"]).max))

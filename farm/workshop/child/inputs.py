@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-import numpy as np
 import onnx
 from onnx import numpy_helper
 
@@ -76,7 +75,9 @@ def seeded(
 ) -> arrays.Arrays:
     """One array for every input, the same for the same seed. Raises Problem: inputs_too_large, bad_input."""
     shapes = {port["name"]: _numbers(port, chosen) for port in facts["inputs"]}
-    total = sum(math.prod(shapes[port["name"]]) * np.dtype(port["dtype"]).itemsize for port in facts["inputs"])
+    total = sum(
+        math.prod(shapes[port["name"]]) * max(1, signature.stored_dtype(port).itemsize) for port in facts["inputs"]
+    )
     if total > _MAX_BYTES:
         text = f"The inputs would take {total:,} bytes, the limit is {_MAX_BYTES:,}: choose a smaller batch or shapes."
         raise Problem("inputs_too_large", text)
@@ -119,7 +120,8 @@ def _opened(payload: payloads.Model) -> tuple[onnx.ModelProto, Facts]:
 
 def _check_array(array: arrays.Array, port: signature.Port, found: dict[str, int]) -> None:
     name = shown(port["name"])
-    if str(array.dtype) != port["dtype"]:
+    stored = signature.stored_dtype(port)
+    if array.dtype != stored and not (array.dtype.kind == stored.kind == "U"):
         text = f"The given input {name!r} is {array.dtype}, the model takes {port['dtype']}: convert it."
         raise Problem("inputs_dtype", text)
     shape = port["shape"]

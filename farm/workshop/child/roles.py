@@ -45,14 +45,14 @@ def is_length(port: signature.Port) -> bool:
 
 def is_factor(port: signature.Port) -> bool:
     """Whether it is one number that others are multiplied or divided by: a speed, a scale, a temperature."""
-    is_float = np.dtype(port["dtype"]).kind == "f"
+    is_float = signature.kind_of(port) == "f"
     is_one = all(dim == 1 for dim in port["shape"] or ())
     return is_float and port["shape"] is not None and (is_one or bool(_FACTOR.search(port["name"])))
 
 
 def is_state(port: signature.Port, model: onnx.ModelProto) -> bool:
     """Whether it goes round: it starts a recurrent operator, or its name says so and an output can be its next."""
-    if np.dtype(port["dtype"]).kind != "f" or len(port["shape"] or ()) < 2:
+    if signature.kind_of(port) != "f" or len(port["shape"] or ()) < 2:
         return False
     stored = {tensor.name for tensor in model.graph.initializer}
     has_others = any(value.name not in stored | {port["name"]} for value in model.graph.input)
@@ -130,4 +130,4 @@ def _partners(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np
 
 def is_whole(port: signature.Port) -> bool:
     """Whether it takes whole numbers."""
-    return np.dtype(port["dtype"]).kind in "iu"
+    return signature.kind_of(port) in ("i", "u")

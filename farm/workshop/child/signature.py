@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
@@ -17,12 +18,8 @@ _MIN_PICTURE = 32
 _OTHER_NAMES = ("seq", "time", "len", "step", "frame", "token", "height", "width", "channel", "rows")
 _NAMELESS = {"?", "-1", "None", "none", "unk", "unknown"}
 _RECURRENT = {"LSTM", "GRU", "RNN"}
-# numpy has these; what it lacks (bfloat16, the 8-bit floats, 4-bit numbers) can be no input
-_FEEDABLE = {
-    *(TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BOOL),
-    *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
-    *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
-}
+# how arrays of a type are kept that numpy has no plain type for
+_STORED = {"string": np.dtype("U"), "bfloat16": np.dtype(np.uint16)}
 
 
 class Port(TypedDict):
@@ -58,22 +55,59 @@ def of(model: onnx.ModelProto) -> Signature:
 
 
 def inputs_of(model: onnx.ModelProto) -> Ports:
-    """Inputs that a caller must feed, as {name, dtype, shape}. Raises Problem: no_inputs, input_type, many_inputs."""
+    """Inputs that a caller must feed, as {name, dtype, shape}: not what may be left away. Raises Problem: many_inputs,
+    input_type for an input that has none."""
     stored = {tensor.name for tensor in model.graph.initializer}
     stored |= {sparse.values.name for sparse in model.graph.sparse_initializer}
-    fed = [value for value in model.graph.input if value.name not in stored]
-    if not fed:
-        raise Problem("no_inputs", "The model has no inputs: there is nothing to feed it, so nothing can be measured.")
+    fed = [value for value in model.graph.input if value.name not in stored and not is_optional(value)]
     if len(fed) > _MAX_PORTS:
         raise Problem("many_inputs", f"The model has {len(fed):,} inputs; at most {_MAX_PORTS:,} can be fed.")
-    for value in fed:
-        _check_feedable(value)
+    untyped = next((value for value in fed if value.type.WhichOneof("value") is None), None)
+    if untyped is not None:
+        text = f"The input {shown(untyped.name)} has no type: export the model again."
+        raise Problem("input_type", text)
     return [port(value) for value in fed]
 
 
 def outputs_of(model: onnx.ModelProto) -> Ports:
     """Outputs as {name, dtype, shape}; kinds that are no tensor have their kind as dtype and no shape."""
     return [port(value) for value in model.graph.output[:_MAX_PORTS]]
+
+
+def is_optional(value: onnx.ValueInfoProto) -> bool:
+    """Whether a caller may leave an input away."""
+    return value.type.WhichOneof("value") == "optional_type"
+
+
+def stored_dtype(port: Port) -> np.dtype[Any]:
+    """How numpy keeps the input's array: text for strings, the bits of bfloat16. Raises Problem: input_type."""
+    if not kind_of(port):
+        raise Problem("input_type", unfed([port]))
+    return _STORED.get(port["dtype"]) or np.dtype(port["dtype"])
+
+
+def kind_of(port: Port) -> str:
+    """`f` for numbers with a fraction, `i`, `u`, `b` and `U` as numpy has them; empty for what cannot be fed."""
+    if port["dtype"] in _STORED:
+        return "f" if port["dtype"] == "bfloat16" else "U"
+    is_plain = re.fullmatch(r"float(16|32|64)|u?int(8|16|32|64)|bool", port["dtype"])
+    return np.dtype(port["dtype"]).kind if is_plain else ""
+
+
+def unfed(ports: Ports) -> str:
+    """Why such inputs cannot be fed, in one sentence that names the call which misses; empty where they can."""
+    for port in ports:
+        if port["dtype"] in ("sequence", "map", "sparse_tensor", "opaque"):
+            return (
+                f"The input {shown(port['name'])} is a {port['dtype']}: InferenceSession.run_with_iobinding, which "
+                "models are measured by, takes tensors only. Cut the model so that it takes tensors."
+            )
+        if port["shape"] is not None and not kind_of(port):
+            return (
+                f"The input {shown(port['name'])} takes {port['dtype']}, of which numpy makes no array for "
+                "OrtValue.ortvalue_from_numpy: cut the model so that it takes other numbers."
+            )
+    return ""
 
 
 def port(value: onnx.ValueInfoProto) -> Port:
@@ -151,20 +185,6 @@ def _dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:
     name = dim.dim_param if dim.HasField("dim_param") else ""
     # exporters that know no name write one that is none, the same for dimensions that have nothing in common
     return shown(name, limit=64) if name and name not in _NAMELESS else fallback
-
-
-def _check_feedable(value: onnx.ValueInfoProto) -> None:
-    kind = value.type.WhichOneof("value")
-    name = shown(value.name)
-    if kind != "tensor_type":
-        what = f"is a {kind.removesuffix('_type')}, not a tensor" if kind else "has no type"
-        text = f"The input {name} {what}: only tensors can be fed."
-        raise Problem("input_type", text)
-    element = value.type.tensor_type.elem_type
-    if element not in _FEEDABLE:
-        what = "strings" if element == TensorProto.STRING else dtype_name(element)
-        text = f"The input {name} takes {what}, which cannot be fed: cut the model so that it takes numbers."
-        raise Problem("input_type", text)
 
 
 def is_batch_name(dim: str) -> bool:

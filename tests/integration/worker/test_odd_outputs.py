@@ -1,4 +1,4 @@
-"""Outputs that are no plain tensors of numbers, or change from run to run, in all three passes of a real runner."""
+"""Inputs and outputs that are no plain tensors, or change from run to run, in all three passes of a real runner."""
 
 import json
 import subprocess
@@ -60,6 +60,20 @@ MODELS: dict[str, tuple[onnx.ModelProto, np.ndarray[Any, Any], str, bool]] = {
         ),
         np.array([0, 1, 1]), "object", True,
     ),
+    "strings": (
+        model_of(
+            [helper.make_node("LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", keys_strings=["a", "b"],
+                              values_int64s=[0, 1])],
+            [value("x", TensorProto.STRING, ["n"])],
+            value("y", TensorProto.INT64, ["n"]),
+        ),
+        np.array(["a", "b", "elsewhere"]), "int64", True,
+    ),
+    "nothing": (
+        model_of([helper.make_node("Constant", [], ["y"], value_floats=[1.0, 2.0])], [],
+                 value("y", TensorProto.FLOAT, [2])),
+        X, "float32", True,
+    ),
     "bfloat16": (
         model_of([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.BFLOAT16)], FLOATS,
                  value("y", TensorProto.BFLOAT16, ["n", 3])),
@@ -95,7 +109,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("release", ["1.15.1", "1.31.1"])
 @pytest.mark.parametrize("name", MODELS)
-def test_an_odd_output_goes_through_all_passes(name: str, release: str, stage: Path, tmp_path: Path) -> None:
+def test_an_odd_model_goes_through_all_passes(name: str, release: str, stage: Path, tmp_path: Path) -> None:
     model, given, dtype, is_repeatable = MODELS[name]
     onnx.save(model, tmp_path / "model.onnx")
     np.savez(tmp_path / "inputs.npz", x=given)

@@ -18,6 +18,10 @@ from farm.rules.matrices import matrix, settings
         ("positions", fills.Fill("positions")),
         ("positions:past", fills.Fill("positions", dimension="past")),
         ("size:sequence", fills.Fill("size", dimension="sequence")),
+        ("below:nodes@3", fills.Fill("below", dimension="nodes", seed=3)),
+        ("words", fills.Fill("words")),
+        ("words:fox|dog", fills.Fill("words", texts=("fox", "dog"))),
+        ("text:a|b c@4", fills.Fill("text", texts=("a", "b c"), seed=4)),
     ],
 )
 def test_a_text_says_how_an_array_is_made(text: str, fill: fills.Fill) -> None:
@@ -31,6 +35,8 @@ def test_a_text_says_how_an_array_is_made(text: str, fill: fills.Fill) -> None:
         ("a..b", "cannot be made of 'a..b'"),
         ("positions@1", "cannot be made of"),
         ("positions:", "cannot be made of"),
+        ("text:", "cannot be made of"),
+        ("below:", "cannot be made of"),
         ("", "cannot be made of"),
         ("99999999999999999999", "64 bits"),
         ("1e999", "too large"),
@@ -51,6 +57,8 @@ def test_a_text_that_says_nothing_is_told_what_can_be_written(text: str, words: 
         ("0..256", "uint8", "from 0 to 255"),
         ("-129", "int8", "from -128 to 127"),
         ("0..2", "bool", "from 0 to 1"),
+        ("words", "int64", "strings are made by"),
+        ("5", "string", "strings are made by"),
     ],
 )
 def test_numbers_that_a_type_does_not_hold_are_told(text: str, dtype: str, words: str) -> None:
@@ -70,6 +78,9 @@ def test_a_type_holds_its_own_usual_numbers() -> None:
         ("1", "1 everywhere"),
         ("positions", "0, 1, 2, …"),
         ("positions:past", "counted from the size of past"),
+        ("below:nodes", "random, 0 to below the size of nodes, seed 3"),
+        ("text:a|b", "random of a, b, seed 3"),
+        ("words", "random words, seed 3"),
         ("size:seq", "the size of seq"),
         ("what?", "what?"),
     ],

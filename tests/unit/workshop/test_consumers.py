@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from farm.workshop.child import consumers, feed, inputs, signature, size_candidates
+from farm.workshop.child import consumers, feed, input_values, inputs, signature, size_candidates
 from farm.workshop.sizes import shape_of
 from tests.unit.workshop import making
 
@@ -235,4 +235,4 @@ def test_what_no_output_can_follow_is_no_state(after: list[Any], text: str) -> N
         nodes, ports, [making.port("q", None, TensorProto.INT64), making.port("y", after)], weights=weights
     )
     facts = signature.of(model)
-    assert feed.input_values.fills_of(model, facts, required(model))["encoder_hidden_states"] == text
+    assert input_values.fills_of(model, facts, required(model))["encoder_hidden_states"] == text
