@@ -33,7 +33,8 @@ def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: consumers
 
     `shapes`: of the main graph's tensors. A bound is a name where it is the size of a dimension of that name.
     """
-    known = {tensor.name: list(tensor.dims) for graph in walk.graphs(model) for tensor in graph.initializer} | shapes
+    stored = {tensor.name: list(tensor.dims) for graph in walk.graphs(model) for tensor in graph.initializer}
+    known: consumers.Shapes = {**stored, **shapes}
     nodes = list(walk.nodes(model, with_functions=False))
     depths = constants.values(model, names={n.input[1] for n in nodes if n.op_type == "OneHot" and len(n.input) > 1})
     rows = {size for shape in known.values() for size in shape[:1]}

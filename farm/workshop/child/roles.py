@@ -70,7 +70,7 @@ def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
     """Whether an output has the input's type and shape as far as both are known."""
     after, before = signature.port(output), port["shape"] or []
     if after["dtype"] != port["dtype"] or after["shape"] is None:
-        return after["dtype"] == port["dtype"]
+        return bool(after["dtype"] == port["dtype"])
     return len(after["shape"]) == len(before) and all(
         one == other for one, other in zip(after["shape"], before, strict=True) if {type(one), type(other)} == {int}
     )

@@ -76,7 +76,7 @@ def outputs_of(model: onnx.ModelProto) -> Ports:
 
 def is_optional(value: onnx.ValueInfoProto) -> bool:
     """Whether a caller may leave an input away."""
-    return value.type.WhichOneof("value") == "optional_type"
+    return bool(value.type.WhichOneof("value") == "optional_type")
 
 
 def stored_dtype(port: Port) -> np.dtype[Any]:

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from farm.workshop import arrays
-from farm.workshop.child import feed, inputs, reference
+from farm.workshop.child import feed, inputs, reference, signature
 from farm.workshop.child.inspection import inspect
 from farm.workshop.inspection import Feed, Inspection
 from tests.unit.workshop import making
@@ -70,7 +70,7 @@ def test_strings_of_which_nothing_is_known_are_seeded_words(tmp_path: Path) -> N
         [helper.make_node("Identity", ["x"], ["y"])], [making.port("x", [2], TensorProto.STRING)], TensorProto.STRING
     )
     _, chosen, made = seen(model, tmp_path)
-    facts = inputs.signature.of(model)
+    facts = signature.of(model)
     again, other = (inputs.seeded(model, facts, chosen={}, seed=seed) for seed in (0, 1))
     assert chosen.inputs == {"x": "words"}
     assert (made["x"] == again["x"]).all()
