@@ -28,6 +28,9 @@ def written_out(text: str, *, beside: Path, folder: Path) -> Path:
     at = commit.decode().strip()
     if place.name in ("", ".."):
         raise Usage(f"{text} cannot be read: {path} names no file.")
+    # the folder says which model it is
+    folder = folder / (place.parent.name or beside.resolve().parent.name)
+    folder.mkdir(exist_ok=True)
     model = folder / place.name
     _write(at, place, to=model, repository=repository, text=text)
     for name in data_of(model, _siblings(at, place, repository=repository, text=text)):

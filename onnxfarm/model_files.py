@@ -17,6 +17,7 @@ MOST_FILES = 64
 # what holds no external data
 _NO_DATA = (".onnx", ".npz", ".zip", PROGRAM_ENDING)
 # what exporters leave beside a model for people
+_EXPORTED = "model.onnx"
 _LEFT_OUT = (".md", ".py", ".zip")
 # the option that takes a folder of ONNX's own test data as well
 FOLDERS_TOO = "--calibration"
@@ -53,8 +54,15 @@ def _of_folder(folder: Path) -> list[Path]:
 
 
 def name_of(model: Path) -> str:
-    """What a folder is called, as far as a model may be; empty for a file, which is called after its .onnx."""
-    return re.sub(r"[^A-Za-z0-9._-]", "-", model.resolve().name)[:100] if model.is_dir() else ""
+    """What a folder is called, as far as a model may be; empty for a file that has a name of its own.
+
+    Exporters call every model `model.onnx`, in a folder that says which, with another called `onnx` between or none.
+    """
+    if not model.is_dir() and model.name.lower() != _EXPORTED:
+        return ""
+    folder = model.resolve() if model.is_dir() else model.resolve().parent
+    named = folder.parent if folder.name.lower() == "onnx" else folder
+    return re.sub(r"[^A-Za-z0-9._-]", "-", named.name)[:100]
 
 
 def program_of(source: Path) -> Path:

@@ -18,7 +18,7 @@ from farm.rules.runtimes import compatibility as rules
 from farm.rules.runtimes.compatibility import Row, Stamps
 from farm.rules.wording.numbers import size
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.model_files import files_of
+from onnxfarm.model_files import files_of, name_of
 from onnxfarm.problems import Usage, main_guard, needs_extra
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def look_into(model: Path) -> "Inspection":
 
 
 def _show(model: Path, found: "Inspection", *, console: Console) -> None:
-    console.print(f"\n{model.name}: {_summary(found)}\n", style="bold", highlight=False, markup=False)
+    console.print(f"\n{name_of(model) or model.name}: {_summary(found)}\n", style="bold", highlight=False, markup=False)
     table = Table(box=None, pad_edge=False, header_style="dim")
     for head in ("", "name", "type", "shape"):
         # folded, never cut: a dimension's name is what --shape needs

@@ -13,6 +13,7 @@ from typing import Any
 import onnx
 from onnx import helper
 
+from farm.rules.runtimes import opsets
 from farm.workshop import arrays
 from farm.workshop.child import constants, external, signature
 from farm.workshop.problems import shown
@@ -127,10 +128,22 @@ def shapes_of(light: onnx.ModelProto) -> dict[str, Shape]:
     """The shape of every tensor of the main graph that inference knows the rank of, sizes and names of dimensions."""
     # what is declared is known all the same
     with contextlib.suppress(onnx.shape_inference.InferenceError, ValueError, RuntimeError):
-        light = onnx.shape_inference.infer_shapes(light, data_prop=True)
+        light = inferred(light)
     values = (*light.graph.input, *light.graph.value_info, *light.graph.output)
     found = {value.name: _shape(value) for value in values if value.type.tensor_type.HasField("shape")}
     return found | {tensor.name: list(tensor.dims) for tensor in light.graph.initializer}
+
+
+def inferred(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with the shapes that follow. Raises InferenceError, ValueError, RuntimeError.
+
+    onnx 1.23 ends the process at a LabelEncoder whose input has no type, as operators of other domains leave it: such a
+    model stays as it is.
+    """
+    kinds = {(node.domain in opsets.ONNX_DOMAINS, node.op_type) for node in model.graph.node}
+    if any(kind == "LabelEncoder" for _, kind in kinds) and any(not is_own for is_own, _ in kinds):
+        return model
+    return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
 
 def _with_named_inputs(light: onnx.ModelProto, facts: signature.Signature) -> onnx.ModelProto:

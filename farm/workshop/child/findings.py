@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto
 
 from farm.rules.runtimes import opsets
-from farm.workshop.child import constants, external, quantised, walk
+from farm.workshop.child import constants, consumers, external, quantised, walk
 from farm.workshop.child.facts import Facts
 from farm.workshop.problems import first_line, shown
 
@@ -51,7 +51,7 @@ def checked(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Found]]:
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
         complaints.append(_found("checker_complaint", f"{first_line(error)}."))
     try:
-        return onnx.shape_inference.infer_shapes(model, data_prop=True), complaints
+        return consumers.inferred(model), complaints
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
         complaints.append(_found("checker_complaint", f"Shape inference fails: {first_line(error)}."))
         return model, complaints

@@ -118,3 +118,17 @@ def test_another_folder_is_refused_in_one_sentence(tmp_path: Path, names: list[s
     with pytest.raises(Usage) as refused:
         files_of(tmp_path)
     assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("bert/model.onnx", "bert"),
+        ("bert/onnx/model.onnx", "bert"),
+        ("big model/Model.onnx", "big-model"),
+        ("bert/encoder.onnx", ""),
+        ("bert/decoder_model.onnx", ""),
+    ],
+)
+def test_a_file_called_model_is_named_after_its_folder(path: str, name: str, tmp_path: Path) -> None:
+    assert name_of(tmp_path / path) == name
