@@ -65,6 +65,7 @@ class Stored(TypedDict, total=False):
     nodes_below: int
     parameters: int
     parameters_bytes: int
+    trees: int
     batch: int | str | None
     dims: list[str]
     is_quantised: bool
@@ -200,7 +201,7 @@ def _sizes(feed: Feed) -> str:
 def _parameters(stored: Stored) -> str:
     count = stored.get("parameters")
     if not count:
-        return ""
+        return f"{trees:,} trees" if (trees := stored.get("trees")) else ""
     return f"{_short(count)} in {numbers.size(stored.get('parameters_bytes'))}"
 
 

@@ -97,6 +97,8 @@ class Inspection(Message):
     external_files: tuple[str, ...] = ()
     parameters: Count = 0
     parameters_bytes: Count = 0
+    # decision trees, whose numbers are no parameters
+    trees: Count = 0
     dtypes: dict[str, int] = Field(default_factory=dict)
     is_quantised: bool = False
     opset_reach: OpsetReach | None = None

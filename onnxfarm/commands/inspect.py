@@ -100,7 +100,7 @@ def _show(model: Path, found: "Inspection", *, console: Console) -> None:
     top = sorted(found.operators.items(), key=lambda entry: -entry[1])[:MOST_OPERATORS]
     console.print(f"operators: {', '.join(f'{count} {name}' for name, count in top)}", highlight=False, markup=False)
     for finding in found.findings:
-        console.print(f"! {_words(finding)}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{_sign(finding)} {_words(finding)}", highlight=False, markup=False, soft_wrap=True)
     if not found.findings:
         console.print("no findings", highlight=False)
 
@@ -139,7 +139,8 @@ def _summary(found: "Inspection") -> str:
     versions = ", ".join(f"{domain or 'opset'} {version}" for domain, version in found.opsets.items())
     parts = [
         f"{found.nodes} nodes",
-        f"{found.parameters:,} parameters",
+        *([f"{found.trees:,} tree{'' if found.trees == 1 else 's'}"] if found.trees else []),
+        *([f"{found.parameters:,} parameters"] if found.parameters or not found.trees else []),
         size(found.main_bytes + found.data_bytes),
         versions,
     ]
@@ -148,6 +149,12 @@ def _summary(found: "Inspection") -> str:
 
 def _shape(port: "Port") -> str:
     return "unknown rank" if port.shape is None else "×".join(str(dim) for dim in port.shape) or "scalar"
+
+
+def _sign(finding: "FoundFinding") -> str:
+    """What nearly every model has is a fact."""
+    known = EXPLANATIONS.get(finding.id)
+    return "·" if known is not None and known.weight == "note" else "!"
 
 
 def _words(finding: "FoundFinding") -> str:

@@ -42,7 +42,7 @@ _ALL = (
     ),
     Explanation(
         "needs_newer_runtime",
-        "advice",
+        "note",
         "Older runtimes cannot load it",
         "The operator set or the IR version is newer than the oldest release measured here loads.",
         "Export with an older opset_version, or plan for the release named.",

@@ -30,6 +30,7 @@ class GraphFacts(TypedDict):
     subgraphs: dict[str, int]
     custom_domains: list[str]
     parameters: int
+    trees: int
     parameters_bytes: int
     dtypes: dict[str, int]
     is_quantised: bool

@@ -99,15 +99,22 @@ def _stamps(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
     lowest = opsets.lowest_runtime(facts["opsets"], facts["ir_version"])
     oldest = f"{opsets.OLDEST[0]}.{opsets.OLDEST[1]}"
     if lowest != oldest:
-        stamps = f"opset {facts['opsets'].get('', 'none')} and IR version {facts['ir_version']}"
         needs = f"ONNX Runtime ≥ {lowest}" if lowest else "a release newer than any known"
-        yield _found("needs_newer_runtime", f"With {stamps} it needs {needs}.")
+        yield _found("needs_newer_runtime", f"With {' and '.join(_newest_stamps(facts, lowest))} it needs {needs}.")
     if facts["unused_opsets"]:
         named = [f"{domain or 'ai.onnx'} {facts['opsets'][domain]}" for domain in facts["unused_opsets"]]
         yield _found("unused_opset", f"No node uses {', '.join(named)}.", where=named)
     if facts["custom_domains"]:
         detail = f"Operators of {', '.join(facts['custom_domains'])}."
         yield _found("custom_domain", detail, where=facts["custom_domains"])
+
+
+def _newest_stamps(facts: Facts, lowest: str | None) -> list[str]:
+    """Those that ask for that release each by itself."""
+    named = {f"{domain or 'opset'} {version}": {domain: version} for domain, version in facts["opsets"].items()}
+    found = [name for name, imports in named.items() if opsets.lowest_runtime(imports, 0) == lowest]
+    is_ir = opsets.lowest_runtime({}, facts["ir_version"]) == lowest
+    return [*found, *([f"IR version {facts['ir_version']}"] if is_ir else [])]
 
 
 def _subgraphs(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:

@@ -104,9 +104,16 @@ def _graph_facts(model: onnx.ModelProto) -> GraphFacts:
         "custom_domains": custom_domains(model),
         "parameters": sum(external.elements(tensor) for tensor in stored),
         "parameters_bytes": sum(external.tensor_bytes(tensor) for tensor in stored),
+        "trees": sum(_trees(node) for node in walk.nodes(model)),
         "dtypes": _bytes_by_dtype(stored),
         "is_quantised": quantised.is_quantised(model),
     }
+
+
+def _trees(node: onnx.NodeProto) -> int:
+    """How many decision trees an operator of ai.onnx.ml holds in its attributes."""
+    held = {attribute.name: attribute.ints for attribute in node.attribute if node.domain == "ai.onnx.ml"}
+    return len(held["tree_roots"]) if "tree_roots" in held else len(set(held.get("nodes_treeids", ())))
 
 
 def _operator(node: onnx.NodeProto) -> str:

@@ -120,6 +120,24 @@ def test_another_folder_is_refused_in_one_sentence(tmp_path: Path, names: list[s
     assert sentence in str(refused.value)
 
 
+def test_inspect_shows_trees_as_trees_and_what_many_models_have_as_a_fact(tmp_path: Path) -> None:
+    trees = onnx.helper.make_node(
+        "TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", nodes_treeids=[0, 1, 2], nodes_nodeids=[0, 0, 0],
+        nodes_featureids=[0, 0, 0], nodes_modes=["LEAF"] * 3, nodes_values=[0.0] * 3, nodes_truenodeids=[0] * 3,
+        nodes_falsenodeids=[0] * 3, target_treeids=[0, 1, 2], target_nodeids=[0, 0, 0], target_ids=[0, 0, 0],
+        target_weights=[1.0, 2.0, 3.0], n_targets=1,
+    )  # fmt: skip
+    ports = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", 2]) for name in ("x", "y")]
+    graph = onnx.helper.make_graph([trees], "g", ports[:1], ports[1:])
+    imports = [onnx.helper.make_opsetid("", 22), onnx.helper.make_opsetid("ai.onnx.ml", 3)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=imports, ir_version=10), tmp_path / "m.onnx")
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.onnx")])
+    assert shown.exit_code == 0, shown.output
+    assert "3 trees" in shown.stdout
+    assert "parameters" not in shown.stdout
+    assert "· needs_newer_runtime" in shown.stdout
+
+
 @pytest.mark.parametrize(
     ("path", "name"),
     [

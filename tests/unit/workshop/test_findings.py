@@ -189,6 +189,20 @@ def test_a_finding_is_made_where_it_is_due_and_nowhere_else(
     assert finding not in found(spares(), tmp_path / "spares")
 
 
+@pytest.mark.parametrize(
+    ("opsets", "ir", "blamed"),
+    [
+        ({"": 9}, 10, "With IR version 10 it"),
+        ({"": 22}, 8, "With opset 22 it"),
+        ({"": 9, "ai.onnx.ml": 5}, 8, "With ai.onnx.ml 5 it"),
+    ],
+)
+def test_the_stamp_that_asks_for_a_newer_runtime_is_the_one_that_is_blamed(
+    opsets: dict[str, int], ir: int, blamed: str, tmp_path: Path
+) -> None:
+    assert found(making.relu(opsets=opsets, ir=ir), tmp_path)["needs_newer_runtime"]["detail"].startswith(blamed)
+
+
 def test_a_file_near_the_limit_of_protobuf_is_found() -> None:
     facts = {"main_bytes": 1_900_000_000}
     assert [finding["id"] for finding in findings._near_2gb(making.relu(), facts)] == ["near_2gb"]
