@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from dashboard.reading.facts import Fact
 from farm.contract.cells import PROGRAM_ENDING
+from farm.rules.cells import recipes
 from farm.rules.generation import decoders
 from farm.rules.planning import compiled
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
@@ -68,6 +69,7 @@ class Stored(TypedDict, total=False):
     trees: int
     batch: int | str | None
     dims: list[str]
+    dtypes: dict[str, int]
     is_quantised: bool
     custom_domains: list[str]
     producer: str
@@ -157,7 +159,7 @@ def _facts(stored: Stored) -> list[Fact]:
         Fact("Context", _context(stored.get("context"))),
         Fact("With onnxruntime-genai", _genai(stored.get("genai"))),
         Fact("Measured with", _sizes(stored.get("feed") or {}), is_name=True),
-        Fact("Quantised", "yes" if stored.get("is_quantised") else ""),
+        Fact("Precision as uploaded", _uploaded(stored)),
         Fact("Compiled by", _compiled(stored.get("compiled")), is_name=True),
         Fact("Custom domains", ", ".join(stored.get("custom_domains") or ()), is_name=True),
         Fact("Producer", str(stored.get("producer") or "")),
@@ -196,6 +198,12 @@ def _sizes(feed: Feed) -> str:
     """The sizes that inspection chose; why it found none."""
     sizes = " ".join(f"{name}={size}" for name, size in (feed.get("sizes") or {}).items())
     return str(feed.get("problem") or sizes)
+
+
+def _uploaded(stored: Stored) -> str:
+    return recipes.uploaded_words(
+        stored.get("dtypes") or {}, stored.get("operators") or {}, is_quantised=bool(stored.get("is_quantised"))
+    )
 
 
 def _parameters(stored: Stored) -> str:

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from farm.rules.cells import recipes
 from farm.rules.generation import decoders
 from farm.rules.quality.findings import EXPLANATIONS
 from farm.rules.runtimes import compatibility as rules
@@ -144,7 +145,8 @@ def _summary(found: "Inspection") -> str:
         size(found.main_bytes + found.data_bytes),
         versions,
     ]
-    return ", ".join([*parts, f"IR {found.ir_version}", *(["quantised"] if found.is_quantised else [])])
+    words = recipes.uploaded_words(found.dtypes, found.operators, is_quantised=found.is_quantised)
+    return ", ".join([*parts, f"IR {found.ir_version}", *([f"as uploaded: {words}"] if words else [])])
 
 
 def _shape(port: "Port") -> str:

@@ -5,7 +5,7 @@ One option is written `name: value` in a matrix file and `:name=value` after the
 variant has one recipe.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import get_args
 
 from farm.contract.cells import Precision, Recipe
@@ -14,6 +14,7 @@ from farm.rules.runtimes.nearest import choice_sentence
 
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 STATIC = ("int8-qdq", "int8-qoperator")
+_FLOATS = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"}
 EIGHT_BITS = ("int8-dynamic", *STATIC)
 
 _DYNAMIC = ("weight", "per-channel", "reduce-range", "exclude-nodes", "op-types")
@@ -140,6 +141,20 @@ def precision_words(precision: str, label: str) -> str:
     text = next((part for part in parts if part.partition(":")[0] == precision), precision)
     drawn = " (random calibration data)" if f"{RANDOM} calibration data" in parts else ""
     return text.replace(":activation=uint8", "") + drawn
+
+
+def uploaded_words(dtypes: Mapping[str, int], operators: Iterable[str], *, is_quantised: bool) -> str:
+    """What a model's numbers are as it was uploaded, `fp16`, `int8 QDQ`, `int4`; empty where it stores none.
+
+    `dtypes`: bytes by type; `operators`: by name, with the domain in front where it is not ONNX's own.
+    """
+    kinds = {name.rpartition(".")[2] for name in operators}
+    if "MatMulNBits" in kinds or {"int4", "uint4"} & dtypes.keys():
+        return "int4"
+    if is_quantised:
+        return "int8 QDQ" if "DequantizeLinear" in kinds and not any("QLinear" in kind for kind in kinds) else "int8"
+    floats = {_FLOATS[name]: many for name, many in dtypes.items() if name in _FLOATS}
+    return max(floats, key=floats.__getitem__, default="")
 
 
 def _samples(of: str | None) -> str:

@@ -172,3 +172,23 @@ def test_calibration_data_tell_recipes_apart_and_random_ones_are_named():
 )
 def test_a_recipe_in_words(recipe, words):
     assert recipes.label(recipe) == words
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "operators", "is_quantised", "words"),
+    [
+        ({"float32": 900, "int64": 9000}, ["Conv"], False, "fp32"),
+        ({"float32": 9, "float16": 90}, ["Conv"], False, "fp16"),
+        ({"bfloat16": 9}, [], False, "bf16"),
+        ({"int64": 9}, ["Gather"], False, ""),
+        ({"int8": 90, "float32": 9}, ["QuantizeLinear", "DequantizeLinear", "Conv"], True, "int8 QDQ"),
+        ({"int8": 90}, ["DequantizeLinear", "QLinearConv"], True, "int8"),
+        ({"int8": 90}, ["DynamicQuantizeLinear", "MatMulInteger"], True, "int8"),
+        ({"uint8": 90}, ["com.microsoft.MatMulNBits"], True, "int4"),
+        ({"int4": 90}, ["DequantizeLinear"], True, "int4"),
+    ],
+)
+def test_an_upload_is_called_what_its_numbers_are(
+    dtypes: dict[str, int], operators: list[str], is_quantised: bool, words: str
+) -> None:
+    assert recipes.uploaded_words(dtypes, operators, is_quantised=is_quantised) == words
