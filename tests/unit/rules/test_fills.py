@@ -66,7 +66,7 @@ def test_numbers_that_a_type_does_not_hold_are_told(text: str, dtype: str, words
 
 
 def test_a_type_holds_its_own_usual_numbers() -> None:
-    for dtype in ("float32", "float16", "int8", "uint8", "int64", "uint16", "bool"):
+    for dtype in ("float32", "float16", "bfloat16", "int8", "uint8", "int64", "uint16", "bool", "string"):
         assert fills.misfit(fills.parse(fills.plain_of(dtype)), dtype) is None
 
 
