@@ -19,7 +19,7 @@ import onnxruntime
 from farm.contract.reasons import ReasonedError
 from farm.workshop import arrays, orders
 from farm.workshop.arrays import Array
-from worker.runner import bindings, engine
+from worker.runner.engines import onnxruntime as measured
 
 WANTED = tomllib.loads(Path(__file__).with_name("wanted.toml").read_text())
 
@@ -46,8 +46,8 @@ def judged(folder: Path, wanted: dict[str, str], scratch: Path) -> tuple[bool, s
 
 def run(folder: Path, given: arrays.Arrays) -> None:
     session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
-    opened = engine.Engine(session, requested=[], active=[], device="cpu")
-    feed = bindings.Feed(opened, bindings.choose_inputs(opened, given))
+    opened = measured.Engine(session, requested=[], active=[], device="cpu")
+    feed = measured.Feed(opened, measured.choose_inputs(opened, given))
     feed.run_first()
     feed.settle()
 

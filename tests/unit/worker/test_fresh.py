@@ -55,6 +55,17 @@ def test_sizes_come_in_turn_and_random_ones_are_drawn_between_the_others() -> No
     assert min(one.arrays["ids"].shape[1] for one in alone) < 8
 
 
+def test_positions_start_where_the_past_ends_and_indices_stay_below_their_size() -> None:
+    dims = {"places": ["batch", "new"], "past": ["past"], "edges": ["m"]}
+    arrays = {"places": np.array([[256]]), "past": np.zeros(256), "edges": np.arange(64)}
+    made = {"places": "positions:past", "edges": "below:nodes@3"}
+    longer, *_ = sets_of(arrays, dims, Wanted(shapes={"new": [3]}, made=made))
+    assert longer.arrays["places"].tolist() == [[256, 257, 258]]
+    moved, *_ = sets_of(arrays, dims, Wanted(shapes={"past": [10], "nodes": [8]}, made=made))
+    assert moved.arrays["places"].tolist() == [[10]]
+    assert moved.arrays["edges"].max() < 8
+
+
 def test_more_sizes_than_sets_make_a_set_of_each() -> None:
     found = sets_of(given(), DIMS, Wanted(count=8, shapes={"seq": list(range(1, 13))}))
     assert [one.arrays["ids"].shape[1] for one in found] == list(range(1, 13))

@@ -12,7 +12,7 @@ from worker.runner.arrays import Arrays
 from worker.runner.parity import Array
 
 # inputs whose values follow from sizes
-POSITIONS, SIZE = "positions", "size:"
+POSITIONS, SIZE, BELOW = "positions", "size", "below"
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,15 @@ def _drawn(
 ) -> Array:
     named = zip(dims, array.shape, strict=True) if len(dims) == array.ndim else ((None, size) for size in array.shape)
     shape = tuple(sizes.get(dim, size) if isinstance(dim, str) else size for dim, size in named)
-    made = wanted.made.get(name, "")
-    if made == POSITIONS and shape:
-        return np.array(np.broadcast_to(np.arange(shape[-1], dtype=array.dtype), shape), order="C")
-    if made.startswith(SIZE) and made.removeprefix(SIZE) in sizes:
-        return np.full(shape, sizes[made.removeprefix(SIZE)], dtype=array.dtype)
-    if array.size == 0 or made.startswith(SIZE):
+    kind, _, dimension = wanted.made.get(name, "").partition("@")[0].partition(":")
+    if kind == POSITIONS and shape:
+        # where they start, unless that changes too
+        start = sizes.get(dimension, int(array.flat[0]) if array.size and dimension else 0)
+        return np.array(np.broadcast_to(np.arange(start, start + shape[-1], dtype=array.dtype), shape), order="C")
+    if kind == SIZE and dimension in sizes:
+        return np.full(shape, sizes[dimension], dtype=array.dtype)
+    if array.size == 0 or kind == SIZE:
         return array
     # a scalar stays one
-    return np.asarray(array.reshape(-1)[dice.integers(0, array.size, shape)])
+    drawn = np.asarray(array.reshape(-1)[dice.integers(0, array.size, shape)])
+    return drawn % max(1, sizes[dimension]) if kind == BELOW and dimension in sizes else drawn
