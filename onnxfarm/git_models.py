@@ -29,7 +29,8 @@ def written_out(text: str, *, beside: Path, folder: Path) -> Path:
     if place.name in ("", ".."):
         raise Usage(f"{text} cannot be read: {path} names no file.")
     # the folder says which model it is
-    folder = folder / (place.parent.name or beside.resolve().parent.name)
+    named = place.parent.name if place.parent.name not in ("", "..") else beside.resolve().parent.name
+    folder = folder / (named or "model")
     folder.mkdir(exist_ok=True)
     model = folder / place.name
     _write(at, place, to=model, repository=repository, text=text)

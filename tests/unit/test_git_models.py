@@ -40,11 +40,11 @@ def test_the_model_is_written_out_with_the_data_that_it_names(repository: Path, 
     out = tmp_path / "out"
     out.mkdir()
     model = written_out("git:shipped", beside=repository / "models/encoder.onnx", folder=out)
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == {
+    assert {path.name: path.read_bytes() for path in (out / "models").iterdir()} == {
         "encoder.onnx": b"old model of \x0cweights.data",
         "weights.data": b"old weights",
     }
-    assert model == out / "encoder.onnx"
+    assert model == out / "models" / "encoder.onnx"
 
 
 def test_names_that_are_no_text_stand_beside_a_model(repository: Path, tmp_path: Path) -> None:

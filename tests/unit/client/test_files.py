@@ -100,7 +100,7 @@ def test_a_folder_of_onnxruntime_genai_is_all_that_is_in_it(tmp_path: Path) -> N
     found = [path.name for path in files_of(tmp_path)]
     assert found == ["model.onnx", "genai_config.json", "model.onnx.data", "tokenizer.json"]
     assert name_of(tmp_path) == tmp_path.name
-    assert name_of(tmp_path / "model.onnx") == ""
+    assert name_of(tmp_path / "model.onnx") == tmp_path.name
 
 
 @pytest.mark.parametrize(

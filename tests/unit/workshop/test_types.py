@@ -107,7 +107,7 @@ def test_an_optional_input_is_left_away(tmp_path: Path) -> None:
     ("port", "words"),
     [
         (helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, None), ("sequence", "run_with_iobinding")),
-        (making.port("x", ["n"], TensorProto.FLOAT8E4M3FN), ("float8e4m3fn", "ortvalue_from_numpy")),
+        (making.port("x", ["n"], TensorProto.FLOAT8E4M3FN), ("float8", "ortvalue_from_numpy")),
     ],
 )
 def test_what_cannot_be_fed_is_shown_and_refused_by_the_call_that_misses(
