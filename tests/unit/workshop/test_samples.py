@@ -93,7 +93,7 @@ def test_a_decoder_runs_as_a_plain_model_with_a_past_of_zeros(name: str, tmp_pat
     assert found.sizes["total_sequence_length"] == found.sizes["past_sequence_length"] + found.sizes["sequence_length"]
     assert {found.inputs[f"past_key_values.{n}.{part}"] for n in (0, 1) for part in ("key", "value")} == {"0"}
     others = {name: text for name, text in found.inputs.items() if not name.startswith("past")}
-    assert others == {"input_ids": "0..999", "attention_mask": "1", "position_ids": "positions"}
+    assert others == {"input_ids": "0..999", "attention_mask": "1", "position_ids": "positions:past_sequence_length"}
 
 
 def test_calibration_pictures_are_many_enough_and_none_is_for_evaluation() -> None:
