@@ -8,26 +8,13 @@ from dashboard import axes
 from dashboard.figures.theme import DASHES, MARKS, OTHER, SLOTS
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
+from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import release_order
+from farm.rules.runtimes.provider_table import CPU, PROVIDERS
 from farm.rules.wording import titles
 
 # of grey things, which are drawn all the same
 GREY = OTHER
-# those that run one model together have different ones; the CPU, on which everything else falls back, is grey
-_PROVIDERS: Mapping[str, int] = {
-    "OpenVINOExecutionProvider": 1,
-    "MIGraphXExecutionProvider": 2,
-    "ROCMExecutionProvider": 4,
-    "CUDAExecutionProvider": 3,
-    "TensorrtExecutionProvider": 5,
-    "NvTensorRTRTXExecutionProvider": 4,
-    "XnnpackExecutionProvider": 7,
-    "CoreMLExecutionProvider": 6,
-    "QNNExecutionProvider": 2,
-    "DmlExecutionProvider": 6,
-    "WebGpuExecutionProvider": 4,
-    "ACLExecutionProvider": 5,
-}
 _PRECISIONS: Mapping[str, int] = {
     "fp32": 1,
     "fp16": 3,
@@ -67,10 +54,11 @@ def runtime_mark(runtime: Runtime) -> str:
 
 
 def provider(name: str) -> str:
-    """The colour of a provider, known or from a plug-in."""
-    if name == "CPUExecutionProvider":
+    """The colour of a provider, known or from a plug-in; the CPU, on which everything else falls back, is grey."""
+    if name == CPU.name:
         return GREY
-    return _series(_PROVIDERS.get(name) or _hashed(titles.provider(name)))
+    entry = providers.find(name)
+    return _series((entry.colour if entry is not None else 0) or _hashed(titles.provider(name)))
 
 
 def precision(name: str) -> str:
@@ -128,4 +116,6 @@ def _hashed(name: str) -> int:
     return crc32(name.encode()) % SLOTS + 1
 
 
-_TITLES: Mapping[str, str] = {titles.provider(name): name for name in ("CPUExecutionProvider", *_PROVIDERS)}
+_TITLES: Mapping[str, str] = {
+    titles.provider(entry.name): entry.name for entry in PROVIDERS if entry.colour or entry is CPU
+}

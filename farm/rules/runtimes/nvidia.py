@@ -36,6 +36,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="CUDAExecutionProvider",
         short="cuda",
+        colour=3,
         device="gpu",
         tag="cuda",
         meant_by=("gpu", "nvidia", "geforce"),
@@ -70,6 +71,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="TensorrtExecutionProvider",
         short="tensorrt",
+        colour=5,
         title="TensorRT",
         device="gpu",
         tag="tensorrt",
@@ -95,6 +97,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="NvTensorRTRTXExecutionProvider",
         short="nvtensorrtrtx",
+        colour=4,
         title="TensorRT RTX",
         device="gpu",
         tag="tensorrt-rtx",

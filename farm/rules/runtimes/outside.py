@@ -25,6 +25,7 @@ _PACKAGE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _RELEASE = re.compile(r"[0-9][0-9a-z.]{0,11}")
 _LIBRARY = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*")
 _OPTION = re.compile(r"[A-Za-z0-9_.]{1,64}")
+MAX_COLOUR = 7
 # such options are the agent's to set, never a matrix's
 _AGENTS_OWN = ("path", "file", "library", "folder", "directory", "config", "stream")
 _QUANTISATION = {"activation": ("int8", "uint8"), "symmetric": ("true", "false")}
@@ -57,6 +58,8 @@ def _malformed(entry: Provider) -> Iterator[str]:
     )
     for what, values, pattern in words:
         yield from (f"{what} has {value!r}, which cannot be one." for value in values if not pattern.fullmatch(value))
+    if not 0 <= entry.colour <= MAX_COLOUR:
+        yield f"colour has {entry.colour}: write one of 1 to {MAX_COLOUR}, or leave it out."
     if not entry.needs.strip():
         yield "needs is empty: say what a machine has to have."
     yield from _malformed_options(entry)

@@ -77,7 +77,9 @@ class Provider:
     """One execution provider.
 
     `title`: what people call it, where that is not ONNX Runtime's name without its ending. `meant_by`: words that may
-    mean it, answered with a question. `needs`: what a machine has to have, in words that follow "it takes".
+    mean it, answered with a question. `colour`: of its series in charts, 1 to 7, so that those that run one model
+    together have different ones; 0: one by its name. `needs`: what a machine has to have, in words that follow "it
+    takes".
 
     `builds`, `plugins`: packages that carry it; none: a node's own build. `computes_with`: beginnings of the names of
     packages that decide its speed, and that a change of runtime may bring along.
@@ -104,6 +106,7 @@ class Provider:
     tag: str
     needs: str
     title: str = ""
+    colour: int = 0
     aliases: tuple[str, ...] = ()
     meant_by: tuple[str, ...] = ()
     builds: tuple[Build, ...] = ()

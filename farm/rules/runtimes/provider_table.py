@@ -21,6 +21,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
     Provider(
         name="XnnpackExecutionProvider",
         short="xnnpack",
+        colour=7,
         title="XNNPACK",
         device="cpu",
         tag="xnnpack",
@@ -31,6 +32,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
     Provider(
         name="ACLExecutionProvider",
         short="acl",
+        colour=5,
         device="cpu",
         tag="acl",
         aliases=("armcl",),
@@ -41,6 +43,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
     Provider(
         name="OpenVINOExecutionProvider",
         short="openvino",
+        colour=1,
         device="cpu",
         tag="openvino",
         meant_by=("intel", "npu"),
@@ -75,6 +78,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
     Provider(
         name="CoreMLExecutionProvider",
         short="coreml",
+        colour=6,
         title="Core ML",
         device="npu",
         tag="coreml",
@@ -97,6 +101,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
     Provider(
         name="MIGraphXExecutionProvider",
         short="migraphx",
+        colour=2,
         device="gpu",
         tag="migraphx",
         meant_by=("amd", "radeon"),
@@ -123,6 +128,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
     Provider(
         name="ROCMExecutionProvider",
         short="rocm",
+        colour=4,
         device="gpu",
         tag="rocm",
         meant_by=("amd", "radeon"),
@@ -148,6 +154,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
     Provider(
         name="DmlExecutionProvider",
         short="directml",
+        colour=6,
         title="DirectML",
         device="gpu",
         tag="directml",
@@ -160,6 +167,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
     Provider(
         name="QNNExecutionProvider",
         short="qnn",
+        colour=2,
         device="npu",
         tag="qnn",
         meant_by=("npu",),
@@ -195,6 +203,7 @@ _BESIDE_THE_CPU: tuple[Provider, ...] = (
     Provider(
         name="WebGpuExecutionProvider",
         short="webgpu",
+        colour=4,
         title="WebGPU",
         device="gpu",
         tag="webgpu",

@@ -12,7 +12,7 @@ from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
 from farm.rules.presenting import sentences
-from farm.rules.runtimes import distributions, frameworks, providers, releases
+from farm.rules.runtimes import distributions, engines, frameworks, providers, releases
 from farm.rules.runtimes.distributions import RuntimeProblem
 from farm.rules.runtimes.models import ModelFacts, SourceFacts
 from farm.rules.wording import titles
@@ -39,6 +39,16 @@ def test_pytorch_is_a_runtime_that_nobody_has_to_allow(text):
     assert releases.unknown_sentence(runtime) is None
     assert frameworks.installed_as(runtime) == EAGER
     assert frameworks.is_compiled(runtime) == text.endswith("+compile")
+
+
+@pytest.mark.parametrize(("version", "program"), [("2.13.0", "eager"), ("2.13.0+compile", "compile")])
+def test_a_node_is_told_what_is_done_with_the_program(version, program):
+    runtime = Runtime(distribution="torch", version=version)
+    engine = engines.of(runtime)
+    is_compiled = program == "compile"
+    assert (engine.program(runtime), engine.starts_processes(runtime)) == (program, is_compiled)
+    assert engine.check_s(runtime) == (frameworks.COMPILED_S if is_compiled else 0.0)
+    assert engine.installed_as(runtime) == EAGER
 
 
 def test_another_runtime_is_installed_as_it_is():

@@ -37,6 +37,8 @@ def test_both_of_its_releases_are_written_and_a_pinned_one_stands_beside_it_wher
     assert not genai.is_genai(plugins.core_of(runtime))
     assert providers.is_carried_by(providers.CPU, runtime.distribution)
     assert genai.DISTRIBUTION in WATCHED
+    hint = genai.GENAI.install_hint(plugins.core_of(runtime))
+    assert hint == "; it may not load beside onnxruntime==1.29.0, so name another one"
 
 
 def test_which_of_the_two_moved_is_said():

@@ -68,6 +68,7 @@ def test_an_entry_may_be_carried_by_a_build_of_the_table_or_by_the_owners_own(mo
         ({"device": "tpu"}, "device: Input should be 'cpu', 'gpu' or 'npu'"),
         ({"options": None}, "options: "),
         ({"needs": " "}, "needs is empty"),
+        ({"colour": 8}, "colour has 8: write one of 1 to 7"),
         ({"options": frozenset({"cache_path", "speed"})}, "'cache_path' names a file or a library"),
         ({"options": frozenset()}, "defaults has 'speed', which is not one of its options"),
         ({"quantisation": {"activation": "int4"}}, "quantisation has activation=int4"),
