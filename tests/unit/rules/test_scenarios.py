@@ -296,7 +296,14 @@ def test_each_scenario_answers_for_itself() -> None:
     loaded, generating, plain = map(scenarios.parsed, ("load:bound=20ms", "generate:new=8", "single"))
     assert (loaded.bound_ms, generating.bound_ms, plain.bound_ms) == (20.0, None, None)
     assert generating.answers == "of the later generations of a launch"
+    assert generating.short == "prompt 128, 8 new"
     assert (loaded.tokens, generating.tokens, plain.tokens) == (0, 8, 0)
+    drawing = scenarios.parsed("generate:new=8:sampling=top-k=40")
+    assert [(one.draws, one.drawn_tokens) for one in (plain, generating, drawing)] == [
+        (False, 0),
+        (False, 0),
+        (True, 56),
+    ]
 
 
 def test_a_plan_knows_the_minutes_of_a_load() -> None:
