@@ -14,7 +14,7 @@ Sort = Literal["engine", "scenario"]
 def load(place: str) -> Any:
     """What `module:name` is, a module of the runner."""
     module, _, name = place.partition(":")
-    return getattr(importlib.import_module(f"worker.runner.{module}"), name)
+    return getattr(importlib.import_module(f".{module}", __package__), name)
 
 
 def from_outside(sort: Sort, name: str) -> Any:

@@ -38,7 +38,8 @@ def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: consumers
     nodes = list(walk.nodes(model, with_functions=False))
     depths = constants.values(model, names={n.input[1] for n in nodes if n.op_type == "OneHot" and len(n.input) > 1})
     rows = {size for shape in known.values() for size in shape[:1]}
-    scalars = {name for name, value in constants.values(model, names=_others(nodes)).items() if set(value.flat) <= rows}
+    met = constants.values(model, names=_others(nodes))
+    scalars = {name for name, value in met.items() if value.size == 1 and value.item() in rows}
     found: dict[str, Limit] = {}
     for name in inputs:
         carried, flags, limits = {name}, set[str](), list[Limit]()

@@ -236,3 +236,29 @@ def test_what_no_output_can_follow_is_no_state(after: list[Any], text: str) -> N
     )
     facts = signature.of(model)
     assert input_values.fills_of(model, facts, required(model))["encoder_hidden_states"] == text
+
+
+@pytest.mark.parametrize(("rows", "text"), [(700, "0..699"), (500, "0..1")])
+def test_indices_that_count_from_the_end_below_zero_are_bounded_by_their_table(rows: int, text: str) -> None:
+    """As Keras exports an embedding; another number than the rows is some other arithmetic."""
+    nodes = [
+        node("Less", "x", "zero", output="is_below"),
+        node("Add", "x", "rows", output="from_end"),
+        node("Where", "is_below", "from_end", "x", output="at"),
+        node("Gather", "table", "at"),
+    ]
+    weights = {"zero": np.array(0), "rows": np.array(rows), "table": zeros(700, 4)}
+    model = built(nodes, ["batch", "length"], weights)
+    model.graph.input[0].CopyFrom(making.port("x", ["batch", "length"], TensorProto.INT64))
+    assert input_values.fills_of(model, signature.of(model), required(model)) == {"x": text}
+
+
+def test_indices_into_what_another_input_has_become_stay_below_its_size() -> None:
+    ports = [making.port("x", ["nodes", 4]), making.port("edges", [2, "many"], TensorProto.INT64)]
+    nodes = [node("MatMul", "x", "w", output="h"), node("Gather", "h", "edges")]
+    model = making.model(nodes, ports, [making.port("y", None)], weights=[making.weight("w", zeros(4, 4))])
+    facts = signature.of(model)
+    texts = input_values.fills_of(model, facts, required(model))
+    made = inputs.seeded(model, facts, chosen={"nodes": 5, "many": 200}, seed=0, asked=texts)
+    assert texts["edges"] == "below:nodes"
+    assert (made["edges"].min(), made["edges"].max()) == (0, 4)
