@@ -127,7 +127,9 @@ def _malformed(entry: Kind, *, beside: Sequence[str]) -> Iterator[str]:
         yield f"alerts_on has {words!r:.80}: write a few words, with no braces but those of {{limit}}."
     own = [kind.key for kind in OWN]
     choices = (("before", entry.before, ["", *own]), ("limit", entry.limit, [None, *get_args(Limit)]))
-    yield from (f"{what} has {given!r:.80}, which is none." for what, given, known in choices if given not in known)
+    yield from (
+        f"{what} has {given!r:.80}, which is not one of them." for what, given, known in choices if given not in known
+    )
     compare: object = entry.compare
     if compare is not None and not callable(compare):
         yield f"compare has {compare!r:.80}: write a function."
@@ -148,7 +150,7 @@ def in_order(entries: Sequence[Kind]) -> Iterator[Kind]:
 def warn_of_unknown(alerting: Mapping[str, Judging], keys: Collection[str]) -> None:
     for metric, judging in alerting.items():
         if judging.alerts_as not in keys:
-            logger.warning("The metric %r alerts nobody: %r is no kind of change.", metric, judging.alerts_as)
+            logger.warning("The metric %r alerts nobody: %r is not a kind of change.", metric, judging.alerts_as)
 
 
 KINDS: Mapping[str, Kind] = {kind.key: kind for kind in in_order(OUTSIDE.entries)}

@@ -101,7 +101,9 @@ def test_two_releases_of_its_engine_on_its_provider_in_its_scenario_end_in_a_ver
     (comparison,) = [one for one in document["comparisons"] if one["axis"] == "runtime"]
     assert comparison["verdict"] == "slower"
     (wait,) = [change for change in comparison["metrics"] if change["name"] == "acme_wait_ms"]
-    assert (wait["verdict"], wait["unit"], wait["baseline"] >= 1.0) == ("equal", "ms", True)
+    # both releases wait alike, which a busy machine may leave undecided
+    assert wait["verdict"] in ("equal", "undecided")
+    assert (wait["unit"], wait["baseline"] >= 1.0) == ("ms", True)
     # terminal and pages say all three in their own words
     assert "Acme 1.1" in said
     words = (
