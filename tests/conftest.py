@@ -21,8 +21,10 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from farm.accounts.models import Membership, Team, User
+from farm.accounts.openid.sessions import visitors
 from farm.accounts.services import issue_token
 from farm.accounts.states import Role, Scope
+from farm.base.asgi import site_of
 from farm.runs.selectors import documents
 from tests.processes import Process, wait_for
 
@@ -88,10 +90,13 @@ def _own_store(settings: Settings) -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_kept() -> None:
-    """Numbers of rows begin again with each test: what a page kept of the last one's would be shown as this one's."""
+    """Numbers of rows begin again with each test: what a page kept of the last one's would be shown as this one's.
+
+    Nor does a failed sign-in of one test count in the next."""
     for cache in caches.all():
         cache.clear()
     documents._kept_document.cache_clear()
+    visitors.forget(site_of("127.0.0.1"))
 
 
 @pytest.fixture(scope="session")
