@@ -61,7 +61,7 @@ class Required:
     shapes: Shapes = field(default_factory=dict)
     sizes: dict[str, dict[int, str]] = field(default_factory=dict)
     least: dict[str, int] = field(default_factory=dict)
-    same: list[tuple[str, str]] = field(default_factory=list)
+    same: set[tuple[str, str]] = field(default_factory=set)
     tables: list[int] = field(default_factory=list)
     pasts: set[str] = field(default_factory=set)
     steps: set[str] = field(default_factory=set)
@@ -92,7 +92,7 @@ def required(model: onnx.ModelProto, facts: signature.Signature) -> Required:
         for one, other in _claims(node, shapes):
             named, wanted = (one, other) if isinstance(one, str) else (other, one)
             if isinstance(named, str) and isinstance(wanted, str) and {named, wanted} <= dims:
-                found.same.append((named, wanted))
+                found.same.add((named, wanted))
             elif isinstance(wanted, int) and named in dims:
                 found.sizes.setdefault(str(named), {}).setdefault(wanted, _called(node))
         for named, least in _at_least(node, shapes, places):
@@ -322,8 +322,9 @@ def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
 
 def _share(found: Required) -> None:
     """Dimensions that must be equal have each other's sizes."""
-    for _ in found.same:
-        for one, other in found.same:
+    pairs = sorted(found.same)
+    for _ in pairs:
+        for one, other in pairs:
             for name, source in ((one, other), (other, one)):
                 for size, node in list(found.sizes.get(source, {}).items()):
                     found.sizes.setdefault(name, {}).setdefault(size, node)

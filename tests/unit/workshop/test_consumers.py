@@ -262,3 +262,9 @@ def test_indices_into_what_another_input_has_become_stay_below_its_size() -> Non
     made = inputs.seeded(model, facts, chosen={"nodes": 5, "many": 200}, seed=0, asked=texts)
     assert texts["edges"] == "below:nodes"
     assert (made["edges"].min(), made["edges"].max()) == (0, 4)
+
+
+def test_a_pair_of_sizes_that_many_nodes_want_equal_is_one_pair() -> None:
+    ports = [making.port("x", ["rows", "a"]), making.port("y", ["rows", "b"])]
+    nodes = [node("Concat", "x", "y", output=f"z{number}", axis=0) for number in range(50)]
+    assert len(required(making.model(nodes, ports, [making.port("z0", None)])).same) == 1
