@@ -141,7 +141,7 @@ OWN: tuple[Metric, ...] = (
     Metric("is_repeatable", "repeatable", reads="yes", note="the same input twice gives the same bits"),
 )
 _OF_PACKAGES = [
-    *(measure.metric for entry in OUTSIDE.entries.values() for measure in entry.metrics),
+    *(measure.metric for entry in OUTSIDE.entries for measure in entry.metrics),
     *outside_metrics.of_any_launch(outside_metrics.GROUP.installed().entries),
 ]
 METRICS = outside_metrics.beside(OWN, _OF_PACKAGES)

@@ -7,7 +7,6 @@ imported there alone.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -105,21 +104,6 @@ class Outside(Scenario):
 
     def launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
         return self.entry.launch_s
-
-
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """`entries` that were taken, by name, and of each other one a sentence that says why it was not."""
-
-    entries: Mapping[str, Entry] = field(default_factory=dict)
-    refused: Mapping[str, str] = field(default_factory=dict)
-
-
-@cache
-def installed(own: Sequence[str]) -> Installed:
-    """The entries of the packages that are installed here, beside the `own` names."""
-    found = group(own).installed()
-    return Installed({entry.name: entry for entry in found.entries}, found.refused)
 
 
 def group(own: Sequence[str]) -> Group[Entry]:

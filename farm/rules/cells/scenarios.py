@@ -21,8 +21,8 @@ from farm.rules.runtimes.nearest import choice_sentence
 
 _OWN: Mapping[str, Entry] = {entry.kind: entry for entry in (Single, Fresh, Load, Sustained, Generate)}
 KINDS = tuple(_OWN)
-OUTSIDE = outside_scenarios.installed(KINDS)
-ENTRIES: Mapping[str, Entry] = {**_OWN, **OUTSIDE.entries}
+OUTSIDE = outside_scenarios.group(KINDS).installed()
+ENTRIES: Mapping[str, Entry] = {**_OWN, **{entry.name: entry for entry in OUTSIDE.entries}}
 # how an editor checks what a matrix writes: a text, or one name with its options
 SCHEMA: Mapping[str, Any] = {
     "anyOf": [

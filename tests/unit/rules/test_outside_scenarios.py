@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from farm.base.entries import Outside
 from farm.contract.cells import CellSpec, Runtime, Workload
 from farm.rules.cells import outside_scenarios, scenarios
-from farm.rules.cells.outside_scenarios import Entry, Installed, Option
+from farm.rules.cells.outside_scenarios import Entry, Option
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
@@ -35,7 +36,7 @@ def points(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = Installed({"paused": PAUSED}, {"broken": "The scenario 'broken' is left out: no licence."})
+    there = Outside((PAUSED,), {"broken": "The scenario 'broken' is left out: no licence."})
     monkeypatch.setattr(scenarios, "OUTSIDE", there)
     monkeypatch.setattr(scenarios, "ENTRIES", {**scenarios.ENTRIES, "paused": PAUSED})
 

@@ -49,7 +49,7 @@ def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
 
 def _outside() -> dict[Path, Path]:
     """Where each engine and scenario from outside lies in the stage, and its file; without those that have none."""
-    modules = [("scenario", name, entry.module) for name, entry in OUTSIDE.entries.items()]
+    modules = [("scenario", entry.name, entry.module) for entry in OUTSIDE.entries]
     modules += [("engine", entry.name, entry.runner) for entry in engines.OUTSIDE.entries]
     found: dict[Path, Path] = {}
     for sort, name, module in modules:
