@@ -16,8 +16,6 @@ from farm.fleet.selectors.nodes import (
 )
 from farm.fleet.selectors.noise import (
     false_alarms,
-    margin_of,
     noise_floor,
-    null_estimates,
     of_fleet,
 )

@@ -13,17 +13,6 @@ from farm.rules.comparing.margins import FalseAlarms, NoiseFloor
 HISTORY = 500
 
 
-def null_estimates(node: Node, *, cell_class: str, rounds: int) -> list[float]:
-    """ln(ratio) of the node's A/A pairs of a class of cells, after as many rounds."""
-    rows = node.null_estimates.filter(cell_class=cell_class, rounds=rounds)
-    return list(rows.values_list("estimate", flat=True)[:HISTORY])
-
-
-def margin_of(node: Node, *, cell_class: str, rounds: int) -> float:
-    """The margin that verdicts on this node take for this class of cells."""
-    return margins.margin_from_null(null_estimates(node, cell_class=cell_class, rounds=rounds))
-
-
 def noise_floor(node: Node, cell_class: str | None = None) -> NoiseFloor | None:
     """The noise floor of a node, of one class of cells or of all; None until it has measured an A/A pair."""
     rows = node.null_estimates.all()
