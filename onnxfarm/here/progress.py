@@ -20,6 +20,9 @@ from farm.rules.wording.numbers import counted
 
 # so that nobody waits five seconds for a word; what a bar says of seconds is renewed as often
 SAY_EVERY_S = 4.0
+# while another measurement has the machine; a bar goes on counting
+WAIT_EVERY_S = 60.0
+WAITING = "waiting. "
 # what is told by rounds, and not each in a line of its own
 MEASURING = ("checking", "tracing", "trace", "round", "evaluating")
 Clock = Callable[[], float]
@@ -110,8 +113,8 @@ class Follower:
         self._do("")
 
     def wait(self, sentence: str) -> None:
-        """Another measurement has the machine; who, since when and what one can do. The same again is not news."""
-        text = f"waiting. {sentence}"
+        """Another measurement has the machine; who and since when. The same again is not news."""
+        text = f"{WAITING}{sentence}"
         if text == self._doing:
             return
         self._do(text)
@@ -131,7 +134,8 @@ class Follower:
     def say_again(self) -> None:
         """What is still being done and how long it takes yet; in plain lines where nothing was said for a while."""
         now = self._clock()
-        if not self._doing or now - self._said_at < SAY_EVERY_S:
+        is_waiting = self._doing.startswith(WAITING) and not self._bar
+        if not self._doing or now - self._said_at < (WAIT_EVERY_S if is_waiting else SAY_EVERY_S):
             return
         for_s = f", for {now - self._doing_since:.0f} s"
         self._show(for_s)

@@ -68,6 +68,8 @@ class Measurer:
         self._free_since = time.monotonic()
         # since when another program has had the machine, however many blocks were given back meanwhile
         self._taken_since: float | None = None
+        # its place among all who wait for the machine is kept from one block to the next
+        self._ticket = host_lock.Ticket()
         self.block: str | None = None
 
     @property
@@ -82,8 +84,12 @@ class Measurer:
     def measure(self, block: str, attempt: int) -> None:
         """Claims and measures; returns quietly when the block is somebody else's or the machine is taken."""
         try:
-            patience_s, is_cancelled = self._lock_patience_s, self._stop.is_set
-            with host_lock.measuring(patience_s=patience_s, is_cancelled=is_cancelled, on_wait=self._on_wait):
+            with host_lock.measuring(
+                patience_s=self._lock_patience_s,
+                is_cancelled=self._stop.is_set,
+                on_wait=self._on_wait,
+                ticket=self._ticket,
+            ):
                 self._on_wait("")
                 self._note_free()
                 lease = self._claimed(block, attempt)

@@ -1,12 +1,16 @@
-"""Who waits for the machine is told who has it, since when, and what to do."""
+"""Who waits for the machine is told who has it and since when, and gets it by arrival."""
 
+import contextlib
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.processes import wait_for
 from worker.agent.machine import host_lock
 
 HOLD = """
@@ -27,7 +31,7 @@ def held_by(path: Path, *words: str) -> "subprocess.Popen[str]":
     return other
 
 
-def test_who_waits_is_told_at_once_who_measures_since_when_and_what_to_do(
+def test_who_waits_is_told_at_once_who_measures_and_since_when_and_not_to_end_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
@@ -43,7 +47,97 @@ def test_who_waits_is_told_at_once_who_measures_since_when_and_what_to_do(
     assert len(told) == 1
     for said in (told[0], str(busy.value)):
         assert f"`onnxfarm bench` (process {other.pid}) has been measuring on this machine since " in said
-        assert f"kill {other.pid}" in said
+        assert "kill" not in said
+
+
+WAIT = """
+import sys
+from worker.agent.machine import host_lock
+print("waiting", flush=True)
+with host_lock.measuring(patience_s=60.0):
+    print("has it", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextlib.contextmanager
+def waiting() -> Iterator["subprocess.Popen[str]"]:
+    """Another process that waits for the machine, and has it until it reads a line."""
+    command, pipe = [sys.executable, "-c", WAIT], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:
+        try:
+            yield other
+        finally:
+            other.kill()
+
+
+def number_waiting(lock: Path, count: int) -> bool:
+    folder = lock.with_name(f"{lock.name}.tickets")
+    return folder.is_dir() and len(list(folder.iterdir())) == count
+
+
+def test_a_machine_is_had_by_arrival_and_not_by_who_asks_most_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "lock"
+    monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(lock))
+    with contextlib.ExitStack() as stack:
+        held = stack.enter_context(contextlib.ExitStack())
+        held.enter_context(host_lock.measuring(patience_s=0))
+        first = stack.enter_context(waiting())
+        wait_for(lambda: number_waiting(lock, 1), what="the first to wait", seconds=30)
+        second = stack.enter_context(waiting())
+        wait_for(lambda: number_waiting(lock, 2), what="the second to wait", seconds=30)
+        held.close()
+        # whoever had it wants it again at once, as an agent with many blocks does
+        with pytest.raises(host_lock.BusyError), host_lock.measuring(patience_s=0):
+            pass
+        assert [first.stdout.readline(), first.stdout.readline()] == ["waiting\n", "has it\n"]
+        first.communicate("go on\n", timeout=30)
+        assert [second.stdout.readline(), second.stdout.readline()] == ["waiting\n", "has it\n"]
+
+
+def test_who_died_while_it_waited_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = tmp_path / "lock"
+    monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(lock))
+    with host_lock.measuring(patience_s=0), waiting() as other:
+        wait_for(lambda: number_waiting(lock, 1), what="another to wait", seconds=30)
+        other.kill()
+    (ticket,) = (tmp_path / "lock.tickets").iterdir()
+    with pytest.raises(host_lock.BusyError), host_lock.measuring(patience_s=0):
+        pass
+    for touched in (time.time() - host_lock.FRESH_S, time.time() + 3600.0):
+        os.utime(ticket, (touched, touched))
+        with host_lock.measuring(patience_s=0):
+            pass
+
+
+def test_whoever_comes_back_soon_keeps_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
+    early, late = host_lock.Ticket(), host_lock.Ticket()
+    with host_lock.measuring(patience_s=0):
+        for ticket in (early, late):
+            with pytest.raises(host_lock.BusyError), host_lock.measuring(patience_s=0.15, ticket=ticket):
+                pass
+    with pytest.raises(host_lock.BusyError), host_lock.measuring(patience_s=0, ticket=late):
+        pass
+    with host_lock.measuring(patience_s=0, ticket=early):
+        pass
+    with host_lock.measuring(patience_s=0, ticket=late):
+        pass
+
+
+@pytest.mark.parametrize("planted", ["link", "file"])
+def test_what_was_planted_in_the_place_of_the_tickets_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str
+) -> None:
+    monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
+    elsewhere, tickets = tmp_path / "elsewhere", tmp_path / "lock.tickets"
+    elsewhere.mkdir()
+    tickets.symlink_to(elsewhere) if planted == "link" else tickets.touch()
+    with host_lock.measuring(patience_s=0), pytest.raises(host_lock.BusyError), host_lock.measuring(patience_s=0.15):
+        pass
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_who_has_the_machine_to_itself_is_told_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,16 @@
 """One measurement per machine at a time, whoever owns the agents: a lock on one file of the whole host.
 
-Who holds it is said as the kernel tells it, in a sentence.
+Who waits holds a ticket, a file beside the lock that is named by its arrival: a free machine is left to the earliest.
+Tickets only order those who wait. What excludes is the lock, so that a program without a ticket does no harm, nor one
+that died with its own: a ticket counts for FRESH_S after it was last touched. Who holds the lock is said as the kernel
+tells it, in a sentence.
 """
 
 import contextlib
 import fcntl
+import itertools
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,25 +23,80 @@ LOCKS = Path("/proc/locks")
 ENVIRONMENT_NAME = "ONNXFARM_HOST_LOCK"
 TURN_S = 0.1
 # whoever waits is told again after so long
-SAY_EVERY_S = 5.0
+SAY_EVERY_S = 60.0
+# a ticket that its holder has not touched for so long is nobody's: an agent that gave a block back is offered the next
+# one within seconds
+FRESH_S = 8.0
 # the file lies where everybody may write: a link planted there is not followed
 FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
+TURNS = "Measurements take turns by arrival: this one begins when its turn comes."
+_NAME = re.compile(r"^[0-9]{20}-[0-9]+-[0-9]+$")
+_numbers = itertools.count()
+
+
+class Ticket:
+    """A place in the order of arrival at the machine. It is kept while its holder comes back for it soon."""
+
+    def __init__(self) -> None:
+        self._folder = lock_path().with_name(f"{lock_path().name}.tickets")
+        self._name, self._touched_s = "", 0.0
+
+    def is_next(self) -> bool:
+        """Whether nobody came earlier who still waits; so too where no tickets can be read."""
+        try:
+            names = [path for path in self._folder.iterdir() if _NAME.match(path.name)]
+        except OSError:
+            return True
+        return not any(_is_fresh(path) for path in names if not self._name or path.name < self._name)
+
+    def touch(self) -> None:
+        """Waits, by its first arrival or, where it has not waited for a while, from now on."""
+        now_s = time.monotonic()
+        if not self._name or now_s - self._touched_s >= FRESH_S:
+            self.leave()
+            # of one clock for all processes of a machine, which no change of the time of day moves
+            self._name = f"{time.monotonic_ns():020}-{os.getpid()}-{next(_numbers)}"
+        self._touched_s = now_s
+        with contextlib.suppress(OSError):
+            self._show()
+
+    def leave(self) -> None:
+        if self._name:
+            with contextlib.suppress(OSError):
+                (self._folder / self._name).unlink(missing_ok=True)
+            self._name = ""
+
+    def _show(self) -> None:
+        with contextlib.suppress(FileExistsError):
+            self._folder.mkdir(parents=True)
+            # everybody who measures here waits in it, and removes what is their own
+            self._folder.chmod(0o1777)
+        # a link that was planted as the folder is not followed
+        folder = os.open(self._folder, FLAGS | os.O_DIRECTORY)
+        try:
+            os.close(os.open(self._name, FLAGS | os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=folder))
+            os.utime(self._name, dir_fd=folder, follow_symlinks=False)
+        finally:
+            os.close(folder)
+
+
+def _is_fresh(path: Path) -> bool:
+    """Whether its holder has touched it just now; the clock may have gone back since."""
+    try:
+        return 0 <= time.time() - path.lstat().st_mtime + TURN_S < FRESH_S
+    except OSError:
+        return False
 
 
 def sentence(descriptor: int, *, locks: Path = LOCKS) -> str:
     """Who holds the lock of this open file, since when, and what one can do."""
     holder = _holder(descriptor, locks=locks)
     if holder is None:
-        return (
-            "Another program is measuring on this machine. Measurements take turns: this one begins when that one ends."
-        )
+        return f"Another program is measuring on this machine. {TURNS}"
     if holder.pid == os.getpid():
         return "This node is testing what else its machine can run, which takes a minute at most."
     since = datetime.fromtimestamp(_since(descriptor, holder)).astimezone()
-    return (
-        f"{_name(holder)} (process {holder.pid}) has been measuring on this machine since {since:%H:%M:%S}. "
-        f"Measurements take turns: this one begins when that one ends, or when you end it with `kill {holder.pid}`."
-    )
+    return f"{_name(holder)} (process {holder.pid}) has been measuring on this machine since {since:%H:%M:%S}. {TURNS}"
 
 
 def _holder(descriptor: int, *, locks: Path) -> psutil.Process | None:
@@ -89,15 +149,24 @@ def measuring(
     patience_s: float,
     is_cancelled: Callable[[], bool] = lambda: False,
     on_wait: Callable[[str], None] = lambda sentence: None,
+    ticket: Ticket | None = None,
 ) -> Iterator[None]:
     """Holds the machine. The lock ends with the process, however it ends.
 
-    `on_wait` is told who holds it, at once and every few seconds while one waits. Raises BusyError when it is still
-    taken after `patience_s` seconds or once `is_cancelled`.
+    `on_wait` is told who holds it, at once and every minute while one waits. `ticket`: the place of whoever comes
+    again soon after a BusyError. Raises BusyError when the machine is still taken after `patience_s` seconds or once
+    `is_cancelled`.
     """
     descriptor = _opened(lock_path())
+    place = ticket or Ticket()
     try:
-        _wait_for(descriptor, patience_s=patience_s, is_cancelled=is_cancelled, on_wait=on_wait)
+        try:
+            _wait_for(descriptor, place, patience_s=patience_s, is_cancelled=is_cancelled, on_wait=on_wait)
+        finally:
+            # whoever brought a ticket comes back with it unless the machine is theirs
+            if ticket is None:
+                place.leave()
+        place.leave()
         with contextlib.suppress(OSError):  # another user's file: then nobody knows since when it is held
             os.utime(descriptor)
         yield
@@ -118,13 +187,19 @@ def preferably(*, patience_s: float, is_cancelled: Callable[[], bool] = lambda: 
 
 
 def _wait_for(
-    descriptor: int, *, patience_s: float, is_cancelled: Callable[[], bool], on_wait: Callable[[str], None]
+    descriptor: int,
+    place: Ticket,
+    *,
+    patience_s: float,
+    is_cancelled: Callable[[], bool],
+    on_wait: Callable[[str], None],
 ) -> None:
     deadline, says_at = time.monotonic() + patience_s, time.monotonic()
-    while not _taken(descriptor):
+    while not (place.is_next() and _taken(descriptor)):
         now = time.monotonic()
         if is_cancelled() or now >= deadline:
             raise BusyError(f"{sentence(descriptor)} ({lock_path()} is locked.)")
+        place.touch()
         if now >= says_at:
             on_wait(sentence(descriptor))
             says_at = now + SAY_EVERY_S
