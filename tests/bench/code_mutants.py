@@ -71,7 +71,7 @@ ROOMS = {
     "quotas": Room(
         (
             *("farm/api/rates.py", "farm/api/doors.py", "farm/api/bodies.py", "farm/runs/services/deposits.py"),
-            *("farm/registry/services/room.py", "farm/registry/services/resumption.py"),
+            *("farm/registry/services/uploads.py", "farm/registry/services/resumption.py"),
         ),
         (
             *("tests/unit/test_door.py", "tests/integration/runs/test_filling_the_store.py"),

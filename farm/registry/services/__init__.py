@@ -1,6 +1,4 @@
 from farm.registry.services.descriptions import describe_model, describe_version
-from farm.registry.services.evaluations import add_evaluation
-from farm.registry.services.inspection import inspect_version, order_inspection
 from farm.registry.services.products import ensure_preparation, ensure_variant, order_variant_report, outline_of
 from farm.registry.services.recovery import sweep
 from farm.registry.services.removal import (
@@ -14,12 +12,26 @@ from farm.registry.services.removal import (
     restore_version,
 )
 from farm.registry.services.resumption import abandon, append, begin_upload, clear_expired, complete
-from farm.registry.services.room import add_blob, room_left, store_blob
-from farm.registry.services.uploads import receive_upload, store_artifact
+from farm.registry.services.uploads import (
+    add_blob,
+    add_evaluation,
+    receive_upload,
+    room_left,
+    store_artifact,
+    store_blob,
+)
 from farm.registry.services.web_runtimes import (
     fetch_web_runtime,
     published_on_npm,
     web_file,
     web_runtime,
 )
-from farm.registry.services.workshop import check_evaluation, make_outline, make_variant, prepare_inputs, report_variant
+from farm.registry.services.workshop import (
+    check_evaluation,
+    inspect_version,
+    make_outline,
+    make_variant,
+    order_inspection,
+    prepare_inputs,
+    report_variant,
+)

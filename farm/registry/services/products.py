@@ -1,19 +1,26 @@
-"""Rows to be made once per digest: variants, inputs and references, outlines, reports. A row is its own order."""
+"""Rows to be made once per digest: variants, inputs and references, outlines, reports. A row is its own order.
 
+Whoever carries one out claims it once, says every few seconds that it is at work, and ends it as ready or failed.
+"""
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, TypeVar
 
-from django.db import transaction
+from django.db import DatabaseError, connections, transaction
 from django.db.models import F
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_write
-from farm.base.refusals import Conflict, Missing, NotAllowed
+from farm.base.refusals import Conflict, Missing, NotAllowed, Refusal
 from farm.contract.base import digest_of
 from farm.contract.cells import Recipe, Workload
-from farm.contract.reasons import ReasonCode
+from farm.contract.reasons import ReasonCode, ReasonedError
 from farm.registry import storage
 from farm.registry.models import (
     Artifact,
@@ -39,6 +46,10 @@ FETCHED_AGAIN_AFTER: Final = timedelta(minutes=1)
 NOT_IN_INPUTS: Final = {"concurrency", "scenario"}
 # whoever looks at a failed outline again so much later has it tried again, where the model was not the reason
 TRIED_AGAIN_AFTER: Final = timedelta(minutes=1)
+SIGN_OF_LIFE_S: Final = 10.0
+Worked = TypeVar("Worked", Version, Variant, Preparation, EvaluationData, VariantReport, Outline, PlanOrder, WebRuntime)
+log = logging.getLogger(__name__)
+BROKEN = "Internal error while preparing this; see the farm's log, then try again."
 
 
 def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
@@ -179,3 +190,45 @@ def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
         raise Conflict("Only an 8-bit variant that is ready can be analysed.", code="no_report")
     with transaction.atomic():
         return ensure_report(variant)
+
+
+@contextlib.contextmanager
+def at_work(row: Worked) -> Iterator[None]:
+    """Moves the row's `asked_at` on every ten seconds while the block runs, as long as this try still owns the row."""
+    over = threading.Event()
+    thread = threading.Thread(target=_keep, args=(row, over), name=f"at-work-{row.pk}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _keep(row: Worked, over: threading.Event) -> None:
+    while not over.wait(SIGN_OF_LIFE_S):
+        try:
+            type(row).objects.filter(pk=row.pk, state=row.state, tries=row.tries).update(asked_at=timezone.now())
+        except DatabaseError as problem:
+            log.warning("could not note that %s is being worked on: %s", row, problem)
+        finally:
+            connections.close_all()
+
+
+def carry_out(row: Row | None, make: Callable[[Row], None]) -> None:
+    """Claim the row, make it, and write how it went; a message for no row, or a second one, does nothing."""
+    if row is None or not claim(row):
+        return
+    try:
+        with at_work(row):
+            make(row)
+    except ReasonedError as problem:
+        fail(row, code=problem.reason.code, text=problem.reason.text)
+    except Refusal as refusal:
+        fail(row, code=ReasonCode.INTERNAL, text=str(refusal))
+    except Exception:
+        # whatever broke is ours: nobody should wait for ever, and the log has where
+        log.exception("making %s broke", row)
+        fail(row, code=ReasonCode.INTERNAL, text=BROKEN)
+    else:
+        finish(row)

@@ -35,7 +35,7 @@ from farm.registry.services.messages import (
     WEB_RUNTIME,
     ring,
 )
-from farm.registry.services.pending_rows import SIGN_OF_LIFE_S
+from farm.registry.services.products import SIGN_OF_LIFE_S
 from farm.registry.states import MakingState, VersionState
 from farm.registry.storage import clear_leftovers
 

@@ -19,8 +19,7 @@ from farm.base.refusals import Conflict, Gone, Invalid, Missing, Refusal, TooLar
 from farm.registry import pieces
 from farm.registry.intake import check_length
 from farm.registry.models import PartialUpload, Version
-from farm.registry.services.room import room_left
-from farm.registry.services.uploads import receive_upload
+from farm.registry.services.uploads import receive_upload, room_left
 from farm.registry.states import FileRole
 from farm.registry.storage import Draft, check_room
 

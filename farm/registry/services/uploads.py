@@ -1,24 +1,133 @@
-"""Receiving an upload: drafts become blobs, an artifact, and a version whose inspection is ordered."""
+"""Receiving an upload: drafts become blobs within the team's room, an artifact, and a version to be inspected."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from django.db import transaction
-from django.db.models import Max
+from django.db import IntegrityError, transaction
+from django.db.models import Max, Sum
 
 from farm.accounts.models import Team, User
-from farm.accounts.selectors import team_to_write
+from farm.accounts.selectors import can_write, team_to_write
 from farm.accounts.services import record
-from farm.base.refusals import Invalid
+from farm.base.refusals import Conflict, Invalid, NotAllowed, TooLarge
 from farm.contract.base import digest_of
+from farm.contract.evaluation import EvaluationRecipe
 from farm.registry.bundles import Part, sort_out
-from farm.registry.models import Artifact, ArtifactFile, Model, Version
+from farm.registry.models import Artifact, ArtifactFile, Blob, EvaluationData, Model, Version
 from farm.registry.services.descriptions import checked_name, checked_note
-from farm.registry.services.evaluations import keep_evaluation, read_recipe
-from farm.registry.services.messages import INSPECT, hint
-from farm.registry.services.room import check_quota, keep_blob, room_left
-from farm.registry.states import BUNDLE_ROLES, FileRole, VersionState
-from farm.registry.storage import Draft
+from farm.registry.services.messages import CHECK_EVALUATION, INSPECT, hint
+from farm.registry.services.removal import remove_unused
+from farm.registry.states import BUNDLE_ROLES, FileRole, MakingState, VersionState
+from farm.registry.storage import Draft, place
 from farm.registry.unzip import unpack
+from farm.rules.quality import evaluation
+
+
+def read_recipe(text: str) -> EvaluationRecipe:
+    """The recipe of a form's field; empty is top1. Raises Invalid."""
+    try:
+        return evaluation.parse_recipe(text or "top1")
+    except evaluation.RecipeProblem as problem:
+        raise Invalid(
+            str(problem), code="bad_recipe", hint="Recipes are like top1, softmax+mse or top1@scores."
+        ) from problem
+
+
+def keep_evaluation(*, version: Version, blob: Blob, recipe: EvaluationRecipe) -> EvaluationData:
+    """The version's labelled data, ordered to be looked at unless they are the ones it has. Call in a transaction."""
+    known = EvaluationData.objects.filter(version=version).first()
+    plain = recipe.model_dump(mode="json")
+    is_same = known is not None and (known.given_id, known.recipe_json) == (blob.pk, plain)
+    if known is not None and is_same and known.state != MakingState.FAILED:
+        return known
+    if known is not None:
+        known.delete()
+    made = EvaluationData.objects.create(version=version, given=blob, recipe_json=plain)
+    if known is not None:
+        remove_unused([known.given_id, known.data_id])
+    hint(CHECK_EVALUATION, made.pk)
+    return made
+
+
+def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = "") -> EvaluationData:
+    """Labelled data for a version that has none, or other ones. Runs that go on judge with them from their next block.
+
+    Raises NotAllowed, Conflict for a rejected version, Invalid for a recipe or file that is none, TooLarge (quota).
+    """
+    team = version.model.team
+    try:
+        if not can_write(by, team=team):
+            raise NotAllowed(f"You can view the models of team “{team.name}” but not add data to them.")
+        if version.state == VersionState.REJECTED:
+            raise Conflict(f"{version} was rejected; upload the model again with its data.", code="rejected")
+        how = read_recipe(recipe)
+        if not draft.name.lower().endswith(".npz"):
+            raise Invalid(
+                "Labelled data come as an .npz of the inputs by name and `labels`.",
+                code="bad_evaluation",
+                hint="Write it with numpy.savez.",
+            )
+        with transaction.atomic():
+            team = Team.objects.select_for_update().get(pk=team.pk)
+            check_quota(team, {draft.sha256: draft.bytes})
+            made = keep_evaluation(version=version, blob=keep_blob(team, draft), recipe=how)
+            record(
+                verb="evaluation data given", subject=str(version), actor=by, team=team, facts={"sha256": draft.sha256}
+            )
+    finally:
+        draft.discard()
+    return made
+
+
+def room_left(team: Team) -> int:
+    """Bytes until the team's quota is used up."""
+    used: int = team.blobs.aggregate(total=Sum("bytes"))["total"] or 0
+    return max(0, team.quota_bytes - used)
+
+
+def check_quota(team: Team, sizes: Mapping[str, int]) -> None:
+    """Raises TooLarge when files of these sizes, by digest, that the team does not have yet are more than its room."""
+    known = set(team.blobs.filter(sha256__in=sizes).values_list("sha256", flat=True))
+    wanted = sum(size for sha256, size in sizes.items() if sha256 not in known)
+    left = room_left(team)
+    if wanted > left:
+        raise TooLarge(
+            f"The upload adds {wanted:,} bytes; team “{team.name}” has {left:,} of its {team.quota_bytes:,} left.",
+            code="quota",
+            hint="Remove versions that no run has measured, or ask an administrator for a larger quota.",
+        )
+
+
+def store_blob(*, team: Team, draft: Draft) -> Blob:
+    """Keep one file on its own, such as inputs that the farm made itself. No quota stops it."""
+    try:
+        with transaction.atomic():
+            # whoever removes a file of the same content looks for its row with this lock held
+            return keep_blob(Team.objects.select_for_update().get(pk=team.pk), draft)
+    finally:
+        draft.discard()
+
+
+def add_blob(*, team: Team, draft: Draft) -> Blob:
+    """Keeps a file that counts against the team's quota. Call inside a transaction. Raises TooLarge, NoSpace, Away."""
+    # one at a time per team decides about its quota
+    locked = Team.objects.select_for_update().get(pk=team.pk)
+    check_quota(locked, {draft.sha256: draft.bytes})
+    return keep_blob(locked, draft)
+
+
+def keep_blob(team: Team, draft: Draft) -> Blob:
+    """Row and file in one transaction: a roll-back leaves at most a file without a row, never the reverse.
+
+    Call with the team's lock held, which removing a file waits for.
+    """
+    try:
+        with transaction.atomic():
+            blob, is_new = Blob.objects.get_or_create(team=team, sha256=draft.sha256, defaults={"bytes": draft.bytes})
+    except IntegrityError:
+        blob, is_new = Blob.objects.get(team=team, sha256=draft.sha256), False
+    if is_new or not place(team_id=team.pk, sha256=draft.sha256).exists():
+        draft.keep(team_id=team.pk)
+    return blob
 
 
 def receive_upload(

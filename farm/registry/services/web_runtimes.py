@@ -13,8 +13,7 @@ from farm.base.refusals import Conflict, Missing, NotAllowed
 from farm.contract.cells import FileRef
 from farm.registry import npm, storage
 from farm.registry.models import WebRuntime
-from farm.registry.services.pending_rows import carry_out
-from farm.registry.services.products import ensure_web_runtime
+from farm.registry.services.products import carry_out, ensure_web_runtime
 from farm.registry.states import MakingState
 from farm.registry.workbench import bench
 from farm.rules.runtimes import web

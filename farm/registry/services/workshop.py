@@ -1,27 +1,229 @@
-"""What the `prepare` workers make of pending rows, each step in the workshop's sandboxed child."""
+"""What the `prepare` workers make of pending rows, each step in the workshop's sandboxed child.
 
-from collections.abc import Callable
+Versions are inspected first: pending → inspecting → ready | rejected; what came with an upload is accepted where names,
+dtypes and shapes fit the model.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
 
-from farm.base.refusals import Conflict
+from farm.accounts.services import record
+from farm.base.refusals import Conflict, Refusal
 from farm.registry.bundles import Part
-from farm.registry.models import Artifact, Blob, EvaluationData, Outline, Preparation, Variant, VariantReport
-from farm.registry.services.given import Bench
-from farm.registry.services.pending_rows import carry_out
-from farm.registry.services.room import store_blob
-from farm.registry.services.uploads import store_artifact
-from farm.registry.states import FileRole
+from farm.registry.models import (
+    Artifact,
+    ArtifactFile,
+    Blob,
+    EvaluationData,
+    Outline,
+    Preparation,
+    Variant,
+    VariantReport,
+    Version,
+)
+from farm.registry.services.messages import INSPECT, hint
+from farm.registry.services.products import at_work, carry_out, ensure_outline
+from farm.registry.services.uploads import store_artifact, store_blob
+from farm.registry.states import FileRole, VersionState
 from farm.registry.storage import draft_of, fetched
 from farm.registry.workbench import bench, copy, lay_out
-from farm.rules.cells import recipes
+from farm.rules.cells import fills, recipes
+from farm.rules.runtimes.models import PromptFacts
 from farm.workshop import orders
+from farm.workshop.inspection import Feed
 
+log = logging.getLogger(__name__)
+NOT_INSPECTED = "The farm could not inspect this model because of an internal error; upload it again later."
+Side = Literal["input", "output"]
 GIVEN = "expected"
 Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline)
+
+
+def order_inspection(version: Version) -> Version:
+    """Inspect a rejected version again, or hurry a pending one; a ready one stays as it is."""
+    with transaction.atomic():
+        again = Version.objects.filter(pk=version.pk, state__in=(VersionState.PENDING, VersionState.REJECTED))
+        if again.update(state=VersionState.PENDING, problem="", tries=0, asked_at=timezone.now()):
+            hint(INSPECT, version.pk)
+    version.refresh_from_db()
+    return version
+
+
+def inspect_version(version_id: int) -> None:
+    """Look into a pending version and write what was found; a second message for the same row does nothing."""
+    version = _claimed(version_id)
+    if version is None:
+        return
+    try:
+        with at_work(version):
+            inspection, problem = _inspected(version)
+    except Refusal as refusal:
+        inspection, problem = None, str(refusal)
+    except Exception:
+        # whatever broke is ours, not the model's: the row must not wait for ever, and the log has the trace
+        log.exception("inspection of version %s broke", version_id)
+        inspection, problem = None, NOT_INSPECTED
+    _write(version, inspection=inspection, problem=problem)
+
+
+def _claimed(version_id: int) -> Version | None:
+    rows = Version.objects.filter(pk=version_id, state=VersionState.PENDING)
+    if not rows.update(state=VersionState.INSPECTING, tries=F("tries") + 1, asked_at=timezone.now()):
+        return None
+    return Version.objects.select_related("artifact__team", "model__team").get(pk=version_id)
+
+
+def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
+    """What was found and no problem, or nothing and the problem in one sentence."""
+    artifact = version.artifact
+    with bench() as folder:
+        out = folder / "out"
+        out.mkdir()
+        bundle = lay_out(artifact, folder / "bundle")
+        found = orders.inspect(bundle, artifact.main, timeout_s=settings.INSPECTION_TIMEOUT_S, is_one_of_many=True)
+        if found.problem is not None:
+            return None, found.problem.text
+        try:
+            sizes = accept_given(Bench(artifact=artifact, bundle=bundle, out=out))
+            accept_prompts(Bench(artifact=artifact, bundle=bundle, out=out))
+        except orders.WorkshopError as problem:
+            return None, problem.reason.text
+        accept_calibration(Bench(artifact=artifact, bundle=bundle, out=out))
+        reach = orders.reach_of(bundle, artifact.main, is_one_of_many=True)
+        if sizes is None:
+            feed = orders.choose_feed(bundle, artifact.main, out_dir=out)
+        else:
+            feed = Feed(sizes=dict(sizes), inputs={port.name: fills.GIVEN for port in found.inputs})
+        found = found.model_copy(update={"opset_reach": reach, "feed": feed})
+    return found.model_dump(mode="json"), ""
+
+
+def _write(version: Version, *, inspection: dict[str, object] | None, problem: str) -> None:
+    state = VersionState.REJECTED if problem else VersionState.READY
+    own = Version.objects.filter(pk=version.pk, state=VersionState.INSPECTING, tries=version.tries)
+    with transaction.atomic():
+        if own.update(state=state, inspection=inspection, problem=problem[:4000]):
+            facts = {"problem": problem[:500]} if problem else {}
+            if state == VersionState.READY:
+                ensure_outline(version.artifact)
+            record(verb=f"version {state}", subject=str(version), team=version.model.team, facts=facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where an artifact is laid out, and where its child may write."""
+
+    artifact: Artifact
+    bundle: Path
+    out: Path
+
+
+def accept_given(bench: Bench) -> Mapping[str, int] | None:
+    """Checks the artifact's given inputs and keeps them, and its expected outputs, as `.npz` by name.
+
+    The sizes of dynamic dimensions that they have; None where none were given.
+    Raises orders.WorkshopError with the sentence that says what does not fit.
+    """
+    artifact = bench.artifact
+    if not artifact.files_of(FileRole.INPUTS):
+        return None
+    given = _as_npz(bench, FileRole.INPUTS, side="input")
+    accepted = orders.accept_inputs(bench.bundle, artifact.main, inputs=given, out_dir=bench.out)
+    if artifact.inputs_id is not None:
+        return accepted.sizes
+    artifact.inputs = store_blob(team=artifact.team, draft=draft_of(accepted.path))
+    artifact.inputs_batch = accepted.batch
+    if artifact.files_of(FileRole.EXPECTED):
+        expected = _as_npz(bench, FileRole.EXPECTED, side="output")
+        artifact.expected = store_blob(team=artifact.team, draft=draft_of(expected))
+    artifact.save(update_fields=["inputs", "inputs_batch", "expected"])
+    return accepted.sizes
+
+
+def accept_prompts(bench: Bench) -> None:
+    """Checks the artifact's given prompts and keeps them as one `.npz`.
+
+    Raises orders.WorkshopError with the sentence that says what does not fit.
+    """
+    artifact = bench.artifact
+    files = artifact.files_of(FileRole.PROMPTS)
+    if not files or artifact.prompts_id is not None:
+        return
+    laid = _laid(bench, files[0], name="given-prompts.npz")
+    accepted = orders.accept_prompts(bench.bundle, artifact.main, prompts=laid, out_dir=bench.out)
+    blob = store_blob(team=artifact.team, draft=draft_of(accepted.path))
+    known = PromptFacts(
+        sha256=blob.sha256, rows=accepted.rows, tokens=accepted.tokens, text_tokens=accepted.text_tokens
+    )
+    artifact.prompts, artifact.prompts_json = blob, known.model_dump(mode="json")
+    artifact.save(update_fields=["prompts", "prompts_json"])
+
+
+def accept_calibration(bench: Bench) -> None:
+    """Checks the artifact's calibration data and keeps them as one `.npz`, or the sentence of why they cannot serve.
+
+    They are `calibration.npz`; without it, every set of ONNX's own test data is a sample or a batch of them.
+    """
+    artifact = bench.artifact
+    if artifact.calibration_id is not None or artifact.calibration_problem:
+        return
+    files = artifact.files_of(FileRole.CALIBRATION) or [
+        file for file in artifact.files_of(FileRole.INPUTS) if not file.name.endswith(".npz")
+    ]
+    if not files:
+        return
+    archive = next((file for file in files if file.name.endswith(".npz")), None)
+    data = _laid(bench, archive, name="calibration.npz") if archive else None
+    sets = [] if archive else _sets(bench, files)
+    try:
+        accepted = orders.accept_calibration(bench.bundle, artifact.main, data=data, sets=sets, out_dir=bench.out)
+    except orders.WorkshopError as problem:
+        artifact.calibration_problem = problem.reason.text
+    else:
+        artifact.calibration = store_blob(team=artifact.team, draft=draft_of(accepted.path))
+        artifact.calibration_samples = accepted.samples
+    artifact.save(update_fields=["calibration", "calibration_samples", "calibration_problem"])
+
+
+def _sets(bench: Bench, files: list[ArtifactFile]) -> list[list[Path]]:
+    """Test data by set and place, laid out beside the bundle."""
+    found: dict[int, list[Path]] = {}
+    for file in sorted(files, key=_place):
+        number, index = _place(file)
+        found.setdefault(number, []).append(_laid(bench, file, name=f"calibration-{number}-{index}.pb"))
+    return list(found.values())
+
+
+def _as_npz(bench: Bench, role: FileRole, *, side: Side) -> Path:
+    """The files of a role as one archive; of several test data sets the first."""
+    files = bench.artifact.files_of(role)
+    archives = [file for file in files if file.name.endswith(".npz")]
+    if archives:
+        return _laid(bench, archives[0], name=f"given-{side}s.npz")
+    first = min(files, key=_place).name.partition("-")[0]
+    chosen = sorted((file for file in files if file.name.partition("-")[0] == first), key=_place)
+    laid = [_laid(bench, file, name=f"{side}_{number}.pb") for number, file in enumerate(chosen)]
+    return orders.unpack_test_data(bench.bundle, bench.artifact.main, files=laid, side=side, out_dir=bench.out)
+
+
+def _place(file: ArtifactFile) -> tuple[int, int]:
+    """`test_data_set_1-input_10.pb` by its numbers."""
+    folder, _, name = file.name.rpartition("-")
+    return int(folder.rpartition("_")[2]), int(name.removesuffix(".pb").rpartition("_")[2])
+
+
+def _laid(bench: Bench, file: ArtifactFile, *, name: str) -> Path:
+    target = bench.bundle.parent / name
+    copy(fetched(team_id=bench.artifact.team_id, sha256=file.blob.sha256), target)
+    return target
 
 
 def make_variant(variant_id: int) -> None:

@@ -1,5 +1,4 @@
 from farm.runs.services.bell import ring, ring_again, tell_waiting_runs
-from farm.runs.services.continuation import cancel_run, more_rounds
 from farm.runs.services.deposits import accept_compiled, accept_trace
 from farm.runs.services.divergences import accept_part, ask_divergence
 from farm.runs.services.endings import clear_unnamed
@@ -9,5 +8,5 @@ from farm.runs.services.reports import accept_report
 from farm.runs.services.retention import retain, set_retention
 from farm.runs.services.run_plans import made_plan, make_plan, must_be_meant, plan_for, plan_run, read_matrix
 from farm.runs.services.settlement import add_leads, conclude_runs, settle
-from farm.runs.services.submission import release_ready_blocks, start_run
+from farm.runs.services.submission import cancel_run, more_rounds, release_ready_blocks, start_run
 from farm.runs.services.timelines import read_trace, timeline_of

@@ -25,7 +25,7 @@ from farm.registry.models import PlanOrder, Version
 from farm.registry.models.plan_order import OPEN
 from farm.registry.selectors import model_facts
 from farm.registry.services.messages import MAKE_PLAN, hint
-from farm.registry.services.pending_rows import carry_out
+from farm.registry.services.products import carry_out
 from farm.registry.states import MakingState, VersionState
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices

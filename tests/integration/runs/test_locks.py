@@ -12,7 +12,7 @@ from farm.fleet.models import Node
 from farm.registry import objects
 from farm.registry.models import Blob
 from farm.registry.services import add_blob, remove_unused
-from farm.registry.services.room import store_blob
+from farm.registry.services.uploads import store_blob
 from farm.registry.storage import Draft, draft_of, place
 from farm.runs.models import Block, Run
 from farm.runs.services.locks import lock_run
