@@ -31,7 +31,6 @@ from farm.registry.services.workshop import (
     inspect_version,
     make_outline,
     make_variant,
-    order_inspection,
     prepare_inputs,
     report_variant,
 )

@@ -29,7 +29,6 @@ from farm.registry.models import (
     VariantReport,
     Version,
 )
-from farm.registry.services.messages import INSPECT, hint
 from farm.registry.services.products import at_work, carry_out, ensure_outline
 from farm.registry.services.uploads import store_artifact, store_blob
 from farm.registry.states import FileRole, VersionState
@@ -45,16 +44,6 @@ NOT_INSPECTED = "The farm could not inspect this model because of an internal er
 Side = Literal["input", "output"]
 GIVEN = "expected"
 Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline)
-
-
-def order_inspection(version: Version) -> Version:
-    """Inspect a rejected version again, or hurry a pending one; a ready one stays as it is."""
-    with transaction.atomic():
-        again = Version.objects.filter(pk=version.pk, state__in=(VersionState.PENDING, VersionState.REJECTED))
-        if again.update(state=VersionState.PENDING, problem="", tries=0, asked_at=timezone.now()):
-            hint(INSPECT, version.pk)
-    version.refresh_from_db()
-    return version
 
 
 def inspect_version(version_id: int) -> None:

@@ -129,11 +129,3 @@ def test_a_lost_file_is_the_farms_own_mistake_and_is_said(transactional_db: None
     stored_path(Version.objects.get(pk=number).artifact.bundle.main_sha256).unlink()
     services.inspect_version(number)
     assert "internal error" in Version.objects.get(pk=number).problem
-
-
-def test_a_rejected_version_is_inspected_again_on_order(transactional_db: None, member_api: Client, models: Path):
-    number = sent(member_api, ("relu.onnx", (models / "relu_op13_ir7.onnx").read_bytes()))
-    Version.objects.update(state=VersionState.REJECTED, problem="It was refused.")
-    assert services.order_inspection(Version.objects.get(pk=number)).state == VersionState.PENDING
-    services.inspect_version(number)
-    assert services.order_inspection(Version.objects.get(pk=number)).state == VersionState.READY
