@@ -21,8 +21,8 @@ from farm.registry.confinement import walls
 from farm.registry.selectors import versions_visible_to
 from farm.rules.wording import numbers
 from farm.runs.selectors import runs_listed
-from farm.runs.selectors.live import shown_states
 from farm.runs.selectors.pages import open_run_counts, open_runs
+from farm.runs.selectors.runs import shown_states
 from farm.runs.states import FARM_MADE, RunState
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from farm.rules.wording import numbers
 from farm.runs.selectors import document, pages, runs_listed
 from farm.runs.selectors.cells import measured_settings
 from farm.runs.selectors.compatibility import compatibility_of
-from farm.runs.selectors.live import shown_states
+from farm.runs.selectors.runs import shown_states
 from farm.runs.states import FARM_MADE
 
 if TYPE_CHECKING:

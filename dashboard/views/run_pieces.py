@@ -30,9 +30,9 @@ from farm.registry.selectors import model_file_digest
 from farm.rules.presenting import sentences
 from farm.rules.presenting.headlines import opening_of
 from farm.runs import selectors
-from farm.runs.selectors import live, pages
-from farm.runs.selectors.live import Standstill, standstill_of
+from farm.runs.selectors import pages, runs
 from farm.runs.selectors.pages import Revision, is_same
+from farm.runs.selectors.runs import Standstill, standstill_of
 from farm.runs.states import RunState, activity_of
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def head_of(
     tell: Callable[[], Mapping[str, object]],
     *,
     may_write: bool,
-    still: live.Standstill | None,
+    still: runs.Standstill | None,
 ) -> str:
     """The head of the page, made once for all who may do the same with this revision, with TOKEN in its forms. `still`:
     what the run waits for, which no revision of its own tells of."""

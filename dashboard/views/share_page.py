@@ -31,8 +31,8 @@ from farm.registry.states import VersionState
 from farm.runs import selectors
 from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.hardware import measured_across
-from farm.runs.selectors.live import shown_states
 from farm.runs.selectors.pages import judged_run, unended_cells
+from farm.runs.selectors.runs import shown_states
 from farm.runs.services import share_links
 from farm.runs.states import FARM_MADE, RunState
 

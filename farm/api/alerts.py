@@ -16,8 +16,7 @@ from farm.alerts.services import triage
 from farm.alerts.services.announcements import address_of
 from farm.api.auth import person
 from farm.api.bisections import investigated
-from farm.api.pages import Paging
-from farm.api.shapes import name_of, shaped
+from farm.api.shapes import Paging, name_of, shaped
 from farm.base.refusals import Invalid
 from farm.contract.api.alerts import AlertEventOut, AlertOut, AlertPageOut, SymptomOut
 

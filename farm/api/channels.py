@@ -12,7 +12,7 @@ from farm.alerts.models import Channel, Delivery
 from farm.alerts.selectors import channels as selectors
 from farm.alerts.services import channels
 from farm.api.auth import must_have_scope, person
-from farm.api.pages import Paging
+from farm.api.shapes import Paging
 
 router = Router(tags=["channels"])
 OF_KIND = f"one of {', '.join(kind.name for kind in selectors.kinds())}"

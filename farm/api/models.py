@@ -9,8 +9,7 @@ from pydantic import Field
 from farm.accounts.selectors import can_write
 from farm.api.auth import person
 from farm.api.description import answering
-from farm.api.pages import Paging
-from farm.api.shapes import name_of, shaped
+from farm.api.shapes import Paging, name_of, shaped
 from farm.base.refusals import NotAllowed
 from farm.contract.api.registry import (
     CalibrationOut,

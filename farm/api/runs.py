@@ -16,9 +16,8 @@ from pydantic import Field
 from farm.alerts.selectors.releases import for_planning
 from farm.api.auth import person
 from farm.api.description import answering
-from farm.api.pages import Paging
 from farm.api.plan import RunOrder
-from farm.api.shapes import shaped
+from farm.api.shapes import Paging, shaped
 from farm.contract.api.runs import ProgressOut, RunOut
 from farm.registry.selectors import stored_path, version
 from farm.rules.presenting.spreadsheets import csv_of, rows_of

@@ -13,8 +13,7 @@ from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors.channels import channel
 from farm.alerts.services import causes, watches
 from farm.api.auth import person
-from farm.api.pages import LongPaging, Paging
-from farm.api.shapes import name_of, shaped
+from farm.api.shapes import LongPaging, Paging, name_of, shaped
 from farm.base.refusals import Missing
 from farm.contract.api.alerts import NamedOut, RoundOut, WatchOut
 from farm.registry import selectors as registry

@@ -26,7 +26,7 @@ from farm.contract.reports import (
 )
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.machine import affinity
-from worker.agent.passes import checks, divergence, engines, evaluation, node_times, pace, samples, sustained, traces
+from worker.agent.passes import checks, divergence, engines, evaluation, pace, samples, sustained, traces
 from worker.agent.passes.arms import PreparedArm, prepare_arms
 from worker.agent.passes.launches import CANCELLED, Launcher
 from worker.agent.passes.pace import Pace
@@ -95,7 +95,7 @@ class _Block:
         self._pace = Pace(order.promised_s, limit_s=order.block_timeout_s)
         self._has_rounds = False
         self._mapper = traces.Mapper(work_dir=folder, memory_bytes=order.memory_bytes)
-        self._round_traces = node_times.RoundTraces() if order.is_tracing_rounds else None
+        self._round_traces = traces.RoundTraces() if order.is_tracing_rounds else None
 
     def run(self) -> None:
         reason = None

@@ -14,7 +14,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import selectors
 from farm.runs.models import Run
-from farm.runs.selectors import live
+from farm.runs.selectors import runs
 from farm.runs.selectors.pages import revision_of
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
@@ -162,14 +162,14 @@ def test_the_tables_of_a_large_run_come_again_to_those_who_have_them(
 def test_a_page_of_a_run_that_changes_while_it_is_made_is_made_again(
     signed_in: Client, begun: Run, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    busy = live.busy_blocks
+    busy = runs.busy_blocks
 
-    def meanwhile(row: Run) -> list[live.Busy]:
+    def meanwhile(row: Run) -> list[runs.Busy]:
         monkeypatch.undo()
         rows.MadeUpNode(node).measure(begun, most_rounds=1)
         return busy(row)
 
-    monkeypatch.setattr(live, "busy_blocks", meanwhile)
+    monkeypatch.setattr(runs, "busy_blocks", meanwhile)
     words = assert_is_page(signed_in.get(f"/runs/{begun.pk}/"))
     assert "Measuring encoder" in words
     assert "queued" not in words.lower().replace("block_queued", "")

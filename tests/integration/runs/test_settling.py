@@ -13,7 +13,7 @@ from farm.fleet.models import Node, NullEstimate
 from farm.registry.models import Version
 from farm.runs import selectors, services
 from farm.runs.models import Attempt, Block, CellDocument, Run
-from farm.runs.selectors.live import shown_states
+from farm.runs.selectors.runs import shown_states
 from farm.runs.states import AttemptState, BlockState, RunOutcome, RunState
 from tests.integration.runs.making import claim, first_block, make_run, measure, post, reports_of, say
 from tests.unit.rules.making import make_operator, make_trace

@@ -22,9 +22,9 @@ from worker.agent.passes import orders, turns
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import CPU, first_problem, runner_order
 from worker.agent.passes.launches import Answer, Launcher, garbled
-from worker.agent.passes.node_times import RoundTraces
 from worker.agent.passes.orders import RunnerOrder
 from worker.agent.passes.pace import Pace
+from worker.agent.passes.traces import RoundTraces
 
 # thread CPU time / wall below this: something else ran on the core
 CPU_SHARE_GATE = 0.95
