@@ -48,8 +48,8 @@ from farm.rules.presenting.lines import BUSY, is_by_processor
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import ELSEWHERE, VERDICTS, WRONG
 from farm.runs import selectors, services
-from farm.runs.selectors import pages, runs
-from farm.runs.selectors.runs import shown_states
+from farm.runs.selectors import pages
+from farm.runs.selectors.runs import Busy, Standstill, busy_blocks, shown_states, standstill_of
 from farm.runs.states import FARM_MADE, RunOutcome, RunReason, RunState
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     return settled(lambda: selectors.run(user, run_id), make)
 
 
-def _changed(request: HttpRequest, seen: pages.Revision, still: runs.Standstill) -> str:
+def _changed(request: HttpRequest, seen: pages.Revision, still: Standstill) -> str:
     """The head, the map and the sections that the page has an older state of, for all with these rights."""
     have = held(request)
 
@@ -112,12 +112,12 @@ def _changed(request: HttpRequest, seen: pages.Revision, still: runs.Standstill)
 
 
 def _context(
-    request: HttpRequest, row: "Run", *, may_write: bool, still: runs.Standstill | None = None, part: str = ""
+    request: HttpRequest, row: "Run", *, may_write: bool, still: Standstill | None = None, part: str = ""
 ) -> Shown:
     """What the head of the page and the map show, for all with these rights. `still`: as it was asked for already."""
     whole_run = whole(row)
     if still is None and row.state != RunState.FINISHED:
-        still = runs.standstill_of(row.pk)
+        still = standstill_of(row.pk)
     drawn, text = map_of(request, row, whole_run, address=address_in(row.pk), part=part)
     return {
         "run": row,
@@ -133,7 +133,7 @@ def _context(
     }
 
 
-def _head(row: "Run", whole_run: Whole, still: runs.Standstill | None, *, may_write: bool) -> dict[str, object]:
+def _head(row: "Run", whole_run: Whole, still: Standstill | None, *, may_write: bool) -> dict[str, object]:
     """What the head says of the run at this revision, to everybody with the same rights."""
     is_open = row.state != RunState.FINISHED
     now = _live(row, still) if still is not None else None
@@ -161,14 +161,14 @@ def _who(row: "Run") -> list[facts.Fact]:
 class Live(TypedDict):
     """What the head of an open run says of this moment. `still`: why nothing is measured; `tail`: the log's end."""
 
-    busy: list[runs.Busy]
-    still: runs.Standstill
+    busy: list[Busy]
+    still: Standstill
     tail: list["Event"]
 
 
-def _live(row: "Run", still: runs.Standstill) -> Live:
+def _live(row: "Run", still: Standstill) -> Live:
     return {
-        "busy": runs.busy_blocks(row),
+        "busy": busy_blocks(row),
         "still": still,
         "tail": list(selectors.events(row).order_by("-pk")[:TAIL]),
     }
@@ -184,7 +184,7 @@ def _origin(row: "Run") -> dict[str, object] | None:
     return {"text": origin.text, "href": href}
 
 
-def _progress(row: "Run", still: runs.Standstill | None) -> dict[str, object]:
+def _progress(row: "Run", still: Standstill | None) -> dict[str, object]:
     """How far it is, how long it has taken, and what is left at the pace of its rounds."""
     progress = selectors.progress(row, still=still)
     planned = sum(progress.cells.values())
