@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 from farm.accounts.models import Team
 from farm.fleet.models import Node
-from farm.registry import storage
+from farm.registry import objects
 from farm.registry.models import Blob
 from farm.registry.services import add_blob, remove_unused
 from farm.registry.services.uploads import store_blob
@@ -86,7 +86,7 @@ def test_a_file_that_is_made_while_one_of_the_same_content_is_removed_is_there(
 
     joins: list[Callable[[], None]] = []
     first = store_blob(team=team, draft=draft())
-    monkeypatch.setattr(storage, "drop", drop_slowly)
+    monkeypatch.setattr(objects, "drop", drop_slowly)
     remove(first)
     joins[0]()
     again = Blob.objects.get(team=team, sha256=first.sha256)
