@@ -288,7 +288,7 @@ STORIES = (
     ),
     Story(
         "pods",
-        "deploy/kubernetes/small in podman's pods: pages answered, a hostile upload (as root, with podman, kubectl)",
+        "deploy/kubernetes/small in podman's pods: pages, a hostile upload (as root, with podman, catatonit, kubectl)",
         2,
         ("deploy", "farm/sandbox"),
         (f"tests.acceptance.containers.pods --keep {KEPT}",),

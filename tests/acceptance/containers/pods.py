@@ -159,5 +159,6 @@ def walk(images: Images) -> None:
 
 
 if __name__ == "__main__":
-    # without a renderer `kubectl` is named as missing
-    sys.exit(with_images(walk, needs=renderer()[:1] or ["kubectl"], description=__doc__ or ""))
+    # without a renderer `kubectl` is named as missing; podman's pods are held open by catatonit
+    needs = ["catatonit", *(renderer()[:1] or ["kubectl"])]
+    sys.exit(with_images(walk, needs=needs, description=__doc__ or ""))
