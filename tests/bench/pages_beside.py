@@ -1,6 +1,6 @@
 """Whether pages cost more than in another commit: both web processes over the same farm, in turns.
 
-python -m tests.bench.pages_beside CHECKOUT [--scale 0.2] [--pairs 8] [--requests 20] [--pages 10] --keep FOLDER
+python -m tests.bench.pages_beside CHECKOUT [--scale 0.2] [--pairs 8] [--requests 20] [--postgres] --keep FOLDER
 
 `CHECKOUT`: the other commit, with its own `.venv` and `tests/bench`. Each commit seeds the same farm once into FOLDER.
 In each of the pairs both start a web process as they do in production, open each page a few times, and then count the
@@ -33,11 +33,12 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=8, choices=[count + 1 for count in T_95])
     parser.add_argument("--requests", type=int, default=20)
     parser.add_argument("--pages", type=int, default=10)
+    parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--keep", type=Path, required=True)
     parser.add_argument("--turn", nargs="*", help=argparse.SUPPRESS)
     words = parser.parse_args()
     if words.turn is not None:
-        print(json.dumps(turn(words.keep, words.scale, words.requests, only=words.turn)))
+        print(json.dumps(turn(words, only=words.turn)))
         return 0
     there, here = words.keep.resolve() / "other", words.keep.resolve() / "own"
     all_pages = in_checkout(words.other, there, words, requests=3)
@@ -90,33 +91,40 @@ def in_checkout(
 ) -> dict[str, float]:
     """Milliseconds of processor time of each page, by a web process of a checkout."""
     command = [str(checkout.resolve() / ".venv/bin/python"), str(Path(__file__).resolve()), str(checkout)]
-    command += ["--keep", str(home), "--scale", str(words.scale), "--requests", str(requests), "--turn", *(only or [])]
+    command += ["--keep", str(home), "--scale", str(words.scale), "--requests", str(requests)]
+    command += [*(["--postgres"] if words.postgres else []), "--turn", *(only or [])]
     environment = {**os.environ, "PYTHONPATH": str(checkout.resolve())}
     said = subprocess.run(command, cwd=checkout, env=environment, stdout=subprocess.PIPE, check=True).stdout
     found: dict[str, float] = json.loads(said.splitlines()[-1])
     return found
 
 
-def turn(home: Path, scale: float, requests: int, *, only: list[str]) -> dict[str, float]:
+def turn(words: argparse.Namespace, *, only: list[str]) -> dict[str, float]:
     """The figures of one web process of the checkout that this process has on its path."""
+    from tests.bench.pages import database
+
+    with database(words) as (home, url):
+        return _turn_at(home, url, words, only=only)
+
+
+def _turn_at(home: Path, url: str, words: argparse.Namespace, *, only: list[str]) -> dict[str, float]:
     from tests.bench.pages import pages_of
     from tests.bench.seeded import farm
     from tests.bench.seeded.web import sessions, web
 
-    home.mkdir(parents=True, exist_ok=True)
-    seeded = farm.kept(home, scale=scale, number=1)
+    seeded = farm.kept(home, scale=words.scale, number=1, database_url=url)
     (key,) = sessions(seeded["reader"], 1)
     pages = [page for page in pages_of(seeded) if not only or page.name in only]
     figures = {}
-    with web(home) as server:
+    with web(home, database_url=url) as server:
         reader = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         for page in pages:
             for place in range(max(WARM_UPS, len(page.addresses))):
                 read(reader, page.addresses[place % len(page.addresses)], key)
             began = server.cpu_s()
-            for place in range(requests):
+            for place in range(words.requests):
                 read(reader, page.addresses[place % len(page.addresses)], key)
-            figures[page.name] = 1000 * (server.cpu_s() - began) / requests
+            figures[page.name] = 1000 * (server.cpu_s() - began) / words.requests
     from django.db import connections
 
     connections.close_all()
