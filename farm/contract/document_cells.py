@@ -321,8 +321,8 @@ class Cell(LaterAxes, Part):
     @property
     def figures(self) -> dict[str, Figure]:
         """The metrics by name."""
-        return {one.name: one.figure for one in self.metrics}
+        return {metric.name: metric.figure for metric in self.metrics}
 
     def metric(self, name: str) -> CellMetric | None:
         """One of them."""
-        return next((one for one in self.metrics if one.name == name), None)
+        return next((metric for metric in self.metrics if metric.name == name), None)

@@ -76,7 +76,7 @@ class Fresh(Scenario):
         # nothing is known of a model that was not looked into
         is_known = bool(model.dims) or model.batch is not None
         for name, sizes in self.shapes.items() if is_known else ():
-            size = next(one for one in sizes if isinstance(one, int))
+            size = next(number for number in sizes if isinstance(number, int))
             problem = None if name == model.batch else shape_problem(name, size)
             if problem is not None:
                 yield problem

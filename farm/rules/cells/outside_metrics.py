@@ -90,7 +90,7 @@ class Measure:
 
 def malformed(given: object) -> Iterator[str]:
     """What of the metrics of an entry cannot be one, each as the end of a sentence about the entry."""
-    if not isinstance(given, tuple | list) or not all(isinstance(one, Measure) for one in given):
+    if not isinstance(given, tuple | list) or not all(isinstance(measure, Measure) for measure in given):
         yield f"metrics has {given!r:.80}: write a tuple of {Measure.__name__}."
     elif len(given) > MOST:
         yield f"it has {len(given)} metrics: at most {MOST}."
@@ -99,28 +99,29 @@ def malformed(given: object) -> Iterator[str]:
 
 
 def _problems(given: Sequence[Measure]) -> Iterator[str]:
-    names = [one.name for one in given]
-    for one in given:
-        if not isinstance(one.name, str) or not _NAME.fullmatch(one.name):
-            yield f"the metric {one.name!r:.80} has no name that one can have: letters, digits and _, 40 at most."
-        elif one.name in _TAKEN or names.count(one.name) > 1:
-            yield f"the metric {one.name!r} is taken."
-        elif problem := _problem(one):
-            yield f"the metric {one.name!r} has {problem}"
+    names = [measure.name for measure in given]
+    for measure in given:
+        if not isinstance(measure.name, str) or not _NAME.fullmatch(measure.name):
+            yield f"the metric {measure.name!r:.80} has no name that one can have: letters, digits and _, 40 at most."
+        elif measure.name in _TAKEN or names.count(measure.name) > 1:
+            yield f"the metric {measure.name!r} is taken."
+        elif problem := _problem(measure):
+            yield f"the metric {measure.name!r} has {problem}"
 
 
-def _problem(one: Measure) -> str:
-    if not isinstance(one.title, str) or not 0 < len(one.title) <= LONGEST_TITLE:
-        return f"the title {one.title!r:.80}: write a few words."
-    if not isinstance(one.note, str) or len(one.note) > LONGEST_NOTE:
+def _problem(measure: Measure) -> str:
+    if not isinstance(measure.title, str) or not 0 < len(measure.title) <= LONGEST_TITLE:
+        return f"the title {measure.title!r:.80}: write a few words."
+    if not isinstance(measure.note, str) or len(measure.note) > LONGEST_NOTE:
         return f"a note that is not a text of at most {LONGEST_NOTE} characters."
-    if not isinstance(one.unit, str) or not _UNIT.fullmatch(one.unit):
-        return f"the unit {one.unit!r:.80}: write one such as ms, bytes or 1/s."
-    if one.better not in get_args(Better) or one.by not in get_args(By):
-        return f"better {one.better!r:.20} and by {one.by!r:.20}: write less or more, and ratio, difference or repeat."
-    if not isinstance(one.alerts_as, str) or not (one.alerts_as == "" or _NAME.fullmatch(one.alerts_as)):
-        return f"alerts_as {one.alerts_as!r:.80}: write the key of a kind of change."
-    for what, number in (("margin", one.margin), ("min_alert", one.min_alert)):
+    if not isinstance(measure.unit, str) or not _UNIT.fullmatch(measure.unit):
+        return f"the unit {measure.unit!r:.80}: write one such as ms, bytes or 1/s."
+    if measure.better not in get_args(Better) or measure.by not in get_args(By):
+        found = f"better {measure.better!r:.20} and by {measure.by!r:.20}"
+        return f"{found}: write less or more, and ratio, difference or repeat."
+    if not isinstance(measure.alerts_as, str) or not (measure.alerts_as == "" or _NAME.fullmatch(measure.alerts_as)):
+        return f"alerts_as {measure.alerts_as!r:.80}: write the key of a kind of change."
+    for what, number in (("margin", measure.margin), ("min_alert", measure.min_alert)):
         if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number < 1e15:
             return f"the {what} {number!r:.40}: write a number from 0 on."
     return ""
@@ -143,11 +144,11 @@ def of_any_launch(measures: Iterable[Measure]) -> Iterator[Metric]:
 def beside(own: Iterable[Metric], declared: Iterable[Metric]) -> tuple[Metric, ...]:
     """The table: our own entries, then those that were declared. One whose name is taken is left out, and logged."""
     table = list(own)
-    for one in declared:
-        if _is_taken(one.name, table):
-            logger.warning("The metric %r from outside is left out: the name is taken.", one.name)
+    for measure in declared:
+        if _is_taken(measure.name, table):
+            logger.warning("The metric %r from outside is left out: the name is taken.", measure.name)
         else:
-            table.append(one)
+            table.append(measure)
     return tuple(table)
 
 

@@ -63,10 +63,8 @@ class Entry:
                     if self.options
                     else f"The scenario {self.name} has no options: write `{self.name}` alone."
                 )
-        return Outside(
-            self,
-            {name: _number(self.name, name, given.get(name, one.usual), one) for name, one in self.options.items()},
-        )
+        values = {name: given.get(name, option.usual) for name, option in self.options.items()}
+        return Outside(self, {name: _number(self.name, name, values[name], self.options[name]) for name in values})
 
 
 @dataclass(frozen=True)

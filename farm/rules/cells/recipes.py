@@ -189,7 +189,7 @@ def _block(text: str) -> str:
     if size in BLOCKS:
         return str(size)
     taken = f"4-bit weights share a scale in blocks of {', '.join(map(str, BLOCKS[:-1]))} or {BLOCKS[-1]}"
-    near = "" if size is None else f", and the nearest is {min(BLOCKS, key=lambda one: abs(one - size))}"
+    near = "" if size is None else f", and the nearest is {min(BLOCKS, key=lambda block: abs(block - size))}"
     raise RecipeProblem(f"The option block is {_short(text)!r}: {taken}{near}.")
 
 

@@ -182,15 +182,15 @@ def _beside(old: Cell, new: Cell, *, where: str, than: str) -> list[tuple[Check,
 def _bigger(pair: Comparison | None, *, where: str, than: str, names: Collection[str]) -> list[tuple[Check, str]]:
     """Memory, where a repeat decides."""
     further = [] if pair is None else metric_changes.further(pair)
-    repeated = [one for one in further if one.name in _BY_REPEAT and one.name in names]
-    said = " and ".join(metric_changes.words(one) for one in repeated if one.verdict == "bigger")
+    repeated = [change for change in further if change.name in _BY_REPEAT and change.name in names]
+    said = " and ".join(metric_changes.words(change) for change in repeated if change.verdict == "bigger")
     found: list[tuple[Check, str]] = []
     if said:
         found.append(("bigger", f"{where} takes more memory than {than}: {said}"))
-    for one in repeated:
-        if one.verdict == "undecided":
-            why = f": {one.reason}" if one.reason else ""
-            text = f"{where}: {metric_changes.title(one)} against {than} is undecided{why}"
+    for metric in repeated:
+        if metric.verdict == "undecided":
+            why = f": {metric.reason}" if metric.reason else ""
+            text = f"{where}: {metric_changes.title(metric)} against {than} is undecided{why}"
             found.append(("undecided", text))
     return found
 
@@ -199,15 +199,15 @@ def _metrics(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection
     """Other metrics that are worse; of those that somebody named also what is undecided."""
     found: list[tuple[Check, str, str]] = []
     further = [] if pair is None or not (_is_done(old) and _is_done(new)) else metric_changes.further(pair)
-    for one in further:
-        if one.name not in names or one.name in _BY_REPEAT:
+    for metric in further:
+        if metric.name not in names or metric.name in _BY_REPEAT:
             continue
-        title, (where, than) = metric_changes.title(one), _named(old, new)
-        if one.verdict in ("slower", "bigger", "lower") and metric_changes.is_loss(one):
-            text = f"{where}: {title} is {one.verdict} than with {than}: {metric_changes.words(one)}"
-            found.append((one.verdict, text, one.name))
-        elif one.verdict == "undecided" and one.name not in USUAL:
-            found.append(("undecided", f"{where}: {title} against {than} is undecided", one.name))
+        title, (where, than) = metric_changes.title(metric), _named(old, new)
+        if metric.verdict in ("slower", "bigger", "lower") and metric_changes.is_loss(metric):
+            text = f"{where}: {title} is {metric.verdict} than with {than}: {metric_changes.words(metric)}"
+            found.append((metric.verdict, text, metric.name))
+        elif metric.verdict == "undecided" and metric.name not in USUAL:
+            found.append(("undecided", f"{where}: {title} against {than} is undecided", metric.name))
     return found
 
 
@@ -240,7 +240,8 @@ def _slower(pair: Comparison, *, where: str, than: str) -> tuple[Check, str]:
     """The headline: latency, or the highest rate where a load looks for it."""
     if pair.verdict_from != "rate":
         return "slower", f"{where} is {_size(pair)} than {than}"
-    told = [f": {metric_changes.words(one)}" for one in pair.metrics if one.name == metric_changes.headline_of(pair)]
+    headline = metric_changes.headline_of(pair)
+    told = [f": {metric_changes.words(change)}" for change in pair.metrics if change.name == headline]
     return "lower", f"{where} keeps its bound up to a lower rate than {than}{''.join(told)}"
 
 

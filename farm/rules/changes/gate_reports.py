@@ -140,13 +140,13 @@ def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
 
 def _case(check: str, pair: tuple[str, str], answer: GateAnswer, *, label: str) -> str:
     """One check of one pair."""
-    mine = [one for one in answer.findings if (one.baseline, one.candidate) == pair]
-    failed = [one.text for one in mine if one.check == check and one.is_failure]
+    mine = [finding for finding in answer.findings if (finding.baseline, finding.candidate) == pair]
+    failed = [finding.text for finding in mine if finding.check == check and finding.is_failure]
     opening = f"  <testcase classname={_quoted(f'onnxfarm.{check}')} name={_quoted(label)}"
     if failed:
         text = escape("\n".join(failed).translate(_UNPRINTABLE))
         return f"{opening}><failure message={_quoted(failed[0])}>{text}</failure></testcase>"
-    unsure = [one.text for one in mine if one.check == "undecided"]
+    unsure = [finding.text for finding in mine if finding.check == "undecided"]
     if check == "slower" and unsure:
         return f"{opening}><skipped message={_quoted(unsure[0])}/></testcase>"
     return f"{opening}/>"

@@ -144,11 +144,11 @@ def p50_ms(order: Order, side: str) -> float:
     providers = [(name, options_) for name, options_ in order["providers"]]
     extra = {"disabled_optimizers": order["disabled_optimizers"]} if order["disabled_optimizers"] else {}
     session = ort.InferenceSession(str(HERE / "model" / order["model"]), options, providers=providers, **extra)
-    wanted = {one.name for one in session.get_inputs()}
+    wanted = {node.name for node in session.get_inputs()}
     with np.load(HERE / "inputs.npz", allow_pickle=False) as arrays:
         feed = {name: arrays[name] for name in arrays.files if name in wanted}
     found = zip(session.get_outputs(), session.run(None, feed), strict=True)
-    kept = {one.name: value for one, value in found if getattr(value, "dtype", np.dtype(object)).kind in "biuf"}
+    kept = {output.name: value for output, value in found if getattr(value, "dtype", np.dtype(object)).kind in "biuf"}
     np.savez(outputs_of(side), *kept.values(), names=np.array(list(kept), dtype=str))
     timed(session, feed, seconds=WARMUP_S)
     return median(timed(session, feed, seconds=WINDOW_S)) / 1e6

@@ -196,12 +196,12 @@ def _operators(case: Case) -> list[str]:
     comparison = case.comparison
     if comparison is None or not comparison.operators:
         return []
-    changed = sorted(comparison.operators, key=lambda one: -abs(one.candidate_us - one.baseline_us))[:MOST_OPERATORS]
+    changed = sorted(comparison.operators, key=lambda operator: -abs(operator.candidate_us - operator.baseline_us))
     rows = ["| operator | node | old, µs | new, µs | share of the change |", "|---|---|---|---|---|"]
-    for one in changed:
-        share = "" if one.share is None else numbers.share(one.share)
-        times = f"{numbers.plain(one.baseline_us)} | {numbers.plain(one.candidate_us)}"
-        rows.append(f"| {as_text(one.op_type)} | {as_code(one.node)} | {times} | {share} |")
+    for operator in changed[:MOST_OPERATORS]:
+        share = "" if operator.share is None else numbers.share(operator.share)
+        times = f"{numbers.plain(operator.baseline_us)} | {numbers.plain(operator.candidate_us)}"
+        rows.append(f"| {as_text(operator.op_type)} | {as_code(operator.node)} | {times} | {share} |")
     why = sentences.explanation(comparison)
     return [f"**Why.** {as_text(why)}." if why else "**Operators that changed most.**", "\n".join(rows)]
 

@@ -180,14 +180,14 @@ def _note(notes: _Notes, rule: Rule, kind: Key, pair: Pair, change: Change) -> N
 
 def confirmed(findings: Sequence[Finding], again: Judgement) -> tuple[list[Finding], list[Finding]]:
     """Findings that hold, and noisy ones that a fresh block on their node does not show again."""
-    shown = {(one.kind, one.series, one.node) for one in again.findings}
-    holds = [one for one in findings if not one.is_noisy or (one.kind, one.series, one.node) in shown]
-    return holds, [one for one in findings if one not in holds]
+    shown = {(finding.kind, finding.series, finding.node) for finding in again.findings}
+    holds = [found for found in findings if not found.is_noisy or (found.kind, found.series, found.node) in shown]
+    return holds, [finding for finding in findings if finding not in holds]
 
 
 def worst(findings: Collection[Finding]) -> Finding:
     """The finding to open with: wrong before failed before slower, then the larger change."""
-    return min(findings, key=lambda one: (rank(one.kind), -abs(log(one.size or 1.0))))
+    return min(findings, key=lambda finding: (rank(finding.kind), -abs(log(finding.size or 1.0))))
 
 
 def expected_false_alerts(comparisons: int, *, rate: float = TOTAL_LEVEL) -> float:

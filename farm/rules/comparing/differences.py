@@ -35,5 +35,6 @@ def judge_many(blocks: Sequence[Sequence[tuple[float, float]]], *, margin: float
     pairs = [[(1.0, exp(max(-most, min(most, new - old)) / scale)) for old, new in some] for some in blocks]
     judged = verdicts.judge_many(pairs, margin=MARGIN)
     return [
-        Difference(one, *(scale * log(figure) for figure in (one.ratio, one.ci_low, one.ci_high))) for one in judged
+        Difference(judgement, *(scale * log(edge) for edge in (judgement.ratio, judgement.ci_low, judgement.ci_high)))
+        for judgement in judged
     ]

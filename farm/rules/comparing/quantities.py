@@ -92,20 +92,20 @@ class Change:
         return self.word in GAINS
 
 
-def change_of(one: Comparison, cells: Mapping[str, Cell]) -> Change:
+def change_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Change:
     """What a comparison comes to; without the two cells, what it says of latency."""
-    baseline, candidate = cells.get(one.baseline), cells.get(one.candidate)
+    baseline, candidate = cells.get(comparison.baseline), cells.get(comparison.candidate)
     if baseline is None or candidate is None:
-        return Change("latency", one.verdict, one.ratio, one.ci_low, one.ci_high)
-    return change_between(one, baseline, candidate)
+        return Change("latency", comparison.verdict, comparison.ratio, comparison.ci_low, comparison.ci_high)
+    return change_between(comparison, baseline, candidate)
 
 
-def change_between(one: Comparison, baseline: Cell, candidate: Cell) -> Change:
+def change_between(comparison: Comparison, baseline: Cell, candidate: Cell) -> Change:
     """The same, of these two cells. Different models that were not measured for that are never judged."""
-    are_apart = baseline.model != candidate.model and one.axis != "model"
-    word: Word = "not comparable" if are_apart else one.verdict
-    own = Change("latency", word, one.ratio, one.ci_low, one.ci_high)
-    if one.verdict_from == "rate":
+    are_apart = baseline.model != candidate.model and comparison.axis != "model"
+    word: Word = "not comparable" if are_apart else comparison.verdict
+    own = Change("latency", word, comparison.ratio, comparison.ci_low, comparison.ci_high)
+    if comparison.verdict_from == "rate":
         return _of_rate(own)
     times = items_factor(baseline, candidate)
     if times is None:
@@ -113,7 +113,7 @@ def change_between(one: Comparison, baseline: Cell, candidate: Cell) -> Change:
     if own.figures is None or word == "not comparable":
         return Change("items", word)
     ratio, low, high = (times / end for end in (own.ratio or 1.0, own.high or 1.0, own.low or 1.0))
-    return Change("items", _judged((ratio, low, high), margin=one.margin), ratio, low, high)
+    return Change("items", _judged((ratio, low, high), margin=comparison.margin), ratio, low, high)
 
 
 def _of_rate(own: Change) -> Change:
@@ -144,5 +144,5 @@ def _judged(figures: tuple[float, float, float], *, margin: float) -> Word:
 
 def _widened(figures: tuple[float, float, float], times: float) -> tuple[float, float]:
     """An interval at a higher level: each end so many times as far from the ratio, on the log scale."""
-    middle, low, high = (log(one) for one in figures)
+    middle, low, high = (log(figure) for figure in figures)
     return exp(middle - times * (middle - low)), exp(middle + times * (high - middle))

@@ -12,7 +12,7 @@ BySides = Mapping[tuple[str, str], Comparison]
 
 def by_sides(comparisons: Iterable[Comparison]) -> BySides:
     """Comparisons by (baseline, candidate)."""
-    return {(one.baseline, one.candidate): one for one in comparisons}
+    return {(comparison.baseline, comparison.candidate): comparison for comparison in comparisons}
 
 
 def between(known: BySides, baseline: str, candidate: str) -> Comparison | None:
@@ -29,43 +29,43 @@ def compared(document: Document, baseline: str, candidate: str) -> Comparison | 
     return between(by_sides(document.comparisons), baseline, candidate)
 
 
-def turned(one: Comparison) -> Comparison:
+def turned(comparison: Comparison) -> Comparison:
     """The same comparison with its sides swapped: slower is faster, the ratio and its interval are inverted."""
-    return one.model_copy(
+    return comparison.model_copy(
         update={
-            "baseline": one.candidate,
-            "candidate": one.baseline,
-            "ratio": _inverse(one.ratio),
-            "ci_low": _inverse(one.ci_high),
-            "ci_high": _inverse(one.ci_low),
-            **_turned(one),
-            **_turned_items(one),
-            "verdict": opposite(one.verdict),
-            "operators": [_turned_operator(change) for change in one.operators],
-            "prompt_operators": [_turned_operator(change) for change in one.prompt_operators],
-            "metrics": [_turned_metric(change) for change in one.metrics],
+            "baseline": comparison.candidate,
+            "candidate": comparison.baseline,
+            "ratio": _inverse(comparison.ratio),
+            "ci_low": _inverse(comparison.ci_high),
+            "ci_high": _inverse(comparison.ci_low),
+            **_turned(comparison),
+            **_turned_items(comparison),
+            "verdict": opposite(comparison.verdict),
+            "operators": [_turned_operator(change) for change in comparison.operators],
+            "prompt_operators": [_turned_operator(change) for change in comparison.prompt_operators],
+            "metrics": [_turned_metric(change) for change in comparison.metrics],
         }
     )
 
 
-def _turned(one: Comparison) -> dict[str, float | None]:
+def _turned(comparison: Comparison) -> dict[str, float | None]:
     """Both kinds of time."""
     return {
-        "wall_ratio": _inverse(one.wall_ratio),
-        "wall_ci_low": _inverse(one.wall_ci_high),
-        "wall_ci_high": _inverse(one.wall_ci_low),
-        "cpu_ratio": _inverse(one.cpu_ratio),
-        "cpu_ci_low": _inverse(one.cpu_ci_high),
-        "cpu_ci_high": _inverse(one.cpu_ci_low),
+        "wall_ratio": _inverse(comparison.wall_ratio),
+        "wall_ci_low": _inverse(comparison.wall_ci_high),
+        "wall_ci_high": _inverse(comparison.wall_ci_low),
+        "cpu_ratio": _inverse(comparison.cpu_ratio),
+        "cpu_ci_low": _inverse(comparison.cpu_ci_high),
+        "cpu_ci_high": _inverse(comparison.cpu_ci_low),
     }
 
 
-def _turned_items(one: Comparison) -> dict[str, float | str | None]:
+def _turned_items(comparison: Comparison) -> dict[str, float | str | None]:
     return {
-        "items_ratio": _inverse(one.items_ratio),
-        "items_ci_low": _inverse(one.items_ci_high),
-        "items_ci_high": _inverse(one.items_ci_low),
-        "items_verdict": one.items_verdict and opposite(one.items_verdict),
+        "items_ratio": _inverse(comparison.items_ratio),
+        "items_ci_low": _inverse(comparison.items_ci_high),
+        "items_ci_high": _inverse(comparison.items_ci_low),
+        "items_verdict": comparison.items_verdict and opposite(comparison.items_verdict),
     }
 
 

@@ -161,8 +161,8 @@ def _caches(ports: Iterable[Port]) -> dict[Key, Port]:
 def _check_pairs(pasts: Mapping[Key, Port], presents: Mapping[Key, Port]) -> None:
     if not pasts:
         raise NotADecoder("The names of the past inputs say no layer: call them past_key_values.0.key and so on.")
-    for one, other, way in ((pasts, presents, "no present output"), (presents, pasts, "no past input")):
-        alone = next((port.name for key, port in one.items() if key not in other), None)
+    for ports, other, way in ((pasts, presents, "no present output"), (presents, pasts, "no past input")):
+        alone = next((port.name for key, port in ports.items() if key not in other), None)
         if alone is not None:
             raise NotADecoder(f"{alone} has {way} of its layer and part: export the model with both.")
 

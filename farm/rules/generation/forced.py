@@ -55,26 +55,26 @@ def unpacked(given: ForcedScores, *, machine: str = byteorder) -> list["array[fl
     size = len(raw) // count
     found = [array("f", raw[place * size : (place + 1) * size]) for place in range(count)]
     if machine == "big":
-        for one in found:
-            one.byteswap()
+        for array in found:
+            array.byteswap()
     return found
 
 
-def compared(one: ForcedScores, baseline: ForcedScores, *, tolerance: float) -> Forced | None:
+def compared(scores: ForcedScores, baseline: ForcedScores, *, tolerance: float) -> Forced | None:
     """One side against the other; None where they scored other places or tokens.
 
     `tolerance`: a share of the score, and of the largest at its place besides: scores near zero have no digits of their
     own behind many layers.
     """
-    if one.places != baseline.places:
+    if scores.places != baseline.places:
         return None
-    news, olds = unpacked(one), unpacked(baseline)
+    news, olds = unpacked(scores), unpacked(baseline)
     if len(news[0]) != len(olds[0]):
         return None
     differences = [_largest(new, old) for new, old in zip(news, olds, strict=True)]
     beyond = sum(_is_beyond(new, old, tolerance=tolerance) for new, old in zip(news, olds, strict=True))
     worst = max(range(len(differences)), key=lambda place: differences[place])
-    return Forced(len(differences), differences[worst], one.places[worst], beyond)
+    return Forced(len(differences), differences[worst], scores.places[worst], beyond)
 
 
 def _largest(new: Sequence[float], old: Sequence[float]) -> float:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 Tokens = Sequence[int]
 
 
-def first_difference(one: Tokens, other: Tokens) -> int | None:
+def first_difference(tokens: Tokens, other: Tokens) -> int | None:
     """The place, from 1, of the first token that differs or that one of them lacks; None where they are the same."""
-    places = zip(one, other, strict=False)
+    places = zip(tokens, other, strict=False)
     place = next((place for place, (a, b) in enumerate(places, start=1) if a != b), None)
-    return place if place is not None or len(one) == len(other) else min(len(one), len(other)) + 1
+    return place if place is not None or len(tokens) == len(other) else min(len(tokens), len(other)) + 1
 
 
 def among_launches(launches: Sequence[Tokens]) -> str:

@@ -183,9 +183,9 @@ def _read_axis(name: str, written: object, *, read: Read) -> tuple[Value, ...]:
 def _check_names(sets: Iterable[SessionSet]) -> None:
     """A name stands for one set: equal ones make an A/A pair, others would be ambiguous."""
     by_name: dict[str, SessionSet] = {}
-    for one in sets:
-        if by_name.setdefault(one.name, one) != one:
-            raise MatrixProblem(f"Two session sets are named {one.name!r}: give each its own name.")
+    for named in sets:
+        if by_name.setdefault(named.name, named) != named:
+            raise MatrixProblem(f"Two session sets are named {named.name!r}: give each its own name.")
 
 
 def _read_selectors(
@@ -220,8 +220,8 @@ def _read_selector(
 
 
 def _named_session(written: object, axes: Mapping[str, tuple[Value, ...]]) -> SessionSet | None:
-    sets = [one for one in axes.get("session", ()) if isinstance(one, SessionSet)]
-    return next((one for one in sets if isinstance(written, str) and one.name == written), None)
+    sets = [value for value in axes.get("session", ()) if isinstance(value, SessionSet)]
+    return next((named for named in sets if isinstance(written, str) and named.name == written), None)
 
 
 def _check_exclude(matrix: Matrix) -> None:

@@ -112,7 +112,7 @@ def with_runtimes(matrix: Matrix, runtimes: Sequence[Runtime], *, hardware: Sequ
     `hardware` replaces that axis when given. Rules that name the runtime no longer mean anything and go.
     """
     axes: dict[str, tuple[Value, ...]] = dict(matrix.axes)
-    ordered: list[Runtime] = sorted(dict.fromkeys(runtimes), key=lambda one: release_order(one.version))
+    ordered: list[Runtime] = sorted(dict.fromkeys(runtimes), key=lambda runtime: release_order(runtime.version))
     axes["runtime"] = tuple(ordered)
     if hardware:
         axes["hardware"] = tuple(dict.fromkeys(hardware))
@@ -142,7 +142,7 @@ def narrowed(
 
     It may hold further points of the matrix. Excluded ones stay out where their values are all still there.
     """
-    points = [point_at(matrix, one) for one in positions]
+    points = [point_at(matrix, places) for places in positions]
     axes: dict[str, tuple[Value, ...]] = {}
     for axis in MATRIX_AXES:
         values: list[Value] = []

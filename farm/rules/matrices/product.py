@@ -33,7 +33,7 @@ class Product:
         """Which points of the product no selector excludes."""
         kept = np.ones(self.shape, dtype=np.bool_)
         # the same entry a thousand times is one
-        different = {frozenset((name, key_of(value)) for name, value in one.items()): one for one in exclude}
+        different = {frozenset((name, key_of(value)) for name, value in rule.items()): rule for rule in exclude}
         for selector in different.values():
             kept[self.index_of(selector)] = False
         return kept

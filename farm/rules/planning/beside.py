@@ -5,13 +5,13 @@ from farm.rules.runtimes.models import ModelFacts, ModelInput
 
 def difference(model: ModelFacts, other: ModelFacts) -> str:
     """How the inputs of two models differ, by the first that does; empty where both take the same."""
-    mine, theirs = ({one.name: one for one in side.inputs} for side in (model, other))
+    mine, theirs = ({port.name: port for port in side.inputs} for side in (model, other))
     for name in [*mine, *(name for name in theirs if name not in mine)]:
         if name not in mine or name not in theirs:
             has, lacks = (model, other) if name in mine else (other, model)
             return f"{has.name} takes {name!r} and {lacks.name} does not"
         if not _takes_the_same(mine[name], theirs[name]):
-            kinds = " and ".join(f"{one.dtype}{list(one.shape)}" for one in (mine[name], theirs[name]))
+            kinds = " and ".join(f"{port.dtype}{list(port.shape)}" for port in (mine[name], theirs[name]))
             return f"{name!r} is {kinds}"
     return ""
 
@@ -19,9 +19,9 @@ def difference(model: ModelFacts, other: ModelFacts) -> str:
 def fed_alike(model: ModelFacts, other: ModelFacts) -> tuple[ModelFacts, ModelFacts]:
     """Two models that take the same, with the same batch, sizes and kinds of values: those of the first where it may
     choose."""
-    fills = {one.name: one.fill for one in model.inputs}
+    fills = {port.name: port.fill for port in model.inputs}
     found = {
-        "inputs": tuple(one.model_copy(update={"fill": fills.get(one.name, one.fill)}) for one in other.inputs),
+        "inputs": tuple(port.model_copy(update={"fill": fills.get(port.name, port.fill)}) for port in other.inputs),
         "sizes": {**other.sizes, **_sizes(model, other)},
     }
     batch = next((side.batch for side in (model, other) if isinstance(side.batch, int)), None)
@@ -31,21 +31,23 @@ def fed_alike(model: ModelFacts, other: ModelFacts) -> tuple[ModelFacts, ModelFa
     return model.model_copy(update=first), other.model_copy(update={**found, **second})
 
 
-def _takes_the_same(one: ModelInput, other: ModelInput) -> bool:
+def _takes_the_same(port: ModelInput, other: ModelInput) -> bool:
     """Whether the same array fits both."""
     return (
-        one.dtype == other.dtype
-        and len(one.shape) == len(other.shape)
-        and all(a == b or isinstance(a, str) or isinstance(b, str) for a, b in zip(one.shape, other.shape, strict=True))
+        port.dtype == other.dtype
+        and len(port.shape) == len(other.shape)
+        and all(
+            a == b or isinstance(a, str) or isinstance(b, str) for a, b in zip(port.shape, other.shape, strict=True)
+        )
     )
 
 
 def _sizes(model: ModelFacts, other: ModelFacts) -> dict[str, int]:
     """What the first model has along each dynamic dimension of the other's inputs."""
-    theirs = {one.name: one for one in other.inputs}
+    theirs = {port.name: port for port in other.inputs}
     found: dict[str, int] = {}
-    for one in model.inputs:
-        for mine, name in zip(one.shape, theirs[one.name].shape if one.name in theirs else (), strict=False):
+    for port in model.inputs:
+        for mine, name in zip(port.shape, theirs[port.name].shape if port.name in theirs else (), strict=False):
             size = mine if isinstance(mine, int) else model.sizes.get(mine)
             if isinstance(name, str) and size is not None:
                 found[name] = size

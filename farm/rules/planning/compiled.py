@@ -22,9 +22,9 @@ def in_words(found: CompiledFacts) -> str:
 
 
 def _elsewhere(spec: CellSpec, found: CompiledFacts, *, name: str) -> str:
-    if all(providers.of(one).name == spec.provider for one in found.by):
+    if all(providers.of(provider).name == spec.provider for provider in found.by):
         return ""
-    shorts = " and ".join(providers.of(one).short for one in found.by)
+    shorts = " and ".join(providers.of(provider).short for provider in found.by)
     return (
         f"{name} holds code that was compiled for {in_words(found)}, which {spec.provider} cannot run: set "
         f"`provider: {shorts}`, or upload the model that it was compiled from."

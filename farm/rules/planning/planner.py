@@ -299,8 +299,8 @@ def _refused(cell: Resolved, reason: Reason) -> RefusedPoint:
 
 def _problem(planned: Sequence[PlannedBlock], refused: Sequence[RefusedPoint]) -> str | None:
     """A release that does not exist, or a fleet that takes nothing: the matrix is mistaken, not the model."""
-    mistaken = [one.reason.text for one in refused if one.reason.code == ReasonCode.UNKNOWN_RUNTIME]
-    homeless = [one.reason.text for one in refused if one.reason.code == ReasonCode.NO_NODE]
+    mistaken = [point.reason.text for point in refused if point.reason.code == ReasonCode.UNKNOWN_RUNTIME]
+    homeless = [point.reason.text for point in refused if point.reason.code == ReasonCode.NO_NODE]
     if mistaken:
         return mistaken[0]
     return homeless[0] if homeless and not planned else None

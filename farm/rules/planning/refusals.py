@@ -284,7 +284,7 @@ def _wrong_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
         name = next(iter(about.asked_inputs))
         text = f"The input {name!r} is among the given ones: leave `inputs` out of the matrix, or give none."
         return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
-    known = {one.name: one for one in about.model.inputs}
+    known = {port.name: port for port in about.model.inputs}
     for name, text in spec.workload.inputs.items() if known else ():
         problem = _input_problem(name, text, about.model)
         if problem is not None:
@@ -293,7 +293,7 @@ def _wrong_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _input_problem(name: str, text: str, model: ModelFacts) -> str | None:
-    dtypes = {one.name: one.dtype for one in model.inputs}
+    dtypes = {port.name: port.dtype for port in model.inputs}
     if name not in dtypes:
         return f"{model.name} has no input {name!r}{_meant(name, list(dtypes))}: it has {', '.join(dtypes)}."
     fill = fills.parse(text)

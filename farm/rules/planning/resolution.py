@@ -243,8 +243,8 @@ def _opset_of(point: Point, runtime: Runtime, model: ModelFacts) -> int | Litera
 def _loads_only_tidied(runtime: Runtime, model: ModelFacts) -> bool:
     stamps = refusals.stamps_of(model)
     as_is, tidied = (
-        opsets.refusal(one.imports, one.ir_version, one.custom_domains, plugins.core_of(runtime).version)
-        for one in (stamps, stamps.tidied())
+        opsets.refusal(stamp.imports, stamp.ir_version, stamp.custom_domains, plugins.core_of(runtime).version)
+        for stamp in (stamps, stamps.tidied())
     )
     return as_is is not None and tidied is None
 
@@ -277,7 +277,7 @@ def _workload_of(point: Point, request: Request) -> dict[str, Any]:
 
 def _fills_of(request: Request) -> dict[str, str]:
     """How inputs are made: as asked, else as inspection chose, the usual numbers of their type left unsaid."""
-    chosen = {one.name: one.fill for one in request.model.inputs if one.fill != fills.plain_of(one.dtype)}
+    chosen = {port.name: port.fill for port in request.model.inputs if port.fill != fills.plain_of(port.dtype)}
     return dict(sorted({**chosen, **request.inputs}.items()))
 
 

@@ -75,8 +75,8 @@ def seconds_left(blocks: Sequence[Ahead], *, at_once: int = 1) -> float | None:
 
     None too where only what follows the last round is missing: further traces have no pace.
     """
-    paces = [one.stretch for one in blocks if one.stretch is not None]
-    lefts = [_left_s(one, stretch=max(paces, default=1.0)) for one in blocks]
+    paces = [block.stretch for block in blocks if block.stretch is not None]
+    lefts = [_left_s(block, stretch=max(paces, default=1.0)) for block in blocks]
     known = [left for left in lefts if left is not None]
     if len(known) < len(lefts):
         return None
@@ -91,18 +91,18 @@ def words_left(seconds: float, *, is_measuring: bool = True) -> str:
     return f"{about} left" if is_measuring else f"{about} once it begins"
 
 
-def _left_s(one: Ahead, *, stretch: float) -> float | None:
-    missing = max(0, one.expected - one.rounds)
+def _left_s(ahead: Ahead, *, stretch: float) -> float | None:
+    missing = max(0, ahead.expected - ahead.rounds)
     if missing == 0:
-        return 0.0 if one.after_s == 0 else None
-    pace = one.pace_s
+        return 0.0 if ahead.after_s == 0 else None
+    pace = ahead.pace_s
     if pace is not None:
-        return pace * missing - min(one.since_s, pace) + one.after_s
-    begun_s = one.begun_s or 0.0
+        return pace * missing - min(ahead.since_s, pace) + ahead.after_s
+    begun_s = ahead.begun_s or 0.0
     # without two rounds yet: as planned, until so much should have been done and is not
-    due_s = one.once_s + (one.rounds + 1) * one.round_s
+    due_s = ahead.once_s + (ahead.rounds + 1) * ahead.round_s
     slowed = max(stretch, begun_s / due_s) if due_s > 0 else stretch
-    left_s = slowed * one.planned_s - begun_s
-    promised_s = PROMISE_FACTOR * one.planned_s
+    left_s = slowed * ahead.planned_s - begun_s
+    promised_s = PROMISE_FACTOR * ahead.planned_s
     left_s = min(left_s, promised_s - begun_s) if begun_s else left_s
     return left_s if left_s > 0 else None

@@ -41,27 +41,28 @@ def _is_right(cell: Cell) -> bool:
 
 
 def _best(node: str, known: Sequence[Measured], budget_ms: float | None) -> Best:
-    within = [one for one in known if one.cell.throughput and (budget_ms is None or _times(one)[2] <= budget_ms)]
+    timed = [setting for setting in known if setting.cell.throughput]
+    within = [setting for setting in timed if budget_ms is None or _times(setting)[2] <= budget_ms]
     return Best(node=node, settings=len(known), fastest=_lowest(known, _times), most=_lowest(within, _item_times))
 
 
 def _lowest(known: Sequence[Measured], times: Callable[[Measured], Times]) -> list[Measured]:
     """The one of the lowest time, and those whose intervals reach into its own, in order."""
-    ordered = sorted(known, key=lambda one: times(one)[1])
-    return [one for one in ordered if times(one)[0] <= times(ordered[0])[2]]
+    ordered = sorted(known, key=lambda setting: times(setting)[1])
+    return [setting for setting in ordered if times(setting)[0] <= times(ordered[0])[2]]
 
 
-def _times(one: Measured) -> Times:
+def _times(measured: Measured) -> Times:
     """The lower end, the p50 and the upper end."""
-    p50 = one.cell.p50_ms or 0.0
-    low, high = one.cell.p50_ci_ms or (p50, p50)
+    p50 = measured.cell.p50_ms or 0.0
+    low, high = measured.cell.p50_ci_ms or (p50, p50)
     return low, p50, high
 
 
-def _item_times(one: Measured) -> Times:
+def _item_times(measured: Measured) -> Times:
     """The same of one item."""
-    low, p50, high = _times(one)
-    items = (one.cell.throughput or 0.0) * p50
+    low, p50, high = _times(measured)
+    items = (measured.cell.throughput or 0.0) * p50
     return low / items, p50 / items, high / items
 
 
@@ -75,5 +76,5 @@ class LeftOut:
 
 def left_out(measured: Iterable[Measured]) -> LeftOut | None:
     """What was left out; None where nothing was."""
-    others = [one for one in measured if not _is_right(one.cell)]
-    return LeftOut(len(others), min(others, key=lambda one: one.cell.p50_ms or 0.0)) if others else None
+    others = [setting for setting in measured if not _is_right(setting.cell)]
+    return LeftOut(len(others), min(others, key=lambda setting: setting.cell.p50_ms or 0.0)) if others else None

@@ -10,33 +10,33 @@ from farm.rules.wording.vocabulary import is_change
 
 def called_operators(comparison: Comparison) -> list[OperatorChange]:
     """Those that became slower or faster, the largest change in µs first."""
-    called = [one for one in comparison.operators if is_change(one.verdict)]
-    return sorted(called, key=lambda one: -abs(one.candidate_us - one.baseline_us))
+    called = [change for change in comparison.operators if is_change(change.verdict)]
+    return sorted(called, key=lambda change: -abs(change.candidate_us - change.baseline_us))
 
 
-def operator_size(one: OperatorChange) -> str:
+def operator_size(operator: OperatorChange) -> str:
     """`10 % slower (8–12 %)`: how much an operator changed, and the interval; empty without a verdict."""
-    if one.ratio is None or one.ci_low is None or one.ci_high is None:
+    if operator.ratio is None or operator.ci_low is None or operator.ci_high is None:
         return ""
-    interval = numbers.change_interval(one.ci_low, one.ci_high, ratio=one.ratio)
-    return f"{numbers.change(one.ratio, one.ci_low, one.ci_high)} ({interval})"
+    interval = numbers.change_interval(operator.ci_low, operator.ci_high, ratio=operator.ratio)
+    return f"{numbers.change(operator.ratio, operator.ci_low, operator.ci_high)} ({interval})"
 
 
-def operator_times(one: OperatorChange) -> str:
+def operator_times(operator: OperatorChange) -> str:
     """`37 → 88 µs`: medians of the rounds that were traced; empty where they are apart otherwise than the pairs."""
-    if one.ci_low is None or one.ci_high is None:
-        return f"{numbers.plain(one.baseline_us)} → {numbers.plain(one.candidate_us)} µs"
-    sides = numbers.pair(one.baseline_us, one.candidate_us, low=one.ci_low, high=one.ci_high)
+    if operator.ci_low is None or operator.ci_high is None:
+        return f"{numbers.plain(operator.baseline_us)} → {numbers.plain(operator.candidate_us)} µs"
+    sides = numbers.pair(operator.baseline_us, operator.candidate_us, low=operator.ci_low, high=operator.ci_high)
     return f"{sides[0]} → {sides[1]} µs" if sides else ""
 
 
 def certainty(operators: Sequence[OperatorChange]) -> str:
     """How sure it is that operators which explain a change changed at all; empty where rounds were not traced."""
-    judged = [one for one in operators if one.verdict is not None]
+    judged = [change for change in operators if change.verdict is not None]
     if not judged:
         return ""
-    called = sum(is_change(one.verdict) for one in judged)
-    over = f"over {counted(max(one.rounds or 0 for one in judged), 'round')}"
+    called = sum(is_change(change.verdict) for change in judged)
+    over = f"over {counted(max(change.rounds or 0 for change in judged), 'round')}"
     if not called:
         return f"none significant on its own {over}"
     return f"{called} of {len(operators)} significant on their own {over}"

@@ -32,31 +32,35 @@ def graph_changes(old: Cell, new: Cell) -> list[str]:
         return []
     found = cell_changes(old, new)
     # of providers, because a document names the slowest operators alone
-    counts = [sum(one.nodes for one in cell.providers) or len(cell.operators) for cell in (old, new)]
+    counts = [sum(provider.nodes for provider in cell.providers) or len(cell.operators) for cell in (old, new)]
     ran = f"{counted(counts[1], 'operator')} executed, {counts[0]} before."
     if not found:
         same = "The same nodes ran on the same provider, fused alike" if counts[0] == counts[1] else ran.rstrip(".")
         return [f"{same}."]
-    return [*(one.sentence() for one in sorted(found, key=lambda one: not one.is_worse)), ran]
+    return [*(change.sentence() for change in sorted(found, key=lambda change: not change.is_worse)), ran]
 
 
 def stamps(document: Document) -> list[Stamp]:
     """Every comparison by opset whose sides were both traced, in order of releases."""
     cells = {cell.id: cell for cell in document.cells}
-    pairs = [(cells[one.baseline], cells[one.candidate]) for one in document.comparisons if one.axis == "opset"]
+    pairs = [
+        (cells[comparison.baseline], cells[comparison.candidate])
+        for comparison in document.comparisons
+        if comparison.axis == "opset"
+    ]
     found = [stamp for old, new in pairs if (stamp := _stamp(old, new)) is not None]
-    return sorted(found, key=lambda one: (one.old, one.new, release_order(one.runtime.version)))
+    return sorted(found, key=lambda change: (change.old, change.new, release_order(change.runtime.version)))
 
 
 def stamp_sentence(document: Document) -> str:
     """That an opset alone costs fusions, with which releases and with which not; empty when it costs none."""
     found = stamps(document)
-    worst = max(found, key=lambda one: len(one.lost), default=None)
+    worst = max(found, key=lambda change: len(change.lost), default=None)
     if worst is None or not worst.lost:
         return ""
-    alike = [one for one in found if (one.old, one.new) == (worst.old, worst.new)]
-    losing = list(dict.fromkeys(one.runtime for one in alike if one.lost))
-    keeping = list(dict.fromkeys(one.runtime for one in alike if one.runtime not in losing))
+    alike = [change for change in found if (change.old, change.new) == (worst.old, worst.new)]
+    losing = list(dict.fromkeys(change.runtime for change in alike if change.lost))
+    keeping = list(dict.fromkeys(change.runtime for change in alike if change.runtime not in losing))
     more = f" and {len(worst.lost) - MOST_NAMED} more" if len(worst.lost) > MOST_NAMED else ""
     nodes = f"{counted(len(worst.lost), 'node')} ({', '.join(worst.lost[:MOST_NAMED])}{more})"
     text = f"For the opset stamp alone, {worst.new} instead of {worst.old}, {_releases(losing)} "

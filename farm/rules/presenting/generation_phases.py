@@ -11,23 +11,23 @@ from farm.rules.wording.vocabulary import is_change
 NAMED_SHARE = 0.1
 
 
-def sentence(one: Comparison, candidate: Cell) -> str:
+def sentence(comparison: Comparison, candidate: Cell) -> str:
     """`Prefill is 15 % slower, decoding is equal. SkipLayerNormalization explains 85 % of prefill's change.`
 
     Empty for cells that generate nothing, and for those without a verdict on both.
     """
-    prefill = prefill_of(one)
-    if not is_generated(candidate) or prefill is None or one.verdict == "not comparable":
+    prefill = prefill_of(comparison)
+    if not is_generated(candidate) or prefill is None or comparison.verdict == "not comparable":
         return ""
     first = _worded(prefill.verdict, prefill.ratio, prefill.ci_low, prefill.ci_high)
-    then = _worded(one.verdict, one.ratio, one.ci_low, one.ci_high)
+    then = _worded(comparison.verdict, comparison.ratio, comparison.ci_low, comparison.ci_high)
     both = f"Prefill is {first}, decoding is {then}." if first != then else f"Prefill and decoding are {first}."
-    return " ".join(text for text in (both, _because(one, prefill)) if text)
+    return " ".join(text for text in (both, _because(comparison, prefill)) if text)
 
 
-def explanation(one: Comparison) -> str:
+def explanation(comparison: Comparison) -> str:
     """`prefill: SkipLayerNormalization: 17 nodes, 310 → 620 µs, explains 92 % of the change`; empty where none did."""
-    prefill, named = prefill_of(one), _named_type(one)
+    prefill, named = prefill_of(comparison), _named_type(comparison)
     if prefill is None or not is_change(prefill.verdict) or named is None or named.share is None:
         return ""
     told = f"{counted(named.nodes, 'node')}, {plain(named.baseline_us)} → {plain(named.candidate_us)} µs"
@@ -40,14 +40,14 @@ def _worded(verdict: str, ratio: float | None, low: float | None, high: float | 
     return change(ratio, low, high)
 
 
-def _because(one: Comparison, prefill: MetricChange) -> str:
-    named = _named_type(one) if is_change(prefill.verdict) else None
+def _because(comparison: Comparison, prefill: MetricChange) -> str:
+    named = _named_type(comparison) if is_change(prefill.verdict) else None
     if named is None or named.share is None or named.share < NAMED_SHARE:
         return ""
     return f"{named.op_type} explains {explained(named.share)} of prefill's change."
 
 
-def _named_type(one: Comparison) -> TypeChange | None:
+def _named_type(comparison: Comparison) -> TypeChange | None:
     """The operator type with the largest share of the prompt's change."""
-    shared = [change for change in group_by_type(one.prompt_operators) if change.share is not None]
+    shared = [change for change in group_by_type(comparison.prompt_operators) if change.share is not None]
     return max(shared, key=lambda change: change.share or 0.0, default=None)

@@ -129,27 +129,27 @@ def targets(
     The best setting is one that keeps the wish best, and among those the one of the lowest p50 or the most items/s.
     """
     groups: dict[tuple[int, str, str], list[Measured]] = {}
-    for one in measured:
-        groups.setdefault((one.version, one.node if by == "node" else "", one.tag), []).append(one)
+    for point in measured:
+        groups.setdefault((point.version, point.node if by == "node" else "", point.tag), []).append(point)
     found = [_target(own, goal, wish) for own in groups.values()]
-    return sorted(found, key=lambda one: (-one.version, *_rank(one, goal), one.nodes, one.tag))
+    return sorted(found, key=lambda row: (-row.version, *_rank(row, goal), row.nodes, row.tag))
 
 
 def of_version(found: Sequence[Target], wanted: int | None = None) -> list[Target]:
     """The targets of one version; of the newest that was measured where none is named."""
-    newest = max((one.version for one in found), default=0) if wanted is None else wanted
-    return [one for one in found if one.version == newest]
+    newest = max((row.version for row in found), default=0) if wanted is None else wanted
+    return [row for row in found if row.version == newest]
 
 
 def _target(own: Sequence[Measured], goal: Goal, wish: Wish) -> Target:
-    faults = [fault_of(one.cell) for one in own]
-    right = [one for one, fault in zip(own, faults, strict=True) if fault is None]
-    kept = {id(one): keeping_of(one.cell, wish) for one in right}
-    best = min(right, key=lambda one: (_ORDER.index(kept[id(one)]), _cost(one.cell, goal)), default=None)
+    faults = [fault_of(point.cell) for point in own]
+    right = [point for point, fault in zip(own, faults, strict=True) if fault is None]
+    kept = {id(point): keeping_of(point.cell, wish) for point in right}
+    best = min(right, key=lambda point: (_ORDER.index(kept[id(point)]), _cost(point.cell, goal)), default=None)
     named = best or own[0]
     return Target(
         version=named.version,
-        nodes=tuple(sorted({one.node for one in own})),
+        nodes=tuple(sorted({point.node for point in own})),
         tag=named.tag,
         machine=named.machine,
         settings=len(own),
@@ -159,10 +159,10 @@ def _target(own: Sequence[Measured], goal: Goal, wish: Wish) -> Target:
     )
 
 
-def _rank(one: Target, goal: Goal) -> tuple[float, ...]:
-    if one.best is None:
+def _rank(target: Target, goal: Goal) -> tuple[float, ...]:
+    if target.best is None:
         return (len(_ORDER), 0.0)
-    return (_ORDER.index(one.keeping), _cost(one.best.cell, goal))
+    return (_ORDER.index(target.keeping), _cost(target.best.cell, goal))
 
 
 def _cost(cell: Cell, goal: Goal) -> float:

@@ -21,14 +21,15 @@ SIDE_BY_SIDE = (
 )
 
 
-def setting(one: Measured) -> str:
+def setting(measured: Measured) -> str:
     """A setting as one says it: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
-    return f"{titles.runtime(one.cell.runtime)}, {label.workload(one.cell)}"
+    return f"{titles.runtime(measured.cell.runtime)}, {label.workload(measured.cell)}"
 
 
-def target(one: Target) -> str:
+def target(target: Target) -> str:
     """A target as one says it: `bench-1 (openvino)`; of several nodes `openvino (2 nodes)`."""
-    return f"{one.nodes[0]} ({one.tag})" if len(one.nodes) == 1 else f"{one.tag} ({len(one.nodes)} nodes)"
+    nodes, tag = target.nodes, target.tag
+    return f"{nodes[0]} ({tag})" if len(nodes) == 1 else f"{tag} ({len(nodes)} nodes)"
 
 
 def limits(wish: Wish) -> str:
@@ -44,7 +45,7 @@ def answer(found: Sequence[Target], wish: Wish, goal: Goal) -> str:
         return "No hardware has measured this model yet."
     if not wish.is_asked:
         return f"Version {found[0].version} was measured on {_targets(len(found))}. {_best(found, goal)}"
-    kept = [one for one in found if one.best is not None and one.keeping == "kept"]
+    kept = [row for row in found if row.best is not None and row.keeping == "kept"]
     which = f"{len(kept)} of {_targets(len(found))}" if kept else f"None of {_targets(len(found))}"
     first = f"Within {limits(wish)}: {which} of version {found[0].version}."
     return " ".join(filter(None, (first, _best(kept, goal) if kept else _nearest(found), _open(found))))
@@ -53,10 +54,10 @@ def answer(found: Sequence[Target], wish: Wish, goal: Goal) -> str:
 def left_out(found: Iterable[Target]) -> str:
     """How many settings were measured, and how many of them are never the best, with why."""
     found = list(found)
-    faults = [one.left_out for one in found]
+    faults = [row.left_out for row in found]
     counts = {fault: sum(own.get(fault, 0) for own in faults) for fault in FAULTS}
     said = [f"{counts[fault]} {words}" for fault, words in FAULTS.items() if counts[fault]]
-    total = sum(one.settings for one in found)
+    total = sum(row.settings for row in found)
     return f"{counted(total, 'setting')} measured. " + (
         f"Left out: {', '.join(said)}." if said else "No setting was left out."
     )
@@ -64,7 +65,7 @@ def left_out(found: Iterable[Target]) -> str:
 
 def _best(kept: Sequence[Target], goal: Goal) -> str:
     """The first of those that may be recommended, with its number."""
-    first = next((one for one in kept if one.best is not None), None)
+    first = next((row for row in kept if row.best is not None), None)
     if first is None or first.best is None:
         return "Every measured setting was left out, so none is recommended."
     cell = first.best.cell
@@ -77,17 +78,17 @@ def _best(kept: Sequence[Target], goal: Goal) -> str:
 
 def _nearest(found: Sequence[Target]) -> str:
     """What comes nearest where nothing keeps the wish: the lowest latency that was measured at all."""
-    known = [one.best for one in found if one.best is not None]
+    known = [row.best for row in found if row.best is not None]
     if not known:
         return "Every measured setting was left out."
-    fastest = min(known, key=lambda one: one.cell.p50_ms or 0.0)
+    fastest = min(known, key=lambda point: point.cell.p50_ms or 0.0)
     lowest = latency(fastest.cell.p50_ms or 0.0, fastest.cell.p50_ci_ms)
     return f"The lowest latency is {lowest}, on {fastest.node} ({fastest.tag}) with {setting(fastest)}."
 
 
 def _open(found: Sequence[Target]) -> str:
     """What is not known of the other targets, and what would tell it."""
-    states = [one.keeping for one in found if one.best is not None]
+    states = [row.keeping for row in found if row.best is not None]
     undecided, unknown = states.count("undecided"), states.count("unknown")
     more = f"{undecided} undecided: the interval reaches beyond the limit." if undecided else ""
     loss = f"{unknown} without a measured loss: add labelled data to the model and measure again." if unknown else ""

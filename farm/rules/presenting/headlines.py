@@ -76,10 +76,14 @@ class Opening:
 
 def opening_of(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> Opening:
     """What the comparisons of a run, or of one cell, open with."""
-    known = [_standing(one, cells) for one in comparisons if one.axis != TWIN]
+    known = [_standing(comparison, cells) for comparison in comparisons if comparison.axis != TWIN]
     known = [standing for standing in known if standing.change.word != "not comparable"]
     own = [cell for cell in cells.values() if cell.twin_of is None]
-    others = {one.candidate for one in comparisons if is_other_model(one, cells.get(one.candidate))}
+    others = {
+        comparison.candidate
+        for comparison in comparisons
+        if is_other_model(comparison, cells.get(comparison.candidate))
+    }
     return Opening(
         wrong=[cell for cell in own if is_wrong(cell) or cell.id in others],
         elsewhere=[cell for cell in own if lost_providers(cell)],
@@ -116,13 +120,15 @@ def axis_rank(axis: str) -> tuple[int, str]:
     return (ASKED_ORDER.index(axis) if axis in ASKED_ORDER else len(ASKED_ORDER), axis)
 
 
-def _standing(one: Comparison, cells: Mapping[str, Cell]) -> Standing:
-    change = change_of(one, cells)
-    better, other = (one.candidate, one.baseline) if change.is_gain else (one.baseline, one.candidate)
+def _standing(comparison: Comparison, cells: Mapping[str, Cell]) -> Standing:
+    change = change_of(comparison, cells)
+    better, other = (
+        (comparison.candidate, comparison.baseline) if change.is_gain else (comparison.baseline, comparison.candidate)
+    )
     # of two sides that are wrong alike, a loss stands
-    is_bad = is_wrong(cells.get(better)) or is_other_model(one, cells.get(better))
+    is_bad = is_wrong(cells.get(better)) or is_other_model(comparison, cells.get(better))
     is_won = change.is_decided and is_bad and (change.is_gain or not is_wrong(cells.get(other)))
-    return Standing(one, change, is_right=not is_won)
+    return Standing(comparison, change, is_right=not is_won)
 
 
 def _order(standing: Standing) -> tuple[int, tuple[int, str], int, float]:

@@ -52,18 +52,18 @@ class Line:
         return "; ".join(part for part in (*known, numbers.counted(self.rounds, "round"), self.why) if part)
 
 
-def line_of(one: Comparison, cells: Mapping[str, Cell]) -> Line:
+def line_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Line:
     """The line of a comparison; `cells`: by their ids, as far as they are known."""
-    change = change_of(one, cells)
+    change = change_of(comparison, cells)
     title = {"items": "items per second", "rate": "highest rate that keeps the bound"}
-    if is_by_processor(one):
+    if is_by_processor(comparison):
         title |= {"latency": PROCESSOR, "items": f"items per second of {PROCESSOR}"}
     unit = UNITS[change.quantity]
-    sides, why = _sides(_medians(one, change, cells), change, unit=unit)
+    sides, why = _sides(_medians(comparison, change, cells), change, unit=unit)
     quantity = title.get(change.quantity, "p50 latency")
-    sides_of = [cells.get(side) for side in (one.baseline, one.candidate)]
-    is_marked = any(is_wrong(cell) or is_other_model(one, cell) for cell in sides_of)
-    return Line(change, quantity, unit, one.rounds, sides, why, is_marked)
+    sides_of = [cells.get(side) for side in (comparison.baseline, comparison.candidate)]
+    is_marked = any(is_wrong(cell) or is_other_model(comparison, cell) for cell in sides_of)
+    return Line(change, quantity, unit, comparison.rounds, sides, why, is_marked)
 
 
 def is_wrong(cell: Cell | None) -> bool:
@@ -71,16 +71,16 @@ def is_wrong(cell: Cell | None) -> bool:
     return cell is not None and cell.parity.verdict == "fail"
 
 
-def is_other_model(one: Comparison, cell: Cell | None) -> bool:
+def is_other_model(comparison: Comparison, cell: Cell | None) -> bool:
     """Whether a cell is of another model, whose outputs are not those of the base that it is compared with."""
-    if one.axis != "model" or cell is None:
+    if comparison.axis != "model" or cell is None:
         return False
-    return any(pair.cell == one.baseline and pair.verdict == "fail" for pair in cell.engines)
+    return any(pair.cell == comparison.baseline and pair.verdict == "fail" for pair in cell.engines)
 
 
-def is_by_processor(one: Comparison) -> bool:
+def is_by_processor(comparison: Comparison) -> bool:
     """Whether the verdict rests on processor time."""
-    return one.verdict_from == "processor"
+    return comparison.verdict_from == "processor"
 
 
 def is_busy(cell: Cell) -> bool:
@@ -104,31 +104,33 @@ def _sides(medians: tuple[float, float] | None, change: Change, *, unit: str) ->
     return None, f"the medians, {old} and {new} {unit}, are apart otherwise than their pairs, so they are left out"
 
 
-def _medians(one: Comparison, change: Change, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
+def _medians(comparison: Comparison, change: Change, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
     """Of the same launches as the change, in its unit; None where no document says them."""
-    told = _headline(one)
-    medians = (told.baseline, told.candidate) if told is not None else _of_cells(one, cells)
+    told = _headline(comparison)
+    medians = (told.baseline, told.candidate) if told is not None else _of_cells(comparison, cells)
     if medians is None or change.quantity != "items":
         return medians
     if not all(medians):
         return None
     old, new = (
-        (cells[side].batch or 1) * 1000.0 / ms for side, ms in zip((one.baseline, one.candidate), medians, strict=True)
+        (cells[side].batch or 1) * 1000.0 / ms
+        for side, ms in zip((comparison.baseline, comparison.candidate), medians, strict=True)
     )
     return old, new
 
 
-def _headline(one: Comparison) -> MetricChange | None:
+def _headline(comparison: Comparison) -> MetricChange | None:
     """The metric that the comparison's own figures are about; documents of before have none."""
-    name = metric_changes.headline_of(one)
-    return next((metric for metric in one.metrics if metric.name == name), None)
+    name = metric_changes.headline_of(comparison)
+    return next((metric for metric in comparison.metrics if metric.name == name), None)
 
 
-def _of_cells(one: Comparison, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
+def _of_cells(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
     """The cells' own medians of the same quantity, over all their launches."""
-    if one.verdict_from == "rate" or not {one.baseline, one.candidate} <= cells.keys():
+    if comparison.verdict_from == "rate" or not {comparison.baseline, comparison.candidate} <= cells.keys():
         return None
     old, new = (
-        cell.cpu_p50_ms if is_by_processor(one) else cell.p50_ms for cell in (cells[one.baseline], cells[one.candidate])
+        cell.cpu_p50_ms if is_by_processor(comparison) else cell.p50_ms
+        for cell in (cells[comparison.baseline], cells[comparison.candidate])
     )
     return None if old is None or new is None else (old, new)

@@ -12,38 +12,38 @@ from farm.rules.wording.numbers import MIB, memory, plain
 from farm.rules.wording.vocabulary import CHANGES, GAINS, is_change, sign_of, signed
 
 
-def with_headline(one: Comparison, verdict: MetricVerdict) -> list[MetricChange]:
+def with_headline(comparison: Comparison, verdict: MetricVerdict) -> list[MetricChange]:
     """The metrics with another verdict on the first, which is the comparison's own."""
     return [
-        change.model_copy(update={"verdict": verdict}) if change.name == headline_of(one) else change
-        for change in one.metrics
+        change.model_copy(update={"verdict": verdict}) if change.name == headline_of(comparison) else change
+        for change in comparison.metrics
     ]
 
 
-def headline_of(one: Comparison) -> str:
+def headline_of(comparison: Comparison) -> str:
     """The name of the metric that the comparison's own verdict is about."""
-    return MAX_RATE if one.verdict_from == "rate" else JUDGED.name
+    return MAX_RATE if comparison.verdict_from == "rate" else JUDGED.name
 
 
-def further(one: Comparison) -> list[MetricChange]:
+def further(comparison: Comparison) -> list[MetricChange]:
     """All but the headline."""
-    return [change for change in one.metrics if change.name != headline_of(one)]
+    return [change for change in comparison.metrics if change.name != headline_of(comparison)]
 
 
-def of_memory(one: Comparison) -> list[MetricChange]:
+def of_memory(comparison: Comparison) -> list[MetricChange]:
     """Those in bytes."""
-    return [change for change in one.metrics if change.unit == "bytes"]
+    return [change for change in comparison.metrics if change.unit == "bytes"]
 
 
-def changed(one: Comparison) -> list[MetricChange]:
+def changed(comparison: Comparison) -> list[MetricChange]:
     """Further metrics that are decided to have changed, losses before gains."""
-    return sorted((change for change in further(one) if is_change(change.verdict)), key=is_gain)
+    return sorted((change for change in further(comparison) if is_change(change.verdict)), key=is_gain)
 
 
-def standing_for(one: Comparison) -> MetricChange | None:
+def standing_for(comparison: Comparison) -> MetricChange | None:
     """The one in bytes to show where there is place for one: what grew first, then the larger; None without any."""
     order = ("bigger", "undecided", "smaller", "equal")
-    known = [change for change in of_memory(one) if change.ratio]
+    known = [change for change in of_memory(comparison) if change.ratio]
     return min(known, key=lambda change: (order.index(change.verdict), -abs(log(change.ratio or 1.0))), default=None)
 
 
@@ -116,12 +116,12 @@ def _valued(change: MetricChange, value: float) -> str:
     return memory(value) if abs(value) >= MIB or not value else f"{value / MIB:.2f} MiB"
 
 
-def sentence(who: str, word: str, one: Comparison) -> str:
+def sentence(who: str, word: str, comparison: Comparison) -> str:
     """`1.27.0 is faster but bigger: peak address space 833 MiB instead of 320 MiB.`; empty where nothing changed.
 
     `word`: what the comparison says of `who` already. Other metrics than sizes are named before their verdict.
     """
-    told = [change for change in changed(one) if _is_told(BY_NAME.get(change.name))]
+    told = [change for change in changed(comparison) if _is_told(BY_NAME.get(change.name))]
     sizes: dict[str, list[MetricChange]] = {}
     for change in told:
         if change.verdict in SIZE:

@@ -55,7 +55,9 @@ def outputs_of(outputs: Sequence[OutputParity]) -> list[doc_cells.ParityOutput]:
     """Outputs that were compared, as the document has them."""
     fields = set(doc_cells.ParityOutput.model_fields)
     return [
-        doc_cells.ParityOutput(**one.model_dump(include=fields)) for one in outputs if one.reference_shape is not None
+        doc_cells.ParityOutput(**output.model_dump(include=fields))
+        for output in outputs
+        if output.reference_shape is not None
     ]
 
 
@@ -119,10 +121,10 @@ def models_sentence(document: doc.Document) -> str:
     cells = {cell.id: cell for cell in document.cells}
     known = [
         pair
-        for one in document.comparisons
-        if one.axis == "model" and one.candidate in cells
-        for pair in cells[one.candidate].engines
-        if pair.cell == one.baseline
+        for comparison in document.comparisons
+        if comparison.axis == "model" and comparison.candidate in cells
+        for pair in cells[comparison.candidate].engines
+        if pair.cell == comparison.baseline
     ]
     if not known:
         return ""
@@ -130,10 +132,10 @@ def models_sentence(document: doc.Document) -> str:
     return first.text
 
 
-def _is_runtime_alone(one: doc_cells.Cell, other: doc_cells.Cell) -> bool:
+def _is_runtime_alone(cell: doc_cells.Cell, other: doc_cells.Cell) -> bool:
     fields = (field for axis in WORKLOAD for field in axis.fields)
-    is_same = one.model_sha256 == other.model_sha256 and one.runtime != other.runtime
-    return is_same and all(getattr(one, field) == getattr(other, field) for field in fields)
+    is_same = cell.model_sha256 == other.model_sha256 and cell.runtime != other.runtime
+    return is_same and all(getattr(cell, field) == getattr(other, field) for field in fields)
 
 
 def _release(cell: doc_cells.Cell, beside: doc_cells.Cell) -> str:

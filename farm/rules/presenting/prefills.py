@@ -11,8 +11,8 @@ def is_generated(cell: Cell) -> bool:
     return scenarios.said_in(cell.scenario).takes_prompts
 
 
-def prefill_of(one: Comparison) -> MetricChange | None:
+def prefill_of(comparison: Comparison) -> MetricChange | None:
     """The verdict on the prompt: by processor time where that on the token rests on it, and launches say it."""
-    known = {change.name: change for change in one.metrics}
-    by_processor = known.get(TTFT_CPU) if one.verdict_from == "processor" else None
+    known = {change.name: change for change in comparison.metrics}
+    by_processor = known.get(TTFT_CPU) if comparison.verdict_from == "processor" else None
     return by_processor or known.get(TTFT)

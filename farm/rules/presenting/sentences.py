@@ -155,7 +155,7 @@ def _explanation(comparison: Comparison) -> str | None:
     if named is None or named.share is None:
         return outside_graph.explanation(comparison)
     times = f"{plain(named.baseline_us)} → {plain(named.candidate_us)} µs"
-    sure = certainty([one for one in comparison.operators if one.op_type == named.op_type])
+    sure = certainty([operator for operator in comparison.operators if operator.op_type == named.op_type])
     told = f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {explained(named.share)} of the change"
     notes = "; ".join(note for note in (sure, busy_machine.note_of_traces(comparison)) if note)
     return f"{told} ({notes})" if notes else told
@@ -172,8 +172,8 @@ def most_changed(comparison: Comparison) -> str:
     if not is_change(comparison.verdict):
         return ""
     sign = 1.0 if comparison.verdict == "slower" else -1.0
-    unshared = [one for one in group_by_type(comparison.operators) if one.share is None]
-    most = max(unshared, key=lambda one: sign * (one.candidate_us - one.baseline_us), default=None)
+    unshared = [operator for operator in group_by_type(comparison.operators) if operator.share is None]
+    most = max(unshared, key=lambda operator: sign * (operator.candidate_us - operator.baseline_us), default=None)
     if most is None or sign * (most.candidate_us - most.baseline_us) <= 0:
         return ""
     times = f"{plain(most.baseline_us)} → {plain(most.candidate_us)} µs"
@@ -237,36 +237,36 @@ def _open(found: Opening, word: str) -> str:
     return f"{word.capitalize()}: {', '.join(said)}." if said else ""
 
 
-def _because(one: Standing) -> str:
-    is_told = one.change.is_decided and one.change.quantity == "latency"
-    named = _named_type(one.comparison) if is_told else None
+def _because(standing: Standing) -> str:
+    is_told = standing.change.is_decided and standing.change.quantity == "latency"
+    named = _named_type(standing.comparison) if is_told else None
     if named is None or named.share is None or named.share < NAMED_SHARE:
-        outside = outside_graph.explanation(one.comparison) if is_told else None
+        outside = outside_graph.explanation(standing.comparison) if is_told else None
         return f"It comes from {outside}." if outside else ""
     return f"{named.op_type} explains {explained(named.share)} of it."
 
 
-def _also_changed(one: Standing, candidate: Cell) -> str:
+def _also_changed(standing: Standing, candidate: Cell) -> str:
     """Memory that changed with it; along an axis that sets how much work is done, more of it is no news."""
-    if one.axis in (*WORK_AXES, "batch"):
+    if standing.axis in (*WORK_AXES, "batch"):
         return ""
-    return metric_changes.sentence(_named_side(one.axis, candidate), one.change.word, one.comparison)
+    return metric_changes.sentence(_named_side(standing.axis, candidate), standing.change.word, standing.comparison)
 
 
 def _named_type(comparison: Comparison) -> TypeChange | None:
     """The operator type with the largest share of the change."""
-    shared = [one for one in group_by_type(comparison.operators) if one.share is not None]
-    return max(shared, key=lambda one: one.share or 0.0, default=None)
+    shared = [operator for operator in group_by_type(comparison.operators) if operator.share is not None]
+    return max(shared, key=lambda operator: operator.share or 0.0, default=None)
 
 
-def _agreement(one: Standing, standings: Sequence[Standing]) -> str:
+def _agreement(standing: Standing, standings: Sequence[Standing]) -> str:
     """How many comparisons of the axis came out the same way."""
-    words = [other.change.word for other in standings if other.axis == one.axis]
+    words = [other.change.word for other in standings if other.axis == standing.axis]
     if len(words) == 1:
         return ""
-    verb = _PHRASES[one.change.quantity if one.change.is_decided else "latency"].verb
-    same = words.count(one.change.word)
-    return f"{same} of {len(words)} comparisons by {one.axis} {verb.format(word=one.change.word)}."
+    verb = _PHRASES[standing.change.quantity if standing.change.is_decided else "latency"].verb
+    same = words.count(standing.change.word)
+    return f"{same} of {len(words)} comparisons by {standing.axis} {verb.format(word=standing.change.word)}."
 
 
 def _statement(comparison: Comparison, baseline: Cell, candidate: Cell) -> str:

@@ -21,24 +21,24 @@ def at_risk(cells: Iterable[Cell], comparisons: Iterable[Comparison]) -> set[str
     the drift; of those compared with nothing, the ones whose own interval is wider than it, or is not known."""
     restless = {cell.id: cell for cell in cells if cell.is_stable is False}
     compared: dict[str, list[Comparison]] = {name: [] for name in restless}
-    for one in comparisons if restless else ():
-        for side in {one.baseline, one.candidate} & restless.keys():
-            compared[side].append(one)
+    for comparison in comparisons if restless else ():
+        for side in {comparison.baseline, comparison.candidate} & restless.keys():
+            compared[side].append(comparison)
     return {name for name, cell in restless.items() if _is_risky(cell, compared[name])}
 
 
 def _is_risky(cell: Cell, compared: Sequence[Comparison]) -> bool:
-    judged = [one for one in compared if one.ratio is not None]
+    judged = [comparison for comparison in compared if comparison.ratio is not None]
     return any(map(_is_doubtful, judged)) if judged else _is_wide(cell)
 
 
-def _is_doubtful(one: Comparison) -> bool:
-    if one.verdict == "undecided":
+def _is_doubtful(comparison: Comparison) -> bool:
+    if comparison.verdict == "undecided":
         return True
     # what is equal was shown to be so within a margin smaller than the drift; the rest is no verdict
-    if not is_change(one.verdict):
+    if not is_change(comparison.verdict):
         return False
-    nearest = min(abs(log(end)) for end in (one.ci_low, one.ci_high, one.ratio) if end)
+    nearest = min(abs(log(end)) for end in (comparison.ci_low, comparison.ci_high, comparison.ratio) if end)
     return nearest <= log1p(DRIFT)
 
 

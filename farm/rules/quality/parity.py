@@ -67,14 +67,14 @@ def preset_for(precision: Precision) -> Preset:
 
 def own_presets(tolerances: Mapping[str, Tolerance]) -> dict[str, Preset]:
     """Presets of the outputs that have a tolerance of their own."""
-    return {name: Preset("own", atol=one.atol, rtol=one.rtol) for name, one in tolerances.items()}
+    return {name: Preset("own", atol=tolerance.atol, rtol=tolerance.rtol) for name, tolerance in tolerances.items()}
 
 
-def preset_between(one: CellSpec, other: CellSpec) -> Preset:
+def preset_between(spec: CellSpec, other: CellSpec) -> Preset:
     """Engine against engine: the wider of both precisions' presets, that of levels where only the level differs."""
-    first, second = preset_for(one.recipe.precision), preset_for(other.recipe.precision)
+    first, second = preset_for(spec.recipe.precision), preset_for(other.recipe.precision)
     wider = max(first, second, key=_WIDTH.index)
-    is_level = one.session.optimization != other.session.optimization
+    is_level = spec.session.optimization != other.session.optimization
     return LEVELS if is_level and wider == FP32 else wider
 
 

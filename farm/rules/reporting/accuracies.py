@@ -76,8 +76,8 @@ def _is_other_model(other: doc_cells.Cell, cell: doc_cells.Cell, model_sha256: s
     )
 
 
-def _data(one: doc_cells.Accuracy) -> tuple[object, ...]:
-    return one.recipe, one.output, one.data_sha256, one.n
+def _data(judged: doc_cells.Accuracy) -> tuple[object, ...]:
+    return judged.recipe, judged.output, judged.data_sha256, judged.n
 
 
 def _variant(cell: doc_cells.Cell) -> tuple[object, ...]:
@@ -128,25 +128,25 @@ def _against(cell: doc_cells.Cell, own: doc_cells.Accuracy, baseline: doc_cells.
     return told.model_copy(update={"text": f"{_own_sentence(told)} {_difference_sentence(told, found.change)}"})
 
 
-def _samples(one: doc_cells.Accuracy) -> evaluation.Judged:
-    recipe = EvaluationRecipe(metric=one.metric)
-    return evaluation.unpack_samples(AccuracyReport(arm=0, recipe=recipe, n=one.n, samples=one.samples))
+def _samples(judged: doc_cells.Accuracy) -> evaluation.Judged:
+    recipe = EvaluationRecipe(metric=judged.metric)
+    return evaluation.unpack_samples(AccuracyReport(arm=0, recipe=recipe, n=judged.n, samples=judged.samples))
 
 
-def _own_sentence(one: doc_cells.Accuracy) -> str:
-    if one.value is None or one.ci_low is None or one.ci_high is None:
-        return one.text
-    if one.metric == "mse":
-        low, high = (plain(value) for value in (one.ci_low, one.ci_high))
-        return f"Mean squared error {plain(one.value)} ({low} to {high}) over {one.n:,} samples."
-    right = "right" if one.metric == "top1" else "among its five best"
-    interval = f"{numbers.accuracy(one.ci_low)[:-2]}–{numbers.accuracy(one.ci_high)}"
-    return f"{numbers.accuracy(one.value)} of {one.n:,} samples are {right} ({interval})."
+def _own_sentence(judged: doc_cells.Accuracy) -> str:
+    if judged.value is None or judged.ci_low is None or judged.ci_high is None:
+        return judged.text
+    if judged.metric == "mse":
+        low, high = (plain(value) for value in (judged.ci_low, judged.ci_high))
+        return f"Mean squared error {plain(judged.value)} ({low} to {high}) over {judged.n:,} samples."
+    right = "right" if judged.metric == "top1" else "among its five best"
+    interval = f"{numbers.accuracy(judged.ci_low)[:-2]}–{numbers.accuracy(judged.ci_high)}"
+    return f"{numbers.accuracy(judged.value)} of {judged.n:,} samples are {right} ({interval})."
 
 
-def _difference_sentence(one: doc_cells.Accuracy, change: accuracy.Change) -> str:
-    figures = [value or 0.0 for value in (one.difference, one.difference_low, one.difference_high)]
-    if one.metric == "mse":
+def _difference_sentence(judged: doc_cells.Accuracy, change: accuracy.Change) -> str:
+    figures = [value or 0.0 for value in (judged.difference, judged.difference_low, judged.difference_high)]
+    if judged.metric == "mse":
         unit = ""
         shown, low, high = (f"{value:+.3g}" for value in figures)
     else:
@@ -154,7 +154,7 @@ def _difference_sentence(one: doc_cells.Accuracy, change: accuracy.Change) -> st
         shown, low, high = (f"{100 * value:+.2f}" for value in figures)
     verdict = {"lower": "it is lower", "higher": "it is higher"}.get(change, "no difference is shown")
     moved = ""
-    if one.only_baseline is not None and one.only_this is not None:
-        moved = f"; {one.only_baseline} samples only {one.baseline} got right, {one.only_this} only this cell"
-    words = f"Against FP32 ({one.baseline}): {shown}{unit} ({low} to {high}{unit}{moved}); {verdict}."
+    if judged.only_baseline is not None and judged.only_this is not None:
+        moved = f"; {judged.only_baseline} samples only {judged.baseline} got right, {judged.only_this} only this cell"
+    words = f"Against FP32 ({judged.baseline}): {shown}{unit} ({low} to {high}{unit}{moved}); {verdict}."
     return words.replace("-", "\N{MINUS SIGN}") if unit else words

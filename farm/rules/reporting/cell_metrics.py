@@ -29,7 +29,7 @@ def listed(
         else _own(metric, cell, launches=launches if metric.name in timed else 1)
         for metric in metrics.METRICS
     ]
-    return sorted((one for one in found if one is not None), key=lambda one: one.name != headline)
+    return sorted((metric for metric in found if metric is not None), key=lambda metric: metric.name != headline)
 
 
 def _carried(metric: Metric, check: CheckReport | None, summary: CellSummary | None) -> CellMetric | None:

@@ -24,12 +24,12 @@ from farm.rules.tracing import executions
 MOST_OPERATORS = 256
 
 
-def cells_of_block(one: BlockRecord, evidence: Evidence, record: RunRecord) -> list[doc_cells.Cell]:
+def cells_of_block(block: BlockRecord, evidence: Evidence, record: RunRecord) -> list[doc_cells.Cell]:
     """The cells of the arms that ended, in the order of the block."""
     return [
-        _measured_cell(arm, ending, one, evidence=evidence, record=record)
-        for arm in one.block.arms
-        if (ending := ending_of(arm, one, evidence)) is not None
+        _measured_cell(arm, ending, block, evidence=evidence, record=record)
+        for arm in block.block.arms
+        if (ending := ending_of(arm, block, evidence)) is not None
     ]
 
 
@@ -44,16 +44,16 @@ def refused_cell(point: RefusedPoint, record: RunRecord) -> doc_cells.Cell:
     return doc_cells.Cell.model_validate(_identity(point.spec, point.labels, record) | ended)
 
 
-def ending_of(arm: Arm, one: BlockRecord, evidence: Evidence) -> tuple[CellStatus, Reason | None] | None:
+def ending_of(arm: Arm, block: BlockRecord, evidence: Evidence) -> tuple[CellStatus, Reason | None] | None:
     """How an arm ended; None while it has not."""
     failure = evidence.failure(arm.arm)
     if failure is not None:
         return failure.status, failure
-    if len(evidence.rounds) >= one.block.min_rounds and evidence.samples(arm.arm):
+    if len(evidence.rounds) >= block.block.min_rounds and evidence.samples(arm.arm):
         return CellStatus.DONE, None
-    if not one.is_over:
+    if not block.is_over:
         return None
-    reason = one.reason or (evidence.end.reason if evidence.end is not None else None)
+    reason = block.reason or (evidence.end.reason if evidence.end is not None else None)
     if reason is None and evidence.samples(arm.arm):
         return CellStatus.DONE, None
     if reason is None:
@@ -65,7 +65,7 @@ def ending_of(arm: Arm, one: BlockRecord, evidence: Evidence) -> tuple[CellStatu
 def _measured_cell(
     arm: Arm,
     ending: tuple[CellStatus, Reason | None],
-    one: BlockRecord,
+    block: BlockRecord,
     *,
     evidence: Evidence,
     record: RunRecord,
@@ -75,29 +75,29 @@ def _measured_cell(
     samples = evidence.samples(arm.arm)
     scenario = scenarios.of(arm.spec)
     summary = summarise(samples, batch=workload.batch, concurrency=workload.concurrency, is_loaded=scenario.is_open)
-    made = generated.generated(arm, one, evidence)
+    made = generated.generated(arm, block, evidence)
     parts = phases.phases_of(samples)
-    judged = generated.with_tokens(_parity(arm.spec, check, record, own=one.block.tolerances), made, summary)
+    judged = generated.with_tokens(_parity(arm.spec, check, record, own=block.block.tolerances), made, summary)
     timed, checked = _numbers(summary), _checked(arm.spec, check)
     known = (
-        _identity(arm.spec, arm.labels, record, sustained_s=one.block.sustained_s)
+        _identity(arm.spec, arm.labels, record, sustained_s=block.block.sustained_s)
         | timed
         | checked
         | _traced(evidence.traces.get((arm.arm, 0)))
     )
     ended = {
         "id": arm.id,
-        "block": one.block.id,
-        "node": one.node,
-        "twin_of": None if arm.twin_of is None else one.block.arms[arm.twin_of].id,
+        "block": block.block.id,
+        "node": block.node,
+        "twin_of": None if arm.twin_of is None else block.block.arms[arm.twin_of].id,
         "status": ending[0],
         "reason": ending[1],
         "repeat_command": repeat_command(arm.spec, record.model_of(arm.spec).main),
         "parity": phases.with_answers(judged, summary, what=scenario.answers),
-        "engines": parities.engines_of(arm, evidence.engines, one.block, main=record.model_of(arm.spec).main),
+        "engines": parities.engines_of(arm, evidence.engines, block.block, main=record.model_of(arm.spec).main),
         "unoptimised": parities.unoptimised(check),
         "sustained": _sustained(arm, evidence),
-        "accuracy": _accuracy(arm, one, evidence),
+        "accuracy": _accuracy(arm, block, evidence),
         "model_bytes": record.sizes.get(arm.spec.digest),
         "phases": parts,
         "scenario_text": phases.text_of(summary, scenario, parts)
@@ -207,7 +207,9 @@ def _prompt(trace: PromptTrace | None) -> doc_cells.PromptTime | None:
         tokens=trace.tokens,
         traced_us=trace.run_us,
         unaccounted_us=_unaccounted_us(trace),
-        operators=[doc_cells.OperatorTime(**one.model_dump(exclude={"calls"})) for one in ordered[:MOST_OPERATORS]],
+        operators=[
+            doc_cells.OperatorTime(**operator.model_dump(exclude={"calls"})) for operator in ordered[:MOST_OPERATORS]
+        ],
     )
 
 
@@ -219,13 +221,13 @@ def _unaccounted_us(trace: TraceReport | PromptTrace) -> float | None:
     return left if left >= 0 else None
 
 
-def _accuracy(arm: Arm, one: BlockRecord, evidence: Evidence) -> doc_cells.Accuracy | None:
+def _accuracy(arm: Arm, block: BlockRecord, evidence: Evidence) -> doc_cells.Accuracy | None:
     report = evidence.accuracies.get(arm.arm)
     if report is None:
         return None
     by = report.measured_arm
-    shared = by is not None and by != arm.arm and by < len(one.block.arms)
-    return accuracies.of_report(report, measured_by=one.block.arms[by].id if shared and by is not None else None)
+    shared = by is not None and by != arm.arm and by < len(block.block.arms)
+    return accuracies.of_report(report, measured_by=block.block.arms[by].id if shared and by is not None else None)
 
 
 def _parity(

@@ -32,12 +32,12 @@ def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
     cells: list[doc_cells.Cell] = []
     found: list[doc_comparisons.Comparison] = []
     before: list[doc.BlockFacts] = []
-    for one in record.blocks:
-        judge = BlockJudge(one.block, reports=one.reports)
-        measured = document_cells.cells_of_block(one, judge.evidence, record)
+    for block in record.blocks:
+        judge = BlockJudge(block.block, reports=block.reports)
+        measured = document_cells.cells_of_block(block, judge.evidence, record)
         cells += measured
-        before += [block_facts(facts, block=one.block.id, node=one.node) for facts in judge.evidence.facts[-1:]]
-        found += _comparisons(one.block, judge, {cell.id for cell in measured})
+        before += [block_facts(facts, block=block.block.id, node=block.node) for facts in judge.evidence.facts[-1:]]
+        found += _comparisons(block.block, judge, {cell.id for cell in measured})
     cells += [document_cells.refused_cell(point, record) for point in record.refused]
     document = doc.Document(
         machine=dict(record.machine),
@@ -57,17 +57,19 @@ def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
 def told(document: doc.Document) -> doc.Document:
     """The document with its sentence, and items per second where comparisons are of different batches."""
     cells = {cell.id: cell for cell in document.cells}
-    comparisons = [_with_items(one, cells) for one in document.comparisons]
+    comparisons = [_with_items(comparison, cells) for comparison in document.comparisons]
     whole = document.model_copy(update={"comparisons": comparisons})
     return whole.model_copy(update={"sentence": sentences.opening(whole)})
 
 
-def _with_items(one: doc_comparisons.Comparison, cells: Mapping[str, doc_cells.Cell]) -> doc_comparisons.Comparison:
-    change = change_of(one, cells)
+def _with_items(
+    comparison: doc_comparisons.Comparison, cells: Mapping[str, doc_cells.Cell]
+) -> doc_comparisons.Comparison:
+    change = change_of(comparison, cells)
     if change.quantity != "items":
-        return one
+        return comparison
     figures = {"items_ratio": change.ratio, "items_ci_low": change.low, "items_ci_high": change.high}
-    return one.model_copy(update={**figures, "items_verdict": change.word})
+    return comparison.model_copy(update={**figures, "items_verdict": change.word})
 
 
 def block_facts(facts: Facts, *, block: str, node: str | None) -> doc.BlockFacts:
@@ -101,12 +103,12 @@ def _whole(value: object) -> int | None:
 def _comparisons(block: PlannedBlock, judge: BlockJudge, known: set[str]) -> list[doc_comparisons.Comparison]:
     """The comparisons of a block whose cells are both in the document."""
     judged = [
-        one
-        for one in judge.comparisons()
-        if {block.arms[one.planned.baseline].id, block.arms[one.planned.candidate].id} <= known
+        judged
+        for judged in judge.comparisons()
+        if {block.arms[judged.planned.baseline].id, block.arms[judged.planned.candidate].id} <= known
     ]
     metrics = metric_verdicts.changes(judge, judged)
-    return [_comparison(block, judge, one, metrics=some) for one, some in zip(judged, metrics, strict=True)]
+    return [_comparison(block, judge, pair, metrics=some) for pair, some in zip(judged, metrics, strict=True)]
 
 
 def _work(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> str:

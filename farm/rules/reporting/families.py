@@ -15,11 +15,17 @@ def hold_across(comparisons: Sequence[Comparison]) -> list[Comparison]:
     Headlines hold among themselves; further metrics among all that were tested, headlines too, so that a run's verdicts
     do not depend on how many other metrics its launches say. A/A twins are no hypotheses and keep their verdict.
     """
-    tested = [one for one in comparisons if is_tested(one)]
-    holds = multiplicity.benjamini_hochberg([one.p or 0.0 for one in tested])
-    dropped = {id(one) for one, held in zip(tested, holds, strict=True) if not held and is_change(one.verdict)}
-    held = [fallen(one, among=len(tested)) if id(one) in dropped else one for one in comparisons]
-    return _hold_metrics(held, headlines=[one.p or 0.0 for one in tested])
+    tested = [comparison for comparison in comparisons if is_tested(comparison)]
+    holds = multiplicity.benjamini_hochberg([comparison.p or 0.0 for comparison in tested])
+    dropped = {
+        id(comparison)
+        for comparison, held in zip(tested, holds, strict=True)
+        if not held and is_change(comparison.verdict)
+    }
+    held = [
+        fallen(comparison, among=len(tested)) if id(comparison) in dropped else comparison for comparison in comparisons
+    ]
+    return _hold_metrics(held, headlines=[comparison.p or 0.0 for comparison in tested])
 
 
 def is_tested(comparison: Comparison) -> bool:
@@ -37,10 +43,10 @@ def fallen(comparison: Comparison, *, among: int) -> Comparison:
 def _hold_metrics(comparisons: Sequence[Comparison], *, headlines: Sequence[float]) -> list[Comparison]:
     """Further metrics that so many would show by chance become undecided. `headlines`: p of those that were tested."""
     tested = [
-        (one, change)
-        for one in comparisons
-        if one.axis != TWIN
-        for change in metric_changes.further(one)
+        (comparison, change)
+        for comparison in comparisons
+        if comparison.axis != TWIN
+        for change in metric_changes.further(comparison)
         if change.p is not None
     ]
     holds = multiplicity.benjamini_hochberg([*headlines, *(change.p or 0.0 for _, change in tested)])[len(headlines) :]
@@ -48,12 +54,12 @@ def _hold_metrics(comparisons: Sequence[Comparison], *, headlines: Sequence[floa
     dropped = {
         id(change) for (_, change), held in zip(tested, holds, strict=True) if not held and is_change(change.verdict)
     }
-    return [_without(one, dropped, among=among) for one in comparisons]
+    return [_without(comparison, dropped, among=among) for comparison in comparisons]
 
 
-def _without(one: Comparison, dropped: set[int], *, among: int) -> Comparison:
-    if not any(id(change) in dropped for change in one.metrics):
-        return one
+def _without(comparison: Comparison, dropped: set[int], *, among: int) -> Comparison:
+    if not any(id(change) in dropped for change in comparison.metrics):
+        return comparison
     why = {"verdict": "undecided", "reason": multiplicity.sentence(among, "verdict")}
-    metrics = [change.model_copy(update=why) if id(change) in dropped else change for change in one.metrics]
-    return one.model_copy(update={"metrics": metrics})
+    metrics = [change.model_copy(update=why) if id(change) in dropped else change for change in comparison.metrics]
+    return comparison.model_copy(update={"metrics": metrics})

@@ -13,18 +13,18 @@ def inputs_of(spec: CellSpec, model: ModelFacts) -> list[doc_cells.Input]:
     sizes = {**model.sizes, **spec.workload.shapes}
     if isinstance(model.batch, str) and spec.workload.batch is not None:
         sizes[model.batch] = spec.workload.batch
-    if any(isinstance(dim, str) and dim not in sizes for one in model.inputs for dim in one.shape):
+    if any(isinstance(dim, str) and dim not in sizes for port in model.inputs for dim in port.shape):
         return []
-    return [_fed(one, spec.workload, sizes) for one in model.inputs]
+    return [_fed(port, spec.workload, sizes) for port in model.inputs]
 
 
-def _fed(one: ModelInput, workload: Workload, sizes: Mapping[str, int]) -> doc_cells.Input:
+def _fed(port: ModelInput, workload: Workload, sizes: Mapping[str, int]) -> doc_cells.Input:
     is_given = workload.inputs_sha256 is not None
-    fill = workload.inputs.get(one.name, fills.plain_of(one.dtype))
+    fill = workload.inputs.get(port.name, fills.plain_of(port.dtype))
     return doc_cells.Input(
-        name=one.name,
-        dtype=one.dtype,
-        shape=[dim if isinstance(dim, int) else sizes[dim] for dim in one.shape],
+        name=port.name,
+        dtype=port.dtype,
+        shape=[dim if isinstance(dim, int) else sizes[dim] for dim in port.shape],
         made_by="given with the model" if is_given else fills.words(fill, seed=workload.seed),
         fill="" if is_given else fill,
     )

@@ -30,7 +30,7 @@ class Generated:
     is_other: bool = False
 
 
-def generated(arm: Arm, one: BlockRecord, evidence: Evidence) -> Generated:
+def generated(arm: Arm, block: BlockRecord, evidence: Evidence) -> Generated:
     """The tokens of an arm's first launch, held against its other launches and against the block's first arm.
 
     A model of another precision may choose other tokens: that is told, and is no failure.
@@ -41,7 +41,7 @@ def generated(arm: Arm, one: BlockRecord, evidence: Evidence) -> Generated:
     first = launches[0]
     if apart := streams.among_launches([sample.tokens for sample in launches]):
         return Generated(first.tokens, apart, is_other=True)
-    baseline = next((other for other in one.block.arms if any(s.tokens for s in evidence.samples(other.arm))), arm)
+    baseline = next((other for other in block.block.arms if any(s.tokens for s in evidence.samples(other.arm))), arm)
     if baseline.arm == arm.arm:
         own = first.metrics.get(PERPLEXITY)
         return Generated(first.tokens, "" if own is None else perplexity.sentence(own, None, named=arm.id))
@@ -49,29 +49,29 @@ def generated(arm: Arm, one: BlockRecord, evidence: Evidence) -> Generated:
     return _against(first, against, arm=arm, baseline=baseline)
 
 
-def _against(one: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Generated:
+def _against(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Generated:
     """The stream, then the scores of the same text: where they agree, drawn tokens differ by their sampler alone."""
     is_alike = baseline.spec.recipe == arm.spec.recipe
-    scored = _scored(one, other, arm.spec)
-    is_drawn, is_other = scenarios.of(arm.spec).draws, one.tokens != other.tokens
-    said = [streams.against(one.tokens, other.tokens, named=baseline.id, gaps=() if is_drawn else other.gaps)]
+    scored = _scored(sample, other, arm.spec)
+    is_drawn, is_other = scenarios.of(arm.spec).draws, sample.tokens != other.tokens
+    said = [streams.against(sample.tokens, other.tokens, named=baseline.id, gaps=() if is_drawn else other.gaps)]
     is_only_drawn = is_drawn and is_other and scored is not None and scored.is_same
     if scored is not None:
         said.append(scored.sentence(named=baseline.id))
-    if (own := one.metrics.get(PERPLEXITY)) is not None:
+    if (own := sample.metrics.get(PERPLEXITY)) is not None:
         said.append(perplexity.sentence(own, other.metrics.get(PERPLEXITY), named=baseline.id))
     if is_only_drawn:
         said.append("It is different by its sampler, not by its model.")
     is_wrong = (is_other and not is_only_drawn) or (scored is not None and not scored.is_same)
     if is_wrong and not is_alike:
         said.append(f"{arm.spec.recipe.precision} may choose otherwise: that fails nothing.")
-    return Generated(one.tokens, " ".join(said), is_other=is_alike and is_wrong)
+    return Generated(sample.tokens, " ".join(said), is_other=is_alike and is_wrong)
 
 
-def _scored(one: Sample, other: Sample, spec: CellSpec) -> forced.Forced | None:
-    if one.forced is None or other.forced is None:
+def _scored(sample: Sample, other: Sample, spec: CellSpec) -> forced.Forced | None:
+    if sample.forced is None or other.forced is None:
         return None
-    return forced.compared(one.forced, other.forced, tolerance=_TOLERANCES.get(spec.recipe.precision, _WIDEST))
+    return forced.compared(sample.forced, other.forced, tolerance=_TOLERANCES.get(spec.recipe.precision, _WIDEST))
 
 
 def with_tokens(parity: doc_cells.Parity, found: Generated, summary: CellSummary | None) -> doc_cells.Parity:
@@ -103,11 +103,15 @@ def _traced(trace: TraceReport) -> list[str]:
     """How many fused attentions a token runs through, and what copying the cache takes of it."""
     if trace.reason is not None or trace.prompt is None:
         return []
-    names = [one.op_type for one in trace.operators if one.op_type.endswith(_FUSED)]
+    names = [operator.op_type for operator in trace.operators if operator.op_type.endswith(_FUSED)]
     kinds = ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
     said = [f"Fused attention: {kinds}." if kinds else "No attention is fused."]
-    whole = sum(one.time_us for one in trace.operators)
-    copying = sum(one.time_us for one in trace.operators if one.node in trace.cache_copies and one.op_type == "Concat")
+    whole = sum(operator.time_us for operator in trace.operators)
+    copying = sum(
+        operator.time_us
+        for operator in trace.operators
+        if operator.node in trace.cache_copies and operator.op_type == "Concat"
+    )
     if trace.cache_copies and whole > 0:
         nodes = counted(len(trace.cache_copies), "Concat node")
         said.append(f"Copies of the cache by {nodes} take {share(copying / whole)} of a token's time.")

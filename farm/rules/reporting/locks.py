@@ -31,4 +31,4 @@ def _runtimes(runtime: Runtime) -> dict[str, str]:
         return {}
     if runtime.distribution not in providers.EVERY_DISTRIBUTION:
         return {}
-    return {one.distribution: one.version for one in plugins.packages_of(runtime)}
+    return {package.distribution: package.version for package in plugins.packages_of(runtime)}

@@ -46,8 +46,8 @@ def explain_prompt(judge: BlockJudge, judged: Judged) -> Attribution:
 
 def told(changes: Sequence[NodeChange]) -> list[doc_comparisons.OperatorChange]:
     """The changes as a document has them, the largest first."""
-    kept = sorted(changes, key=lambda one: not (one.figures is not None and is_change(one.figures.verdict)))
-    kept = sorted(kept[:MOST_OPERATORS], key=lambda one: -abs(one.change_us))
+    kept = sorted(changes, key=lambda node: not (node.figures is not None and is_change(node.figures.verdict)))
+    kept = sorted(kept[:MOST_OPERATORS], key=lambda node: -abs(node.change_us))
     return [_told(change) for change in kept]
 
 

@@ -34,7 +34,7 @@ def read_names(text: str) -> frozenset[str]:
 
 def names_of(allowed: Collection[str]) -> frozenset[str]:
     """The packages that are allowed, whatever stands beside them."""
-    return frozenset(one.partition("+")[0] for one in allowed)
+    return frozenset(name.partition("+")[0] for name in allowed)
 
 
 def ranges_of(distribution: str, allowed: Collection[str]) -> SpecifierSet | None:
@@ -42,8 +42,8 @@ def ranges_of(distribution: str, allowed: Collection[str]) -> SpecifierSet | Non
 
     The allowance decides, else what the table knows of the plug-in.
     """
-    for one in sorted(allowed):
-        name, _, text = one.partition(_BESIDE)
+    for allowance in sorted(allowed):
+        name, _, text = allowance.partition(_BESIDE)
         if name == distribution and text:
             return SpecifierSet(text)
     known = plugins.of_others(distribution)

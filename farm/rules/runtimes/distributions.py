@@ -188,6 +188,6 @@ def _parts(text: str) -> tuple[str | None, str | None]:
     if found.url or found.extras or found.marker:
         return None, None
     name = canonicalize_name(found.name)
-    pins = [read_version(one.version) for one in found.specifier if one.operator == "=="]
+    pins = [read_version(clause.version) for clause in found.specifier if clause.operator == "=="]
     is_pinned = len(pins) == len(found.specifier) == 1
     return (name if NAME.fullmatch(name) else None), (pins[0] if is_pinned else None)

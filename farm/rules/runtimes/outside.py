@@ -101,10 +101,10 @@ def _malformed_plugin(plugin: Plugin) -> Iterator[str]:
 
 def _clashes(entry: Provider, *, beside: Sequence[Provider]) -> Iterator[str]:
     """What another entry has already. Builds may carry several providers, a plug-in's package carries one."""
-    known = {name: one.name for one in beside for name in _names(one)}
+    known = {name: entry.name for entry in beside for name in _names(entry)}
     for name in sorted(_names(entry) & known.keys()):
         yield f"{name!r} is the name of {known[name]} already."
-    packages = {package: one.name for one in beside for package in one.packages}
+    packages = {package: entry.name for entry in beside for package in entry.packages}
     for plugin in entry.plugins:
         if plugin.package in packages:
             yield f"{plugin.package} carries {packages[plugin.package]} already."

@@ -48,15 +48,15 @@ def steps(old: str, new: str) -> list[str]:
 def between(good: str, bad: str, *, owns: Collection[str], cores: Collection[str]) -> list[str]:
     """The pairs from `good` to `bad` over the releases of whichever moved, ONNX Runtime first, both ends among them."""
     (own, core), (last_own, last_core) = parted(good), parted(bad)
-    by_core = [beside(own, one) for one in _from(core, last_core, cores)]
-    by_own = [beside(one, last_core) for one in _from(own, last_own, owns)]
+    by_core = [beside(own, version) for version in _from(core, last_core, cores)]
+    by_own = [beside(version, last_core) for version in _from(own, last_own, owns)]
     return [good, *by_core, *by_own]
 
 
 def _from(old: str, new: str, releases: Collection[str]) -> list[str]:
     """The releases after `old` up to `new`, in order."""
     start, end = release_order(old), release_order(new)
-    return sorted({one for one in {*releases, new} if start < release_order(one) <= end}, key=release_order)
+    return sorted({version for version in {*releases, new} if start < release_order(version) <= end}, key=release_order)
 
 
 def moved(old: Runtime, new: Runtime) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ def versions_in(text: str, published: Sequence[str]) -> list[str]:
     The end of a range stands for all its patch releases: 1.15..1.31 holds 1.31.1.
     """
     found: set[str] = set()
-    for part in [one.strip() for one in text.split(",") if one.strip()]:
+    for part in [part.strip() for part in text.split(",") if part.strip()]:
         found |= _named(part, published)
     if not found:
         raise RangeProblem(f"“{text}” names no release: write {ALL}, 1.15..1.31 or 1.29.0,1.31.1.")
@@ -28,7 +28,7 @@ def versions_in(text: str, published: Sequence[str]) -> list[str]:
 def _named(part: str, published: Sequence[str]) -> set[str]:
     if part == ALL:
         return set(published)
-    low, dots, high = (one.strip() for one in part.partition(".."))
+    low, dots, high = (end.strip() for end in part.partition(".."))
     if not dots:
         if part not in published:
             raise RangeProblem(choice_sentence("release", part, published))
@@ -36,7 +36,7 @@ def _named(part: str, published: Sequence[str]) -> set[str]:
     start, end = _numbers(low, part), _numbers(high, part)
     if end and start > end:
         raise RangeProblem(f"The range {part} ends before it begins; swap its ends.")
-    found = {one for one in published if _is_within(release_order(one).release, start, end)}
+    found = {version for version in published if _is_within(release_order(version).release, start, end)}
     if not found:
         known = f"{published[0]} to {published[-1]}" if published else "none"
         raise RangeProblem(f"No release lies in {part}; published are {known}.")

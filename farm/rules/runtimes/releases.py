@@ -70,7 +70,7 @@ def unknown_sentence(
         # each of the two as if it stood alone; which releases a package of other people has, the installer knows
         own, core = plugins.packages_of(runtime)
         asked = [core] if plugin.beside and own not in yanked else [own, core]
-        return next(filter(None, (unknown_sentence(one, extra=extra, yanked=yanked) for one in asked)), None)
+        return next(filter(None, (unknown_sentence(runtime, extra=extra, yanked=yanked) for runtime in asked)), None)
     more = {other.version for other in extra if other.distribution == runtime.distribution}
     if frameworks.installed_as(runtime) in yanked:
         return yanked_sentence(runtime, yanked, more)

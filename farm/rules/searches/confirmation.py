@@ -42,17 +42,17 @@ def explained_by(document: Document, again: Document) -> Document:
     Figures and verdicts of the comparisons stay: what is told is what was found first, and was shown again.
     """
     places = _places(again)
-    judged = [one for one in again.comparisons if any(change.verdict for change in one.operators)]
-    fresh = {_sides(side, places): side for one in judged for side in (one, turned(one))}
+    judged = [comparison for comparison in again.comparisons if any(change.verdict for change in comparison.operators)]
+    fresh = {_sides(side, places): side for comparison in judged for side in (comparison, turned(comparison))}
     known = _places(document)
-    comparisons = [_explained(one, fresh.get(_sides(one, known))) for one in document.comparisons]
+    comparisons = [_explained(comparison, fresh.get(_sides(comparison, known))) for comparison in document.comparisons]
     return document.model_copy(update={"comparisons": comparisons})
 
 
-def _explained(one: Comparison, fresh: Comparison | None) -> Comparison:
+def _explained(comparison: Comparison, fresh: Comparison | None) -> Comparison:
     if fresh is None:
-        return one
-    return one.model_copy(update={"operators": fresh.operators, "traces": fresh.traces})
+        return comparison
+    return comparison.model_copy(update={"operators": fresh.operators, "traces": fresh.traces})
 
 
 def _places(document: Document) -> dict[str, Place]:
@@ -64,5 +64,5 @@ def _place(cell: Cell) -> Place:
     return (*place_of(cell), str(cell.runtime), cell.node or "")
 
 
-def _sides(one: Comparison, places: Mapping[str, Place]) -> tuple[Place, Place]:
-    return places[one.baseline], places[one.candidate]
+def _sides(comparison: Comparison, places: Mapping[str, Place]) -> tuple[Place, Place]:
+    return places[comparison.baseline], places[comparison.candidate]

@@ -59,7 +59,7 @@ class Gate(Confirmation[GateOutcome]):
             return None
         cells = [finding.candidate for finding in doubtful]
         if self.sides is None:
-            runtimes = [one for one in first.matrix.axes["runtime"] if isinstance(one, Runtime)]
+            runtimes = [runtime for runtime in first.matrix.axes["runtime"] if isinstance(runtime, Runtime)]
             return first.narrowed(cells, runtimes=runtimes)
         found = first.narrowed(cells, runtimes=self.sides)
         # the baseline first even where it is the later release

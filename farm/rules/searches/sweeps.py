@@ -234,14 +234,23 @@ def _compared(
 def _turn(
     places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[BySides], *, before: SweepPoint, after: SweepPoint
 ) -> Turn | None:
-    for _, one in _compared(places, pairs, old=before.version, new=after.version):
-        if one.ratio is None or one.ci_low is None or one.ci_high is None:
+    for _, comparison in _compared(places, pairs, old=before.version, new=after.version):
+        if comparison.ratio is None or comparison.ci_low is None or comparison.ci_high is None:
             continue
-        if not is_change(one.verdict):
+        if not is_change(comparison.verdict):
             return None
-        why = explanation(one) or ""
-        return Turn(before.version, after.version, one.verdict, one.ratio, one.ci_low, one.ci_high, True, why)
-    margin = max((one.margin for some in pairs for one in some.values()), default=0.02)
+        why = explanation(comparison) or ""
+        return Turn(
+            before.version,
+            after.version,
+            comparison.verdict,
+            comparison.ratio,
+            comparison.ci_low,
+            comparison.ci_high,
+            True,
+            why,
+        )
+    margin = max((comparison.margin for some in pairs for comparison in some.values()), default=0.02)
     return _turn_across(before, after, margin=margin)
 
 

@@ -136,7 +136,7 @@ def _parts(word: str) -> list[str]:
 def first_candidates(names: Sequence[str], *, level: str = "all", most: int = MOST_CANDIDATES) -> list[Candidate]:
     """Every lower level, the names ranked first alone, the others in groups. `names` in the order of `ranked`."""
     lower = LEVELS[: LEVELS.index(level)]
-    found = [Candidate("level", f"optimization {one}", level=one) for one in reversed(lower)][:most]
+    found = [Candidate("level", f"optimization {weaker}", level=weaker) for weaker in reversed(lower)][:most]
     room = most - len(found)
     singles = names[: min(SINGLES, room)]
     found += [_without([name], level) for name in singles]
@@ -148,13 +148,14 @@ def next_candidates(trials: Sequence[Trial], *, most: int = MOST_CANDIDATES) -> 
     best = best_of(trials)
     if best is not None and best.candidate.kind == "optimizers" and best.candidate.is_final and best.undone >= ENOUGH:
         return []
-    tried = {one.candidate.names for one in trials}
-    groups = [one for one in trials if not one.candidate.is_final and one.is_worthwhile]
+    tried = {trial.candidate.names for trial in trials}
+    groups = [trial for trial in trials if not trial.candidate.is_final and trial.is_worthwhile]
     if not groups:
         return []
-    most_undone = max(one.undone for one in groups)
+    most_undone = max(group.undone for group in groups)
     smallest = min(
-        (one for one in groups if one.undone >= ENOUGH * most_undone), key=lambda one: len(one.candidate.names)
+        (group for group in groups if group.undone >= ENOUGH * most_undone),
+        key=lambda group: len(group.candidate.names),
     )
     parts = _groups(smallest.candidate.names, level=smallest.candidate.level, most=most)
     return [part for part in parts if part.names not in tried]
@@ -168,7 +169,7 @@ def last_candidates(
     best = best_of(trials)
     if best is not None and best.undone >= ENOUGH:
         return []
-    return [one for one in _others(point) if one.label not in done][:most]
+    return [candidate for candidate in _others(point) if candidate.label not in done][:most]
 
 
 def _others(point: Point) -> list[Candidate]:
@@ -206,8 +207,8 @@ def trial_matrix(
     """One block: the point with the old runtime, with the new one, and with the new one under each candidate."""
     plain: dict[str, Value] = {"session": DEFAULT, "optimization": "all", **point.values}
     tried: dict[str, list[Value]] = {axis: [] for axis in dict.fromkeys(_AXIS.values()) if axis in plain}
-    for number, one in enumerate(candidates, start=1):
-        tried[_AXIS[one.kind]].append(_value(plain, one, number))
+    for number, candidate in enumerate(candidates, start=1):
+        tried[_AXIS[candidate.kind]].append(_value(plain, candidate, number))
     axes: dict[str, tuple[Value, ...]] = {axis: (value,) for axis, value in plain.items()}
     axes |= {axis: (plain[axis], *values) for axis, values in tried.items()} | {"runtime": (old, new)}
     # each candidate stands on one axis, beside the new runtime alone
@@ -245,7 +246,7 @@ def _value(plain: Mapping[str, Value], candidate: Candidate, number: int) -> Val
 def _session(plain: SessionSet, candidate: Candidate, number: int) -> SessionSet:
     name = session_name(candidate, number)
     if candidate.kind == "setting":
-        return replace(plain, name=name, **{one.replace("-", "_"): False for one in candidate.names})  # type: ignore[arg-type]
+        return replace(plain, name=name, **{name.replace("-", "_"): False for name in candidate.names})  # type: ignore[arg-type]
     disabled = tuple(dict.fromkeys((*plain.disabled_optimizers, *candidate.names)))
     return replace(plain, name=name, disabled_optimizers=disabled)
 
@@ -256,16 +257,16 @@ def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Run
     change = next((c for c in document.comparisons if _is_change(c, cells, old=old, new=new)), None)
     if change is None or change.ratio is None or change.ratio <= 1.0:
         return []
-    keys = {_key_of_candidate(one, number): one for number, one in enumerate(candidates, start=1)}
+    keys = {_key_of_candidate(candidate, number): candidate for number, candidate in enumerate(candidates, start=1)}
     found = []
-    for one in document.comparisons:
-        tried = _tried(one, change, cells)
-        key = _key_of_cell(one.axis, tried, cells[change.candidate]) if tried is not None else None
+    for comparison in document.comparisons:
+        tried = _tried(comparison, change, cells)
+        key = _key_of_cell(comparison.axis, tried, cells[change.candidate]) if tried is not None else None
         candidate = keys.get(key) if key is not None else None
-        if tried is not None and candidate is not None and one.ratio is not None:
-            undone = -log(one.ratio) / log(change.ratio)
+        if tried is not None and candidate is not None and comparison.ratio is not None:
+            undone = -log(comparison.ratio) / log(change.ratio)
             keeps = tried.parity.verdict != "fail" or cells[change.baseline].parity.verdict == "fail"
-            found.append(Trial(candidate, undone, change.ratio * one.ratio, one, keeps))
+            found.append(Trial(candidate, undone, change.ratio * comparison.ratio, comparison, keeps))
     return found
 
 
@@ -297,13 +298,13 @@ def _key_of_cell(axis: str, cell: Cell, plain: Cell) -> tuple[str, str]:
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:
     """The work-around to offer: of those that give back about as much as the best, the smallest switch."""
-    offered = [one for one in trials if one.is_worthwhile]
+    offered = [trial for trial in trials if trial.is_worthwhile]
     if not offered:
         return None
-    most = max(one.undone for one in offered)
-    near = [one for one in offered if one.undone >= ENOUGH * most]
+    most = max(trial.undone for trial in offered)
+    near = [trial for trial in offered if trial.undone >= ENOUGH * most]
     order = [*_AXIS]
-    return min(near, key=lambda one: (order.index(one.candidate.kind), len(one.candidate.names), -one.undone))
+    return min(near, key=lambda trial: (order.index(trial.candidate.kind), len(trial.candidate.names), -trial.undone))
 
 
 def sentence(trial: Trial) -> str:

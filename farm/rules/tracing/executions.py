@@ -42,7 +42,7 @@ Histogram = Counter[Kernel]
 
 def histogram(executed: Iterable[Executed]) -> Histogram:
     """How many executed nodes each operator has on each provider, copies left out."""
-    return Counter(Kernel(one.provider, one.op_type) for one in computing(executed))
+    return Counter(Kernel(execution.provider, execution.op_type) for execution in computing(executed))
 
 
 def as_counts(counted: Histogram) -> dict[str, dict[str, int]]:
@@ -60,9 +60,9 @@ def from_counts(counts: Mapping[str, Mapping[str, int]]) -> Histogram:
 
 def computing(executed: Iterable[Executed]) -> list[Executed]:
     """Executed nodes that compute. A row of no operator is the sum of further nodes, of which nothing is known."""
-    rows = [one for one in executed if one.op_type and one.op_type not in COPIES]
-    worked = {one.node for one in rows if one.op_type != TRANSPOSE}
-    return [one for one in rows if one.op_type != TRANSPOSE or one.node not in worked]
+    rows = [execution for execution in executed if execution.op_type and execution.op_type not in COPIES]
+    worked = {row.node for row in rows if row.op_type != TRANSPOSE}
+    return [row for row in rows if row.op_type != TRANSPOSE or row.node not in worked]
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,12 +105,12 @@ def _unless_moved(
     if not is_change(figures.verdict):
         return figures
     turned = opposite(figures.verdict)
-    others = sorted(one for one in neighbours & judged.keys() if judged[one].verdict == turned)
+    others = sorted(neighbour for neighbour in neighbours & judged.keys() if judged[neighbour].verdict == turned)
     if not others:
         return figures
     together = [
         (sum(old for old, _ in members), sum(new for _, new in members))
-        for members in zip(*(pairs[one] for one in (node, *others)), strict=True)
+        for members in zip(*(pairs[part] for part in (node, *others)), strict=True)
     ]
     if _judged([together], margin=margin)[0].verdict == figures.verdict:
         return figures

@@ -59,7 +59,7 @@ def attribute_rounds(old: Traced, new: Traced, *, margin: float, per_pair: int, 
     pairs = {group: joined(_pairs(group, olds, news), per_pair=per_pair) for group in heads}
     judged = judge_nodes(pairs, neighbours=neighbours, margin=margin)
     figures = {heads[group][1].node: _in_rounds(figures, per_pair) for group, figures in judged.items()}
-    return replace(found, nodes=tuple(replace(one, figures=figures.get(one.node)) for one in found.nodes))
+    return replace(found, nodes=tuple(replace(node, figures=figures.get(node.node)) for node in found.nodes))
 
 
 def _pairs(group: str, olds: Sequence[Mapping[str, float]], news: Sequence[Mapping[str, float]]) -> list[Pair]:

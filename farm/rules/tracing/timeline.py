@@ -93,7 +93,7 @@ def timeline(trace: object) -> Timeline | None:
         runs=len(warm),
         number=runs.index((start, end)) + 1,
         duration_us=end - start,
-        spans=tuple(_span(one, start) for one in _nested(inside)),
+        spans=tuple(_span(event, start) for event in _nested(inside)),
     )
 
 
@@ -101,7 +101,7 @@ def _is_event(event: object) -> TypeGuard[_Event]:
     if not isinstance(event, Mapping) or not isinstance(event.get("name"), str):
         return False
     times = (event.get("ts"), event.get("dur"))
-    return all(isinstance(one, int | float) and 0 <= one < 1e15 for one in times)
+    return all(isinstance(time, int | float) and 0 <= time < 1e15 for time in times)
 
 
 def _nested(events: Iterable[_Event]) -> list[_Open]:
@@ -133,15 +133,15 @@ def _nested(events: Iterable[_Event]) -> list[_Open]:
     return done
 
 
-def _span(one: _Open, began: float) -> Span:
-    whole = one.end - one.start
+def _span(opened: _Open, began: float) -> Span:
+    whole = opened.end - opened.start
     return Span(
-        name=one.name,
-        op_type=one.op_type,
-        provider=one.provider,
-        start_us=one.start - began,
+        name=opened.name,
+        op_type=opened.op_type,
+        provider=opened.provider,
+        start_us=opened.start - began,
         duration_us=whole,
-        self_us=max(0.0, whole - one.inner),
-        depth=one.depth,
-        lane=one.lane,
+        self_us=max(0.0, whole - opened.inner),
+        depth=opened.depth,
+        lane=opened.lane,
     )

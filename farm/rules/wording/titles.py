@@ -61,8 +61,10 @@ class Setting(Protocol):
     def threads(self) -> int | None: ...
 
 
-def setting(one: Setting) -> str:
+def setting(setting: Setting) -> str:
     """A setting as one says it: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
-    batch = [f"batch {one.batch}"] if one.batch is not None else []
-    threads = [counted(one.threads, "thread")] if one.threads is not None else []
-    return ", ".join([runtime(Runtime.of(one.runtime)), provider(one.provider), one.precision, *batch, *threads])
+    batch = [f"batch {setting.batch}"] if setting.batch is not None else []
+    threads = [counted(setting.threads, "thread")] if setting.threads is not None else []
+    return ", ".join(
+        [runtime(Runtime.of(setting.runtime)), provider(setting.provider), setting.precision, *batch, *threads]
+    )
