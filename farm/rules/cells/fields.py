@@ -5,15 +5,15 @@ A value that cannot be used raises MatrixProblem with one sentence. Pure.
 
 from collections.abc import Mapping
 from functools import cached_property
+from math import isfinite
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, StrictInt, TypeAdapter, ValidationError
 
 from farm.rules.cells.problems import MatrixProblem
-from farm.rules.runtimes.nearest import choice_sentence
+from farm.rules.runtimes.nearest import choice_sentence, shown
 
 Schema = Mapping[str, Any]
-MAX_SHOWN = 60
 
 
 def _of_text(written: object) -> object:
@@ -57,10 +57,15 @@ def whole(most: int) -> Kind:
     return Kind(Annotated[StrictInt, Field(ge=1, le=most), AS_TEXT])
 
 
-def shown(value: object) -> str:
-    """A wrong value in a sentence."""
-    text = repr(value)
-    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "…"
+def finite(written: object) -> float | None:
+    """The finite number that is written, also as text; None for anything else."""
+    if isinstance(written, bool) or not isinstance(written, int | float | str):
+        return None
+    try:
+        number = float(written)
+    except (ValueError, OverflowError):
+        return None
+    return number if isfinite(number) else None
 
 
 def _problem(problem: ValidationError, what: str, written: Any, *, schema: Schema) -> MatrixProblem:

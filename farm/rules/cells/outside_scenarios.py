@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from farm.base.entries import Group, refuse_first
 from farm.contract.cells import Workload
 from farm.rules.cells import outside_metrics
+from farm.rules.cells.fields import finite
 from farm.rules.cells.outside_metrics import Measure
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenario import Scenario
@@ -131,10 +132,7 @@ def _malformed(entry: Entry, *, beside: Sequence[str]) -> Iterator[str]:
 
 
 def _number(scenario: str, name: str, written: object, option: Option) -> float:
-    try:
-        value = float(written) if isinstance(written, int | float | str) and not isinstance(written, bool) else None
-    except ValueError:
-        value = None
+    value = finite(written)
     if value is None or not option.least <= value <= option.most:
         raise MatrixProblem(
             f"{name} of {scenario} is {written!r}: write a number from {option.least:g} to {option.most:g}."

@@ -9,11 +9,11 @@ from typing import cast
 
 from farm.contract.cells import Precision, Runtime
 from farm.rules.cells import recipes
-from farm.rules.cells.fields import shown, whole
+from farm.rules.cells.fields import whole
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice
 from farm.rules.runtimes import distributions, providers
-from farm.rules.runtimes.nearest import choice_sentence
+from farm.rules.runtimes.nearest import choice_sentence, shown
 
 MAX_MEMORY_LIMIT_MB = 1 << 24
 MAX_DIMENSION = 1 << 24

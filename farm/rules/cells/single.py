@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 from farm.contract.cells import SINGLE, CellSpec, Workload
 from farm.contract.sustained import MAX_SUSTAINED_S
+from farm.rules.cells.fields import finite
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.scenario import Scenario, ShapeProblem
 from farm.rules.runtimes.models import ModelFacts
@@ -40,8 +41,8 @@ class Sustained(Single):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        minutes = _minutes_of(options)
-        if minutes is None:
+        minutes = finite(options)
+        if minutes is None or not MIN_MINUTES <= minutes <= MAX_MINUTES:
             raise MatrixProblem(
                 f"sustained is {options!r}: write minutes from {MIN_MINUTES:g} to {MAX_MINUTES:g}, such as 10."
             )
@@ -58,14 +59,3 @@ class Sustained(Single):
     @property
     def seconds(self) -> float:
         return 60.0 * self.minutes
-
-
-def _minutes_of(written: object) -> float | None:
-    """Minutes within what a launch may take; None for anything else."""
-    if isinstance(written, bool) or not isinstance(written, int | float | str):
-        return None
-    try:
-        minutes = float(written)
-    except (ValueError, OverflowError):
-        return None
-    return minutes if MIN_MINUTES <= minutes <= MAX_MINUTES else None

@@ -10,18 +10,18 @@ from pydantic.dataclasses import dataclass
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import Budget
 from farm.rules.cells import fills
-from farm.rules.cells.fields import AS_TEXT, Kind
+from farm.rules.cells.fields import AS_TEXT, Kind, finite
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.single import Sustained
 
 MAX_PARALLEL = 1_000
 # smaller wishes are under what one number can tell apart
-LEAST_WISH = 0.0001
-MOST_TOLERANCES = 64
+MIN_WISH = 0.0001
+MAX_TOLERANCES = 64
 _TOLERANCE = {"type": "number", "minimum": 0}
 _TOLERANCES = {
     "type": "object",
-    "maxProperties": MOST_TOLERANCES,
+    "maxProperties": MAX_TOLERANCES,
     "additionalProperties": {
         "anyOf": [
             _TOLERANCE,
@@ -46,9 +46,9 @@ def read_wish(written: object) -> float | None:
     if written is None:
         return None
     text = written.strip() if isinstance(written, str) else ""
-    change = _number(text.removesuffix("%").strip() if text.endswith("%") else written)
+    change = finite(text.removesuffix("%").strip() if text.endswith("%") else written)
     change = change / 100.0 if change is not None and text.endswith("%") else change
-    if change is None or not LEAST_WISH <= change < 1.0:
+    if change is None or not MIN_WISH <= change < 1.0:
         raise MatrixProblem(f"wish is {written!r}: write the change to be seen, such as 3% or 0.03, under 100%.")
     return change
 
@@ -57,7 +57,7 @@ def read_tolerances(written: object) -> dict[str, Tolerance]:
     """Tolerances of single outputs by name; what of a pair is left out is 0. Raises MatrixProblem."""
     if written is None:
         return {}
-    if not isinstance(written, Mapping) or len(written) > MOST_TOLERANCES:
+    if not isinstance(written, Mapping) or len(written) > MAX_TOLERANCES:
         raise MatrixProblem(
             f"tolerance is {written!r}: write outputs and their tolerances, such as `y: {{atol: 0.001, rtol: 0.01}}`."
         )
@@ -93,7 +93,7 @@ class Settings:
 
     def as_plain(self) -> dict[str, object]:
         """What differs from the default, and how it is measured in any case."""
-        said = {
+        written = {
             "max-parallel": self.max_parallel,
             "name": self.name,
             "operators": self.operators,
@@ -101,8 +101,8 @@ class Settings:
             "tolerance": {name: tolerance.model_dump() for name, tolerance in self.tolerances.items()} or None,
             "inputs": dict(self.inputs) or None,
         }
-        left = {key: value for key, value in said.items() if value is not None}
-        return {"budget": self.budget.value, "fail-fast": self.fail_fast, **left}
+        changed = {key: value for key, value in written.items() if value is not None}
+        return {"budget": self.budget.value, "fail-fast": self.fail_fast, **changed}
 
 
 _KIND = Kind(Settings)
@@ -128,21 +128,10 @@ def with_scenario(keys: Mapping[str, object]) -> dict[str, object]:
 
 def _read_tolerance(name: str, written: object) -> Tolerance:
     given = written if isinstance(written, Mapping) else {"atol": written}
-    numbers = {key: _number(value) for key, value in given.items()}
+    numbers = {key: finite(value) for key, value in given.items()}
     if not numbers or not set(numbers) <= {"atol", "rtol"} or any(n is None or n < 0 for n in numbers.values()):
         raise MatrixProblem(
             f"The tolerance of the output {name!r} is {written!r}: write an absolute one, such as 0.001, or "
             "{atol: 0.001, rtol: 0.01}."
         )
     return Tolerance(atol=numbers.get("atol") or 0.0, rtol=numbers.get("rtol") or 0.0)
-
-
-def _number(written: object) -> float | None:
-    """The finite number that is written, also as text; None for anything else."""
-    if isinstance(written, bool) or not isinstance(written, int | float | str):
-        return None
-    try:
-        number = float(written)
-    except (ValueError, OverflowError):
-        return None
-    return number if abs(number) < float("inf") else None

@@ -11,6 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 
 from farm.rules.runtimes import plugins
+from farm.rules.runtimes.nearest import shown
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.provider_table import CPU, PLAIN
 from farm.rules.runtimes.releases import ONNXRUNTIME
@@ -89,9 +90,3 @@ def _range_of(package: str, text: str) -> SpecifierSet:
         known = f"{ONNXRUNTIME[0]} to {ONNXRUNTIME[-1]}"
         raise RuntimeProblem(f"No known release of ONNX Runtime lies in {found}: there are {known} for {package}.")
     return found
-
-
-def shown(value: object) -> str:
-    """A value in a sentence: quoted, and not longer than a line takes."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"

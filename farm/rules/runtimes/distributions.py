@@ -21,9 +21,8 @@ from farm.rules.runtimes.allowances import (
     newest_within,
     ranges_of,
     read_names,
-    shown,
 )
-from farm.rules.runtimes.nearest import choice_sentence
+from farm.rules.runtimes.nearest import choice_sentence, shown
 from farm.rules.runtimes.order import NPM_BUILD
 from farm.rules.runtimes.provider import Build
 from farm.rules.runtimes.provider_table import CPU, PLAIN

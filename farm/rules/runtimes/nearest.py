@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+MAX_SHOWN = 60
+
 
 def nearest(word: str, valid: Iterable[str]) -> str | None:
     """The valid word that looks most like this one, or None when none is close."""
@@ -17,3 +19,9 @@ def choice_sentence(kind: str, word: str, valid: Iterable[str]) -> str:
     if close is not None:
         return f"Unknown {kind} {word!r}: did you mean {close!r}?"
     return f"Unknown {kind} {word!r}: choose one of {', '.join(options)}."
+
+
+def shown(value: object) -> str:
+    """A wrong value in a sentence: quoted, and not longer than a line takes."""
+    text = repr(value)
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "…"
