@@ -157,7 +157,9 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[
     elif pair.verdict == "slower":
         found.append(_slower(pair, where=where, than=than))
     elif pair.verdict in ("undecided", "not comparable"):
-        found.append(("undecided", f"{where} against {than} is {pair.verdict}{_because(pair)}"))
+        found.append(
+            ("undecided", f"{where} against {than} is {pair.verdict}{f': {pair.reason}' if pair.reason else ''}")
+        )
     found += _bigger(pair, where=where, than=than, names=names)
     if new.parity.verdict == "fail" and old.parity.verdict != "fail":
         found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))
@@ -182,8 +184,8 @@ def _beside(old: Cell, new: Cell, *, where: str, than: str) -> list[tuple[Check,
 def _bigger(pair: Comparison | None, *, where: str, than: str, names: Collection[str]) -> list[tuple[Check, str]]:
     """Memory, where a repeat decides."""
     further = [] if pair is None else metric_changes.further(pair)
-    repeated = [change for change in further if change.name in _BY_REPEAT and change.name in names]
-    said = " and ".join(metric_changes.words(change) for change in repeated if change.verdict == "bigger")
+    repeated = [metric for metric in further if metric.name in _BY_REPEAT and metric.name in names]
+    said = " and ".join(metric_changes.words(metric) for metric in repeated if metric.verdict == "bigger")
     found: list[tuple[Check, str]] = []
     if said:
         found.append(("bigger", f"{where} takes more memory than {than}: {said}"))
@@ -241,9 +243,5 @@ def _slower(pair: Comparison, *, where: str, than: str) -> tuple[Check, str]:
     if pair.verdict_from != "rate":
         return "slower", f"{where} is {_size(pair)} than {than}"
     headline = metric_changes.headline_of(pair)
-    told = [f": {metric_changes.words(change)}" for change in pair.metrics if change.name == headline]
+    told = [f": {metric_changes.words(metric)}" for metric in pair.metrics if metric.name == headline]
     return "lower", f"{where} keeps its bound up to a lower rate than {than}{''.join(told)}"
-
-
-def _because(pair: Comparison) -> str:
-    return f": {pair.reason}" if pair.reason else ""

@@ -8,6 +8,7 @@ taken out (Prais and Winsten, 1954), and the smallest Bayesian information crite
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log, sqrt
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +60,9 @@ def jump_at(series: Floats, *, start: int, place: int, stop: int, memory: float)
     ]
     room = max(-along[0], along[-1])
     smooth += [(level, np.clip(along / width, -1.0, 1.0)) for width in RAMPS if width < room]
-    best = min((_fit(values, shape, memory) for shape in ((level, step), (level, step, slope))), key=_criterion)
-    rival = min((_fit(values, shape, memory) for shape in smooth), key=_criterion)
+    criterion = attrgetter("criterion")
+    best = min((_fit(values, shape, memory) for shape in ((level, step), (level, step, slope))), key=criterion)
+    rival = min((_fit(values, shape, memory) for shape in smooth), key=criterion)
     return Jump(best.second, best.p if best.criterion < rival.criterion else 1.0)
 
 
@@ -108,7 +110,3 @@ def _fit(values: Floats, shape: tuple[Floats, ...], memory: float) -> _Fit:
     t = abs(float(weights[1])) / error
     criterion = count * log(squares / count) + parameters * log(count)
     return _Fit(criterion, float(weights[1]), 2.0 * float(special.stdtr(count - parameters, -t)))
-
-
-def _criterion(fit: _Fit) -> float:
-    return fit.criterion

@@ -31,46 +31,25 @@ def compared(document: Document, baseline: str, candidate: str) -> Comparison | 
 
 def turned(comparison: Comparison) -> Comparison:
     """The same comparison with its sides swapped: slower is faster, the ratio and its interval are inverted."""
-    return comparison.model_copy(
-        update={
-            "baseline": comparison.candidate,
-            "candidate": comparison.baseline,
-            "ratio": _inverse(comparison.ratio),
-            "ci_low": _inverse(comparison.ci_high),
-            "ci_high": _inverse(comparison.ci_low),
-            **_turned(comparison),
-            **_turned_items(comparison),
-            "verdict": opposite(comparison.verdict),
-            "operators": [_turned_operator(change) for change in comparison.operators],
-            "prompt_operators": [_turned_operator(change) for change in comparison.prompt_operators],
-            "metrics": [_turned_metric(change) for change in comparison.metrics],
-        }
-    )
-
-
-def _turned(comparison: Comparison) -> dict[str, float | None]:
-    """Both kinds of time."""
-    return {
-        "wall_ratio": _inverse(comparison.wall_ratio),
-        "wall_ci_low": _inverse(comparison.wall_ci_high),
-        "wall_ci_high": _inverse(comparison.wall_ci_low),
-        "cpu_ratio": _inverse(comparison.cpu_ratio),
-        "cpu_ci_low": _inverse(comparison.cpu_ci_high),
-        "cpu_ci_high": _inverse(comparison.cpu_ci_low),
-    }
-
-
-def _turned_items(comparison: Comparison) -> dict[str, float | str | None]:
-    return {
-        "items_ratio": _inverse(comparison.items_ratio),
-        "items_ci_low": _inverse(comparison.items_ci_high),
-        "items_ci_high": _inverse(comparison.items_ci_low),
+    swapped: dict[str, object] = {
+        "baseline": comparison.candidate,
+        "candidate": comparison.baseline,
+        "verdict": opposite(comparison.verdict),
         "items_verdict": comparison.items_verdict and opposite(comparison.items_verdict),
+        "operators": [_turned_operator(change) for change in comparison.operators],
+        "prompt_operators": [_turned_operator(change) for change in comparison.prompt_operators],
+        "metrics": [_turned_metric(change) for change in comparison.metrics],
     }
+    for quantity in ("", "wall_", "cpu_", "items_"):
+        swapped |= _inverted(comparison, quantity)
+    return comparison.model_copy(update=swapped)
 
 
-def _inverse(ratio: float | None) -> float | None:
-    return None if not ratio else 1.0 / ratio
+def _inverted(change: Comparison | OperatorChange | MetricChange, quantity: str = "") -> dict[str, float | None]:
+    """The ratio of a quantity and its interval, from the other side."""
+    ratio, low, high = (getattr(change, f"{quantity}{figure}") for figure in ("ratio", "ci_low", "ci_high"))
+    inverse = (1.0 / figure if figure else None for figure in (ratio, high, low))
+    return dict(zip((f"{quantity}ratio", f"{quantity}ci_low", f"{quantity}ci_high"), inverse, strict=True))
 
 
 def _turned_operator(change: OperatorChange) -> OperatorChange:
@@ -80,9 +59,7 @@ def _turned_operator(change: OperatorChange) -> OperatorChange:
         "candidate_us": change.baseline_us,
         "change_low_us": _negative(change.change_high_us),
         "change_high_us": _negative(change.change_low_us),
-        "ratio": _inverse(change.ratio),
-        "ci_low": _inverse(change.ci_high),
-        "ci_high": _inverse(change.ci_low),
+        **_inverted(change),
         "verdict": change.verdict and opposite(change.verdict),
     }
     return change.model_copy(update=swapped)
@@ -94,9 +71,7 @@ def _turned_metric(change: MetricChange) -> MetricChange:
     swapped = {
         "baseline": change.candidate,
         "candidate": change.baseline,
-        "ratio": _inverse(change.ratio),
-        "ci_low": _inverse(change.ci_high),
-        "ci_high": _inverse(change.ci_low),
+        **_inverted(change),
         "change": _negative(change.change),
         "change_low": _negative(change.change_high),
         "change_high": _negative(change.change_low),

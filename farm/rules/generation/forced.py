@@ -55,8 +55,8 @@ def unpacked(given: ForcedScores, *, machine: str = byteorder) -> list["array[fl
     size = len(raw) // count
     found = [array("f", raw[place * size : (place + 1) * size]) for place in range(count)]
     if machine == "big":
-        for array in found:
-            array.byteswap()
+        for row in found:
+            row.byteswap()
     return found
 
 
@@ -71,14 +71,10 @@ def compared(scores: ForcedScores, baseline: ForcedScores, *, tolerance: float) 
     news, olds = unpacked(scores), unpacked(baseline)
     if len(news[0]) != len(olds[0]):
         return None
-    differences = [_largest(new, old) for new, old in zip(news, olds, strict=True)]
+    differences = [max(map(_apart, new, old)) for new, old in zip(news, olds, strict=True)]
     beyond = sum(_is_beyond(new, old, tolerance=tolerance) for new, old in zip(news, olds, strict=True))
     worst = max(range(len(differences)), key=lambda place: differences[place])
     return Forced(len(differences), differences[worst], scores.places[worst], beyond)
-
-
-def _largest(new: Sequence[float], old: Sequence[float]) -> float:
-    return max(_apart(a, b) for a, b in zip(new, old, strict=True))
 
 
 def _apart(new: float, old: float) -> float:

@@ -11,7 +11,9 @@ def refusal(spec: CellSpec, model: ModelFacts) -> Reason | None:
     found = model.compiled
     if found is None or spec.recipe.is_program:
         return None
-    text = found.problem or _elsewhere(spec, found, name=model.main) or _changed(spec, name=model.main)
+    text = found.problem or _elsewhere(spec, found, name=model.main)
+    if not text and not spec.recipe.is_identity:
+        text = f"{model.main} is compiled already and is measured as it is: leave `precision` and `opset` out."
     return Reason(code=ReasonCode.MODEL_NOT_LOADED, text=text) if text else None
 
 
@@ -29,9 +31,3 @@ def _elsewhere(spec: CellSpec, found: CompiledFacts, *, name: str) -> str:
         f"{name} holds code that was compiled for {in_words(found)}, which {spec.provider} cannot run: set "
         f"`provider: {shorts}`, or upload the model that it was compiled from."
     )
-
-
-def _changed(spec: CellSpec, *, name: str) -> str:
-    if spec.recipe.is_identity:
-        return ""
-    return f"{name} is compiled already and is measured as it is: leave `precision` and `opset` out."

@@ -1,12 +1,11 @@
 """The first reason that stands against each cell of a plan. Pure."""
 
-from collections.abc import Sequence
 from operator import itemgetter
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason
 from farm.rules.planning.parts import Part
-from farm.rules.planning.refusals import RULES, Circumstances, Rule
+from farm.rules.planning.refusals import RULES, Circumstances
 
 # rules that look at the same parts, each with its place among all, and what takes these parts from all of a cell's
 _GROUPS = [
@@ -30,11 +29,8 @@ class FirstRefusals:
             try:
                 found = self._found[key]
             except KeyError:
-                found = self._found[key] = _first(rules, spec, about)
+                reasons = ((place, rule(spec, about)) for place, rule in rules)
+                found = self._found[key] = next(((place, why) for place, why in reasons if why is not None), None)
             if found is not None and (earliest is None or found[0] < earliest[0]):
                 earliest = found
         return None if earliest is None else earliest[1]
-
-
-def _first(rules: Sequence[tuple[int, Rule]], spec: CellSpec, about: Circumstances) -> _Found:
-    return next(((place, reason) for place, rule in rules if (reason := rule(spec, about)) is not None), None)

@@ -7,19 +7,25 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from farm.contract.cells import CellSpec, Runtime
+from farm.contract.cells import NO_POLICY, CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, scenarios, threads
-from farm.rules.planning import compiled, few_bits, limits, policies
+from farm.rules.planning import compiled
 from farm.rules.planning.parts import PROGRAM, SESSION, WORKLOAD
 from farm.rules.planning.plans import NodeOffer
 from farm.rules.runtimes import conversions, distributions, engines, opsets, plugins, providers, releases, web
 from farm.rules.runtimes.compatibility import Stamps
+from farm.rules.runtimes.engine import unsupported
 from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.nearest import nearest
+from farm.rules.runtimes.order import release_order
 
 # a session config entry; the sandbox's filter cannot tell a thread of the caller's from somebody else's process
 AFFINITIES = "session.intra_op_thread_affinities"
+# by PyPI's wheels: the Python of releases before has no method for policies
+POLICY_FROM = "1.23.0"
+# by PyPI's wheels: 1.15 knows no MatMulNBits; that of 1.16.3 takes no accuracy level and errs with blocks of 256
+INT4_FROM = "1.17.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,7 @@ def no_node(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
     elif spec.hardware.startswith("node:"):
         names = [f"node:{node.name or node.id}" for node in fleet]
         text = f"No node is named {spec.hardware.removeprefix('node:')!r}{_meant(spec.hardware, names)}."
-    elif not _carries(spec.hardware, fleet):
+    elif not any(has_hardware(node, spec.hardware) for node in fleet):
         text = (
             f"No node carries the hardware {spec.hardware!r}{_meant(spec.hardware, tags)}: "
             f"the fleet has {', '.join(tags)}. Add such a node, or change `hardware` or `provider`."
@@ -78,10 +84,6 @@ def has_hardware(node: NodeOffer, hardware: str) -> bool:
     return all(tag in node.tags for tag in hardware.split("+"))
 
 
-def _carries(hardware: str, fleet: Sequence[NodeOffer]) -> bool:
-    return any(has_hardware(node, hardware) for node in fleet)
-
-
 def _meant(word: str, valid: Sequence[str]) -> str:
     close = nearest(word, valid)
     return "" if close is None else f" (the nearest is {close!r})"
@@ -93,9 +95,14 @@ def _package_not_allowed(spec: CellSpec, about: Circumstances) -> Reason | None:
     return None if sentence is None else Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence)
 
 
+def _is_unlisted(spec: CellSpec) -> bool:
+    """Whether its package is allowed by name alone: its numbers need not be ONNX Runtime's."""
+    return not distributions.is_known(spec.runtime.distribution) and plugins.plugin_of(spec.runtime) is None
+
+
 def _unknown_runtime(spec: CellSpec, about: Circumstances) -> Reason | None:
-    if not distributions.is_known(spec.runtime.distribution) and plugins.plugin_of(spec.runtime) is None:
-        return None  # allowed by its name; its releases are known to the installer alone
+    if _is_unlisted(spec):
+        return None  # its releases are known to the installer alone
     sentence = releases.unknown_sentence(spec.runtime, extra=about.known_releases, yanked=about.yanked)
     return None if sentence is None else Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence)
 
@@ -140,6 +147,33 @@ def _not_in_engine(spec: CellSpec, about: Circumstances) -> Reason | None:
     return next(engines.of(spec.runtime).refusals(spec, about.model, scenarios.of(spec), named=named), None)
 
 
+def _no_policy(spec: CellSpec, _: Circumstances) -> Reason | None:
+    """Policies by which ONNX Runtime itself chooses a device: where it cannot follow one."""
+    policy = spec.session.policy
+    if policy == NO_POLICY:
+        return None
+    if providers.of(spec.provider) is not providers.CPU:
+        text = f"The policy {policy} lets ONNX Runtime choose, and {spec.provider} is asked for: leave one of them out."
+    elif plugins.plugin_of(spec.runtime) is not None:
+        text = f"The policy {policy} chooses among what a build of ONNX Runtime itself has: leave {spec.runtime} out."
+    elif release_order(spec.runtime.version) < release_order(POLICY_FROM):
+        text = f"{spec.runtime} follows no policy: take {POLICY_FROM} or newer, or leave `policy` out."
+    else:
+        return None
+    return unsupported(text)
+
+
+def _no_limit(spec: CellSpec, _: Circumstances) -> Reason | None:
+    """A limit on memory can be held on the CPU's providers alone."""
+    entry = providers.find(spec.provider)
+    if not spec.session.memory_limit_mb or entry is None or entry.device == "cpu":
+        return None
+    return unsupported(
+        f"A memory limit counts addresses, of which {entry.name} takes far more than it uses: leave memory-limit-mb "
+        "out, or measure on the CPU."
+    )
+
+
 def _no_webgpu(spec: CellSpec, _: Circumstances) -> Reason | None:
     if not web.is_web(spec.runtime) or spec.provider == web.PROVIDER.name:
         return None
@@ -149,7 +183,7 @@ def _no_webgpu(spec: CellSpec, _: Circumstances) -> Reason | None:
         text = f"{spec.runtime} has one thread beside WebGPU or WebNN: set `threads: 1`, or `provider: wasm`."
     else:
         return None
-    return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
+    return unsupported(text)
 
 
 def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
@@ -164,10 +198,8 @@ def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
-    if not distributions.is_known(spec.runtime.distribution) and plugins.plugin_of(spec.runtime) is None:
-        return None  # its numbers need not be ONNX Runtime's: its check shows what it loads
-    if engines.of(spec.runtime).runs_program:
-        return None  # it loads no .onnx
+    if _is_unlisted(spec) or engines.of(spec.runtime).runs_program:
+        return None  # its check shows what it loads; a program is no .onnx
     model, wanted = about.model, spec.recipe.opset
     stamps = stamps_of(model)
     if isinstance(wanted, int):
@@ -191,6 +223,21 @@ def _not_converted(spec: CellSpec, about: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.VARIANT_IMPOSSIBLE, text=text) if why else None
 
 
+def no_int4(spec: CellSpec) -> Reason | None:
+    """Weights in 4 bits: releases that cannot compute with them."""
+    if spec.recipe.precision != "int4":
+        return None
+    if engines.of(spec.runtime).is_browser:
+        return unsupported(
+            f"int4 is not measured in browsers yet: leave {spec.runtime} out, or take another precision."
+        )
+    if _is_unlisted(spec) or release_order(plugins.core_of(spec.runtime).version) >= release_order(INT4_FROM):
+        return None
+    return unsupported(
+        f"int4 is computed from ONNX Runtime {INT4_FROM} on: leave {spec.runtime} out, or take another precision."
+    )
+
+
 def _not_simulated(spec: CellSpec, about: Circumstances) -> Reason | None:
     """A simulator computes FP32, which the device does not: outputs and placement would be no device's."""
     entry = providers.find(spec.provider)
@@ -198,26 +245,20 @@ def _not_simulated(spec: CellSpec, about: Circumstances) -> Reason | None:
         return None
     if spec.hardware != entry.simulated_tag or spec.recipe.precision != "fp32":
         return None
-    text = (
+    return unsupported(
         f"The simulator of {entry.name} computes fp32 as it stands and the device computes FP16 in its place, so that "
         "outputs would not be the device's: ask for `precision: int8-qdq` or `fp16`, or upload a quantised model."
     )
-    return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
 
 
 def _not_pinned(spec: CellSpec, _: Circumstances) -> Reason | None:
     """ONNX Runtime pins its threads by their numbers, goes on where that is denied, and would be measured unpinned."""
     if AFFINITIES not in spec.session.config:
         return None
-    text = (
+    return unsupported(
         f"{AFFINITIES} cannot take hold in the sandbox, where a process may not place threads by their number: leave "
         "it out, and set `threads`."
     )
-    return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
-
-
-def _too_many_threads(spec: CellSpec, about: Circumstances) -> Reason | None:
-    return threads.refusal(spec, cores=about.cores)
 
 
 def _wrong_batch(spec: CellSpec, about: Circumstances) -> Reason | None:
@@ -239,11 +280,8 @@ def _wrong_batch(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 
 def _wrong_shapes(spec: CellSpec, about: Circumstances) -> Reason | None:
-    for name, size in spec.workload.shapes.items():
-        text = _shape_problem(name, size, about)
-        if text is not None:
-            return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
-    return None
+    problems = (_shape_problem(name, size, about) for name, size in spec.workload.shapes.items())
+    return next((unsupported(problem) for problem in problems if problem is not None), None)
 
 
 def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
@@ -267,7 +305,7 @@ def _not_in_scenario(spec: CellSpec, about: Circumstances) -> Reason | None:
     """What a scenario cannot do with this model, runtime or provider."""
     shape_problem = partial(_shape_problem, about=about)
     problem = next(scenarios.of(spec).refusals(spec, about.model, shape_problem=shape_problem), None)
-    return None if problem is None else Reason(code=ReasonCode.NOT_SUPPORTED, text=problem)
+    return None if problem is None else unsupported(problem)
 
 
 def _no_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
@@ -282,13 +320,14 @@ def _wrong_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
     """Inputs that are to be made: known by name, and of numbers that their type holds. Known models only."""
     if about.model.inputs_sha256 is not None and about.asked_inputs:
         name = next(iter(about.asked_inputs))
-        text = f"The input {name!r} is among the given ones: leave `inputs` out of the matrix, or give none."
-        return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
+        return unsupported(
+            f"The input {name!r} is among the given ones: leave `inputs` out of the matrix, or give none."
+        )
     known = {port.name: port for port in about.model.inputs}
     for name, text in spec.workload.inputs.items() if known else ():
         problem = _input_problem(name, text, about.model)
         if problem is not None:
-            return Reason(code=ReasonCode.NOT_SUPPORTED, text=problem)
+            return unsupported(problem)
     return None
 
 
@@ -314,16 +353,16 @@ RULES: tuple[tuple[Rule, tuple[int, ...]], ...] = (
     (_only_in_browsers, (PROGRAM,)),
     (_not_in_engine, (PROGRAM, SESSION, WORKLOAD)),
     (lambda spec, about: compiled.refusal(spec, about.model), (PROGRAM,)),
-    (lambda spec, _: policies.refusal(spec), (PROGRAM, SESSION)),
-    (lambda spec, _: limits.refusal(spec), (PROGRAM, SESSION)),
+    (_no_policy, (PROGRAM, SESSION)),
+    (_no_limit, (PROGRAM, SESSION)),
     (_no_webgpu, (PROGRAM, SESSION)),
     (_not_loaded, (PROGRAM,)),
     (_not_converted, (PROGRAM,)),
     (_no_variant, (PROGRAM,)),
-    (lambda spec, _: few_bits.refusal(spec), (PROGRAM,)),
+    (lambda spec, _: no_int4(spec), (PROGRAM,)),
     (_not_simulated, (PROGRAM,)),
     (_not_pinned, (SESSION,)),
-    (_too_many_threads, (PROGRAM, SESSION, WORKLOAD)),
+    (lambda spec, about: threads.refusal(spec, cores=about.cores), (PROGRAM, SESSION, WORKLOAD)),
     (_wrong_batch, (WORKLOAD,)),
     (_wrong_shapes, (WORKLOAD,)),
     (_wrong_inputs, (WORKLOAD,)),

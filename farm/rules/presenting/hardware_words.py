@@ -26,9 +26,9 @@ def setting(measured: Measured) -> str:
     return f"{titles.runtime(measured.cell.runtime)}, {label.workload(measured.cell)}"
 
 
-def target(target: Target) -> str:
+def target(found: Target) -> str:
     """A target as one says it: `bench-1 (openvino)`; of several nodes `openvino (2 nodes)`."""
-    nodes, tag = target.nodes, target.tag
+    nodes, tag = found.nodes, found.tag
     return f"{nodes[0]} ({tag})" if len(nodes) == 1 else f"{tag} ({len(nodes)} nodes)"
 
 

@@ -1,12 +1,12 @@
 """The cells of a bench document: one for each arm that ended and one for each refused point."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from farm.contract import document_cells as doc_cells
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.contract.reports import CheckReport, PromptTrace, TraceReport
+from farm.contract.reports import CheckReport, Operator, PromptTrace, TraceReport
 from farm.rules.cells import identity, metrics, scenarios, sustained
 from farm.rules.cells.commands import repeat_command
 from farm.rules.judging.evidence import Evidence
@@ -21,7 +21,7 @@ from farm.rules.runtimes import providers
 from farm.rules.tracing import executions
 
 # of each cell, those that take the most time
-MOST_OPERATORS = 256
+MAX_OPERATORS = 256
 
 
 def cells_of_block(block: BlockRecord, evidence: Evidence, record: RunRecord) -> list[doc_cells.Cell]:
@@ -184,15 +184,12 @@ def _sustained(arm: Arm, evidence: Evidence) -> doc_cells.Sustained | None:
 def _traced(trace: TraceReport | None) -> dict[str, object]:
     if trace is None or trace.reason is not None:
         return {}
-    ordered = sorted(trace.operators, key=lambda operator: -operator.time_us)
     return {
         "traced_us": trace.run_us,
         "unaccounted_us": _unaccounted_us(trace),
         "copies": trace.copies_to_device + trace.copies_to_host,
         "providers": [doc_cells.ProviderTime(**share.model_dump()) for share in trace.providers],
-        "operators": [
-            doc_cells.OperatorTime(**operator.model_dump(exclude={"calls"})) for operator in ordered[:MOST_OPERATORS]
-        ],
+        "operators": _slowest(trace.operators),
         "executed": executions.as_counts(executions.histogram(trace.operators)),
         "prompt": _prompt(trace.prompt),
         "cache_copies": list(trace.cache_copies),
@@ -202,15 +199,17 @@ def _traced(trace: TraceReport | None) -> dict[str, object]:
 def _prompt(trace: PromptTrace | None) -> doc_cells.PromptTime | None:
     if trace is None:
         return None
-    ordered = sorted(trace.operators, key=lambda operator: -operator.time_us)
     return doc_cells.PromptTime(
         tokens=trace.tokens,
         traced_us=trace.run_us,
         unaccounted_us=_unaccounted_us(trace),
-        operators=[
-            doc_cells.OperatorTime(**operator.model_dump(exclude={"calls"})) for operator in ordered[:MOST_OPERATORS]
-        ],
+        operators=_slowest(trace.operators),
     )
+
+
+def _slowest(operators: Sequence[Operator]) -> list[doc_cells.OperatorTime]:
+    slowest = sorted(operators, key=lambda operator: -operator.time_us)[:MAX_OPERATORS]
+    return [doc_cells.OperatorTime(**operator.model_dump(exclude={"calls"})) for operator in slowest]
 
 
 def _unaccounted_us(trace: TraceReport | PromptTrace) -> float | None:

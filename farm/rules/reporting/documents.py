@@ -150,8 +150,8 @@ def _comparison(
         noise=noise,
         noise_from=noise_from,
         traces=why.traces,
-        operators=operator_changes.told(why.nodes),
-        prompt_operators=operator_changes.told(operator_changes.explain_prompt(judge, judged).nodes),
+        operators=operator_changes.listed(why.nodes),
+        prompt_operators=operator_changes.listed(operator_changes.explain_prompt(judge, judged).nodes),
         metrics=metrics,
     )
 

@@ -1,8 +1,9 @@
 """What a comparison comes from, operator by operator: from traces of its rounds, else from those made afterwards."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from farm.contract import document_comparisons as doc_comparisons
+from farm.contract.reports import TraceReport
 from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
@@ -13,7 +14,7 @@ from farm.rules.wording.vocabulary import is_change
 # a larger batch makes every operator slower, which is no finding
 JUDGED_AXES = EXPLAINED_AXES | {TWIN}
 # of each comparison, those with a change of their own first, then those with the largest change
-MOST_OPERATORS = 64
+MAX_OPERATORS = 64
 
 
 def explain(judge: BlockJudge, judged: Judged) -> Attribution:
@@ -32,26 +33,27 @@ def explain(judge: BlockJudge, judged: Judged) -> Attribution:
             per_pair=ROUNDS[judge.block.budget].per_pair,
             is_judged=judged.verdict != "not comparable" and judged.planned.axis in JUDGED_AXES,
         )
-    shared = sorted(old.keys() & new.keys())
-    return attribute([old[number] for number in shared], [new[number] for number in shared])
+    return _attribute_shared(old, new)
 
 
 def explain_prompt(judge: BlockJudge, judged: Judged) -> Attribution:
     """The same of the prompt, where launches generate: from the traces that both arms have of the same trace round."""
-    old = judge.evidence.prompts_of(judged.planned.baseline)
-    new = judge.evidence.prompts_of(judged.planned.candidate)
+    prompts_of = judge.evidence.prompts_of
+    return _attribute_shared(prompts_of(judged.planned.baseline), prompts_of(judged.planned.candidate))
+
+
+def _attribute_shared(old: Mapping[int, TraceReport], new: Mapping[int, TraceReport]) -> Attribution:
     shared = sorted(old.keys() & new.keys())
     return attribute([old[number] for number in shared], [new[number] for number in shared])
 
 
-def told(changes: Sequence[NodeChange]) -> list[doc_comparisons.OperatorChange]:
+def listed(changes: Sequence[NodeChange]) -> list[doc_comparisons.OperatorChange]:
     """The changes as a document has them, the largest first."""
-    kept = sorted(changes, key=lambda node: not (node.figures is not None and is_change(node.figures.verdict)))
-    kept = sorted(kept[:MOST_OPERATORS], key=lambda node: -abs(node.change_us))
-    return [_told(change) for change in kept]
+    called = sorted(changes, key=lambda node: not (node.figures is not None and is_change(node.figures.verdict)))
+    return [_listed(change) for change in sorted(called[:MAX_OPERATORS], key=lambda node: -abs(node.change_us))]
 
 
-def _told(change: NodeChange) -> doc_comparisons.OperatorChange:
+def _listed(change: NodeChange) -> doc_comparisons.OperatorChange:
     figures = change.figures
     return doc_comparisons.OperatorChange(
         node=change.node,

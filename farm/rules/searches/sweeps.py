@@ -223,12 +223,12 @@ def _compared(
     places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[BySides], *, old: str, new: str
 ) -> list[tuple[Cell, Comparison]]:
     """Comparisons from one release to another, whichever of them is the baseline, with the cell of `new`."""
-    found = []
-    for number, cell in places.get(new, ()):
-        for there, other in places.get(old, ()):
-            if there == number and (one := between(pairs[number], other.id, cell.id)) is not None:
-                found.append((cell, one))
-    return found
+    return [
+        (cell, comparison)
+        for number, cell in places.get(new, ())
+        for there, other in places.get(old, ())
+        if there == number and (comparison := between(pairs[number], other.id, cell.id)) is not None
+    ]
 
 
 def _turn(
@@ -239,17 +239,9 @@ def _turn(
             continue
         if not is_change(comparison.verdict):
             return None
+        figures = (comparison.ratio, comparison.ci_low, comparison.ci_high)
         why = explanation(comparison) or ""
-        return Turn(
-            before.version,
-            after.version,
-            comparison.verdict,
-            comparison.ratio,
-            comparison.ci_low,
-            comparison.ci_high,
-            True,
-            why,
-        )
+        return Turn(before.version, after.version, comparison.verdict, *figures, is_paired=True, explanation=why)
     margin = max((comparison.margin for some in pairs for comparison in some.values()), default=0.02)
     return _turn_across(before, after, margin=margin)
 

@@ -234,7 +234,7 @@ def test_lists_of_operators_are_bounded():
     assert len(document.cells[0].operators) == 256
     assert document.cells[0].operators[0].node == "n399"
     assert sum(sum(own.values()) for own in document.cells[0].executed.values()) == 400
-    assert len(document.comparisons[0].operators) == operator_changes.MOST_OPERATORS
+    assert len(document.comparisons[0].operators) == operator_changes.MAX_OPERATORS
     assert document.comparisons[0].traces == 1
 
 

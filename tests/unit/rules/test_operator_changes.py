@@ -143,5 +143,5 @@ def test_a_called_operator_is_told_however_many_others_moved_more():
     many = {f"n{number:03}": 3000.0 for number in range(80)} | {"small": 50.0}
     block, reports = block_of(many, {**many, "small": 60.0}, rounds=12)
     told = document_of(block, reports)["operators"]
-    assert len(told) == operator_changes.MOST_OPERATORS
+    assert len(told) == operator_changes.MAX_OPERATORS
     assert [one["node"] for one in told if one["verdict"] == "slower"] == ["small"]  # type: ignore[attr-defined]

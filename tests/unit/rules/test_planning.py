@@ -7,7 +7,7 @@ import pytest
 from farm.contract.cells import Budget, Runtime
 from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
-from farm.rules.planning import estimates, few_bits, planner
+from farm.rules.planning import estimates, planner, refusals
 from farm.rules.planning.planner import NodeOffer
 from farm.rules.runtimes import releases
 from tests.unit.rules.making import make_block, make_model, only_refusal, plan_of
@@ -362,5 +362,5 @@ def test_a_batch_of_any_other_attention_keeps_its_sizes():
 
 def test_four_bits_are_not_measured_in_browsers_yet():
     browser = Runtime(distribution="onnxruntime-web", version="1.31.0")
-    refused = few_bits.refusal(spec_of({"precision": "int4"}).model_copy(update={"runtime": browser}))
+    refused = refusals.no_int4(spec_of({"precision": "int4"}).model_copy(update={"runtime": browser}))
     assert refused.text.startswith("int4 is not measured in browsers yet: leave onnxruntime-web==1.31.0 out")
