@@ -27,7 +27,7 @@ _TEXT = re.compile(r"^[A-Za-z0-9_+.:@-]+$", re.ASCII)
 
 def repeat_command(cell: CellSpec, main: str) -> str:
     """`onnxfarm bench …` with every setting of the cell that is not bench's default. `main`: the model's file."""
-    declared = _matrix(cell)
+    declared, samples = _matrix(cell), cell.recipe.options.get(recipes.SAMPLES, recipes.RANDOM)
     words = ["onnxfarm", "bench", as_file(main), "--ort", _named(cell.runtime)]
     words += [] if is_known(cell.runtime.distribution) else ["--allow-package", cell.runtime.distribution]
     words += ["--source", as_file(f"{main.removesuffix('.onnx')}{PROGRAM_ENDING}")] if cell.recipe.is_program else []
@@ -46,7 +46,7 @@ def repeat_command(cell: CellSpec, main: str) -> str:
     words += _pairs(
         ("--inputs", INPUTS if cell.workload.inputs_sha256 else None),
         ("--prompts", PROMPTS if scenarios.of(cell).prompts_sha256 else None),
-        ("--calibration", CALIBRATION if _is_calibrated(cell) else None),
+        ("--calibration", CALIBRATION if samples != recipes.RANDOM else None),
     )
     words += ["--matrix", json.dumps(declared, sort_keys=True)] if declared else []
     return shlex.join(words)
@@ -74,7 +74,9 @@ def diverge_command(
         ("--precision", cell.recipe.precision if cell.recipe.precision != "fp32" else None),
     )
     given = bool(cell.workload.inputs_sha256) if has_inputs is None else has_inputs
-    return shlex.join([*words, *(["--inputs", INPUTS] if given else _seeded(cell))])
+    work, with_batch = cell.workload, _pairs(("--batch", cell.workload.batch))
+    made = [*with_batch, *_shapes(cell), *_fills(cell), *_pairs(("--seed", work.seed or None))]
+    return shlex.join([*words, *(["--inputs", INPUTS] if given else made)])
 
 
 def bisect_command(main: str, *, good: str, bad: str, provider: str) -> str:
@@ -97,11 +99,6 @@ def as_file(main: str) -> str:
     return f"./{main}" if main.startswith("-") else main
 
 
-def _seeded(cell: CellSpec) -> list[str]:
-    work = cell.workload
-    return [*_pairs(("--batch", work.batch)), *_shapes(cell), *_fills(cell), *_pairs(("--seed", work.seed or None))]
-
-
 def _named(runtime: Runtime) -> str:
     return runtime.version if runtime.distribution == DEFAULT_DISTRIBUTION else plugins.written(runtime)
 
@@ -114,10 +111,6 @@ def _own_options(cell: CellSpec) -> list[tuple[str, object]]:
     """Options of axes that a cell has as fields of its own, where the value does not go without saying."""
     said = [(axis, value) for axis in OWN_AXES if (value := axis.of(cell)) is not None and axis.help]
     return [(f"--{axis.name}", words_of(value)) for axis, value in said if value != BY_NAME[axis.name].default]
-
-
-def _is_calibrated(cell: CellSpec) -> bool:
-    return cell.recipe.options.get(recipes.SAMPLES, recipes.RANDOM) != recipes.RANDOM
 
 
 def _shapes(cell: CellSpec) -> list[str]:

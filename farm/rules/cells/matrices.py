@@ -29,7 +29,10 @@ def matrix_of(cells: Sequence[CellSpec], *, names: Mapping[str, str] | None = No
     sets = _session_sets(cells, names or {})
     points = _said(_distinct({**point_of(cell), "session": sets[_key(cell.session)]} for cell in cells))
     declared = {axis: values for axis in MATRIX_AXES if (values := _distinct(p[axis] for p in points if axis in p))}
-    if _is_product(points, declared):
+    is_as_large = prod(len(values) for values in declared.values()) == len(points)
+    if is_as_large and all(
+        dict(zip(declared, values, strict=True)) in points for values in product(*declared.values())
+    ):
         return {axis: [plain_of(value) for value in values] for axis, values in declared.items()}
     return {"include": [{axis: plain_of(value) for axis, value in point.items()} for point in points]}
 
@@ -44,12 +47,6 @@ def _said(points: Sequence[Point]) -> list[Point]:
     """The points without the axes on which all of them have what goes without saying."""
     said = [axis for axis in MATRIX_AXES if any(axis in point and point[axis] != _PLAIN.get(axis) for point in points)]
     return [{axis: point[axis] for axis in said if axis in point} for point in points]
-
-
-def _is_product(points: Sequence[Point], declared: Mapping[str, Sequence[Value]]) -> bool:
-    if prod(len(values) for values in declared.values()) != len(points):
-        return False
-    return all(dict(zip(declared, values, strict=True)) in points for values in product(*declared.values()))
 
 
 def _session_sets(cells: Iterable[CellSpec], names: Mapping[str, str]) -> dict[str, SessionSet]:

@@ -6,7 +6,7 @@ launch whose answer has it under `metrics`.
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal, get_args
@@ -145,12 +145,8 @@ def beside(own: Iterable[Metric], declared: Iterable[Metric]) -> tuple[Metric, .
     """The table: our own entries, then those that were declared. One whose name is taken is left out, and logged."""
     table = list(own)
     for measure in declared:
-        if _is_taken(measure.name, table):
+        if any(metric.name == measure.name for metric in table):
             logger.warning("The metric %r from outside is left out: the name is taken.", measure.name)
         else:
             table.append(measure)
     return tuple(table)
-
-
-def _is_taken(name: str, table: Collection[Metric]) -> bool:
-    return any(metric.name == name for metric in table)

@@ -87,7 +87,8 @@ def read_options(precision: str, given: Mapping[str, object]) -> dict[str, str]:
     read = {}
     for key, value in given.items():
         if key not in allowed:
-            raise RecipeProblem(_no_option(precision, key, allowed))
+            none = f"{precision} takes no options, and {key!r} is given: leave it out, or choose another precision."
+            raise RecipeProblem(choice_sentence(f"option of {precision}", key, allowed) if allowed else none)
         written = _written(key, value)
         if written != _DEFAULTS.get(key, "" if key in _LISTS else "false"):
             read[key] = written
@@ -124,10 +125,11 @@ def as_text(precision: str, options: Mapping[str, str]) -> str:
 
 def label(recipe: Recipe) -> str:
     """A recipe in words, like `opset 21, int8-qdq:per-channel, random calibration data`; empty for the upload."""
+    samples = recipe.options.get(SAMPLES, "")
     parts = [
         "" if recipe.opset == "as-is" else f"opset {recipe.opset}",
         "" if recipe.precision == "fp32" else as_text(recipe.precision, for_tools(recipe)),
-        _samples(recipe.options.get(SAMPLES)),
+        f"{RANDOM} calibration data" if samples == RANDOM else samples and f"calibration data {samples[:8]}",
     ]
     return ", ".join(part for part in parts if part)
 
@@ -155,18 +157,6 @@ def uploaded_words(dtypes: Mapping[str, int], operators: Iterable[str], *, is_qu
         return "int8 QDQ" if "DequantizeLinear" in kinds and not any("QLinear" in kind for kind in kinds) else "int8"
     floats = {_FLOATS[name]: many for name, many in dtypes.items() if name in _FLOATS}
     return max(floats, key=floats.__getitem__, default="")
-
-
-def _samples(of: str | None) -> str:
-    if of is None:
-        return ""
-    return f"{RANDOM} calibration data" if of == RANDOM else f"calibration data {of[:8]}"
-
-
-def _no_option(precision: str, key: str, allowed: Collection[str]) -> str:
-    if not allowed:
-        return f"{precision} takes no options, and {key!r} is given: leave it out, or choose another precision."
-    return choice_sentence(f"option of {precision}", key, allowed)
 
 
 def _written(key: str, value: object) -> str:

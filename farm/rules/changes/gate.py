@@ -111,13 +111,13 @@ def confirmed(answer: GateAnswer, *, again: Collection[tuple[str, str]]) -> Gate
 
     `again`: (what was found, candidate's cell in the first document) of what was shown again.
     """
-    return replace(answer, findings=tuple(_weighed(finding, again) for finding in answer.findings))
-
-
-def _weighed(finding: Finding, again: Collection[tuple[str, str]]) -> Finding:
-    if not finding.is_failure or not finding.is_noisy or (finding.what, finding.candidate) in again:
-        return finding
-    return replace(finding, is_failure=False, text=f"{finding.text}; a fresh block did not show it again")
+    findings = []
+    for finding in answer.findings:
+        if finding.is_failure and finding.is_noisy and (finding.what, finding.candidate) not in again:
+            text = f"{finding.text}; a fresh block did not show it again"
+            finding = replace(finding, is_failure=False, text=text)
+        findings.append(finding)
+    return replace(answer, findings=tuple(findings))
 
 
 def noisy_failures(answer: GateAnswer) -> Sequence[Finding]:
@@ -157,9 +157,8 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[
     elif pair.verdict == "slower":
         found.append(_slower(pair, where=where, than=than))
     elif pair.verdict in ("undecided", "not comparable"):
-        found.append(
-            ("undecided", f"{where} against {than} is {pair.verdict}{f': {pair.reason}' if pair.reason else ''}")
-        )
+        why = f": {pair.reason}" if pair.reason else ""
+        found.append(("undecided", f"{where} against {than} is {pair.verdict}{why}"))
     found += _bigger(pair, where=where, than=than, names=names)
     if new.parity.verdict == "fail" and old.parity.verdict != "fail":
         found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))

@@ -11,7 +11,6 @@ issue.md          for the runtime's tracker
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
@@ -100,7 +99,8 @@ def readme(case: Case) -> str:
         f"# {case.old.runtime} → {case.new.runtime}\n\n{as_text(case.sentence)}\n\n"
         f"Repeat it on your machine, with Python ≥ 3.11 and a package index:\n\n    {COMMAND}\n\n"
         "It installs both runtimes from lock-old.txt and lock-new.txt beside itself, then measures them side by side, "
-        f"a fresh process each, and says how far their outputs are apart. Measured before: {_said(case)}.\n\n"
+        "a fresh process each, and says how far their outputs are apart. "
+        f"Measured before: {as_text(_measured(case))}.\n\n"
         f"Or with onnxfarm, which also judges outputs against the reference and traces operators:\n\n"
         f"    onnxfarm bench {MODEL_FOLDER}/{case.model} --matrix matrix.json --inputs {INPUTS}\n\n"
         "document.json holds the samples, the comparison and its operators; timings-*.csv every timing; facts.json the "
@@ -110,6 +110,7 @@ def readme(case: Case) -> str:
 
 def issue(case: Case) -> str:
     """An issue for ONNX Runtime's tracker, under the headings of its own form."""
+    machine, options = case.document.machine, json.dumps(case.new.provider_options)
     parts = [
         f"# {_title(case)}",
         "### Describe the issue",
@@ -125,14 +126,14 @@ def issue(case: Case) -> str:
         "### Urgency",
         "_No response_",
         "### Platform and OS version",
-        _told(case.document.machine.get("os")),
+        _as_told(machine.get("os")),
         "### ONNX Runtime installation, version and API",
         f"Released package, {case.new.runtime} (good: {case.old.runtime}), Python",
         "### Architecture and CPU",
-        _machine(case.document.machine),
+        _as_told(", ".join(str(part) for part in (machine.get("arch"), machine.get("cpu_model")) if part)),
         "### Execution provider",
-        f"{case.new.provider}{_options(case.new)}, {case.new.threads} intra-op threads, graph optimization level "
-        f"`{case.new.optimization}`",
+        f"{case.new.provider}{f' {as_code(options)}' if case.new.provider_options else ''}, {case.new.threads} "
+        f"intra-op threads, graph optimization level `{case.new.optimization}`",
         "### Model file and quantization",
         f"`{MODEL_FOLDER}/{case.model}` in the zip, opset {case.new.opset}, {case.new.precision}"
         f"{'' if case.new.batch is None else f', batch {case.new.batch}'}",
@@ -152,20 +153,14 @@ def _title(case: Case) -> str:
 def _measured(case: Case) -> str:
     """The change as it was measured, with its quantity, interval and rounds."""
     line = _line(case)
-    return (
-        case.sentence.rstrip(".")
-        if line is None or line.change.figures is None
-        else f"{line.change.text} ({line.details})"
-    )
+    if line is None or line.change.figures is None:
+        return case.sentence.rstrip(".")
+    return f"{line.change.text} ({line.details})"
 
 
 def _line(case: Case) -> Line | None:
     cells = {cell.id: cell for cell in (case.old, case.new)}
     return None if case.comparison is None else line_of(case.comparison, cells)
-
-
-def _said(case: Case) -> str:
-    return as_text(_measured(case))
 
 
 def _table(case: Case) -> list[str]:
@@ -182,13 +177,12 @@ def _table(case: Case) -> list[str]:
     for cell, value in zip((case.old, case.new), sides, strict=True):
         session = "" if cell.session_ms is None else numbers.latency(cell.session_ms)
         memory = "" if cell.peak_memory_bytes is None else numbers.memory(cell.peak_memory_bytes)
-        ended = cell.parity.verdict.replace("_", " ") if cell.status == "done" else _ending(cell)
+        why = f": {cell.reason.text}" if cell.reason is not None else ""
+        ended = cell.parity.verdict.replace("_", " ") if cell.status == "done" else f"{cell.status}{why}"
         rows.append(f"| {cell.runtime} | {value} | {session} | {memory} | {as_text(ended)} |")
-    return ["\n".join(rows), f"Change: {_said(case)}."] if case.comparison is not None else ["\n".join(rows)]
-
-
-def _ending(cell: Cell) -> str:
-    return f"{cell.status}: {cell.reason.text}" if cell.reason is not None else str(cell.status)
+    return (
+        ["\n".join(rows), f"Change: {as_text(_measured(case))}."] if case.comparison is not None else ["\n".join(rows)]
+    )
 
 
 def _operators(case: Case) -> list[str]:
@@ -211,7 +205,7 @@ def _order(case: Case) -> dict[str, object]:
     session = case.spec.session
     spinning = "1" if session.spinning else "0"
     spin = {f"session.{pool}.allow_spinning": spinning for pool in ("intra_op", "inter_op")}
-    found = providers.resolve(case.spec.provider) if _is_known(case.spec.provider) else None
+    found = providers.find(case.spec.provider)
     requested = providers.requested_list(found) if found is not None else (case.spec.provider,)
     options = case.spec.provider_options
     return {
@@ -229,14 +223,6 @@ def _order(case: Case) -> dict[str, object]:
         "measured": _measured(case),
         **({"left_out": left_out} if (left_out := session.model_dump(mode="json", exclude=_REPEATED)) else {}),
     }
-
-
-def _is_known(provider: str) -> bool:
-    try:
-        providers.resolve(provider)
-    except providers.UnknownProvider:
-        return False
-    return True
 
 
 def _matrix(case: Case) -> dict[str, PlainMatrix]:
@@ -259,18 +245,9 @@ def _part(case: Case) -> Document:
     )
 
 
-def _machine(machine: Mapping[str, object]) -> str:
-    parts = (machine.get("arch"), machine.get("cpu_model"))
-    return _told(", ".join(str(part) for part in parts if part))
-
-
-def _told(text: object) -> str:
+def _as_told(text: object) -> str:
     """What the node says of itself, as a code span."""
     return as_code(str(text)) if text else "not known"
-
-
-def _options(cell: Cell) -> str:
-    return f" {as_code(json.dumps(cell.provider_options))}" if cell.provider_options else ""
 
 
 def _json(plain: object) -> str:

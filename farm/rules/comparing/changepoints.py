@@ -145,12 +145,8 @@ def _surviving(series: _Series, cuts: list[int], *, smallest: float) -> list[Cha
         weak = [point for point in points if point.p > P_LEVEL or _size(point) < smallest]
         if not weak:
             return points
-        left.remove(max(weak, key=lambda point: _weakness(point, smallest)).index)
-
-
-def _weakness(point: ChangePoint, smallest: float) -> tuple[bool, float]:
-    is_small = _size(point) < smallest
-    return is_small, -_size(point) if is_small else point.p
+        small = [point for point in weak if _size(point) < smallest]
+        left.remove((min(small, key=_size) if small else max(weak, key=lambda point: point.p)).index)
 
 
 def _size(point: ChangePoint) -> float:

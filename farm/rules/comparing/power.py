@@ -53,11 +53,8 @@ def rounds_to_decide(location: float, deviation: float, margin: float, *, looks:
     if inside <= 0.0:
         promises = ((rounds, smallest_detectable(deviation, rounds, margin)) for rounds in looks)
         return next((rounds for rounds, change in promises if change <= abs(location)), None)
-    return next((rounds for rounds in looks if _equality_width(rounds) * deviation / sqrt(rounds) <= inside), None)
-
-
-def _equality_width(rounds: int) -> float:
-    return EQUALITY_WIDTH if rounds <= LOOKS[-1] else LATER_EQUALITY_WIDTH
+    widths = ((rounds, EQUALITY_WIDTH if rounds <= LOOKS[-1] else LATER_EQUALITY_WIDTH) for rounds in looks)
+    return next((rounds for rounds, width in widths if width * deviation / sqrt(rounds) <= inside), None)
 
 
 def _sure_change(deviation: float, rounds: int, margin: float) -> float:

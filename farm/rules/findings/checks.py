@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from farm.contract.document_cells import Cell, ParityOutput
+from farm.contract.document_cells import ParityOutput
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.metrics import ALERTING
@@ -96,14 +96,11 @@ def endings(pair: Pair, allowed: float) -> Iterator[Change]:
         yield Change("well")
     elif pair.old.status is CellStatus.DONE:
         text = f"{series_label(pair.new)} worked on {pair.old.runtime} and is {pair.new.status} on {pair.new.runtime}: "
-        yield Change("worse", text + why(pair.new))
+        why = pair.new.reason.text if pair.new.reason is not None else "no reason was given."
+        yield Change("worse", text + why)
     elif pair.new.status is CellStatus.DONE:
         text = f"{series_label(pair.new)} works on {pair.new.runtime}; on {pair.old.runtime} it did not."
         yield Change("better", text)
-
-
-def why(cell: Cell) -> str:
-    return cell.reason.text if cell.reason is not None else "no reason was given."
 
 
 def _metrics(kind: Kind, pair: Pair, allowed: float) -> Iterator[Change]:

@@ -145,19 +145,15 @@ def _flatten(plain: Mapping[str, object]) -> dict[str, object]:
         key = str(written).replace("_", "-")
         if key not in known:
             raise MatrixProblem(choice_sentence("key", str(written), known))
-        inner = _unwrapped(key, value) if key in _WRAPPERS else {key: value}
+        if key in _WRAPPERS and not isinstance(value, Mapping):
+            raise MatrixProblem(f"{key} is {value!r}: write a mapping of axes, such as `runtime: [1.29.0, 1.31.1]`.")
+        inner = _flatten(value) if isinstance(value, Mapping) and key in _WRAPPERS else {key: value}
         if twice := next((name for name in inner if name in found), None):
             raise MatrixProblem(
                 f"The key {twice!r} is given twice, at the top level and under {key!r}: keep one of them."
             )
         found |= inner
     return found
-
-
-def _unwrapped(key: str, value: object) -> dict[str, object]:
-    if not isinstance(value, Mapping):
-        raise MatrixProblem(f"{key} is {value!r}: write a mapping of axes, such as `runtime: [1.29.0, 1.31.1]`.")
-    return _flatten(value)
 
 
 def _readers(allowed: Collection[str]) -> dict[str, Read]:

@@ -7,7 +7,7 @@ from typing import Self
 
 from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Budget, CellSpec, Runtime
-from farm.contract.reasons import Reason, ReasonCode
+from farm.contract.reasons import ReasonCode
 from farm.rules.cells import scenarios
 from farm.rules.comparing import power
 from farm.rules.matrices.matrix import Matrix
@@ -57,7 +57,11 @@ def plan(
         resolved += [_of_model(cell, other, place) for cell in cells]
     runnable = [cell for cell in resolved if cell.reason is None]
     planned = _blocks(runnable, matrix, request, with_null_pair=with_null_pair)
-    refused = tuple(_refused(cell, cell.reason) for cell in resolved if cell.reason is not None)
+    refused = tuple(
+        RefusedPoint(id=cell.name, positions=cell.positions, labels=cell.labels, spec=cell.spec, reason=cell.reason)
+        for cell in resolved
+        if cell.reason is not None
+    )
     return Plan(
         cells=len(runnable),
         budget=matrix.budget,
@@ -164,11 +168,8 @@ def _widest(margins: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def _side_by_side(cells: Sequence[Resolved]) -> list[list[Resolved]]:
     """Cells that may share a block: on one node, and of scenarios that are compared."""
-    return [
-        part
-        for group in _hardware_groups(cells)
-        for part in _parted(group, lambda cell: scenarios.of(cell.spec).family)
-    ]
+    groups = _hardware_groups(cells)
+    return [part for group in groups for part in _parted(group, lambda cell: scenarios.of(cell.spec).family)]
 
 
 def _hardware_groups(cells: Sequence[Resolved]) -> list[list[Resolved]]:
@@ -291,10 +292,6 @@ def _tags(arms: Sequence[Arm]) -> tuple[str, ...]:
     asked = {arm.spec.hardware for arm in arms if "|" not in arm.spec.hardware and ":" not in arm.spec.hardware}
     tags = {tag for hardware in asked for tag in hardware.split("+")}
     return tuple(sorted(tags, key=lambda tag: (tag == "cpu", tag)))
-
-
-def _refused(cell: Resolved, reason: Reason) -> RefusedPoint:
-    return RefusedPoint(id=cell.name, positions=cell.positions, labels=cell.labels, spec=cell.spec, reason=reason)
 
 
 def _problem(planned: Sequence[PlannedBlock], refused: Sequence[RefusedPoint]) -> str | None:

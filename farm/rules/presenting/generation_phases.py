@@ -3,12 +3,9 @@
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.presenting.prefills import is_generated, prefill_of
-from farm.rules.tracing.attribution import TypeChange, group_by_type
+from farm.rules.tracing.attribution import NAMED_SHARE, largest_share
 from farm.rules.wording.numbers import change, counted, explained, plain
 from farm.rules.wording.vocabulary import is_change
-
-# an operator type that explains less of the prompt's change is not named
-NAMED_SHARE = 0.1
 
 
 def sentence(comparison: Comparison, candidate: Cell) -> str:
@@ -27,7 +24,7 @@ def sentence(comparison: Comparison, candidate: Cell) -> str:
 
 def explanation(comparison: Comparison) -> str:
     """`prefill: SkipLayerNormalization: 17 nodes, 310 → 620 µs, explains 92 % of the change`; empty where none did."""
-    prefill, named = prefill_of(comparison), _named_type(comparison)
+    prefill, named = prefill_of(comparison), largest_share(comparison.prompt_operators)
     if prefill is None or not is_change(prefill.verdict) or named is None or named.share is None:
         return ""
     told = f"{counted(named.nodes, 'node')}, {plain(named.baseline_us)} → {plain(named.candidate_us)} µs"
@@ -41,13 +38,7 @@ def _worded(verdict: str, ratio: float | None, low: float | None, high: float | 
 
 
 def _because(comparison: Comparison, prefill: MetricChange) -> str:
-    named = _named_type(comparison) if is_change(prefill.verdict) else None
+    named = largest_share(comparison.prompt_operators) if is_change(prefill.verdict) else None
     if named is None or named.share is None or named.share < NAMED_SHARE:
         return ""
     return f"{named.op_type} explains {explained(named.share)} of prefill's change."
-
-
-def _named_type(comparison: Comparison) -> TypeChange | None:
-    """The operator type with the largest share of the prompt's change."""
-    shared = [change for change in group_by_type(comparison.prompt_operators) if change.share is not None]
-    return max(shared, key=lambda change: change.share or 0.0, default=None)

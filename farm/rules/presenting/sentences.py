@@ -31,7 +31,7 @@ from farm.rules.presenting.headlines import (
     opening_of,
 )
 from farm.rules.presenting.lines import BUSY, is_busy, is_by_processor
-from farm.rules.tracing.attribution import TypeChange, group_by_type
+from farm.rules.tracing.attribution import NAMED_SHARE, group_by_type, largest_share
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, explained, latency, listed, percent, plain
 from farm.rules.wording.vocabulary import is_change, signed
@@ -40,8 +40,6 @@ GLANCE = (
     "This is a glance: one launch of each cell, with nothing compared and no operators traced, and the next launch may "
     "well differ by a third. `--budget quick` measures eight in turn and compares them."
 )
-# an operator type that explains less is not named in the headline
-NAMED_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +108,11 @@ def _measured(cells: Sequence[Cell]) -> str:
     measured = [cell for cell in cells if cell.status == "done"]
     if len(cells) == 1 and measured:
         return cell_sentence(measured[0])
+    if not cells:
+        return "Nothing was planned."
     if not measured:
-        return _nothing_measured(cells)
+        reason = next((cell.reason.text for cell in cells if cell.reason is not None), "")
+        return f"None of {counted(len(cells), 'cell')} could be measured. {reason}".strip()
     missing = len(cells) - len(measured)
     rest = f"; {missing} did not finish" if missing else ""
     return f"{counted(len(measured), 'cell')} of {measured[0].model or 'the model'} measured{rest}, none to compare."
@@ -151,7 +152,7 @@ def explanation(comparison: Comparison) -> str | None:
 
 
 def _explanation(comparison: Comparison) -> str | None:
-    named = _named_type(comparison)
+    named = largest_share(comparison.operators)
     if named is None or named.share is None:
         return outside_graph.explanation(comparison)
     times = f"{plain(named.baseline_us)} → {plain(named.candidate_us)} µs"
@@ -163,8 +164,8 @@ def _explanation(comparison: Comparison) -> str | None:
 
 def cause(comparison: Comparison) -> str:
     """The operator type that a change comes from; empty where none explains a part worth naming."""
-    named_type = _named_type(comparison)
-    return named_type.op_type if named_type is not None and (named_type.share or 0.0) >= NAMED_SHARE else ""
+    named = largest_share(comparison.operators)
+    return named.op_type if named is not None and (named.share or 0.0) >= NAMED_SHARE else ""
 
 
 def most_changed(comparison: Comparison) -> str:
@@ -239,7 +240,7 @@ def _open(found: Opening, word: str) -> str:
 
 def _because(standing: Standing) -> str:
     is_told = standing.change.is_decided and standing.change.quantity == "latency"
-    named = _named_type(standing.comparison) if is_told else None
+    named = largest_share(standing.comparison.operators) if is_told else None
     if named is None or named.share is None or named.share < NAMED_SHARE:
         outside = outside_graph.explanation(standing.comparison) if is_told else None
         return f"It comes from {outside}." if outside else ""
@@ -251,12 +252,6 @@ def _also_changed(standing: Standing, candidate: Cell) -> str:
     if standing.axis in (*WORK_AXES, "batch"):
         return ""
     return metric_changes.sentence(_named_side(standing.axis, candidate), standing.change.word, standing.comparison)
-
-
-def _named_type(comparison: Comparison) -> TypeChange | None:
-    """The operator type with the largest share of the change."""
-    shared = [operator for operator in group_by_type(comparison.operators) if operator.share is not None]
-    return max(shared, key=lambda operator: operator.share or 0.0, default=None)
 
 
 def _agreement(standing: Standing, standings: Sequence[Standing]) -> str:
@@ -274,7 +269,9 @@ def _statement(comparison: Comparison, baseline: Cell, candidate: Cell) -> str:
     who, than = _named_side(comparison.axis, candidate), _than(comparison.axis, baseline, candidate)
     change = change_between(comparison, baseline, candidate)
     if change.word == "not comparable":
-        return f"{who} and {than} cannot be compared. {_obstacle(comparison, baseline, candidate)}".strip()
+        models = f"They are different models, {baseline.model} and {candidate.model}."
+        why = models if baseline.model != candidate.model else comparison.reason or ""
+        return f"{who} and {than} cannot be compared. {why}".strip()
     if change.figures is None:
         return f"{_uncompared(who, than, baseline, candidate)} {comparison.reason or ''}".strip()
     where = f" on {candidate.node}" if candidate.node else ""
@@ -289,12 +286,6 @@ def _statement(comparison: Comparison, baseline: Cell, candidate: Cell) -> str:
     text = told.format(**said, margin=percent(comparison.margin))
     text = " ".join(text.split())
     return f"{text}{_wanted(comparison) if change.word == 'undecided' else ''}"
-
-
-def _obstacle(comparison: Comparison, baseline: Cell, candidate: Cell) -> str:
-    if baseline.model != candidate.model:
-        return f"They are different models, {baseline.model} and {candidate.model}."
-    return comparison.reason or ""
 
 
 def _shared(axis: str, cell: Cell) -> str:
@@ -347,10 +338,3 @@ def _than(axis: str, baseline: Cell, candidate: Cell) -> str:
     if axis == "runtime":
         return titles.runtime_before(baseline.runtime, candidate.runtime)
     return _named_side(axis, baseline)
-
-
-def _nothing_measured(cells: Sequence[Cell]) -> str:
-    if not cells:
-        return "Nothing was planned."
-    reason = next((cell.reason.text for cell in cells if cell.reason is not None), "")
-    return f"None of {counted(len(cells), 'cell')} could be measured. {reason}".strip()

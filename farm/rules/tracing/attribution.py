@@ -21,6 +21,8 @@ FEWEST_TRACES = 5
 INTERVAL_LEVEL = 0.9
 # A change smaller than this part of the whole time is no change to explain.
 SMALLEST_CHANGE = 0.002
+# an operator type that explains less of a change is not named
+NAMED_SHARE = 0.1
 
 # own nodes of a group but one, and the operator that it is named after
 Head = tuple[tuple[str, ...], Operator]
@@ -96,11 +98,6 @@ class Attribution:
     def is_enough(self) -> bool:
         """Whether so many traces can explain a change."""
         return self.traces >= FEWEST_TRACES
-
-    @property
-    def by_type(self) -> list[TypeChange]:
-        """The changes grouped by executed operator type, the largest first."""
-        return group_by_type(self.nodes)
 
 
 def attribute(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport]) -> Attribution:
@@ -186,6 +183,12 @@ def group_by_type(changes: Iterable[Change]) -> list[TypeChange]:
         groups.setdefault(change.op_type, []).append(change)
     found = [_type_change(op_type, members) for op_type, members in groups.items()]
     return sorted(found, key=lambda change: (-abs(change.candidate_us - change.baseline_us), change.op_type))
+
+
+def largest_share(changes: Iterable[Change]) -> TypeChange | None:
+    """The operator type with the largest share of the whole change; None where no shares are known."""
+    shared = [change for change in group_by_type(changes) if change.share is not None]
+    return max(shared, key=lambda change: change.share or 0.0, default=None)
 
 
 def _type_change(op_type: str, changes: Sequence[Change]) -> TypeChange:

@@ -31,7 +31,7 @@ def test_the_operator_that_became_slower_explains_the_change_whatever_it_is(slow
     assert first.share == pytest.approx(1.0)
     assert first.change_low_us <= first.change_us <= first.change_high_us
     assert (found.traces, found.is_enough) == (5, True)
-    assert found.by_type[0].op_type == slow
+    assert attribution.group_by_type(found.nodes)[0].op_type == slow
 
 
 def test_a_share_may_be_negative_or_more_than_all():
@@ -80,7 +80,7 @@ def test_one_trace_gives_times_but_neither_shares_nor_intervals():
     assert (found.traces, found.is_enough) == (1, False)
     assert found.nodes[0].node == "node_Gemm"
     assert all(change.share is None and change.change_low_us is None for change in found.nodes)
-    assert all(change.share is None for change in found.by_type)
+    assert all(change.share is None for change in attribution.group_by_type(found.nodes))
 
 
 def test_without_traces_there_is_nothing_to_attribute():
@@ -108,7 +108,7 @@ def test_changes_are_grouped_by_operator_type():
     new = traces(
         1, lambda _: [make_operator("a", 14.0), make_operator("b", 14.0), make_operator("c", 7.0, op_type="X")]
     )
-    first, second = attribute(old, new).by_type
+    first, second = attribution.group_by_type(attribute(old, new).nodes)
     assert (first.op_type, first.nodes, first.baseline_us, first.candidate_us) == ("MatMul", 2, 20.0, 28.0)
     assert first.share == pytest.approx(0.8)
     assert (second.op_type, second.share) == ("X", pytest.approx(0.2))
