@@ -10,7 +10,7 @@ from pydantic import Field
 
 MAX_ROW_NUMBER: Final = 2**63 - 1
 # of a number with so many digits no database's 64 bits run over
-MOST_DIGITS: Final = 18
+MAX_DIGITS: Final = 18
 
 # the number of a row
 RowNumber = Annotated[int, Field(ge=0, le=MAX_ROW_NUMBER)]
@@ -24,4 +24,4 @@ UnixSeconds = Annotated[int, Field(ge=0, le=253_402_300_799)]
 
 def is_row_number(text: str) -> bool:
     """Whether a text may be the number of a row: ASCII digits, and not too many of them."""
-    return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
+    return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS

@@ -25,13 +25,13 @@ MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")
 # there are none, so that a farm that does not know them takes the rest
 Metrics = Annotated[dict[MetricName, float], Field(max_length=32, exclude_if=lambda metrics: not metrics)]
 # own nodes of a model whose times a round tells one by one; a trace names no more either
-MOST_NODES = 2_000
+MAX_NODES = 2_000
 # nodes that copy a cache, named one by one
-MOST_CACHE_COPIES = 256
+MAX_CACHE_COPIES = 256
 Microseconds = Annotated[float, Field(ge=0, le=1e10)]
-NodeTimes = Annotated[tuple[Microseconds, ...], Field(max_length=MOST_NODES, exclude_if=lambda times: not times)]
+NodeTimes = Annotated[tuple[Microseconds, ...], Field(max_length=MAX_NODES, exclude_if=lambda times: not times)]
 # a node may say of one operator
-MOST_BYTES = 1 << 50
+MAX_BYTES = 1 << 50
 # own nodes that an executed node reads from
 Readings = Annotated[tuple[str, ...], Field(max_length=64, exclude_if=lambda nodes: not nodes)]
 
@@ -135,7 +135,7 @@ class Operator(Message):
     time_us: NonNegative
     calls: Count = 1
     reads: Readings = ()
-    memory_bytes: Annotated[int | None, Field(ge=0, le=MOST_BYTES, exclude_if=lambda size: size is None)] = None
+    memory_bytes: Annotated[int | None, Field(ge=0, le=MAX_BYTES, exclude_if=lambda size: size is None)] = None
 
 
 class ProviderShare(Message):
@@ -176,7 +176,7 @@ class TraceReport(Message):
     # of a launch that generates the above is of a token behind the prompt; own nodes that copied a cache for it
     prompt: Annotated[PromptTrace | None, Field(exclude_if=lambda prompt: prompt is None)] = None
     cache_copies: Annotated[
-        tuple[str, ...], Field(max_length=MOST_CACHE_COPIES, exclude_if=lambda copies: not copies)
+        tuple[str, ...], Field(max_length=MAX_CACHE_COPIES, exclude_if=lambda copies: not copies)
     ] = ()
 
 

@@ -17,7 +17,7 @@ from farm.contract.evaluation import EvaluationRecipe
 from farm.contract.reasons import ReasonCode
 from farm.rules.cells import recipes
 from farm.rules.runtimes.conversions import OpsetReach
-from farm.rules.tracing.timeline import LONGEST_NAME, Timeline
+from farm.rules.tracing.timeline import MAX_NAME, Timeline
 from farm.sandbox import leavings
 from farm.workshop import confined, replies
 from farm.workshop.inspection import Coverage, Feed, Inspection, ModelProblem, QuantisedReport
@@ -285,7 +285,7 @@ def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
         found = _TIMELINE.validate_json(out.read_bytes())
     except ValidationError as problem:
         raise WorkshopError(ReasonCode.GARBLED, text) from problem
-    if len(found.spans) > MOST_SPANS or any(len(span.name) > LONGEST_NAME for span in found.spans):
+    if len(found.spans) > MOST_SPANS or any(len(span.name) > MAX_NAME for span in found.spans):
         raise WorkshopError(ReasonCode.GARBLED, text)
     return found
 

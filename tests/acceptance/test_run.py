@@ -10,7 +10,7 @@ import pytest
 
 from farm.contract.document import Document
 from farm.rules.comparing.look_levels import LOOKS
-from farm.rules.comparing.repeats import FEWEST_ROUNDS
+from farm.rules.comparing.repeats import MIN_ROUNDS
 from tests.acceptance.conftest import LiveFarm
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -44,7 +44,7 @@ def test_a_model_and_a_matrix_become_measured_cells(document: dict[str, Any]) ->
     ]
     for cell in known.cells:
         assert cell.requested_providers[:1] == cell.active_providers[:1] == ["CPUExecutionProvider"]
-        assert len(cell.samples_ms) >= FEWEST_ROUNDS  # a machine too slow for eight ends when the promised time does
+        assert len(cell.samples_ms) >= MIN_ROUNDS  # a machine too slow for eight ends when the promised time does
         assert cell.p50_ms is not None
         assert cell.session_ms is not None
         assert cell.peak_memory_bytes is not None

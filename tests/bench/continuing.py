@@ -106,7 +106,7 @@ def power_of(s: float, change: float, simulations: int, *, seed: int) -> dict[st
     logs = noise.normal(simulations, s / np.sqrt(2.0), rng, ROUNDS)
     logs[:, :, 1] += np.log1p(change)
     called = {str(rounds): _called(logs[:, :rounds], margin=MARGIN, word="slower") / simulations for rounds in WITHIN}
-    judged = verdicts.judge_many(list(np.exp(logs[: simulations // 4, : power.MOST_ROUNDS])))
+    judged = verdicts.judge_many(list(np.exp(logs[: simulations // 4, : power.MAX_ROUNDS])))
     return {
         "s": s,
         "change": change,

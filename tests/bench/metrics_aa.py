@@ -114,7 +114,7 @@ class Farm:
         if judging.by == "repeat":
             repeated = [repeats.judge([(old, new) for old, new in some], least=judging.margin) for some in drawn]
             return [one is not None and one.way == "more" for one in repeated]
-        judged = verdicts.judge_many(drawn, margin=max(judging.margin, margins.LOWEST_MARGIN))
+        judged = verdicts.judge_many(drawn, margin=max(judging.margin, margins.MIN_MARGIN))
         if name == JUDGED.name:
             judged = verdicts.hold_across(judged)
         return [_is_worse(one, name, rule) for one in judged]

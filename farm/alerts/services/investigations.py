@@ -65,7 +65,7 @@ def _place(one: Investigation) -> tuple[Matrix, Point, int]:
     except LookupError:
         raise CannotMeasure(f"The run {run.pk} has no cell {one.symptom.cell} any more.") from None
     arm_s = estimates.arm_seconds(matrix.budget, runs.cell_document(run, one.symptom.cell).p50_ms)
-    room = max(1, min(switches.MOST_CANDIDATES, blocks.capacity_for(arm_s, most=16) - OTHER_ARMS))
+    room = max(1, min(switches.MAX_CANDIDATES, blocks.capacity_for(arm_s, most=16) - OTHER_ARMS))
     return matrix, replace(point, values={**point.values, "hardware": f"node:{one.symptom.node}"}), room
 
 

@@ -22,13 +22,13 @@ NORMAL, POSITIONS, SIZE = "normal", "positions", "size:"
 TEXT, WORDS, BELOW = "text", "words", "below"
 ZERO, ONE, FLAG = "0", "1", "0..1"
 GIVEN = "given"
-MOST_INPUTS = 1024
-LONGEST = 200
+MAX_INPUTS = 1024
+MAX_TEXT = 200
 # one input's text in a matrix: a number, or one of the forms above
 SCHEMA: Mapping[str, object] = {
     "type": "object",
-    "maxProperties": MOST_INPUTS,
-    "additionalProperties": {"anyOf": [{"type": "number"}, {"type": "string", "maxLength": LONGEST}]},
+    "maxProperties": MAX_INPUTS,
+    "additionalProperties": {"anyOf": [{"type": "number"}, {"type": "string", "maxLength": MAX_TEXT}]},
 }
 
 Number = int | float
@@ -106,8 +106,8 @@ def check(text: str) -> None:
         parse(text)
     except MatrixProblem as problem:
         raise ValueError(str(problem)) from problem
-    if len(text) > LONGEST:
-        raise ValueError(f"The text has {len(text)} characters; at most {LONGEST} are read.")
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"The text has {len(text)} characters; at most {MAX_TEXT} are read.")
 
 
 def plain_of(dtype: str) -> str:
@@ -149,11 +149,11 @@ def read_fills(written: object) -> dict[str, str]:
     """The `inputs` of a matrix: texts by the name of the input. Raises MatrixProblem."""
     if written is None:
         return {}
-    if not isinstance(written, Mapping) or len(written) > MOST_INPUTS:
+    if not isinstance(written, Mapping) or len(written) > MAX_INPUTS:
         raise MatrixProblem(f"inputs is {written!r}: write names and what they are made of, such as `ids: 0..99`.")
     found = {}
     for name, value in written.items():
-        if isinstance(value, bool) or not isinstance(value, str | int | float) or len(str(value)) > LONGEST:
+        if isinstance(value, bool) or not isinstance(value, str | int | float) or len(str(value)) > MAX_TEXT:
             raise MatrixProblem(f"The input {name!r} is {value!r}: write a number or a range, such as 0..99.")
         parse(str(value))
         found[str(name)] = str(value)

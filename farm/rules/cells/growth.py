@@ -1,18 +1,18 @@
 """What a cell on fresh inputs says of memory: settled, or growing, and by how much. Pure."""
 
 from farm.contract.document_cells import Figure
-from farm.rules.cells.scenario_metrics import LEAST_GROWTH
+from farm.rules.cells.scenario_metrics import MIN_GROWTH
 from farm.rules.wording.numbers import MIB
 
 
 def is_growing(growth: Figure) -> bool:
     """Whether every launch that could be says so: the interval lies above what comes and goes."""
-    return growth.low is not None and growth.low > LEAST_GROWTH
+    return growth.low is not None and growth.low > MIN_GROWTH
 
 
 def is_settled(growth: Figure) -> bool:
     """Whether no launch that could be says that it grows."""
-    return growth.low is None or growth.high is None or growth.high <= LEAST_GROWTH
+    return growth.low is None or growth.high is None or growth.high <= MIN_GROWTH
 
 
 def sentence(growth: Figure) -> str:

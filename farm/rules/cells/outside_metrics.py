@@ -18,9 +18,9 @@ from farm.rules.cells.metric import RATE, SIZE, TIME, Judging, Metric, Words
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _UNIT = re.compile(r"[A-Za-z0-9µ%/²³·_-]{0,16}")
-LONGEST_TITLE, LONGEST_NOTE = 60, 200
+MAX_TITLE, MAX_NOTE = 60, 200
 # of an entry: a launch may say 32 in all, ours among them
-MOST = 16
+MAX_METRICS = 16
 _TIMES = ("s", "ms", "us", "µs", "ns")
 # keys by which launches, the check pass and documents say something already
 _TAKEN = frozenset((*Cell.model_fields, *Sample.model_fields, *CheckReport.model_fields))
@@ -92,8 +92,8 @@ def malformed(given: object) -> Iterator[str]:
     """What of the metrics of an entry cannot be one, each as the end of a sentence about the entry."""
     if not isinstance(given, tuple | list) or not all(isinstance(measure, Measure) for measure in given):
         yield f"metrics has {given!r:.80}: write a tuple of {Measure.__name__}."
-    elif len(given) > MOST:
-        yield f"it has {len(given)} metrics: at most {MOST}."
+    elif len(given) > MAX_METRICS:
+        yield f"it has {len(given)} metrics: at most {MAX_METRICS}."
     else:
         yield from _problems(given)
 
@@ -110,10 +110,10 @@ def _problems(given: Sequence[Measure]) -> Iterator[str]:
 
 
 def _problem(measure: Measure) -> str:
-    if not isinstance(measure.title, str) or not 0 < len(measure.title) <= LONGEST_TITLE:
+    if not isinstance(measure.title, str) or not 0 < len(measure.title) <= MAX_TITLE:
         return f"the title {measure.title!r:.80}: write a few words."
-    if not isinstance(measure.note, str) or len(measure.note) > LONGEST_NOTE:
-        return f"a note that is not a text of at most {LONGEST_NOTE} characters."
+    if not isinstance(measure.note, str) or len(measure.note) > MAX_NOTE:
+        return f"a note that is not a text of at most {MAX_NOTE} characters."
     if not isinstance(measure.unit, str) or not _UNIT.fullmatch(measure.unit):
         return f"the unit {measure.unit!r:.80}: write one such as ms, bytes or 1/s."
     if measure.better not in get_args(Better) or measure.by not in get_args(By):

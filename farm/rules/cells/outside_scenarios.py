@@ -22,8 +22,8 @@ from farm.rules.runtimes.nearest import choice_sentence
 GROUP = "onnxfarm.scenarios"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
-LONGEST_LABEL = 80
-LONGEST_LAUNCH_S = 600.0
+MAX_LABEL = 80
+MAX_LAUNCH_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ def _malformed(entry: Entry, *, beside: Sequence[str]) -> Iterator[str]:
             yield f"{what} has {value!r}, which cannot be one."
     if entry.name in beside:
         yield f"{entry.name!r} is taken."
-    if not isinstance(entry.label, str) or not 0 < len(entry.label) <= LONGEST_LABEL:
+    if not isinstance(entry.label, str) or not 0 < len(entry.label) <= MAX_LABEL:
         yield f"label has {entry.label!r}: write a few words."
-    if not 0.0 <= entry.launch_s <= LONGEST_LAUNCH_S:
-        yield f"launch_s has {entry.launch_s!r}: write seconds from 0 to {LONGEST_LAUNCH_S:.0f}."
+    if not 0.0 <= entry.launch_s <= MAX_LAUNCH_S:
+        yield f"launch_s has {entry.launch_s!r}: write seconds from 0 to {MAX_LAUNCH_S:.0f}."
     for name, option in entry.options.items():
         if not _NAME.fullmatch(name) or not option.least <= option.usual <= option.most:
             yield f"the option {name!r} has {option}, which cannot be one."

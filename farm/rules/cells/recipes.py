@@ -37,7 +37,7 @@ BLOCKS = (16, 32, 64, 128, 256)
 _LISTS = ("exclude-nodes", "op-types", "block-ops")
 _DEFAULTS = {"weight": "int8", "calibration": "minmax", "keep-io": "true", "block": "32", "accuracy-level": "0"}
 _FLAGS = {**dict.fromkeys(("true", "yes", "on", "1"), "true"), **dict.fromkeys(("false", "no", "off", "0"), "false")}
-_MOST_NAMES, _LONGEST = 1_000, 20_000
+_MAX_NAMES, _MAX_CHARACTERS = 1_000, 20_000
 
 # What planning adds to a static recipe: the digest of the samples its ranges are read off, or that they are random.
 SAMPLES = "calibration-data"
@@ -189,8 +189,8 @@ def _listed(key: str, value: object) -> str:
         raise RecipeProblem(f"The option {key} is {_short(value)!r}: write a list of names, without commas in them.")
     kept = [part.strip() for part in parts if part.strip()]
     joined = ",".join(kept)
-    if len(kept) > _MOST_NAMES or len(joined) > _LONGEST:
-        raise RecipeProblem(f"The option {key} has {len(kept):,} names: at most {_MOST_NAMES:,} are taken.")
+    if len(kept) > _MAX_NAMES or len(joined) > _MAX_CHARACTERS:
+        raise RecipeProblem(f"The option {key} has {len(kept):,} names: at most {_MAX_NAMES:,} are taken.")
     return joined
 
 

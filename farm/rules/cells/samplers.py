@@ -8,7 +8,7 @@ from typing import Final, Literal
 from farm.rules.cells.problems import MatrixProblem
 
 GREEDY: Final = "greedy"
-MOST_K: Final = 1024
+MAX_K: Final = 1024
 _TEMPERATURES: Final = (0.01, 10.0)
 _P = re.compile(r"^top-p=(0\.\d{1,6}|1(?:\.0+)?)$", re.ASCII)
 _K = re.compile(r"^top-k=([1-9]\d{0,3})$", re.ASCII)
@@ -58,7 +58,7 @@ def take(given: MutableMapping[str, object]) -> Sampler:
     found = _read(str(written).strip())
     if found is None:
         raise MatrixProblem(
-            f"sampling of generate is {written!r}: write greedy, top-p=0.9 (up to 1) or top-k=40 (1 to {MOST_K})."
+            f"sampling of generate is {written!r}: write greedy, top-p=0.9 (up to 1) or top-k=40 (1 to {MAX_K})."
         )
     if warmth is None:
         return found
@@ -72,7 +72,7 @@ def _read(text: str) -> Sampler | None:
         return LIKELIEST
     if (p := _P.match(text)) is not None and float(p[1]) > 0:
         return Sampler("top-p", float(p[1]))
-    if (k := _K.match(text)) is not None and int(k[1]) <= MOST_K:
+    if (k := _K.match(text)) is not None and int(k[1]) <= MAX_K:
         return Sampler("top-k", float(k[1]))
     return None
 

@@ -5,9 +5,9 @@ from statistics import median
 from farm.rules.cells.metric import RATE, SIZE, TIME, Judging, Metric
 
 # what the pages of a process come and go by is no growth
-LEAST_GROWTH = 64.0 * 1024
+MIN_GROWTH = 64.0 * 1024
 # milliseconds over 1,000 positions
-LEAST_TOKEN_GROWTH = 0.05
+MIN_TOKEN_GROWTH = 0.05
 
 # of scenarios: what memory grows by, and answers that are not those of the same inputs alone
 GROWTH, DIFFERING = "growth_bytes_per_1000", "differing_answers"
@@ -99,7 +99,7 @@ OF_SCENARIOS: tuple[Metric, ...] = (
         summary=median,
         noise="launches",
         note="over 1,000 positions, from the first to the last quarter of the new tokens",
-        judging=Judging(TIME, by="difference", margin=LEAST_TOKEN_GROWTH),
+        judging=Judging(TIME, by="difference", margin=MIN_TOKEN_GROWTH),
     ),
     Metric(
         "cache_bytes",
@@ -129,7 +129,7 @@ OF_SCENARIOS: tuple[Metric, ...] = (
         noise="launches",
         reads="memory",
         note="of resident memory, once it has settled",
-        judging=Judging(SIZE, by="difference", margin=LEAST_GROWTH, is_told=True, alerts_as="growth"),
+        judging=Judging(SIZE, by="difference", margin=MIN_GROWTH, is_told=True, alerts_as="growth"),
     ),
     Metric(
         MAX_RATE,

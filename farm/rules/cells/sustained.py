@@ -7,7 +7,7 @@ from farm.rules.wording.numbers import percent, signed_percent
 
 POINT_S = 60.0
 # curves too short for points of a minute have so many
-FEWEST_POINTS = 6
+MIN_POINTS = 6
 # slower than the first point by more than this, and to the end, is throttled …
 THROTTLED = 0.05
 # … in so many points at least: one slow minute at the end is no level
@@ -29,7 +29,7 @@ class Throttling:
 
 def point_seconds(total_s: float) -> float:
     """Seconds of one point: a minute, and of curves under six minutes a sixth."""
-    return min(POINT_S, total_s / FEWEST_POINTS)
+    return min(POINT_S, total_s / MIN_POINTS)
 
 
 def throttling(starts_s: Sequence[float], p50s: Sequence[float]) -> Throttling | None:

@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 SIDES = ("old", "new")
 WARMUP_S = 0.25
 WINDOW_S = 0.5
-FEWEST_RUNS = 5
+MIN_RUNS = 5
 # a line of a lock: one package in one version, and nothing else that pip would read
 PIN = re.compile(r"[a-z0-9][a-z0-9._-]*==[0-9][0-9A-Za-z.+!_-]*")
 
@@ -181,7 +181,7 @@ def timed(session: "ort.InferenceSession", feed: "dict[str, np.ndarray]", *, sec
     """Nanoseconds of each inference within so many seconds."""
     found: list[int] = []
     until = time.perf_counter() + seconds
-    while len(found) < FEWEST_RUNS or time.perf_counter() < until:
+    while len(found) < MIN_RUNS or time.perf_counter() < until:
         began = time.perf_counter_ns()
         session.run(None, feed)
         found.append(time.perf_counter_ns() - began)

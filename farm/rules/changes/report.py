@@ -36,7 +36,7 @@ LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended":
 MODES = {"sequential": "ORT_SEQUENTIAL", "parallel": "ORT_PARALLEL"}
 # session settings that repeat.py takes; it says which others it leaves out
 _REPEATED = {*OPTIONS, "threads", "optimization"}
-MOST_OPERATORS = 10
+MAX_OPERATORS = 10
 # names under which files of the model and its inputs lie in the report
 MODEL_FOLDER = "model"
 INPUTS = "inputs.npz"
@@ -192,7 +192,7 @@ def _operators(case: Case) -> list[str]:
         return []
     changed = sorted(comparison.operators, key=lambda operator: -abs(operator.candidate_us - operator.baseline_us))
     rows = ["| operator | node | old, µs | new, µs | share of the change |", "|---|---|---|---|---|"]
-    for operator in changed[:MOST_OPERATORS]:
+    for operator in changed[:MAX_OPERATORS]:
         share = "" if operator.share is None else numbers.share(operator.share)
         times = f"{numbers.plain(operator.baseline_us)} | {numbers.plain(operator.candidate_us)}"
         rows.append(f"| {as_text(operator.op_type)} | {as_code(operator.node)} | {times} | {share} |")

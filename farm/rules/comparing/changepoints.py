@@ -22,8 +22,8 @@ from farm.rules.comparing.jumps import Floats, Jump
 from farm.rules.comparing.steps import FLOOR
 
 P_LEVEL = 1e-5
-SMALLEST_MAGNITUDE = 0.02
-SHORTEST_SEGMENT = 3
+MIN_MAGNITUDE = 0.02
+MIN_SEGMENT = 3
 
 # A spike stands this many robust standard deviations off the median of itself and two neighbours on either side.
 SPIKE_SIGMAS = 4.5
@@ -62,7 +62,7 @@ class _Series:
         return None if abs(old) <= FLOOR else jump.size / old
 
 
-def find_changepoints(values: Sequence[float], *, smallest: float = SMALLEST_MAGNITUDE) -> list[ChangePoint]:
+def find_changepoints(values: Sequence[float], *, smallest: float = MIN_MAGNITUDE) -> list[ChangePoint]:
     """The level shifts of a series, in order; none when there are fewer than six values.
 
     Raises ValueError when a value is not finite.
@@ -70,7 +70,7 @@ def find_changepoints(values: Sequence[float], *, smallest: float = SMALLEST_MAG
     raw = np.asarray(values, dtype=np.float64)
     if not np.isfinite(raw).all():
         raise ValueError("A value of the series is not a finite number.")
-    if len(raw) < 2 * SHORTEST_SEGMENT:
+    if len(raw) < 2 * MIN_SEGMENT:
         return []
     is_log = bool((raw > 0.0).all())
     scaled = np.log(raw) if is_log else raw / max(FLOOR, float(np.abs(raw).max()))
@@ -110,14 +110,14 @@ def _best_cuts(values: Floats) -> list[int]:
     cost[0] = -penalty
     last = np.zeros(count + 1, dtype=np.int64)
     starts = np.zeros(1, dtype=np.int64)
-    for stop in range(SHORTEST_SEGMENT, count + 1):
+    for stop in range(MIN_SEGMENT, count + 1):
         spread = squares[stop] - squares[starts] - (sums[stop] - sums[starts]) ** 2 / (stop - starts)
         totals = cost[starts] + spread
         best = int(np.argmin(totals))
         cost[stop], last[stop] = totals[best] + penalty, starts[best]
         starts = starts[totals <= cost[stop]]
-        if stop + 1 >= 2 * SHORTEST_SEGMENT:
-            starts = np.append(starts, stop + 1 - SHORTEST_SEGMENT)
+        if stop + 1 >= 2 * MIN_SEGMENT:
+            starts = np.append(starts, stop + 1 - MIN_SEGMENT)
     return _cuts_back_from(count, last.tolist())
 
 

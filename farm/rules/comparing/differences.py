@@ -12,7 +12,7 @@ from farm.rules.comparing import verdicts
 from farm.rules.comparing.comparisons import MARGIN, Comparison
 
 # beyond so many margins a difference is as good as any: the rule takes samples up to 1e100
-MOST_MARGINS = 10_000.0
+MAX_MARGINS = 10_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def judge_many(blocks: Sequence[Sequence[tuple[float, float]]], *, margin: float
     Raises ValueError when a block has fewer than two pairs.
     """
     scale = margin / log1p(MARGIN)
-    most = MOST_MARGINS * margin
+    most = MAX_MARGINS * margin
     pairs = [[(1.0, exp(max(-most, min(most, new - old)) / scale)) for old, new in some] for some in blocks]
     judged = verdicts.judge_many(pairs, margin=MARGIN)
     return [

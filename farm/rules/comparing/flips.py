@@ -19,12 +19,12 @@ from farm.rules.comparing.statistics import DECIMALS, Floats
 Whole = NDArray[np.int64]
 
 TRIMMED_ABOVE = 3.0
-FEWEST_PAIRS = 10
+MIN_PAIRS = 10
 # More pairs than this have too many flips to count; their sizes are rounded to this part of the mean, or coarser where
 # the sum of all would be above the largest.
-MOST_COUNTED = 24
+MAX_COUNTED = 24
 PARTS_OF_MEAN = 64
-LARGEST_SUM = 1 << 15
+MAX_SUM = 1 << 15
 # An end of an interval is searched to this part of its distance from the mean. Within this difference of normal scores
 # the chance is nearly straight: the next secant, off by less than a hundredth of the interval, ends the search.
 PRECISION = 2e-3
@@ -38,7 +38,7 @@ def pairs_that_count(ratios: Floats) -> NDArray[np.bool_]:
     """
     sizes = np.abs(ratios)
     counts = sizes <= TRIMMED_ABOVE * np.median(sizes, axis=1, keepdims=True)
-    counts[np.count_nonzero(counts, axis=1) < FEWEST_PAIRS] = True
+    counts[np.count_nonzero(counts, axis=1) < MIN_PAIRS] = True
     return counts
 
 
@@ -92,7 +92,7 @@ def _tail(units: Whole) -> float:
     """The share of sign flips whose sum is at least the size of the sum of these."""
     total = abs(int(units.sum()))
     sizes = np.abs(units)
-    if len(sizes) > MOST_COUNTED:
+    if len(sizes) > MAX_COUNTED:
         chances = statistics.sign_flip_chances(sizes.tolist())
         # a sum of `total` or more is a half of at least so much; both are even or both odd
         return float(chances[(int(sizes.sum()) + total) // 2 :].sum())
@@ -119,6 +119,6 @@ def _units(row: Floats) -> Whole:
     """Log ratios as whole numbers: of their last decimal, so that sums are equal where they are equal, or coarser."""
     scale = 10.0**DECIMALS
     whole = float(np.abs(row).sum())
-    if len(row) > MOST_COUNTED and whole > 0.0:
-        scale = min(PARTS_OF_MEAN * len(row), LARGEST_SUM) / whole
+    if len(row) > MAX_COUNTED and whole > 0.0:
+        scale = min(PARTS_OF_MEAN * len(row), MAX_SUM) / whole
     return np.asarray(np.rint(row * scale), dtype=np.int64)

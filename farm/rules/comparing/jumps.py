@@ -22,8 +22,8 @@ REACH = 50
 # A ramp climbs from one level to the next within twice so many values.
 RAMPS = (4.0, 8.0, 16.0)
 # Segments from this length on say something about memory; its estimate is kept below one.
-SHORTEST_FOR_MEMORY = 8
-MOST_MEMORY = 0.9
+MIN_FOR_MEMORY = 8
+MAX_MEMORY = 0.9
 # The square of a difference that no clock shows, on the log scale.
 FLOOR = 1e-24
 
@@ -74,7 +74,7 @@ def memory_of(series: Floats, cuts: list[int]) -> float:
     products = squares = 0.0
     segments = points = 0
     for start, stop in pairwise([0, *cuts, len(series)]):
-        if stop - start < SHORTEST_FOR_MEMORY:
+        if stop - start < MIN_FOR_MEMORY:
             continue
         along = np.arange(stop - start) - (stop - start - 1) / 2.0
         rest = series[start:stop] - series[start:stop].mean()
@@ -87,7 +87,7 @@ def memory_of(series: Floats, cuts: list[int]) -> float:
         return 0.0
     # With a line taken out of n values the estimate falls short by about (2 + 4 memory) / n.
     share = segments / points
-    return min(MOST_MEMORY, max(0.0, (products / squares + 2.0 * share) / (1.0 - 4.0 * share)))
+    return min(MAX_MEMORY, max(0.0, (products / squares + 2.0 * share) / (1.0 - 4.0 * share)))
 
 
 def _without_memory(values: Floats, memory: float) -> Floats:

@@ -13,8 +13,8 @@ from farm.rules.comparing import power, statistics
 from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.wording.vocabulary import is_change
 
-LOWEST_MARGIN = 0.02
-HIGHEST_MARGIN = 0.05
+MIN_MARGIN = 0.02
+MAX_MARGIN = 0.05
 # of other metrics than latency; beyond it nothing could be called
 MAX_METRIC_MARGIN = 0.9
 ENOUGH_COMPARISONS = 100
@@ -53,7 +53,7 @@ def margin_from_null(estimates: Sequence[float]) -> float:
     if len(estimates) < ENOUGH_COMPARISONS:
         return MARGIN
     sizes = np.abs(np.asarray(estimates, dtype=np.float64))
-    return float(np.clip(expm1(np.percentile(sizes, PERCENTILE)), LOWEST_MARGIN, HIGHEST_MARGIN))
+    return float(np.clip(expm1(np.percentile(sizes, PERCENTILE)), MIN_MARGIN, MAX_MARGIN))
 
 
 def metric_margins(estimates: Mapping[str, Sequence[float]]) -> dict[str, float]:
@@ -61,7 +61,7 @@ def metric_margins(estimates: Mapping[str, Sequence[float]]) -> dict[str, float]
     a hundred of them; without the cap, which is latency's."""
     sizes = {name: np.abs(found) for name, found in estimates.items() if len(found) >= ENOUGH_COMPARISONS}
     return {
-        name: float(np.clip(expm1(np.percentile(own, PERCENTILE)), LOWEST_MARGIN, MAX_METRIC_MARGIN))
+        name: float(np.clip(expm1(np.percentile(own, PERCENTILE)), MIN_MARGIN, MAX_METRIC_MARGIN))
         for name, own in sizes.items()
     }
 

@@ -13,8 +13,8 @@ from farm.rules.comparing.enough import COUNT_FOR
 # The second term was fitted to the 99th percentile of that share over simulated even spreads of 8 to 100 values.
 EVEN_SHARE = 0.75
 CHANCE_SHARE = 0.62
-FEWEST_SAMPLES = 8
-FEWEST_IN_A_MODE = 2
+MIN_SAMPLES = 8
+MIN_IN_A_MODE = 2
 MODES_APART = 0.05
 
 
@@ -46,10 +46,10 @@ def is_bimodal(samples: Sequence[float]) -> bool:
     """
     logs = np.sort(statistics.logarithms(np.asarray(samples, dtype=np.float64)))
     count = len(logs)
-    spread = float(((logs - logs.mean()) ** 2).sum()) if count >= FEWEST_SAMPLES else 0.0
+    spread = float(((logs - logs.mean()) ** 2).sum()) if count >= MIN_SAMPLES else 0.0
     if spread == 0.0:
         return False
-    below = np.arange(FEWEST_IN_A_MODE, count - FEWEST_IN_A_MODE + 1)
+    below = np.arange(MIN_IN_A_MODE, count - MIN_IN_A_MODE + 1)
     sums = np.cumsum(logs)
     apart = (sums[-1] - sums[below - 1]) / (count - below) - sums[below - 1] / below
     shares = below * (count - below) / count * apart**2 / spread

@@ -11,7 +11,7 @@ from farm.rules.comparing.statistics import log_edge
 
 LOOKS = (8, 12, 16, 24)
 # of a block: farm.contract.blocks.BlockOrder allows no more
-MOST_ROUNDS = 96
+MAX_ROUNDS = 96
 
 # An estimate falls beyond the margin in 95 of 100 blocks when the change is this many standard errors further out …
 BEYOND_MARGIN = 1.7

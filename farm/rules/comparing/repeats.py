@@ -11,7 +11,7 @@ from typing import Literal
 
 # what the candidate has, against the baseline
 Way = Literal["more", "less", "equal", "undecided"]
-FEWEST_ROUNDS = 2
+MIN_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def judge(pairs: Sequence[tuple[float, float]], *, least: float) -> Repeated | N
     baseline, candidate = (median(side) for side in zip(*pairs, strict=True))
     ratios = [new / old for old, new in pairs]
     return Repeated(
-        way=_way([new - old for old, new in pairs], least=least) if len(pairs) >= FEWEST_ROUNDS else "undecided",
+        way=_way([new - old for old, new in pairs], least=least) if len(pairs) >= MIN_ROUNDS else "undecided",
         baseline=baseline,
         candidate=candidate,
         ratio=candidate / baseline,

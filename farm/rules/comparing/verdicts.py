@@ -42,8 +42,8 @@ CHUNK = 2048
 _AVERAGES = CHUNK * 300
 
 # Far outside any unit of time; the ratio of two samples within is finite too.
-SMALLEST_SAMPLE = 1e-100
-LARGEST_SAMPLE = 1e100
+MIN_SAMPLE = 1e-100
+MAX_SAMPLE = 1e100
 
 # The places of a verdict in an array.
 _VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -145,7 +145,7 @@ def _samples_of(samples: ArrayLike) -> Floats:
     values = np.asarray(samples, dtype=np.float64)
     if len(values) < 2:
         raise ValueError(f"{len(values)} launch of an arm shows no spread: give at least 2, and 8 for a verdict.")
-    if not ((values >= SMALLEST_SAMPLE) & (values <= LARGEST_SAMPLE)).all():
+    if not ((values >= MIN_SAMPLE) & (values <= MAX_SAMPLE)).all():
         raise ValueError("A sample is not a finite number above zero: give the p50 of each process launch.")
     return values
 
@@ -250,7 +250,7 @@ def _comparison_of(look: _Look, row: int, *, margin: float, looks: Sequence[int]
     verdict = _VERDICTS[look.verdict[row]]
     # fewer rounds than the first look do not know their own spread well enough to say that none will do
     known = looks if look.rounds >= looks[0] else looks[: look_levels.PLANNED]
-    later = [more for more in known if look.rounds < more <= power.MOST_ROUNDS]
+    later = [more for more in known if look.rounds < more <= power.MAX_ROUNDS]
     location, deviation = float(look.location[row]), float(look.deviation[row])
     needed: int | None = look.rounds
     if verdict == "undecided":

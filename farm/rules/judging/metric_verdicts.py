@@ -80,7 +80,7 @@ def _by_repeat(
         middle = median(old for old, _ in pairs) if pairs else 0.0
         least = judging.margin * (middle if judging.is_share and pairs else 1.0)
         repeated = repeats.judge(pairs, least=max(least, judge.block.margins.get(metric.name, 0.0) * middle))
-        is_short = repeated is not None and repeated.rounds < repeats.FEWEST_ROUNDS
+        is_short = repeated is not None and repeated.rounds < repeats.MIN_ROUNDS
         lack = counted_rounds.unrepeated(is_out_of_time=judge.is_out_of_time) if is_short else ""
         found.append(None if repeated is None else _repeated(repeated, metric, judging, reason=lack))
     return found

@@ -19,7 +19,7 @@ MAX_DEPTH = 16
 # keys and values together: PyYAML takes a tenth of a millisecond for each, in the thread of whoever asked
 MAX_VALUES = 10_000
 # as for YAML below: longer ones stay text, which no axis takes
-_LONGEST_INT = 18
+_MAX_INT_DIGITS = 18
 T = TypeVar("T")
 _USE_AXES = "use axes instead of listing every combination under `include`."
 
@@ -87,7 +87,7 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _whole(text: str) -> int | str:
-    return int(text) if len(text.removeprefix("-")) <= _LONGEST_INT else text
+    return int(text) if len(text.removeprefix("-")) <= _MAX_INT_DIGITS else text
 
 
 def _finite(text: str) -> float:

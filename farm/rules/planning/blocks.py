@@ -12,9 +12,9 @@ from typing import TypeVar
 from farm.rules.cells.axes import SPLIT_ORDER
 from farm.rules.planning.plans import Arm
 
-LONGEST_BLOCK_S = 600.0
+MAX_BLOCK_S = 600.0
 # fewer arms compare nothing, however slow the model
-FEWEST_ARMS = 2
+MIN_ARMS = 2
 
 # where a block would be too long, models beside each other and all releases of them stay together longest
 KEPT_TOGETHER = "runtime"
@@ -70,7 +70,7 @@ def _families(
 
 def capacity_for(arm_s: float, *, most: int) -> int:
     """How many arms of so many seconds fit a block."""
-    return max(FEWEST_ARMS, min(most, int(LONGEST_BLOCK_S // arm_s)))
+    return max(MIN_ARMS, min(most, int(MAX_BLOCK_S // arm_s)))
 
 
 def comparisons_among(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:

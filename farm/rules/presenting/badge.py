@@ -10,7 +10,7 @@ LABEL_GROUND = "#3d444d"
 # of an average sign at 11 px, and beside a text
 SIGN_PX = 6.6
 MARGIN_PX = 7.0
-LONGEST = 60
+MAX_LENGTH = 60
 
 
 def badge_svg(label: str, text: str, tone: Tone) -> str:
@@ -32,7 +32,7 @@ def badge_svg(label: str, text: str, tone: Tone) -> str:
 
 def _cut(text: str) -> str:
     text = "".join(sign for sign in " ".join(text.split()) if sign.isprintable())
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…"
 
 
 def _width(text: str) -> float:

@@ -13,7 +13,7 @@ from farm.rules.runtimes.order import release_order
 from farm.rules.tracing.placement import cell_changes
 from farm.rules.wording.numbers import counted
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ def stamp_sentence(document: Document) -> str:
     alike = [change for change in found if (change.old, change.new) == (worst.old, worst.new)]
     losing = list(dict.fromkeys(change.runtime for change in alike if change.lost))
     keeping = list(dict.fromkeys(change.runtime for change in alike if change.runtime not in losing))
-    more = f" and {len(worst.lost) - MOST_NAMED} more" if len(worst.lost) > MOST_NAMED else ""
-    nodes = f"{counted(len(worst.lost), 'node')} ({', '.join(worst.lost[:MOST_NAMED])}{more})"
+    more = f" and {len(worst.lost) - MAX_NAMED} more" if len(worst.lost) > MAX_NAMED else ""
+    nodes = f"{counted(len(worst.lost), 'node')} ({', '.join(worst.lost[:MAX_NAMED])}{more})"
     text = f"For the opset stamp alone, {worst.new} instead of {worst.old}, {_releases(losing)} "
     text += f"lose{'s' if len(losing) == 1 else ''} fusions: {nodes} run apart that were fused"
     return f"{text}; {_releases(keeping)} keep{'s' if len(keeping) == 1 else ''} them." if keeping else f"{text}."

@@ -9,7 +9,7 @@ from farm.rules.wording.numbers import explained, latency
 from farm.rules.wording.vocabulary import is_change
 
 # less of the change is not named, and more than this is none of it
-NAMED_SHARE, MOST_SHARE = 0.5, 1.5
+NAMED_SHARE, MAX_SHARE = 0.5, 1.5
 
 
 def explanation(comparison: Comparison) -> str | None:
@@ -21,7 +21,7 @@ def explanation(comparison: Comparison) -> str | None:
     if moved is None or whole is None or whole.candidate == whole.baseline:
         return None
     share = (moved.candidate - moved.baseline) / (whole.candidate - whole.baseline)
-    if not NAMED_SHARE <= share <= MOST_SHARE:
+    if not NAMED_SHARE <= share <= MAX_SHARE:
         return None
     times = f"{latency(moved.baseline)} → {latency(moved.candidate)}"
     return f"outside the graph: choosing a token, {times}, explains {explained(share)} of the change"

@@ -10,7 +10,7 @@ from farm.rules.runtimes import providers
 from farm.rules.wording.numbers import counted
 
 # operators that are named before the rest is counted
-MOST = 5
+MAX_NAMED = 5
 _PARITY = {"pass": "its outputs agree with the reference", "fail": "its outputs differ from the reference"}
 NOTE = "Simulated: placement and parity are the device's, its latencies are not and are compared with nothing."
 
@@ -39,5 +39,5 @@ def _placement(cell: Cell) -> str:
     if not elsewhere:
         return f"{took}, and nothing stays on the CPU"
     names = sorted(elsewhere)
-    more = f" and {counted(len(names) - MOST, 'other operator')}" if len(names) > MOST else ""
-    return f"{took}; {', '.join(names[:MOST])}{more} {'stays' if len(names) == 1 else 'stay'} on the CPU"
+    more = f" and {counted(len(names) - MAX_NAMED, 'other operator')}" if len(names) > MAX_NAMED else ""
+    return f"{took}; {', '.join(names[:MAX_NAMED])}{more} {'stays' if len(names) == 1 else 'stay'} on the CPU"

@@ -7,7 +7,7 @@ from farm.contract.reports import TraceReport
 from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.tracing.attribution import FEWEST_TRACES, Attribution, NodeChange, attribute
+from farm.rules.tracing.attribution import MIN_TRACES, Attribution, NodeChange, attribute
 from farm.rules.tracing.round_times import Traced, attribute_rounds
 from farm.rules.wording.vocabulary import is_change
 
@@ -25,7 +25,7 @@ def explain(judge: BlockJudge, judged: Judged) -> Attribution:
     old = judge.evidence.traces_of(judged.planned.baseline)
     new = judge.evidence.traces_of(judged.planned.candidate)
     rounds = judge.traced_rounds(judged.planned)
-    if len(rounds) >= FEWEST_TRACES:
+    if len(rounds) >= MIN_TRACES:
         return attribute_rounds(
             Traced(old[0], [times for times, _ in rounds]),
             Traced(new[0], [times for _, times in rounds]),

@@ -14,7 +14,7 @@ from farm.rules.runtimes.distributions import read_version
 # -P: the folder that somebody works in is no place to find pip in
 PIP_WORDS = ("-P", "-m", "pip", "index", "versions", "--no-input", "-vv")
 PIP_ENVIRONMENT = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1"}
-MOST_REASON = 200
+MAX_REASON = 200
 _LIST = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
 _YANKED = re.compile(r"^\s*Skipping link: yanked for reason: (.*): (\S+)(?: \(from .*)?$", re.MULTILINE)
 _NO_REASON = "<none given>"
@@ -40,7 +40,7 @@ def read_listing(text: str) -> Listing | None:
     for why, address in _YANKED.findall(text):
         version = _version_of(address)
         if version and version not in offered:
-            yanked.setdefault(version, "" if why == _NO_REASON else " ".join(why.split())[:MOST_REASON])
+            yanked.setdefault(version, "" if why == _NO_REASON else " ".join(why.split())[:MAX_REASON])
     return Listing(offered, yanked) if found is not None or yanked else None
 
 

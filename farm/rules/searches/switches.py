@@ -32,7 +32,7 @@ from farm.rules.wording.numbers import counted, share
 
 LEVELS = ("disable", "basic", "extended", "all")
 # with the old and the new runtime, and an A/A twin, a block of 16
-MOST_CANDIDATES = 12
+MAX_CANDIDATES = 12
 SINGLES = 5
 # a switch that gives back so much of the change is good enough to stop searching
 ENOUGH = 0.8
@@ -133,7 +133,7 @@ def _parts(word: str) -> list[str]:
     return [part.lower() for part in _WORD.findall(word)]
 
 
-def first_candidates(names: Sequence[str], *, level: str = "all", most: int = MOST_CANDIDATES) -> list[Candidate]:
+def first_candidates(names: Sequence[str], *, level: str = "all", most: int = MAX_CANDIDATES) -> list[Candidate]:
     """Every lower level, the names ranked first alone, the others in groups. `names` in the order of `ranked`."""
     lower = LEVELS[: LEVELS.index(level)]
     found = [Candidate("level", f"optimization {weaker}", level=weaker) for weaker in reversed(lower)][:most]
@@ -143,7 +143,7 @@ def first_candidates(names: Sequence[str], *, level: str = "all", most: int = MO
     return [*found, *_groups(names[len(singles) :], level=level, most=most - len(found))]
 
 
-def next_candidates(trials: Sequence[Trial], *, most: int = MOST_CANDIDATES) -> list[Candidate]:
+def next_candidates(trials: Sequence[Trial], *, most: int = MAX_CANDIDATES) -> list[Candidate]:
     """The parts of the group that undid most; empty when the search is over."""
     best = best_of(trials)
     if best is not None and best.candidate.kind == "optimizers" and best.candidate.is_final and best.undone >= ENOUGH:
@@ -162,7 +162,7 @@ def next_candidates(trials: Sequence[Trial], *, most: int = MOST_CANDIDATES) -> 
 
 
 def last_candidates(
-    point: Point, trials: Sequence[Trial], *, done: Container[str], most: int = MOST_CANDIDATES
+    point: Point, trials: Sequence[Trial], *, done: Container[str], most: int = MAX_CANDIDATES
 ) -> list[Candidate]:
     """Session settings, threads and provider options of a cell, where nothing gave enough back. `done`: their labels
     that were tried before."""

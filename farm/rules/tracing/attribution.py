@@ -17,10 +17,10 @@ from farm.rules.comparing.comparisons import Comparison
 from farm.rules.tracing.executions import joint_groups
 
 # An attribution rests on at least so many traces of each arm.
-FEWEST_TRACES = 5
+MIN_TRACES = 5
 INTERVAL_LEVEL = 0.9
 # A change smaller than this part of the whole time is no change to explain.
-SMALLEST_CHANGE = 0.002
+MIN_CHANGE = 0.002
 # an operator type that explains less of a change is not named
 NAMED_SHARE = 0.1
 
@@ -97,7 +97,7 @@ class Attribution:
     @property
     def is_enough(self) -> bool:
         """Whether so many traces can explain a change."""
-        return self.traces >= FEWEST_TRACES
+        return self.traces >= MIN_TRACES
 
 
 def attribute(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport]) -> Attribution:
@@ -122,7 +122,7 @@ def attributed(
     ]
     whole = sum(change.change_us for change in changes)
     everything = sum(max(change.baseline_us, change.candidate_us) for change in changes)
-    explains = len(olds) >= FEWEST_TRACES and abs(whole) > SMALLEST_CHANGE * everything
+    explains = len(olds) >= MIN_TRACES and abs(whole) > MIN_CHANGE * everything
     shared = [replace(change, share=change.change_us / whole) for change in changes] if explains else changes
     return Attribution(len(olds), tuple(sorted(shared, key=lambda c: (-abs(c.change_us), c.node))))
 
@@ -167,7 +167,7 @@ def _node_change(covers: tuple[str, ...], head: Operator, olds: list[float], new
 def _interval(differences: list[float]) -> tuple[float | None, float | None]:
     """The order statistics that hold the median difference at 90 % or more (the sign test, inverted)."""
     count = len(differences)
-    if count < FEWEST_TRACES:
+    if count < MIN_TRACES:
         return None, None
     ordered = sorted(differences)
     # both tails of a fair coin's count; scipy.stats would say the same and cost every web process 50 MB

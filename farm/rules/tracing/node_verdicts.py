@@ -25,9 +25,9 @@ Neighbours = Mapping[str, frozenset[str]]
 # durations in a profile are whole microseconds, cut off
 TICK_US = 1.0
 # what takes less in both arms is mostly the clock's rounding
-SHORTEST_US = 5.0
+MIN_US = 5.0
 # the nodes with the most time; an interval takes milliseconds to work out
-MOST_JUDGED = 256
+MAX_JUDGED = 256
 # Of blocks with one changed node about twice this share name another one too: docs/proofs/measuring.md, "Operators".
 LEVEL = 0.005
 
@@ -40,7 +40,7 @@ def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, 
     all but those with the most time.
     """
     judgeable = {node: some for node, some in pairs.items() if _is_judgeable(some)}
-    longest = sorted(judgeable, key=lambda node: -_longer_us(judgeable[node]))[:MOST_JUDGED]
+    longest = sorted(judgeable, key=lambda node: -_longer_us(judgeable[node]))[:MAX_JUDGED]
     if not longest:
         return {}
     alone = _judged([judgeable[node] for node in longest], margin=margin)
@@ -56,7 +56,7 @@ def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, 
 
 
 def _is_judgeable(pairs: Sequence[Pair]) -> bool:
-    return len(pairs) >= LOOKS[0] and _longer_us(pairs) >= SHORTEST_US
+    return len(pairs) >= LOOKS[0] and _longer_us(pairs) >= MIN_US
 
 
 def _longer_us(pairs: Sequence[Pair]) -> float:

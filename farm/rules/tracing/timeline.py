@@ -14,7 +14,7 @@ RUN_EVENT: Final = "model_run"
 SUFFIX: Final = "_kernel_time"
 # the runs that a trace pass warms up with
 WARM_UP: Final = 3
-LONGEST_NAME: Final = 200
+MAX_NAME: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,9 @@ def _nested(events: Iterable[_Event]) -> list[_Open]:
         told = event.get("args")
         args: Mapping[str, object] = told if isinstance(told, Mapping) else {}
         found = _Open(
-            name=str(event["name"]).removesuffix(SUFFIX)[:LONGEST_NAME],
-            op_type=str(args.get("op_name") or "")[:LONGEST_NAME],
-            provider=str(args.get("provider") or "")[:LONGEST_NAME],
+            name=str(event["name"]).removesuffix(SUFFIX)[:MAX_NAME],
+            op_type=str(args.get("op_name") or "")[:MAX_NAME],
+            provider=str(args.get("provider") or "")[:MAX_NAME],
             start=start,
             end=end,
             depth=len(stack),

@@ -147,7 +147,7 @@ def _known_texts(port: signature.Port, model: onnx.ModelProto) -> str | None:
             carried |= set() if tables else set(node.output)
     text = f"{fills.WORDS if is_split else fills.TEXT}:"
     for word in dict.fromkeys(found):
-        if word and word.isprintable() and not set(word) & {"|", "@"} and len(text) + len(word) < fills.LONGEST:
+        if word and word.isprintable() and not set(word) & {"|", "@"} and len(text) + len(word) < fills.MAX_TEXT:
             text += word if text.endswith(":") else f"|{word}"
     return None if text.endswith(":") else text
 

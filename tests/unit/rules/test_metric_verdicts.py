@@ -10,7 +10,7 @@ from farm.contract.document import Document
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.reports import EndReport, Report
 from farm.rules.cells.metrics import BY_NAME, COMPARED
-from farm.rules.cells.scenario_metrics import LEAST_GROWTH, PERPLEXITY
+from farm.rules.cells.scenario_metrics import MIN_GROWTH, PERPLEXITY
 from farm.rules.changes import gate
 from farm.rules.comparing import differences
 from farm.rules.comparing.quantities import Change, change_of
@@ -189,7 +189,7 @@ def test_growth_is_told_by_its_difference_with_an_interval() -> None:
     assert change.ratio is None
     assert change.change_low < change.change < change.change_high
     assert change.change == pytest.approx(MIB, rel=0.01)
-    assert change.margin == LEAST_GROWTH
+    assert change.margin == MIN_GROWTH
     back = metric_changes.further(turned(comparison))[0]
     assert (back.verdict, back.margin, back.change) == ("smaller", change.margin, -change.change)
     assert (back.change_low, back.change_high) == (-change.change_high, -change.change_low)
@@ -275,7 +275,7 @@ def test_every_entry_of_the_table_that_is_judged_has_a_unit_and_a_direction() ->
 def test_differences_beyond_any_size_are_judged_too() -> None:
     (judged,) = differences.judge_many([[(0.0, 1e15)] * 8], margin=1.0)
     assert judged.said.verdict == "slower"
-    assert judged.change == pytest.approx(differences.MOST_MARGINS)
+    assert judged.change == pytest.approx(differences.MAX_MARGINS)
 
 
 def loaded(old: float, new: float, **more: float) -> Document:

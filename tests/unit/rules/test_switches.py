@@ -46,7 +46,7 @@ def test_levels_stand_first_then_single_names_then_groups_of_all_others() -> Non
     found = switches.first_candidates(names)
     assert [one.level for one in found[:3]] == ["extended", "basic", "disable"]
     assert [len(one.names) for one in found[3:8]] == [1] * 5
-    assert len(found) <= switches.MOST_CANDIDATES
+    assert len(found) <= switches.MAX_CANDIDATES
     assert sorted(name for one in found for name in one.names) == names
 
 

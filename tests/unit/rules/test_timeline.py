@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules.tracing.timeline import LONGEST_NAME, timeline
+from farm.rules.tracing.timeline import MAX_NAME, timeline
 
 
 def run_event(start: int, length: int) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def test_a_trace_in_a_mapping_and_strange_events_are_read_as_far_as_they_go() ->
 
 
 def test_endless_names_are_cut() -> None:
-    assert len(timeline([run_event(0, 10), node("x" * 5000, 1, 2)]).spans[0].name) == LONGEST_NAME
+    assert len(timeline([run_event(0, 10), node("x" * 5000, 1, 2)]).spans[0].name) == MAX_NAME
 
 
 @pytest.mark.parametrize("nothing", [None, 5, "text", {}, [], [node("a", 0, 5)], {"traceEvents": 3}])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from farm.contract.reports import MOST_BYTES, Operator
+from farm.contract.reports import MAX_BYTES, Operator
 from worker.agent.passes.traces import Row
 from worker.runner import profile
 
@@ -16,13 +16,13 @@ OPERATOR: dict[str, Any] = {"node": "a", "op_type": "Add", "provider": "P", "tim
 
 
 @pytest.mark.parametrize(("kind", "known"), [(Row, ROW), (Operator, OPERATOR)])
-@pytest.mark.parametrize("size", [-1, MOST_BYTES + 1, 1.5, "much"])
+@pytest.mark.parametrize("size", [-1, MAX_BYTES + 1, 1.5, "much"])
 def test_a_size_that_no_operator_can_have_is_refused(kind: type[Row | Operator], known: dict[str, Any], size: object):
     with pytest.raises(ValidationError):
         kind.model_validate({**known, "memory_bytes": size})
 
 
-@pytest.mark.parametrize("size", [0, MOST_BYTES])
+@pytest.mark.parametrize("size", [0, MAX_BYTES])
 def test_any_other_size_is_taken(size: int) -> None:
     for kind, known in ((Row, ROW), (Operator, OPERATOR)):
         assert kind.model_validate({**known, "memory_bytes": size}).memory_bytes == size
@@ -34,4 +34,4 @@ def test_an_older_farm_gets_no_key_that_it_does_not_know_where_there_is_no_figur
 
 
 def test_runner_and_contract_have_one_bound() -> None:
-    assert profile.MOST_BYTES == MOST_BYTES
+    assert profile.MOST_BYTES == MAX_BYTES

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import inf
 
 from farm.rules.comparing.power import LOOKS
-from farm.rules.comparing.repeats import FEWEST_ROUNDS
+from farm.rules.comparing.repeats import MIN_ROUNDS
 
 # of the promised time, which is twice the plan: to measure disturbed samples again
 REPEATS_SHARE = 0.1
@@ -86,7 +86,7 @@ class Pace:
     @property
     def has_room_for_a_round(self) -> bool:
         """Whether another round like the last one fits."""
-        if self._rounds < FEWEST_ROUNDS and self._ends_at - self._clock() >= SPARE * self._round_s:
+        if self._rounds < MIN_ROUNDS and self._ends_at - self._clock() >= SPARE * self._round_s:
             return True
         kept_s = TRACES_SHARE * self._promised_s if self._rounds >= LOOKS[0] and self._promised_s < inf else 0.0
         return self._left_s >= self._round_s + kept_s

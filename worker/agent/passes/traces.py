@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from farm.contract.reasons import Reason
 from farm.contract.reports import (
-    MOST_BYTES,
-    MOST_CACHE_COPIES,
-    MOST_NODES,
+    MAX_BYTES,
+    MAX_CACHE_COPIES,
+    MAX_NODES,
     NodeTimes,
     Operator,
     PromptTrace,
@@ -36,7 +36,7 @@ from worker.agent.passes.launches import Launcher, garbled
 from worker.agent.passes.orders import RunnerOrder
 
 # a report stays under 1 MB: the slowest operators one by one, the others in one sum a provider
-MAX_OPERATORS = MOST_NODES
+MAX_OPERATORS = MAX_NODES
 # of the prompt, beside those of a token
 MAX_PROMPT_OPERATORS = 512
 # a node that reads from more others tells of so many
@@ -55,7 +55,7 @@ class Row(BaseModel):
     time_us: float = Field(ge=0, allow_inf_nan=False)
     calls: int = Field(ge=1)
     # what it asked of its provider's memory and kept; None: this runtime or session does not say
-    memory_bytes: int | None = Field(default=None, ge=0, le=MOST_BYTES)
+    memory_bytes: int | None = Field(default=None, ge=0, le=MAX_BYTES)
 
     def executed(self) -> node_origins.Executed:
         return node_origins.Executed(
@@ -252,7 +252,7 @@ def _cache_copies(reply: _Reply, origins: Sequence[Origin], source: Graph) -> tu
         own = source.by_label.get(origin.node or "") if row.op_type == "Concat" else None
         if own is not None and any(name.startswith("present") for name in own.outputs):
             found.append(own.label)
-    return tuple(found[:MOST_CACHE_COPIES])
+    return tuple(found[:MAX_CACHE_COPIES])
 
 
 def _operators(
@@ -322,7 +322,7 @@ class RoundTraces:
         reply, arm = profiled.reply, profiled.arm
         cell = arm.order.cell
         is_plain = cell.provider == CPU and scenarios.is_plain(cell)
-        if reply is None or profiled.trace_round or not is_plain or not 0 < len(reply.executed) <= MOST_NODES:
+        if reply is None or profiled.trace_round or not is_plain or not 0 < len(reply.executed) <= MAX_NODES:
             return
         self._nodes[arm.arm] = {
             _key(row): row.own_node(origin) for row, origin in zip(reply.executed, origins, strict=True)
