@@ -260,7 +260,7 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
         least = comparison.smallest_detectable
         table.add_row(
             _sides(comparison, cells, varying),
-            _coloured(line.told, line.change.word),
+            _coloured(line.words, line.change.word),
             line.change.interval if line.change.figures else "",
             *([line.values] if values else []),
             str(comparison.rounds),
@@ -296,7 +296,7 @@ def _values_head(lines: Sequence[Line]) -> str:
 
 def _metric(change: MetricChange | None) -> Text:
     """`= equal`, or the verdict with the change: `▲ 2.6× bigger`."""
-    return Text("") if change is None else _coloured(metric_changes.told(change), change.verdict)
+    return Text("") if change is None else _coloured(metric_changes.marked(change), change.verdict)
 
 
 def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[Axis]) -> str:

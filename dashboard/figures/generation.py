@@ -151,11 +151,11 @@ CURVE = Curve(
 
 
 def _tokens(cell: Cell) -> int:
-    return scenarios.said_in(cell.scenario).tokens
+    return scenarios.of_text(cell.scenario).tokens
 
 
 def _prompt(cell: Cell) -> int:
-    return scenarios.said_in(cell.scenario).context - _tokens(cell)
+    return scenarios.of_text(cell.scenario).context - _tokens(cell)
 
 
 def _first_ms(cell: Cell) -> float:

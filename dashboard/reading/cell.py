@@ -11,7 +11,7 @@ from dashboard.metrics import metric_text
 from farm.contract.cells import NO_POLICY
 from farm.contract.document_cells import Cell, Input, OperatorTime, ParityOutput, ProviderTime
 from farm.contract.reasons import CellStatus
-from farm.rules.cells.identity import told
+from farm.rules.cells.identity import fields_of
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT
@@ -370,4 +370,4 @@ def _cell(arm: Arm, block: PlannedBlock, model: tuple[str, str], launches: list[
         "p50_ms": median(launches) if launches else None,
         "samples_ms": launches,
     }
-    return Cell.model_validate(known | told(spec, opset=None, session=arm.labels.get("session", "default")))
+    return Cell.model_validate(known | fields_of(spec, opset=None, session=arm.labels.get("session", "default")))

@@ -315,7 +315,7 @@ def _unjudged(metric: Metric) -> numbers.Words:
 
 def _verdict(change: MetricChange) -> Change:
     """`▲ 12 % slower`, by the launches of both; of growth the word alone."""
-    return Change(metric_changes.told(change), change.ratio)
+    return Change(metric_changes.marked(change), change.ratio)
 
 
 def shown(rows: Sequence[Line], *, every: bool, wanted: str) -> list[Line]:

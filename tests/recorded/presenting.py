@@ -65,7 +65,7 @@ def present(path: Path) -> str:
 def _of_bench(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     document = Document.model_validate(plain)
     yield "read and written again", "\n".join(sorted(set(_changes(plain, json.loads(document.to_json())))))
-    yield "its sentence, told again", documents.told(document).sentence
+    yield "its sentence, told again", documents.with_sentence(document).sentence
     for width in WIDTHS:
         console = _console(width)
         screen.show(document, console=console, address=document.url or "")

@@ -23,7 +23,7 @@ from farm.rules.changes.watch_rounds import Finding, Judgement
 from farm.rules.comparing.sides import compared
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of, rank
-from farm.rules.presenting.sentences import cause, explanation, most_changed
+from farm.rules.presenting.sentences import cause, explanation, largest_change
 from farm.rules.runtimes.order import goes_back, release_order
 from farm.rules.wording.numbers import change, listed
 
@@ -210,7 +210,7 @@ def _explanation(finding: Finding, comparison: Comparison | None) -> str:
     """Which operator the change of latency comes from; other kinds say it in their own text."""
     if not kind_of(finding.kind).is_headline or comparison is None:
         return ""
-    return (explanation(comparison) or most_changed(comparison))[:500]
+    return (explanation(comparison) or largest_change(comparison))[:500]
 
 
 def note_pipeline(one: WatchRound, judgement: Judgement) -> Alert | None:

@@ -41,7 +41,7 @@ def pairs(entries: Mapping[str, object]) -> str:
 
 def _sizes(cell: Cell) -> Mapping[str, int]:
     """Sizes of free dimensions; those of a cell that generates are of its check alone: its lengths say the rest."""
-    return {} if scenarios.said_in(cell.scenario).takes_prompts else cell.shapes
+    return {} if scenarios.of_text(cell.scenario).takes_prompts else cell.shapes
 
 
 def version_key(runtime: Runtime) -> tuple[bool, str, Version, str]:
@@ -211,9 +211,9 @@ AXES: tuple[Axis, ...] = (
     Axis(
         "scenario",
         "Scenario",
-        value_of=lambda c: scenarios.said_in(c.scenario).along_axis,
-        label_of=lambda c: scenarios.label(scenarios.said_in(c.scenario).along_axis),
-        short_of=lambda c: scenarios.said_in(c.scenario).short,
+        value_of=lambda c: scenarios.of_text(c.scenario).along_axis,
+        label_of=lambda c: scenarios.label(scenarios.of_text(c.scenario).along_axis),
+        short_of=lambda c: scenarios.of_text(c.scenario).short,
         default=SINGLE,
         declared=Declared(
             "scenario",

@@ -107,7 +107,7 @@ class Generate(Scenario):
     def prompts_sha256(self) -> str:
         return self.given
 
-    def said_twice(self) -> Mapping[str, str]:
+    def own_axes(self) -> Mapping[str, str]:
         text = "batch says the sequences of the scenario generate too: leave one of the two out."
         return {"batch": text} if self.batch is not None else {}
 

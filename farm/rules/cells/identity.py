@@ -15,7 +15,7 @@ def given(values: Mapping[str, Value], part: Part) -> dict[str, object]:
     return {axis.field: values[axis.name] for axis in OWN_AXES if axis.part == part and axis.name in values}
 
 
-def told(spec: CellSpec, *, opset: int | None, session: str, sustained_s: float = 0.0) -> dict[str, object]:
+def fields_of(spec: CellSpec, *, opset: int | None, session: str, sustained_s: float = 0.0) -> dict[str, object]:
     """The fields of a document's cell that say what it measures.
 
     `opset`: the model's own; `session`: the name of the session set; `sustained_s`: what its block works on for.
@@ -33,5 +33,5 @@ def told(spec: CellSpec, *, opset: int | None, session: str, sustained_s: float 
         "session": {"name": session, **spec.session.model_dump(mode="json", include=OPTIONS)},
         "hardware": spec.hardware,
         **{axis.field: axis.of(spec) for axis in OWN_AXES},
-        "scenario": scenarios.told(spec.workload, sustained_s=sustained_s),
+        "scenario": scenarios.text_of(spec.workload, sustained_s=sustained_s),
     }

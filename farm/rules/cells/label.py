@@ -24,14 +24,14 @@ def along(cell: Cell, axes: Sequence[Axis]) -> str:
     return " · ".join(axis.label(cell) for axis in axes) or BY_NAME["runtime"].label(cell)
 
 
-def said(cell: Cell, axes: Iterable[Axis], *, without: Collection[str] = ()) -> str:
+def described(cell: Cell, axes: Iterable[Axis], *, without: Collection[str] = ()) -> str:
     """A cell by what does not go without saying along the axes: `CPU, batch 8, fp32, 1 thread`."""
     return ", ".join(axis.label(cell) for axis in axes if axis.name not in without and not axis.is_default(cell))
 
 
 def workload(cell: Cell, *, without: str = "") -> str:
     """What a cell is measured with, apart from its model and runtime: `CPU, fp32, batch 8, 1 thread`."""
-    return said(cell, WORKLOAD, without=(without,))
+    return described(cell, WORKLOAD, without=(without,))
 
 
 def series(cell: Cell) -> str:

@@ -52,7 +52,7 @@ class Load(Scenario):
 
     kind: ClassVar[str] = "load"
     schema: ClassVar[Mapping[str, Any]] = {"type": "object"}
-    is_one_stream: ClassVar[bool] = False
+    is_single_stream: ClassVar[bool] = False
     is_open: ClassVar[bool] = True
     rate: float | None = None
     bound_ms: float | None = None
@@ -145,7 +145,7 @@ class Load(Scenario):
     def search_s(self, latency_ms: float | None) -> float:
         return self._driven_s(latency_ms) if self.rate is None else 0.0
 
-    def longest_s(self, latency_ms: float | None) -> float:
+    def max_launch_s(self, latency_ms: float | None) -> float:
         return TRIES * self._driven_s(latency_ms)
 
     def _driven_s(self, latency_ms: float | None) -> float:
@@ -160,7 +160,7 @@ class Load(Scenario):
     def found(self, launched: Mapping[str, Figure], *, p99_ms: float | None, phases: Sequence[CellPhase] = ()) -> str:
         """The highest rate that kept its bound, or what became of the one asked for. `phases`: rates that it drove."""
         if self.rate is None:
-            return self._most(launched.get(MAX_RATE), phases)
+            return self._highest(launched.get(MAX_RATE), phases)
         told = "" if p99_ms is None else f"p99 {plain(p99_ms)} ms at {self.rate:g} per s"
         goodput = launched.get(GOODPUT)
         if goodput is None:
@@ -170,7 +170,7 @@ class Load(Scenario):
             return f"{self.rate:g} per s are not held: {plain(goodput.value)} per s were answered{within}."
         return f"{told or f'{self.rate:g} per s are held'}, {plain(goodput.value)} per s answered{within}."
 
-    def _most(self, most: Figure | None, phases: Sequence[CellPhase]) -> str:
+    def _highest(self, most: Figure | None, phases: Sequence[CellPhase]) -> str:
         bound = f"p99 within {self.bound_ms:g} ms"
         if most is None:
             return f"No rate that was tried kept its {bound}."
@@ -186,7 +186,7 @@ class Closed(Single):
 
     kind: ClassVar[str] = Load.kind
     is_plain: ClassVar[bool] = False
-    is_one_stream: ClassVar[bool] = False
+    is_single_stream: ClassVar[bool] = False
     streams: int
 
     @classmethod
@@ -213,7 +213,7 @@ class Closed(Single):
     def family(self) -> str:
         return SINGLE
 
-    def said_twice(self) -> Mapping[str, str]:
+    def own_axes(self) -> Mapping[str, str]:
         text = "concurrency says the streams of the scenario load:closed too: leave one of the two out."
         return {"concurrency": text}
 

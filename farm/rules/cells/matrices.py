@@ -27,7 +27,7 @@ def matrix_of(cells: Sequence[CellSpec], *, names: Mapping[str, str] | None = No
     they are the model's and the run's.
     """
     sets = _session_sets(cells, names or {})
-    points = _said(_distinct({**point_of(cell), "session": sets[_key(cell.session)]} for cell in cells))
+    points = _without_defaults(_distinct({**point_of(cell), "session": sets[_key(cell.session)]} for cell in cells))
     declared = {axis: values for axis in MATRIX_AXES if (values := _distinct(p[axis] for p in points if axis in p))}
     is_as_large = prod(len(values) for values in declared.values()) == len(points)
     if is_as_large and all(
@@ -43,7 +43,7 @@ def point_of(cell: CellSpec) -> dict[str, Value]:
     return {name: value for name, value in values if value is not None}
 
 
-def _said(points: Sequence[Point]) -> list[Point]:
+def _without_defaults(points: Sequence[Point]) -> list[Point]:
     """The points without the axes on which all of them have what goes without saying."""
     said = [axis for axis in MATRIX_AXES if any(axis in point and point[axis] != _PLAIN.get(axis) for point in points)]
     return [{axis: point[axis] for axis in said if axis in point} for point in points]

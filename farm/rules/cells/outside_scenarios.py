@@ -51,7 +51,7 @@ class Entry:
     launch_s: float = 0.0
     metrics: tuple[Measure, ...] = ()
     schema: ClassVar[Mapping[str, Any]] = Scenario.schema
-    has_one_value: ClassVar[bool] = False
+    takes_value: ClassVar[bool] = False
 
     def read(self, given: object, /) -> "Outside":
         """The scenario with all options from those that were written. Raises MatrixProblem."""
@@ -83,15 +83,15 @@ class Outside(Scenario):
     @property
     def text(self) -> str:
         """Without what goes without saying."""
-        return ":".join([self.name, *(f"{name}={value:.12g}" for name, value in self._said)])
+        return ":".join([self.name, *(f"{name}={value:.12g}" for name, value in self._changed)])
 
     @property
     def label(self) -> str:
-        said = ", ".join(f"{name} {value:.12g}" for name, value in self._said)
+        said = ", ".join(f"{name} {value:.12g}" for name, value in self._changed)
         return f"{self.entry.label} ({said})" if said else self.entry.label
 
     @property
-    def _said(self) -> list[tuple[str, float]]:
+    def _changed(self) -> list[tuple[str, float]]:
         return [
             (name, self.options[name])
             for name in sorted(self.options)

@@ -27,14 +27,14 @@ class ShapeProblem(Protocol):
 class Entry(Protocol):
     """A line of the table: ours are classes of `Scenario`, those from outside are declared.
 
-    `schema`: how an editor checks its options. `has_one_value`: whether its text is `name:value`.
+    `schema`: how an editor checks its options. `takes_value`: whether its text is `name:value`.
     """
 
     @property
     def schema(self) -> Mapping[str, Any]: ...
 
     @property
-    def has_one_value(self) -> bool: ...
+    def takes_value(self) -> bool: ...
 
     def read(self, options: object, /) -> "Scenario":
         """The scenario of these options. Raises MatrixProblem."""
@@ -46,16 +46,16 @@ class Scenario:
     """One scenario with its options.
 
     `kind`: what metrics are declared for. `is_plain`: launches run one input in one session, so that they may take
-    turns and be traced. `is_one_stream`: one inference at a time, so that its thread's own time tells what others took.
-    `is_open`: arrivals come by a clock of their own. `takes_prompts`: a prompt and the tokens behind it are measured
-    and traced apart. `answers`: what is held against the answers given alone, as a launch's figure counts it.
+    turns and be traced. `is_single_stream`: one inference at a time, so that its thread's own time tells what others
+    took. `is_open`: arrivals come by a clock of their own. `takes_prompts`: a prompt and the tokens behind it are
+    measured and traced apart. `answers`: what is held against the answers given alone, as a launch's figure counts it.
     """
 
     kind: ClassVar[str]
     schema: ClassVar[Mapping[str, Any]] = {"type": ["object", "null"]}
-    has_one_value: ClassVar[bool] = False
+    takes_value: ClassVar[bool] = False
     is_plain: ClassVar[bool] = False
-    is_one_stream: ClassVar[bool] = True
+    is_single_stream: ClassVar[bool] = True
     is_open: ClassVar[bool] = False
     takes_prompts: ClassVar[bool] = False
     # metrics that launches of no other scenario say
@@ -146,7 +146,7 @@ class Scenario:
         """Sessions whose threads run at once."""
         return work.concurrency
 
-    def said_twice(self) -> Mapping[str, str]:
+    def own_axes(self) -> Mapping[str, str]:
         """Axes of a matrix that it says itself, each with what is to be told where both do."""
         return {}
 
@@ -179,7 +179,7 @@ class Scenario:
         """What a block measures once before its rounds."""
         return 0.0
 
-    def longest_s(self, latency_ms: float | None) -> float:
+    def max_launch_s(self, latency_ms: float | None) -> float:
         """What a launch may need where everything is done anew."""
         return 0.0
 

@@ -74,7 +74,7 @@ def _parsed(value: object) -> Scenario:
     return entry.read(options)
 
 
-def said_in(text: str) -> Scenario:
+def of_text(text: str) -> Scenario:
     """The scenario of a document, also where nobody here can read it."""
     try:
         return parsed(text)
@@ -94,7 +94,7 @@ def of_workload(workload: Workload) -> Scenario:
     return parsed(workload.scenario)
 
 
-def told(workload: Workload, *, sustained_s: float = 0.0) -> str:
+def text_of(workload: Workload, *, sustained_s: float = 0.0) -> str:
     """What a document says. `sustained_s`: of its block; before 23 November 2026 cells did not say it themselves."""
     found = of_workload(workload)
     return Sustained(sustained_s / 60.0).text if found == Single() and sustained_s > 0 else found.text
@@ -105,9 +105,9 @@ def is_plain(spec: CellSpec) -> bool:
     return of(spec).is_plain and spec.workload.concurrency == 1
 
 
-def is_one_stream(spec: CellSpec) -> bool:
+def is_single_stream(spec: CellSpec) -> bool:
     """Whether one inference runs at a time, so that its thread's own time tells what others took."""
-    return of(spec).is_one_stream and spec.workload.concurrency == 1
+    return of(spec).is_single_stream and spec.workload.concurrency == 1
 
 
 def as_order(spec: CellSpec) -> dict[str, object]:
@@ -122,7 +122,7 @@ def as_workload(given: Mapping[str, object]) -> dict[str, object]:
 
 def label(text: str) -> str:
     """A scenario on its own, in a few words; a text that nobody can read stands as it is."""
-    return said_in(text).label
+    return of_text(text).label
 
 
 def _name_and_options(value: object) -> tuple[str, object]:
@@ -130,7 +130,7 @@ def _name_and_options(value: object) -> tuple[str, object]:
     if isinstance(value, str):
         name, *options = (part.strip() for part in value.strip().split(":"))
         entry = ENTRIES.get(name)
-        if entry is not None and entry.has_one_value and len(options) == 1:
+        if entry is not None and entry.takes_value and len(options) == 1:
             return name, options[0]
         return name, _pairs(value, options)
     if isinstance(value, Mapping) and len(value) == 1:

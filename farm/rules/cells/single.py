@@ -36,7 +36,7 @@ class Sustained(Single):
 
     kind: ClassVar[str] = "sustained"
     schema: ClassVar[Mapping[str, Any]] = {"type": "number", "minimum": MIN_MINUTES, "maximum": MAX_MINUTES}
-    has_one_value: ClassVar[bool] = True
+    takes_value: ClassVar[bool] = True
     minutes: float
 
     @classmethod

@@ -127,7 +127,7 @@ def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
     for pair in _measured(answer, document):
         line = line_of(pair, cells)
         values = [f"{value} {line.unit}" for value in line.sides or ()] or ["", ""]
-        figures = [*values, line.told, line.change.interval, str(line.rounds)]
+        figures = [*values, line.words, line.change.interval, str(line.rounds)]
         rows.append([point_label(cells[pair.candidate]), line.quantity, *figures, explanation(pair) or line.why])
     if not rows:
         return []

@@ -69,7 +69,7 @@ def main() -> int:
     if given.rounds < 1:
         parser.error("--rounds is at least 1")
     pythons = {side: environment(side) for side in SIDES}
-    pairs = [one_round(number, pythons, order) for number in range(1, given.rounds + 1)]
+    pairs = [measure_round(number, pythons, order) for number in range(1, given.rounds + 1)]
     ratios = sorted(pair["new"] / pair["old"] for pair in pairs)
     runtimes = f"{order['runtimes']['new']} / {order['runtimes']['old']}"
     print(f"{runtimes}: x{median(ratios):.3f} (rounds from x{ratios[0]:.3f} to x{ratios[-1]:.3f})")
@@ -112,7 +112,7 @@ def pins(side: str) -> list[str]:
     return found
 
 
-def one_round(number: int, pythons: dict[str, Path], order: Order) -> dict[str, float]:
+def measure_round(number: int, pythons: dict[str, Path], order: Order) -> dict[str, float]:
     """The p50 in ms of each side, from a fresh process each."""
     found: dict[str, float] = {}
     for side in random.sample(SIDES, len(SIDES)):

@@ -126,11 +126,11 @@ def issue(case: Case) -> str:
         "### Urgency",
         "_No response_",
         "### Platform and OS version",
-        _as_told(machine.get("os")),
+        _as_span(machine.get("os")),
         "### ONNX Runtime installation, version and API",
         f"Released package, {case.new.runtime} (good: {case.old.runtime}), Python",
         "### Architecture and CPU",
-        _as_told(", ".join(str(part) for part in (machine.get("arch"), machine.get("cpu_model")) if part)),
+        _as_span(", ".join(str(part) for part in (machine.get("arch"), machine.get("cpu_model")) if part)),
         "### Execution provider",
         f"{case.new.provider}{f' {as_code(options)}' if case.new.provider_options else ''}, {case.new.threads} "
         f"intra-op threads, graph optimization level `{case.new.optimization}`",
@@ -245,7 +245,7 @@ def _part(case: Case) -> Document:
     )
 
 
-def _as_told(text: object) -> str:
+def _as_span(text: object) -> str:
     """What the node says of itself, as a code span."""
     return as_code(str(text)) if text else "not known"
 

@@ -135,7 +135,7 @@ def is_mask(name: str) -> bool:
     return _ROLES["mask"][0].match(name) is not None
 
 
-def one_token_sizes(inputs: Sequence[Port], sizes: Mapping[str, int]) -> dict[str, int]:
+def single_token_sizes(inputs: Sequence[Port], sizes: Mapping[str, int]) -> dict[str, int]:
     """Sizes with one token in place of several and a past that is as much longer, by the names of the dimensions.
 
     For a batch of GroupQueryAttention, which takes no prompt behind a past there. Empty for a model without past.

@@ -239,7 +239,7 @@ def _check_streams(matrix: Matrix) -> None:
     points = (matrix.axes, *({axis: (value,) for axis, value in entry.items()} for entry in matrix.include))
     declared = {axis for axes in points for axis in axes}
     for text in (text for axes in points for text in axes.get("scenario", ())):
-        for axis, problem in scenarios.parsed(text).said_twice().items():
+        for axis, problem in scenarios.parsed(text).own_axes().items():
             if axis in declared:
                 raise MatrixProblem(problem)
 

@@ -261,7 +261,7 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
         is_noise_assumed=home.is_noise_assumed,
         minutes=(len(arms) * estimates.arm_seconds(budget, latency_ms, is_tracing=tracing) + longer_s) / 60.0,
         runner_timeout_s=estimates.runner_timeout_s(
-            budget, latency_ms, longer_s=program_s + max(load.longest_s(latency_ms) for load in loads)
+            budget, latency_ms, longer_s=program_s + max(load.max_launch_s(latency_ms) for load in loads)
         ),
         block_timeout_s=estimates.block_timeout_s(
             budget, latency_ms, arms=len(arms), longer_s=longer_s, is_tracing=tracing

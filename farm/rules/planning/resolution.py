@@ -261,7 +261,7 @@ def _workload_of(point: Point, request: Request) -> dict[str, Any]:
     if batch is None and isinstance(model.batch, str):
         batch = shapes.pop(model.batch, None)
     if model.is_grouped and isinstance(batch, int) and batch > 1 and model.inputs_sha256 is None:
-        stepped = decoders.one_token_sizes(model.inputs, chosen)
+        stepped = decoders.single_token_sizes(model.inputs, chosen)
         shapes |= {} if stepped.keys() & asked.keys() else stepped
     if batch is None and model.batch is not None:
         batch = model.inputs_batch or (model.batch if isinstance(model.batch, int) else 1)

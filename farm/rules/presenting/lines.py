@@ -35,7 +35,7 @@ class Line:
     is_wrong: bool = False
 
     @property
-    def told(self) -> str:
+    def words(self) -> str:
         """`▲ 19 % slower`, `= equal`, `? undecided`."""
         word = self.change.text if self.change.is_decided and self.change.figures else self.change.word
         return f"{sign_of(self.change.word).mark} {word}{', wrong outputs' if self.is_wrong else ''}"

@@ -82,7 +82,7 @@ def size(change: MetricChange) -> str:
     return numbers.change(change.ratio, change.ci_low, change.ci_high, words=own)
 
 
-def told(change: MetricChange) -> str:
+def marked(change: MetricChange) -> str:
     """`▲ 2.6× bigger`, `= equal`; `▲ bigger` of one without a ratio."""
     if change.verdict not in CHANGES or change.ratio is None:
         return signed(change.verdict)
@@ -121,9 +121,9 @@ def sentence(who: str, word: str, comparison: Comparison) -> str:
 
     `word`: what the comparison says of `who` already. Other metrics than sizes are named before their verdict.
     """
-    told = [change for change in changed(comparison) if _is_told(BY_NAME.get(change.name))]
+    spoken = [change for change in changed(comparison) if _is_in_sentence(BY_NAME.get(change.name))]
     sizes: dict[str, list[MetricChange]] = {}
-    for change in told:
+    for change in spoken:
         if change.verdict in SIZE:
             sizes.setdefault(change.verdict, []).append(change)
     by_size = [
@@ -131,13 +131,13 @@ def sentence(who: str, word: str, comparison: Comparison) -> str:
     ]
     others = [
         f"Its {title(change)} is {change.verdict}: {words(change).removeprefix(title(change)).strip()}."
-        for change in told
+        for change in spoken
         if change.verdict not in SIZE
     ]
     return " ".join([*by_size, *others])
 
 
-def _is_told(metric: Metric | None) -> bool:
+def _is_in_sentence(metric: Metric | None) -> bool:
     """Whether the run's sentence speaks of it; of those that only another farm knows it does."""
     return metric is None or (metric.judging is not None and metric.judging.is_told)
 

@@ -47,7 +47,7 @@ def unoptimised(check: CheckReport | None) -> doc_cells.Parity | None:
     """The cell against its own runtime without optimisations; None where that was not looked at."""
     if check is None or not check.unoptimised:
         return None
-    judgement = parity.judge(check.unoptimised, LEVELS).said_of(UNOPTIMISED)
+    judgement = parity.judge(check.unoptimised, LEVELS).compared_with(UNOPTIMISED)
     return _parity(judgement, LEVELS, check.unoptimised, reference=UNOPTIMISED)
 
 
@@ -67,10 +67,10 @@ def _engine(
     one, other = arms[pair.one], arms[pair.other]
     if one.spec.artifact_sha256 != other.spec.artifact_sha256:
         preset = parity.ANY
-        judgement = parity.judge_models(pair.outputs, own=parity.own_presets(tolerances)).said_of(f"{one.id}'s")
+        judgement = parity.judge_models(pair.outputs, own=parity.own_presets(tolerances)).compared_with(f"{one.id}'s")
     else:
         preset = parity.preset_between(one.spec, other.spec)
-        judgement = parity.judge(pair.outputs, preset).said_of(f"{one.id}'s")
+        judgement = parity.judge(pair.outputs, preset).compared_with(f"{one.id}'s")
     found = _parity(judgement, preset, pair.outputs, reference=f"{one.id}, {one.spec.runtime}")
     known = dict(found)
     if judgement.verdict == "fail":

@@ -8,7 +8,7 @@ from farm.rules.cells.scenario_metrics import TTFT, TTFT_CPU
 
 def is_generated(cell: Cell) -> bool:
     """Whether its launches answer prompts."""
-    return scenarios.said_in(cell.scenario).takes_prompts
+    return scenarios.of_text(cell.scenario).takes_prompts
 
 
 def prefill_of(comparison: Comparison) -> MetricChange | None:

@@ -94,7 +94,7 @@ def verdict_line(document: Document) -> str:
     """What leads, by the one rule (farm.rules.presenting.headlines), and how many others are equal or undecided."""
     cells = {cell.id: cell for cell in document.cells}
     found = opening_of(document.comparisons, cells)
-    lead = _told(found.lead, found, cells) if found.lead is not None else []
+    lead = _of_lead(found.lead, found, cells) if found.lead is not None else []
     # where wrong outputs won every comparison, nothing else is to be told
     lead = lead or ([] if found.left_out else [_measured(document.cells)])
     elsewhere = _elsewhere(found, cells)
@@ -168,7 +168,7 @@ def cause(comparison: Comparison) -> str:
     return named.op_type if named is not None and (named.share or 0.0) >= NAMED_SHARE else ""
 
 
-def most_changed(comparison: Comparison) -> str:
+def largest_change(comparison: Comparison) -> str:
     """The operator type that changed most the way the latency did, where too few traces give no shares; else empty."""
     if not is_change(comparison.verdict):
         return ""
@@ -206,7 +206,7 @@ def _elsewhere(found: Opening, cells: Mapping[str, Cell]) -> str:
     return f"{listed(list(lost))} did not start, {listed(list(used))} ran instead ({where})."
 
 
-def _told(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> list[str]:
+def _of_lead(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> list[str]:
     """The comparison that leads in words, what it comes from, and how many others of its axis agree."""
     baseline, candidate = cells[lead.comparison.baseline], cells[lead.comparison.candidate]
     text = _statement(lead.comparison, baseline, candidate)

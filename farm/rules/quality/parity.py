@@ -55,7 +55,7 @@ class Judgement:
     verdict: Verdict
     text: str
 
-    def said_of(self, other: str) -> "Judgement":
+    def compared_with(self, other: str) -> "Judgement":
         """The same where something else than the reference was compared with."""
         return Judgement(self.verdict, self.text.replace("the reference", other))
 

@@ -119,7 +119,9 @@ def _identity(
         "model_sha256": model.main_sha256,
         "inputs": scenarios.of(spec).inputs(spec.workload) or inputs_of(spec, model),
         "requested_providers": list(providers.requested_list(providers.of(spec.provider))),
-        **identity.told(spec, opset=model.opset, session=labels.get("session", "default"), sustained_s=sustained_s),
+        **identity.fields_of(
+            spec, opset=model.opset, session=labels.get("session", "default"), sustained_s=sustained_s
+        ),
     }
 
 

@@ -21,7 +21,7 @@ from farm.rules.reporting import accuracies, document_cells, operator_changes
 from farm.rules.reporting.families import hold_across
 from farm.rules.reporting.records import BlockRecord, RunRecord
 
-__all__ = ["BlockRecord", "RunRecord", "assemble", "block_facts", "told"]
+__all__ = ["BlockRecord", "RunRecord", "assemble", "block_facts", "with_sentence"]
 
 
 def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
@@ -51,10 +51,10 @@ def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
         comparisons=found if is_part else hold_across(found),
         blocks=before,
     )
-    return told(document)
+    return with_sentence(document)
 
 
-def told(document: doc.Document) -> doc.Document:
+def with_sentence(document: doc.Document) -> doc.Document:
     """The document with its sentence, and items per second where comparisons are of different batches."""
     cells = {cell.id: cell for cell in document.cells}
     comparisons = [_with_items(comparison, cells) for comparison in document.comparisons]

@@ -46,7 +46,7 @@ def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, 
     alone = _judged([judgeable[node] for node in longest], margin=margin)
     holds = multiplicity.benjamini_hochberg([figures.p_total for figures in alone], level=LEVEL)
     judged = {
-        node: _told(figures, judgeable[node], is_held=held, among=len(longest))
+        node: _corrected(figures, judgeable[node], is_held=held, among=len(longest))
         for node, figures, held in zip(longest, alone, holds, strict=True)
     }
     return {
@@ -73,7 +73,7 @@ def _judged(blocks: Sequence[Sequence[Pair]], *, margin: float) -> list[Comparis
     return verdicts.judge_many(blocks, margin=margin, looks=(rounds,))
 
 
-def _told(figures: Comparison, pairs: Sequence[Pair], *, is_held: bool, among: int) -> Comparison:
+def _corrected(figures: Comparison, pairs: Sequence[Pair], *, is_held: bool, among: int) -> Comparison:
     """The figures with the verdict that is left when there are many nodes, and whole microseconds."""
     old_us, new_us = _medians_us(pairs)
     if figures.verdict == "equal":

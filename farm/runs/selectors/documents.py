@@ -24,7 +24,7 @@ from farm.rules.planning.plans import RefusedPoint
 from farm.rules.presenting import metric_changes
 from farm.rules.reporting import accuracies
 from farm.rules.reporting.document_cells import refused_cell
-from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, block_facts, told
+from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, block_facts, with_sentence
 from farm.rules.reporting.families import fallen, hold_across
 from farm.runs.models import Arm, Attempt, Block, Cell, CellDocument, Comparison, FinishedDocument, Report, Run, named
 from farm.runs.selectors.evidence import COUNTED, judged_reports
@@ -146,7 +146,7 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
         comparisons=hold_across(comparisons),
         blocks=facts_of_blocks(run),
     )
-    return told(document)
+    return with_sentence(document)
 
 
 def _machine_of(run: Run) -> dict[str, object]:

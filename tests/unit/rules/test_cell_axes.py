@@ -75,7 +75,9 @@ def test_an_axis_reads_fields_that_a_document_has(axis: Axis) -> None:
 
 def test_what_goes_without_saying_is_not_said() -> None:
     usual = cell(batch=None)
-    assert label.said(usual, AXES, without=("model", "node", "hardware")) == ("CPU, fp32, opset 17, 1 thread, 1.29.0")
+    assert label.described(usual, AXES, without=("model", "node", "hardware")) == (
+        "CPU, fp32, opset 17, 1 thread, 1.29.0"
+    )
     assert BY_NAME["session"].is_default(cell(session={}))
 
 

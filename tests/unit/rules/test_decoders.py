@@ -169,8 +169,8 @@ LENGTHS = [Port("seqlens_k", "int32", ("batch",)), Port("total_sequence_length",
 
 def test_one_token_stands_behind_a_longer_past_so_that_the_whole_stays() -> None:
     sizes = {"sequence": 64, "past": 64, "total": 128}
-    assert decoders.one_token_sizes([IDS, *LENGTHS, *PASTS], sizes) == {"sequence": 1, "past": 127}
-    assert decoders.one_token_sizes([IDS, MASK, *PASTS], sizes) == {"sequence": 1, "past": 127}
+    assert decoders.single_token_sizes([IDS, *LENGTHS, *PASTS], sizes) == {"sequence": 1, "past": 127}
+    assert decoders.single_token_sizes([IDS, MASK, *PASTS], sizes) == {"sequence": 1, "past": 127}
 
 
 def test_group_query_attention_is_known_by_its_operator() -> None:
@@ -191,7 +191,7 @@ def test_group_query_attention_is_known_by_its_operator() -> None:
     ],
 )
 def test_any_other_model_keeps_its_sizes(inputs: list[Port], sizes: dict[str, int]) -> None:
-    assert decoders.one_token_sizes(inputs, sizes) == {}
+    assert decoders.single_token_sizes(inputs, sizes) == {}
 
 
 def test_inputs_that_say_places_and_those_that_mask_them_are_told_by_their_names() -> None:

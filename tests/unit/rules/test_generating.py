@@ -67,7 +67,7 @@ def test_the_runner_is_told_what_to_generate_and_traces_its_phases_apart() -> No
     cell = spec(scenario="generate:prompt=16:new=8", seed=7)
     assert scenarios.as_order(cell) == {"kind": "generate", "prompt": 16, "new": 8, "seed": 7}
     assert scenarios.label("generate:prompt=16:new=8") == "prompt 16, 8 new"
-    assert (scenarios.is_plain(cell), scenarios.is_one_stream(cell), scenarios.of(cell).takes_prompts) == (
+    assert (scenarios.is_plain(cell), scenarios.is_single_stream(cell), scenarios.of(cell).takes_prompts) == (
         False,
         True,
         True,

@@ -15,7 +15,7 @@ from farm.rules.comparing import quantities
 from farm.rules.comparing.sides import turned
 from farm.rules.presenting import headlines, sentences
 from farm.rules.presenting.headlines import lead_of
-from farm.rules.reporting.documents import told
+from farm.rules.reporting.documents import with_sentence
 from onnxfarm.screen import show
 from tests.documents import make_cell, make_comparison, make_document
 
@@ -40,7 +40,7 @@ BOTH = cell("both", runtime="onnxruntime==1.31.1", precision="int8-dynamic")
 
 
 def document(*pairs, cells=(BASE, NEW, INT8, EIGHT, BOTH)):
-    return told(make_document(*cells, comparisons=list(pairs)))
+    return with_sentence(make_document(*cells, comparisons=list(pairs)))
 
 
 def terminal(found):

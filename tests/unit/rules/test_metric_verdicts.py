@@ -341,7 +341,7 @@ def test_the_gate_fails_on_a_lower_rate() -> None:
 def test_a_decided_metric_says_by_how_much_where_it_is_known(
     name: str, verdict: Any, changes: dict[str, Any], told: str
 ) -> None:
-    assert metric_changes.told(made(name, verdict, 0.01).model_copy(update=changes)) == told
+    assert metric_changes.marked(made(name, verdict, 0.01).model_copy(update=changes)) == told
 
 
 def test_a_metric_without_a_ratio_has_no_size() -> None:

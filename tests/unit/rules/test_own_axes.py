@@ -14,7 +14,7 @@ from farm.contract.cells import CellSpec
 from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import BY_NAME, OWN_AXES, Declared
 from farm.rules.cells.commands import repeat_command
-from farm.rules.cells.identity import told
+from farm.rules.cells.identity import fields_of
 from farm.rules.cells.values import plain_of, words_of
 from farm.rules.findings import cell_pairs
 from farm.rules.matrices import matrix
@@ -72,7 +72,7 @@ def test_bench_has_an_option_for_it(axis: Declared) -> None:
 
 @every_own_axis
 def test_documents_say_it_and_pages_show_it(axis: Declared) -> None:
-    known = cell().model_dump(mode="json") | told(spec_with(axis), opset=17, session="default")
+    known = cell().model_dump(mode="json") | fields_of(spec_with(axis), opset=17, session="default")
     written = json.loads(Cell.model_validate(known).model_dump_json())
     assert written[axis.field] == plain(axis)
     read = Cell.model_validate(written)

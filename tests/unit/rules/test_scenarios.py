@@ -123,7 +123,7 @@ def test_streams_are_a_closed_loop_and_the_same_cell_however_they_are_spelled() 
     (old,) = cells_of({"runtime": "1.31.1", "concurrency": 4})
     (new,) = cells_of({"runtime": "1.31.1", "scenario": "load:closed=4"})
     assert old == new
-    assert scenarios.of(new).text == scenarios.told(new.workload) == "load:closed=4"
+    assert scenarios.of(new).text == scenarios.text_of(new.workload) == "load:closed=4"
     assert (scenarios.as_order(new), scenarios.is_plain(new)) == ({"kind": "closed"}, False)
     assert (scenarios.as_order(spec()), scenarios.is_plain(spec())) == ({"kind": "single"}, True)
 
@@ -147,8 +147,8 @@ def test_minutes_beside_the_axes_are_a_scenario_and_not_said_twice() -> None:
 
 
 def test_a_document_of_before_says_what_its_block_worked_on_for() -> None:
-    assert scenarios.told(Workload(), sustained_s=600.0) == "sustained:10"
-    assert scenarios.told(Workload()) == "single"
+    assert scenarios.text_of(Workload(), sustained_s=600.0) == "sustained:10"
+    assert scenarios.text_of(Workload()) == "single"
 
 
 def test_single_changes_no_digest_and_no_message() -> None:
@@ -197,11 +197,11 @@ def test_the_runner_is_told_the_sets_and_which_inputs_follow_from_sizes() -> Non
         "kind": "fresh", "sets": 16, "seed": 7, "shapes": {"seq": [16, "random"]},
         "made": {"places": "positions", "length": "size:seq"},
     }  # fmt: skip
-    assert (scenarios.is_plain(spec(scenario="fresh")), scenarios.is_one_stream(spec(scenario="fresh"))) == (
+    assert (scenarios.is_plain(spec(scenario="fresh")), scenarios.is_single_stream(spec(scenario="fresh"))) == (
         False,
         True,
     )
-    assert not scenarios.is_one_stream(spec(concurrency=2))
+    assert not scenarios.is_single_stream(spec(concurrency=2))
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_the_runner_is_told_the_load_and_its_streams_take_threads() -> None:
     }  # fmt: skip
     assert scenarios.of(loaded).looks_for_a_rate
     assert not scenarios.of(spec(scenario="load:rate=5:bound=20ms")).looks_for_a_rate
-    assert (scenarios.is_plain(loaded), scenarios.is_one_stream(loaded)) == (False, False)
+    assert (scenarios.is_plain(loaded), scenarios.is_single_stream(loaded)) == (False, False)
     refused = threads.refusal(loaded, cores=2)
     assert refused.text.startswith("4 streams of 1 thread on a machine of 2 cores")
 

@@ -188,7 +188,7 @@ def is_gated(arm: PreparedArm, *, is_emulated: bool | None = None) -> bool:
         and cell.provider == CPU
         and cell.session.threads == 1
         and cell.session.execution_mode == "sequential"
-        and scenarios.is_one_stream(cell)
+        and scenarios.is_single_stream(cell)
     )
 
 
