@@ -14,34 +14,13 @@ from packaging.version import InvalidVersion, Version
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes import frameworks, plugins, web
-from farm.rules.runtimes.allowances import (
-    NAME,
-    RuntimeProblem,
-    names_of,
-    newest_within,
-    ranges_of,
-    read_names,
-)
+from farm.rules.runtimes.allowances import NAME, names_of, newest_within, ranges_of
+from farm.rules.runtimes.allowances import RuntimeProblem as RuntimeProblem
+from farm.rules.runtimes.allowances import read_names as read_names
 from farm.rules.runtimes.nearest import choice_sentence, shown
 from farm.rules.runtimes.order import NPM_BUILD
 from farm.rules.runtimes.provider import Build
 from farm.rules.runtimes.provider_table import CPU, PLAIN
-
-__all__ = [
-    "DEFAULT_DISTRIBUTION",
-    "EVERY_DISTRIBUTION",
-    "WATCHED",
-    "RuntimeProblem",
-    "build_of",
-    "is_known",
-    "of_others_sentence",
-    "read",
-    "read_names",
-    "read_version",
-    "refusal",
-    "unclear_sentence",
-    "version_of",
-]
 
 DEFAULT_DISTRIBUTION = PLAIN.package
 # every package that nodes install runs models on the CPU too

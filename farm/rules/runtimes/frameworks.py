@@ -13,14 +13,14 @@ from farm.contract.cells import PROGRAM_ENDING, CellSpec, Runtime
 from farm.contract.reasons import Reason
 from farm.rules.runtimes.engine import Engine, Launched, not_a_session, not_loaded, unsupported
 from farm.rules.runtimes.models import ModelFacts
-from farm.rules.runtimes.order import release_order
+from farm.rules.runtimes.order import known_releases, release_order
 from farm.rules.runtimes.provider import Build
 
 DISTRIBUTION = "torch"
 BUILD = Build(DISTRIBUTION)
 COMPILED = "compile"
 # PyPI, November 2026, from the first release whose .pt2 can be read without pickled weights
-RELEASES = ("2.8.0", "2.9.0", "2.9.1", "2.10.0", "2.11.0", "2.12.0", "2.12.1", "2.13.0", "2.14.0", "2.14.1", "2.15.0")
+RELEASES = known_releases(DISTRIBUTION)
 # what PyTorch's own builds call themselves, such as 2.13.0+cpu and 2.13.0+cu130
 _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)")
 

@@ -11,39 +11,14 @@ from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import Reason
 from farm.rules.runtimes.engine import Launched, OnnxRuntime, not_a_session, not_loaded, unsupported
 from farm.rules.runtimes.models import ModelFacts
-from farm.rules.runtimes.order import release_order
+from farm.rules.runtimes.order import known_releases, release_order
 from farm.rules.runtimes.provider import Plugin
 
 DISTRIBUTION = "onnxruntime-genai"
 MODULE = "onnxruntime_genai"
 CONFIG = "genai_config.json"
 # PyPI, November 2026, from the first release that takes settings over a configuration
-RELEASES = (
-    "0.9.0",
-    "0.9.1",
-    "0.9.2",
-    "0.10.0",
-    "0.11.0",
-    "0.11.1",
-    "0.11.2",
-    "0.11.3",
-    "0.11.4",
-    "0.12.0",
-    "0.12.1",
-    "0.12.2",
-    "0.13.0",
-    "0.13.1",
-    "0.13.2",
-    "0.14.0",
-    "0.14.1",
-    "0.15.0",
-    "0.15.1",
-    "0.15.2",
-    "0.16.0",
-    "0.17.0",
-    "0.17.1",
-    "0.18.0",
-)
+RELEASES = known_releases(DISTRIBUTION)
 # it registers no provider: what it has in common with plug-ins is the ONNX Runtime beside it
 PACKAGE = Plugin(DISTRIBUTION, library="", releases=RELEASES)
 

@@ -1,7 +1,9 @@
-"""The order of releases, as `packaging` has it. Pure."""
+"""The releases that the farm knows by itself, and their order, as `packaging` has it. Pure."""
 
+import json
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Final
 
 from packaging.version import InvalidVersion, Version
@@ -10,6 +12,12 @@ from packaging.version import InvalidVersion, Version
 NO_RELEASE: Final = Version("0.dev0")
 # a dated build on npm with its commit, as npm writes it: `1.26.0-dev.20260416-b7804b056c`
 NPM_BUILD: Final = re.compile(r"([0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4})-dev\.([0-9]{8})-([0-9a-f]{6,10})")
+
+
+@cache
+def known_releases(package: str) -> tuple[str, ...]:
+    """Of a package by its name on the index, the oldest first."""
+    return tuple(json.loads(Path(__file__).with_name("releases.json").read_text(encoding="utf-8"))[package])
 
 
 @lru_cache(maxsize=1024)

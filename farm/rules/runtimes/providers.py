@@ -4,33 +4,14 @@ from collections.abc import Mapping
 
 from farm.contract.cells import CellSpec
 from farm.rules.runtimes import frameworks, plugins
-from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION, is_known
+from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION as EVERY_DISTRIBUTION
+from farm.rules.runtimes.distributions import is_known
 from farm.rules.runtimes.nearest import choice_sentence
-from farm.rules.runtimes.provider import Building, Provider, Signs
-from farm.rules.runtimes.provider_table import CPU, OUTSIDE, PROVIDERS
-
-__all__ = [
-    "CPU",
-    "EVERY_DISTRIBUTION",
-    "PROVIDERS",
-    "Building",
-    "Provider",
-    "ProviderOptionProblem",
-    "Signs",
-    "UnknownProvider",
-    "check_options",
-    "find",
-    "is_carried_by",
-    "needs_devices",
-    "of",
-    "requested_list",
-    "resolve",
-    "session_options",
-    "tag_for",
-    "title",
-    "unknown_sentence",
-    "with_defaults",
-]
+from farm.rules.runtimes.provider import Provider as Provider
+from farm.rules.runtimes.provider import Signs as Signs
+from farm.rules.runtimes.provider_table import CPU as CPU
+from farm.rules.runtimes.provider_table import OUTSIDE
+from farm.rules.runtimes.provider_table import PROVIDERS as PROVIDERS
 
 
 class UnknownProvider(ValueError):

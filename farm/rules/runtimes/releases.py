@@ -6,48 +6,11 @@ from typing import NamedTuple
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes import engines, frameworks, genai, plugins, web
-from farm.rules.runtimes.order import NPM_BUILD, minor_of, release_order
+from farm.rules.runtimes.order import NPM_BUILD, known_releases, minor_of, release_order
 
 NONE_YANKED: Mapping[Runtime, str] = MappingProxyType({})
 # PyPI, November 2026. Every other distribution numbers its releases after these; none of them has all.
-ONNXRUNTIME = (
-    "1.15.0",
-    "1.15.1",
-    "1.16.0",
-    "1.16.1",
-    "1.16.2",
-    "1.16.3",
-    "1.17.0",
-    "1.17.1",
-    "1.17.3",
-    "1.18.0",
-    "1.18.1",
-    "1.19.0",
-    "1.19.2",
-    "1.20.0",
-    "1.20.1",
-    "1.21.0",
-    "1.21.1",
-    "1.22.0",
-    "1.22.1",
-    "1.23.0",
-    "1.23.1",
-    "1.23.2",
-    "1.24.1",
-    "1.24.2",
-    "1.24.3",
-    "1.24.4",
-    "1.25.0",
-    "1.25.1",
-    "1.26.0",
-    "1.27.0",
-    "1.28.0",
-    "1.29.0",
-    "1.30.0",
-    "1.31.0",
-    "1.31.1",
-    "1.32.0",
-)
+ONNXRUNTIME = known_releases("onnxruntime")
 
 
 def newest() -> Runtime:

@@ -14,7 +14,7 @@ from farm.contract.cells import NO_POLICY, CellSpec, Runtime
 from farm.contract.reasons import Reason
 from farm.rules.runtimes.engine import Launched, OnnxRuntime, unsupported
 from farm.rules.runtimes.models import ModelFacts
-from farm.rules.runtimes.order import NPM_BUILD, release_order
+from farm.rules.runtimes.order import NPM_BUILD, known_releases, release_order
 from farm.rules.runtimes.provider import Build, Provider
 
 DISTRIBUTION = "onnxruntime-web"
@@ -45,25 +45,7 @@ WEBNN = Provider(
     needs="a browser open as a node whose WebNN computes",
 )
 # npm, November 2026, from the first release that is made of modules
-RELEASES = (
-    "1.19.0",
-    "1.19.2",
-    "1.20.0",
-    "1.20.1",
-    "1.21.0",
-    "1.21.1",
-    "1.22.0",
-    "1.23.0",
-    "1.23.2",
-    "1.24.1",
-    "1.24.2",
-    "1.24.3",
-    "1.25.1",
-    "1.26.0",
-    "1.27.0",
-    "1.29.0",
-    "1.30.0",
-)
+RELEASES = known_releases(DISTRIBUTION)
 # what a browser loads of the package's folder `dist`: its module, the glue of the WebAssembly module, and that itself
 MODULE, GLUE, BINARY = "ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"
 FILES = (MODULE, GLUE, BINARY)
