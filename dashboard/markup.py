@@ -133,10 +133,11 @@ def _before(entry: Entry) -> str:
 
 def _words(entry: Entry, table: Table) -> str:
     soft = f' <span class="soft">{escape(entry.soft)}</span>' if entry.soft else ""
-    if entry.sign is not None:
-        return sign(entry.sign) + soft
-    if entry.signs:
-        return "<br>".join(sign(one) for one in entry.signs) + soft
+    signs = "<br>".join(map(sign, [entry.sign] if entry.sign else entry.signs))
+    if signs:
+        soft = f" {signs}{soft}" if entry.text else signs + soft
+    if signs and not entry.text:
+        return soft
     if entry.at is not None:
         return moment(entry.at) + soft
     if entry.act is not None:

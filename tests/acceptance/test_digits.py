@@ -76,7 +76,7 @@ def test_the_models_page_shows_size_latency_accuracy_parity_and_the_pareto_chart
     assert "540 samples of 10 classes, judged by top1 of the output y." in page
     # the table that belongs to the chart; others of the page name cells too
     [table] = re.findall(r"<table.*?</table>", page[page.index('id="chart-pareto"') :], re.DOTALL)[:1]
-    rows = [row for row in re.findall(r"<tr>.*?</tr>", table, re.DOTALL) if f"/runs/{document.run}/cells/" in row]
+    rows = [row for row in re.findall(r"<tr\b.*?</tr>", table, re.DOTALL) if f"/runs/{document.run}/cells/" in row]
     assert len(rows) == len(variants(document))
     for cell in variants(document):
         [row] = [row for row in rows if f"/cells/{cell.id}/" in row]

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from dashboard import markup
 from dashboard.figures import accuracies, pareto
 from dashboard.figures.figure import Figure
 from dashboard.reading import cells
-from farm.contract.document_cells import Accuracy, Cell, OperatorTime
+from farm.contract.document_cells import Accuracy, Cell, OperatorTime, Parity
 from farm.contract.reasons import Reason, ReasonCode
 from tests.documents import NEW, make_cell
 from tests.unit.dashboard.conftest import address
@@ -122,3 +123,11 @@ def test_what_a_quantised_cell_ran_is_read_off_its_trace(op_types: tuple[str, ..
     ]
     assert accuracies.stayed(SMALL.model_copy(update={"operators": ran})) == words
     assert accuracies.stayed(PLAIN.model_copy(update={"operators": ran})) == ""
+
+
+def test_a_row_with_wrong_outputs_keeps_its_name_and_link() -> None:
+    wrong = cell("c5", p50=0.4, right=0.97, size=54_000, precision="int8-qdq", parity=Parity(verdict="fail", text=""))
+    table = accuracies.table([PLAIN, wrong], frozenset(), address)
+    [row] = [row for row in markup.rows(table).split("<tr")[1:] if "wrong outputs" in row]
+    assert f'href="{address("c5")}"' in row
+    assert "int8-qdq" in row
