@@ -303,9 +303,16 @@ STORIES = (
         is_alone=True,
     ),
     Story(
+        "wheel",
+        "deploy/build makes the same bytes twice; `bench` from the wheel alone on three Pythons, oldest packages too",
+        5,
+        ("pyproject.toml", "requirements", "deploy/build", "farm/fleet/own_wheel.py"),
+        ("tests.acceptance.long_wheel",),
+    ),
+    Story(
         "arm",
         "an aarch64 node under qemu joins, is seen to be emulated and takes a block (as root, with qemu-user-static)",
-        10,
+        4,
         ("worker/agent",),
         ("tests.acceptance.long_arm --root /var/tmp/onnxfarm-arm64",),
     ),

@@ -10,7 +10,7 @@ Format: https://packaging.python.org/en/latest/specifications/binary-distributio
 import tomllib
 import zipfile
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import lru_cache
@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # zip has no earlier moment, and none of these files has one that matters
 MOMENT = (1980, 1, 1, 0, 0, 0)
 MODE = 0o644 << 16
+# nothing else that somebody left in a checkout is given to everybody who asks
+PACKAGED = ("*.py", "*.json", "*.npz", "*.html", "*.css", "*.js", "*.svg", "*.yaml", "py.typed", "LICENSE")
 # of an installed distribution's folder of metadata, what a wheel has too; the rest tells how it was installed
 KEPT = ("METADATA", "entry_points.txt", "licenses/*")
 TAG = f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -59,9 +61,8 @@ def own_checkout(code: Path = ROOT) -> Path | None:
 def wheel_of(checkout: Path) -> Wheel:
     """The wheel of a checkout, as its pyproject.toml says it."""
     said = tomllib.loads((checkout / "pyproject.toml").read_text())
-    project, tools = said["project"], said["tool"]["setuptools"]
-    patterns = ["*.py", *tools["package-data"]["*"]]
-    files = dict(_packaged(checkout, tools["packages"]["find"]["include"], patterns))
+    project, packages = said["project"], said["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    files = dict(_packaged(checkout, packages))
     about = {"METADATA": _metadata(project), "entry_points.txt": _entry_points(project["scripts"])}
     if (checkout / "LICENSE").exists():
         about["licenses/LICENSE"] = (checkout / "LICENSE").read_bytes()
@@ -86,14 +87,11 @@ def _of_installed(name: str = NAME) -> Wheel:
     return _written(installed.version, files, about)
 
 
-def _packaged(root: Path, tops: list[str], patterns: list[str]) -> Iterator[tuple[str, bytes]]:
-    for top in sorted(path for pattern in tops for path in root.glob(pattern) if path.is_dir()):
-        for path in sorted(top.rglob("*")):
-            name = path.relative_to(root)
-            if "__pycache__" in name.parts or not any(fnmatch(path.name, pattern) for pattern in patterns):
-                continue
-            if path.is_file():
-                yield name.as_posix(), path.read_bytes()
+def _packaged(root: Path, packages: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    for package in sorted(packages):
+        for path in sorted((root / package).rglob("*")):
+            if path.is_file() and any(fnmatch(path.name, pattern) for pattern in PACKAGED):
+                yield path.relative_to(root).as_posix(), path.read_bytes()
 
 
 def _metadata(project: Mapping[str, object]) -> bytes:
