@@ -96,6 +96,7 @@ urlpatterns = [
     path("settings/teams/", teams.teams, name="teams"),
     path("settings/teams/<int:team_id>/", teams.team, name="team"),
     path("settings/teams/<int:team_id>/retention/", teams.retention, name="retention"),
+    path("settings/teams/<int:team_id>/turns/", teams.turns, name="turns"),
     path("settings/invitations/<int:invitation_id>/<str:what>/", teams.answer, name="invitation_answer"),
     path(
         "settings/teams/<int:team_id>/invitations/<str:username>/withdraw/", teams.withdraw, name="withdraw_invitation"

@@ -10,6 +10,7 @@ from dashboard.views.access import action, carry_out, fields, form_page, person
 from farm.accounts import memberships, selectors, services
 from farm.accounts.states import WRITING_ROLES, Role
 from farm.base.refusals import Invalid, Missing, Refusal
+from farm.runs.selectors.minutes import minutes_today
 from farm.runs.selectors.retention import doomed, next_act, retention_of
 from farm.runs.services import set_retention
 
@@ -112,6 +113,22 @@ def withdraw(request: HttpRequest, team_id: int, username: str) -> HttpResponseB
     return redirect("dashboard:team", team_id)
 
 
+@action
+def turns(request: HttpRequest, team_id: int) -> HttpResponseBase:
+    """Who comes first on the team's nodes, and how many minutes a day are measured for it."""
+    user = person(request)
+    found = selectors.team(user, team_id)
+    minutes = request.POST.get("daily_minutes", "").strip()
+
+    def change() -> "Team":
+        people_first = request.POST.get("order") != "arrival"
+        daily = _whole(minutes, "minutes")
+        return services.set_turns(team=found, by=user, puts_people_first=people_first, daily_minutes=daily)
+
+    carry_out(request, change, lambda team: f"Turns of team {team} were changed.")
+    return redirect("dashboard:team", team_id)
+
+
 def _shown(request: HttpRequest, found: "Team", **more: object) -> HttpResponse:
     user = person(request)
     may_manage = selectors.can_manage(user, team=found)
@@ -124,6 +141,7 @@ def _shown(request: HttpRequest, found: "Team", **more: object) -> HttpResponse:
         "must_be_named": mine is not None and mine.role in WRITING_ROLES and not mine.is_chosen,
         "roles": ROLES.items(),
         "groups": selectors.groups_that_rule(found),
+        "minutes_today": minutes_today(found),
         **more,
     }
     return render(request, "dashboard/team.html", context)
@@ -145,7 +163,9 @@ def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
         typed = fields(request, FIELDS)
         carry_out(
             request,
-            lambda: set_retention(team=rule.team, by=user, **{name: _days(text) for name, text in typed.items()}),
+            lambda: set_retention(
+                team=rule.team, by=user, **{name: _whole(text, "days") for name, text in typed.items()}
+            ),
             _told,
         )
         return redirect("dashboard:retention", team_id)
@@ -166,10 +186,10 @@ def _told(rule: "RetentionRule") -> str:
     return f"The rule was set; it acts from {rule.acts_from:%Y-%m-%d %H:%M} UTC."
 
 
-def _days(text: str) -> int | None:
-    """Raises Invalid for what is no number; nothing at all keeps a kind for good."""
+def _whole(text: str, unit: str) -> int | None:
+    """A number that was typed; None for nothing at all, which is no limit. Raises Invalid for what is no number."""
     if not text:
         return None
-    if not text.isdecimal() or len(text) > 5:
-        raise Invalid(f"“{text[:20]}” cannot be read as a number of days.", code="days")
+    if not (text.isascii() and text.isdecimal()) or len(text) > 7:
+        raise Invalid(f"“{text[:20]}” cannot be read as a number of {unit}.", code=unit)
     return int(text)

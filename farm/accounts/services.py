@@ -27,6 +27,8 @@ OWNERS_TEAM = "home"
 # `last_used_at` is rewritten at most this often
 USE_GRAIN = timedelta(minutes=1)
 SHARE_DAYS = 365
+# those of a thousand nodes
+MAX_DAILY_MINUTES = 1440 * 1000
 
 
 def create_owner(*, name: str = "owner", team_name: str = OWNERS_TEAM) -> User:
@@ -101,6 +103,25 @@ def create_team(*, name: str, created_by: User) -> Team:
             raise Conflict(f"There is already a team “{name}”; choose another name.", code="name_taken")
         Membership.objects.create(team=team, user=created_by, role=Role.ADMIN)
         record(verb="team created", subject=name, actor=created_by, team=team)
+    return team
+
+
+def set_turns(*, team: Team, by: User, **turns: object) -> Team:
+    """Whether people come first on the team's nodes (`puts_people_first`), and how many minutes a day are measured for
+    it (`daily_minutes`, None: as many as nodes take); what is left out stays.
+
+    Raises NotAllowed unless `by` manages the team, Invalid for what is no number of minutes.
+    """
+    if not can_manage(by, team=team):
+        raise NotAllowed(f"Only an admin of team “{team.name}” says whose turn it is.")
+    minutes = turns.get("daily_minutes")
+    if minutes is not None and not (isinstance(minutes, int) and 0 <= minutes <= MAX_DAILY_MINUTES):
+        raise Invalid(f"A team has 0 to {MAX_DAILY_MINUTES:,} node minutes a day, or no limit.", code="daily_minutes")
+    with transaction.atomic():
+        for name, value in turns.items():
+            setattr(team, name, value)
+        team.save(update_fields=[*turns])
+        record(verb="turns changed", subject=team.name, actor=by, team=team, facts=turns)
     return team
 
 

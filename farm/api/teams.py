@@ -4,7 +4,7 @@ from typing import Literal
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, StrictBool, StrictInt
 
 from farm.accounts import memberships, selectors, services
 from farm.accounts.models import Invitation, Membership, Team, User
@@ -20,6 +20,7 @@ from farm.contract.api.people import (
     TeamWithMembersOut,
     WaitingOut,
 )
+from farm.runs.selectors.minutes import minutes_today
 
 router = Router(tags=["account"], auth=[TokenAuth(changes=Scope.ADMIN), BrowserAuth()])
 
@@ -44,6 +45,19 @@ class MemberIn(Schema):
     role: Role = Field(default=Role.MEMBER, description="what they may do there")
 
 
+class TurnsIn(Schema):
+    """Whose turn it is; what is left out stays."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    puts_people_first: StrictBool = Field(
+        default=True, description="whether runs that a person asked for go before the farm's own on the team's nodes"
+    )
+    daily_minutes: StrictInt | None = Field(
+        default=None, description="minutes that nodes may measure for it in a day (UTC); null: no limit"
+    )
+
+
 class RoleIn(Schema):
     """Another role."""
 
@@ -66,6 +80,15 @@ def create_team(request: HttpRequest, payload: TeamIn) -> Status[TeamWithMembers
     user = person(request)
     made = services.open_team(name=payload.name, by=user)
     return Status(201, _team(made, user, is_default=selectors.default_team(user) == made))
+
+
+@router.patch("/teams/{int:team_id}", response=TeamWithMembersOut)
+def change_turns(request: HttpRequest, team_id: int, payload: TurnsIn) -> TeamWithMembersOut:
+    """Say who comes first on a team's nodes, and how many minutes a day are measured for it; its admins may."""
+    user = person(request)
+    team = selectors.team(user, team_id)
+    services.set_turns(team=team, by=user, **payload.dict(exclude_unset=True))
+    return _team(team, user, is_default=selectors.default_team(user) == team)
 
 
 @router.post("/teams/{int:team_id}/members", response={201: InvitedOut})
@@ -156,6 +179,7 @@ def _team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:
         may_manage=may_manage,
         may_write=selectors.can_write(user, team=team),
         is_default=is_default,
+        minutes_today=minutes_today(team),
         invited=[
             shaped(WaitingOut, invitation, username=invitation.user.username, by=invitation.invited_by.username)
             for invitation in waiting

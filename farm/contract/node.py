@@ -16,7 +16,8 @@
 | GET runtime-files/{sha256} | – | the bytes; 404 unless a file of such a runtime |
 | GET tab/{name} | – | the page that makes a browser a node, `index.html`, and its modules; no secret |
 
-A claim carries `X-Understands`: what the node may be asked beyond what every node of this contract's version can.
+A claim carries `X-Understands`: what the node may be asked beyond what every node of this contract's version can. A
+hello may carry `X-Host`: nodes of one owner that say the same share a machine and measure in turn.
 Every request but `enrol` and `secret` carries `Authorization: Bearer ofn_…` (the node's secret); heartbeat, reports,
 traces and files also carry `X-Attempt-Token` with the token of the lease. Every refusal is a Problem.
 """
@@ -35,6 +36,9 @@ ATTEMPT_TOKEN_HEADER = "X-Attempt-Token"
 # with a claim: words, separated by commas, for what an order may ask of this node; unknown ones are passed over
 UNDERSTANDS_HEADER = "X-Understands"
 TRACED_ROUNDS = "traced-rounds"
+# with a hello: what nodes that measure on one machine in turn all call it
+HOST_HEADER = "X-Host"
+HOST = r"^[0-9a-f]{16}$"
 # a workload that says its scenario
 SCENARIOS = "scenarios"
 # an arm that names a file of prompts

@@ -3,8 +3,8 @@
 One task hears the bell (farm.runs.broker) and looks through the rung queue for the nodes that wait for it; a node that
 begins to wait has its own queues looked through, and so has one whose own queue is rung: it may have been given others
 while it waited, as a node is that has just proven what it can do. A message goes to the first node that may claim its
-block, in one question to the database; it goes back to the end of its queue when none may, and is dropped when its
-block is no longer to be had.
+block, in one question to the database, with the name of another block where that goes first there; it goes back to the
+end of its queue when none may, and is dropped when its block is no longer to be had.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import binascii
 import contextlib
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, ParamSpec, TypeVar, cast
@@ -38,6 +39,8 @@ DATABASE_THREADS = 2
 LOOK_THROUGH = 32
 ASKED_FIRST = 4
 ASKED_AT_ONCE = 64
+# a block that a node was told of is named to nobody else for so long: it is still to be claimed
+NAMED_FOR_S = 2.0
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 
@@ -62,6 +65,13 @@ def parse_message(text: bytes) -> tuple[BlockMessage | None, dict[str, object]]:
     except (ValueError, KeyError, IndexError, TypeError, binascii.Error):
         return None, {}
     return (found if is_ours else None), message
+
+
+def renamed(message: dict[str, object], about: BlockMessage) -> dict[str, object]:
+    """The message with another block in it."""
+    arguments, _, embedded = json.loads(base64.b64decode(str(message["body"])))
+    body = json.dumps([arguments, about._asdict(), embedded])
+    return {**message, "body": base64.b64encode(body.encode()).decode()}
 
 
 class Waiter:
@@ -90,6 +100,8 @@ class Exchange:
         )
         self._redis = redis.asyncio.Redis.from_url(broker.redis_url(), socket_connect_timeout=5)
         self._serving: set[asyncio.Task[None]] = set()
+        # what nodes were told of, and when
+        self._named: dict[BlockMessage, float] = {}
         self._listener = asyncio.create_task(self._listen())
 
     async def stop(self) -> None:
@@ -224,14 +236,29 @@ class Exchange:
             return False
         waiters = [waiter for waiter in self._waiting.get(queue, {}) if not waiter.offer.done()]
         for asked in portions(waiters):
-            taker, is_alive = await self.ask(first_taker, *found, [waiter.node.pk for waiter in asked])
+            named = self._lately_named()
+            if found in named:
+                return False
+            nodes, passed_over = [waiter.node.pk for waiter in asked], [int(each.block) for each in named]
+            taker, is_alive = await self.ask(first_taker, *found, nodes, passed_over=passed_over)
             if not is_alive:
                 return False
-            chosen = next((w for w in asked if w.node.pk == taker and not w.offer.done()), None)
+            if taker is None:
+                continue
+            chosen = next((w for w in asked if w.node.pk == taker.node_id and not w.offer.done()), None)
             if chosen is not None and chosen in self._waiting.get(queue, {}):
-                chosen.offer.set_result(Offer(queue=queue, message=message))
-                return False
+                about = BlockMessage(str(taker.block), taker.attempt)
+                self._named[about] = time.monotonic()
+                told = message if about == found else renamed(message, about)
+                chosen.offer.set_result(Offer(queue=queue, message=told))
+                # the block of the message itself may still have its turn
+                return about != found
         return True
+
+    def _lately_named(self) -> frozenset[BlockMessage]:
+        now = time.monotonic()
+        self._named = {block: at for block, at in self._named.items() if now - at < NAMED_FOR_S}
+        return frozenset(self._named)
 
 
 def portions(waiters: Sequence[R]) -> Iterator[Sequence[R]]:

@@ -77,7 +77,8 @@ def hello(request: HttpRequest) -> messages.Welcome:
     """What the node is and can do. Its long poll, opened before, goes on with the queues that come of it."""
     node = _node(request)
     queues, doing = node.queues, node.doing
-    welcome = fleet.hello(node=node, hello=_read(request, messages.Hello))
+    host = request.headers.get(messages.HOST_HEADER, "")
+    welcome = fleet.hello(node=node, hello=_read(request, messages.Hello), host=host)
     if node.doing != doing:
         services.tell_waiting_runs(node)
     if node.queues != queues:

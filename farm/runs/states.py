@@ -32,6 +32,8 @@ class RunReason(models.TextChoices):
     WORK_AROUND = "work-around"
 
 
+# what no person waits for
+OF_THE_FARM = (RunReason.WATCH, RunReason.CONFIRMATION, RunReason.BISECTION, RunReason.WORK_AROUND)
 # made by the farm to be sure of something, or to explain it: lists leave them out unless they are asked for
 FARM_MADE = (RunReason.CONFIRMATION, RunReason.BISECTION, RunReason.WORK_AROUND)
 

@@ -51,6 +51,10 @@ class Team(models.Model):
 
     name = models.CharField(max_length=100, unique=True)
     quota_bytes = models.PositiveBigIntegerField(default=DEFAULT_QUOTA_BYTES)
+    # whether runs that a person asked for come before the farm's own on the team's nodes
+    puts_people_first = models.BooleanField(default=True, db_default=True)
+    # minutes that nodes may measure for it in a day, its searches and watches included; null: as many as they take
+    daily_minutes = models.PositiveIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = TeamQuerySet.as_manager()

@@ -96,6 +96,13 @@ class TeamWithMembersOut(Answer):
     is_default: bool = Field(
         default_factory=bool, description="whether what you write without naming a team goes there"
     )
+    puts_people_first: bool = Field(
+        default=True, description="whether runs that a person asked for go before the farm's own on the team's nodes"
+    )
+    daily_minutes: int | None = Field(
+        default=None, description="minutes that nodes may measure for it in a day (UTC); null: no limit"
+    )
+    minutes_today: float = Field(default=0.0, description="minutes that nodes have measured for it today")
     members: list[MemberOut] = Field(description="by name")
     invited: list[WaitingOut] = Field(
         default_factory=list, description="who has not answered yet; shown to those who may manage the team"

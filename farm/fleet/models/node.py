@@ -87,6 +87,8 @@ class Node(models.Model):
     runtimes = models.JSONField(default=list)
     settings_json = models.JSONField(default=dict, blank=True)
     sandbox = models.CharField(max_length=12, default="none")
+    # what its agent calls the machine's lock: nodes of one owner that say the same measure in turn; empty: unknown
+    host = models.CharField(max_length=16, blank=True, default="", db_default="")
     is_emulated = models.BooleanField(default=False)
     # failures of blocks in a row that were the node's fault
     failures = models.PositiveSmallIntegerField(default=0)
@@ -143,8 +145,18 @@ class Node(models.Model):
 
     @property
     def device(self) -> str:
-        """What may be measured on once at a time. The whole machine, since CPU load disturbs every device of it."""
-        return f"node:{self.pk}"
+        """What may be measured on once at a time. The whole machine, since CPU load disturbs every device of it.
+
+        Another owner's word on its machine is not taken: a lie would keep this node from measuring.
+        """
+        return f"host:{self.owner_id}:{self.host}" if self.host and self.owner_id else f"node:{self.pk}"
+
+    @property
+    def neighbours(self) -> "NodeQuerySet":
+        """The other nodes of its machine."""
+        if not self.host or not self.owner_id:
+            return Node.objects.none()
+        return Node.objects.filter(owner=self.owner_id, host=self.host).exclude(pk=self.pk)
 
     @property
     def self_test(self) -> SelfTest | None:

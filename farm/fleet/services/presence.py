@@ -1,5 +1,6 @@
 """Nodes that come, say what they can do, and go."""
 
+import re
 from datetime import timedelta
 
 from django.db import transaction
@@ -7,7 +8,7 @@ from django.utils import timezone
 
 from farm.base.refusals import Unprocessable
 from farm.contract import version
-from farm.contract.node import Hello, Welcome
+from farm.contract.node import HOST, Hello, Welcome
 from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import Node
 from farm.fleet.services.enrolment import check_facts, check_tags
@@ -26,8 +27,11 @@ SENTENCES = {
 }
 
 
-def hello(*, node: Node, hello: Hello) -> Welcome:
-    """Keeps what the node says and answers which queues it may consume. Raises Unprocessable for lies about tags."""
+def hello(*, node: Node, hello: Hello, host: str = "") -> Welcome:
+    """Keeps what the node says and answers which queues it may consume. Raises Unprocessable for lies about tags.
+
+    `host`: what it calls its machine; anything but 16 hexadecimal digits is no word on it.
+    """
     try:
         check_facts(hello.facts)
         check_tags(hello.tags, hello.facts, proven=hello.providers)
@@ -35,7 +39,7 @@ def hello(*, node: Node, hello: Hello) -> Welcome:
         node.log(NodeEventKind.REFUSED, refusal.detail, code=refusal.code)
         raise
     with transaction.atomic():
-        _keep(node, hello)
+        _keep(node, hello, host=host if re.fullmatch(HOST, host) else "")
         node.change_state(NodeState.OFFLINE if hello.state == "leaving" else NodeState.ONLINE)
         if hello.state != "leaving" and hello.self_test != node.self_test:
             keep_self_test(node=node, test=hello.self_test)
@@ -70,7 +74,7 @@ def mark_offline() -> int:
     return sum(node.change_state(NodeState.OFFLINE) for node in silent)
 
 
-def _keep(node: Node, hello: Hello) -> None:
+def _keep(node: Node, hello: Hello, *, host: str) -> None:
     node.contract_version = hello.contract_version
     node.facts_json = hello.facts.model_dump(mode="json")
     node.tags = dict(hello.tags)
@@ -78,9 +82,10 @@ def _keep(node: Node, hello: Hello) -> None:
     node.runtimes = [str(runtime) for runtime in hello.runtimes]
     node.sandbox = hello.facts.sandbox
     node.is_emulated = hello.facts.is_emulated
+    node.host = host
     node.log_tail = hello.log_tail
     node.seen_at = timezone.now()
-    fields = "contract_version facts_json tags providers runtimes sandbox is_emulated log_tail seen_at"
+    fields = "contract_version facts_json tags providers runtimes sandbox is_emulated host log_tail seen_at"
     said = [] if hello.state == "measuring" else ["doing"]  # while it measures its heartbeats say it
     node.doing = hello.doing if said else node.doing
     node.save(update_fields=[*fields.split(), *said])

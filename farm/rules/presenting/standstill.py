@@ -10,11 +10,12 @@ from farm.rules.wording.numbers import counted
 class Waiting:
     """What an open run waits for. Counts are of its blocks that are not measured.
 
-    `told`: what nodes that could measure it say keeps them; `busy`: what such nodes measure now, in words; `nodes`: how
-    many nodes online take its blocks; `offline`: names of those that would and are not there; `hardware`: what its
-    blocks ask for.
+    `spent`: that its team has had its minutes of the day, in words; `told`: what nodes that could measure it say keeps
+    them; `busy`: what such nodes measure now, in words; `nodes`: how many nodes online take its blocks; `offline`:
+    names of those that would and are not there; `hardware`: what its blocks ask for.
     """
 
+    spent: str = ""
     preparing: int = 0
     queued: int = 0
     told: Sequence[str] = ()
@@ -35,6 +36,8 @@ def standstill(waiting: Waiting) -> str:
 
 
 def _of_queued(waiting: Waiting) -> str:
+    if waiting.spent:
+        return waiting.spent
     if waiting.told:
         return " ".join(waiting.told)
     if not waiting.nodes:

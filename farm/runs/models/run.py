@@ -59,6 +59,8 @@ class Run(models.Model):
     revision = models.PositiveBigIntegerField(default=1)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     started_at = models.DateTimeField(null=True, blank=True)
+    # when more rounds of it were asked for: from then on it stands in the queue
+    resumed_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     # by the team's retention rule; a trace or timing that is there all the same is being removed
     timings_removed_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -97,8 +99,8 @@ class Run(models.Model):
     def resume(self) -> bool:
         """finished → running, because more rounds were asked for."""
         return self._move(
-            RunState.RUNNING, finished_at=None, outcome=RunOutcome.OPEN, sentence="", headline="", lead=None,
-            is_concluded=False,
+            RunState.RUNNING, resumed_at=timezone.now(), finished_at=None, outcome=RunOutcome.OPEN, sentence="",
+            headline="", lead=None, is_concluded=False,
         )  # fmt: skip
 
     def finish(self, outcome: RunOutcome, sentence: str) -> bool:

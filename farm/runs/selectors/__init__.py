@@ -1,4 +1,4 @@
-from farm.runs.selectors.backlog import first_taker, why_not
+from farm.runs.selectors.backlog import why_not
 from farm.runs.selectors.documents import (
     Before,
     block_document,
@@ -33,3 +33,4 @@ from farm.runs.selectors.runs import (
     runs_listed,
     runs_visible_to,
 )
+from farm.runs.selectors.turns import first_taker

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, cast
 
 from django.db import models
-from django.db.models import Count, Exists, FloatField, Min, Sum
+from django.db.models import Count, Exists, FloatField, Min, Q, Sum
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 from django.utils import timezone
@@ -19,6 +19,7 @@ from farm.fleet.states import NodeState
 from farm.registry.models import Blob, PartialUpload, Preparation, Variant, Version
 from farm.rules.planning.resolution import takes
 from farm.runs.models import Attempt, Block, Run
+from farm.runs.selectors.minutes import why_no_minutes
 from farm.runs.states import OPEN_BLOCKS, BlockState
 
 
@@ -96,9 +97,8 @@ def why_not(node: Node, block: Block, attempt: int) -> str:
         return f"{node.name} does not measure for team “{block.run.team.name}”{_bare(node)}."
     if not can_take(node, (arm.spec for arm in block.plan.arms)):
         return f"{node.name} lacks hardware or a provider that block {block.pk} asks for, or cores for its threads."
-    if serving.is_busy:
-        return f"{node.name} is measuring another block; it takes one at a time."
-    return ""
+    busy = f"{node.name} is measuring another block, or another node of its machine is; it takes one at a time."
+    return busy if serving.is_busy else why_no_minutes(block.run.team)
 
 
 def serves(node: Node, block: Block) -> bool:
@@ -113,7 +113,7 @@ class _Serving(Protocol):
 
 
 def _serving(node: Node, block: Block) -> "_Serving | None":
-    measured = Block.objects.filter(device=node.device, state=BlockState.LEASED)
+    measured = Block.objects.filter(Q(device=node.device) | Q(node=node.pk), state=BlockState.LEASED)
     serving = Node.objects.serving(block.run.team_id, uploader=block.run.version.uploaded_by_id).filter(pk=node.pk)
     return cast("_Serving | None", serving.annotate(is_busy=Exists(measured)).only("pk").first())
 
@@ -126,16 +126,6 @@ def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:
     """Whether the node has what all these cells ask for."""
     offer = offer_of(node)
     return all(takes(offer, spec) for spec in specs)
-
-
-def first_taker(block_id: str, attempt: int, node_ids: Sequence[int]) -> tuple[int | None, bool]:
-    """The first of these nodes that may claim the block now, and whether the block is to be had at all."""
-    block = Block.objects.select_related("run__team", "run__version__uploaded_by").filter(pk=block_id).first()
-    if block is None or block.state != BlockState.QUEUED or block.attempt != attempt:
-        return None, False
-    nodes = Node.objects.select_related("team", "owner").defer("log_tail").in_bulk(list(node_ids))
-    able = (pk for pk in node_ids if pk in nodes and not why_not(nodes[pk], block, attempt))
-    return next(able, None), True
 
 
 class Family(NamedTuple):

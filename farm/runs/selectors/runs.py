@@ -20,6 +20,7 @@ from farm.rules.planning.time_left import words_left
 from farm.rules.presenting.standstill import Waiting, standstill
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Block, Event, Run
+from farm.runs.selectors.minutes import why_no_minutes
 from farm.runs.selectors.paces import left_of
 from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState, activity_of
 
@@ -108,12 +109,16 @@ def standstill_of(run_id: int) -> Standstill:
 def _waiting(run: Run, queued: Sequence[_Waiting], *, preparing: int) -> Waiting:
     nodes = _takers(run, queued)
     there = [node for node in nodes if node.state == NodeState.ONLINE]
-    leased = Block.objects.filter(state=BlockState.LEASED, node__in=there).order_by("pk")
-    measured = {block.node_id: block for block in leased.select_related("run").defer("plan_json", "run__matrix")}
+    devices = {node.device for node in there}
+    leased = (
+        Block.objects.filter(state=BlockState.LEASED, device__in=devices).select_related("run", "node").order_by("pk")
+    )
+    measured = {block.device: block for block in leased.defer("plan_json", "run__matrix")}
     # a node that measures says what it does, which is no reason to wait
-    free = [node for node in there if node.pk not in measured]
-    busy = [_measures(node, measured[node.pk], run) for node in there if node.pk in measured]
+    free = [node for node in there if node.device not in measured]
+    busy = [_measures(measured[device], run) for device in sorted(devices & measured.keys())]
     return Waiting(
+        spent=why_no_minutes(run.team),
         preparing=preparing,
         queued=len(queued),
         told=[f"{node.name}: {node.doing}" for node in free if node.doing][:MOST_TOLD],
@@ -133,10 +138,12 @@ def _takers(run: Run, queued: Sequence[_Waiting]) -> list[Node]:
     return [node for node in serving.defer("log_tail").order_by("pk") if not asked.isdisjoint(node.queues)]
 
 
-def _measures(node: Node, block: Block, run: Run) -> str:
+def _measures(block: Block, run: Run) -> str:
     """`bench-1 has measured run 12 since 07:12 UTC`; the run of another team has no number here."""
     what = f"run {block.run_id}" if block.run.team_id == run.team_id else "a run of another team"
-    return f"{node.name} has measured {what}" + (f" since {block.leased_at:%H:%M} UTC" if block.leased_at else "")
+    return f"{name_of(block.node)} has measured {what}" + (
+        f" since {block.leased_at:%H:%M} UTC" if block.leased_at else ""
+    )
 
 
 @dataclass(frozen=True, slots=True)

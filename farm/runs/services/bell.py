@@ -2,6 +2,7 @@
 
 import logging
 from datetime import timedelta
+from functools import partial
 
 from celery import current_app
 from django.db import transaction
@@ -78,6 +79,12 @@ def _is_late(block: Block) -> bool:
     if block.rung_at is None:
         return True
     return not timedelta(0) <= timezone.now() - block.rung_at < RING_EVERY
+
+
+def tell_neighbours(node: Node) -> None:
+    """The other nodes of a machine look for their blocks once the transaction that ended one on it is committed."""
+    for key in node.neighbours.values_list("pk", flat=True):
+        transaction.on_commit(partial(broker.tell, node_queue(str(key))))
 
 
 def tell_waiting_runs(node: Node) -> None:

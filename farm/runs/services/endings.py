@@ -17,7 +17,7 @@ from farm.fleet.services import note_block_end
 from farm.registry.services import remove_unused
 from farm.rules.wording.vocabulary import CHANGES
 from farm.runs.models import MAX_FAILURES, Arm, Attempt, Block, Cell, CompiledModel, Divergence, Part, Run, Trace
-from farm.runs.services.bell import ring_on_commit
+from farm.runs.services.bell import ring_on_commit, tell_neighbours
 from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, DivergenceState, EventKind, RunOutcome
 
 # attempts cleared at once
@@ -135,6 +135,7 @@ def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
     block.report()
     if attempt.node is not None:
         note_block_end(node=attempt.node, reason=None)
+        tell_neighbours(attempt.node)
     ring_on_commit(block)
 
 
@@ -148,8 +149,10 @@ def give_up_attempt(
     if not attempt.end(state, code=reason.code, text=reason.text):
         return False
     clear_uncounted(attempt)
-    if attempt.node is not None and is_failure:
-        note_block_end(node=attempt.node, reason=reason)
+    if attempt.node is not None:
+        tell_neighbours(attempt.node)
+        if is_failure:
+            note_block_end(node=attempt.node, reason=reason)
     block.refresh_from_db(fields=["failures", "first_round", "attempt", "state"])
     # what took too long on a node takes as long the next time
     is_hopeless = state == AttemptState.FAILED and reason.code == ReasonCode.TIMEOUT

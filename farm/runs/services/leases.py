@@ -35,6 +35,7 @@ from farm.runs.models import Arm, Attempt, Block
 from farm.runs.selectors.backlog import serves, why_not
 from farm.runs.selectors.divergences import questions_of
 from farm.runs.selectors.evidence import UNMAKEABLE
+from farm.runs.selectors.turns import out_of_turn
 from farm.runs.services.endings import fail_block, give_up_attempt
 from farm.runs.services.locks import lock_block, lock_run, mark_run
 from farm.runs.states import AttemptState, BlockState
@@ -171,7 +172,7 @@ def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozens
     if block is None:
         raise _stale(block_id, attempt)
     is_repeated = _holds(node, block, attempt) and serves(node, block)
-    refusal = "" if is_repeated else why_not(node, block, attempt)
+    refusal = "" if is_repeated else why_not(node, block, attempt) or out_of_turn(node, block)
     if refusal:
         raise Conflict(refusal, code="not_offered")
     # before the lease: an order that cannot be written must not hold a block

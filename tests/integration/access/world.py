@@ -307,6 +307,7 @@ PAYLOADS: Final[dict[str, Callable[[World], dict[str, Any] | bytes]]] = {
     "POST api/v1/teams/<int:team_id>/members": lambda world: {"username": "newcomer"},
     "PATCH api/v1/teams/<int:team_id>/members/<username>": lambda world: {"role": "viewer"},
     "PUT api/v1/teams/<int:team_id>/retention": lambda world: {"timings_days": 30},
+    "PATCH api/v1/teams/<int:team_id>": lambda world: {"daily_minutes": 600},
     "POST settings/teams/": lambda world: {"name": "another"},
     "POST settings/teams/<int:team_id>/": lambda world: {"username": "newcomer", "role": "member"},
     "PATCH api/v1/models/<int:model_id>": lambda world: {"description": "seen"},

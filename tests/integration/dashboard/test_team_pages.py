@@ -1,10 +1,12 @@
 """The pages of teams: people, roles, invitations."""
 
+import pytest
 from django.test import Client
 
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.services import create_owner
-from farm.accounts.states import Role
+from farm.accounts.states import Role, Scope
+from tests.conftest import ApiOf
 
 
 def test_an_admin_invites_somebody_and_the_link_is_shown_once(signed_in: Client, team: Team, owner: User) -> None:
@@ -52,3 +54,36 @@ def test_an_administrator_makes_a_team(client: Client, db: None) -> None:
     assert "Team audio" in page
     taken = client.post("/settings/teams/", {"name": "audio"})
     assert (taken.status_code, "already a team" in taken.content.decode()) == (409, True)
+
+
+def test_an_admin_says_whose_turn_it_is(signed_in: Client, team: Team, owner: User) -> None:
+    turns = f"/settings/teams/{team.pk}/turns/"
+    page = signed_in.post(turns, {"order": "arrival", "daily_minutes": "90"}, follow=True).content.decode()
+    assert "of 90 minutes for it today" in page
+    team.refresh_from_db()
+    assert (team.puts_people_first, team.daily_minutes) == (False, 90)
+    signed_in.post(turns, {"order": "people", "daily_minutes": ""})
+    team.refresh_from_db()
+    assert (team.puts_people_first, team.daily_minutes) == (True, None)
+
+
+@pytest.mark.parametrize("minutes", ["x", "-1", "1.5", "٣", "99999999", "1440001"])
+def test_what_is_no_number_of_minutes_changes_nothing(signed_in: Client, team: Team, minutes: str) -> None:
+    signed_in.post(f"/settings/teams/{team.pk}/turns/", {"order": "arrival", "daily_minutes": minutes})
+    team.refresh_from_db()
+    assert (team.puts_people_first, team.daily_minutes) == (True, None)
+
+
+def test_turns_are_set_by_an_admin_s_token_and_what_is_left_out_stays(
+    api_of: ApiOf, team: Team, owner: User, member: User
+) -> None:
+    address, as_json = f"/api/v1/teams/{team.pk}", {"content_type": "application/json"}
+    admin = api_of(owner, Scope.ADMIN)
+    said = admin.patch(address, {"daily_minutes": 30}, **as_json).json()
+    assert (said["puts_people_first"], said["daily_minutes"], said["minutes_today"]) == (True, 30, 0.0)
+    assert admin.patch(address, {"puts_people_first": False}, **as_json).json()["daily_minutes"] == 30
+    for body in ({"daily_minutes": -1}, {"daily_minutes": "30"}, {"puts_people_first": "no"}, {"minutes": 1}):
+        assert admin.patch(address, body, **as_json).status_code in (400, 422), body
+    assert api_of(member, Scope.ADMIN).patch(address, {"daily_minutes": 1}, **as_json).status_code == 403
+    team.refresh_from_db()
+    assert (team.puts_people_first, team.daily_minutes) == (False, 30)

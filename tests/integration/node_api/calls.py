@@ -59,11 +59,11 @@ class NodeClient:
             self.secret = answer.json()["secret"]
         return answer
 
-    def hello(self, **changes: Any) -> Response:
+    def hello(self, *, host: str = "", **changes: Any) -> Response:
         body = {
             "contract_version": CONTRACT_VERSION,
             "facts": FACTS,
             "tags": {"cpu": "probe trace: 3 nodes", "x86": "x86_64"},
             "providers": ["CPUExecutionProvider"],
         }
-        return self.post("hello", {**body, **changes})
+        return self.post("hello", {**body, **changes}, **{messages.HOST_HEADER: host})

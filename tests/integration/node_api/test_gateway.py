@@ -21,6 +21,7 @@ from celery import current_app
 from farm.accounts.models import Team, User
 from farm.base.secrecy import digest_of_secret
 from farm.config.embedded.plan import free_port
+from farm.contract.reports import EndReport
 from farm.contract.version import tag_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node, NodeSecret
@@ -28,12 +29,12 @@ from farm.fleet.states import NodeHealth
 from farm.gateway.dispatch import BlockMessage, parse_message
 from farm.runs import broker as farm_broker
 from farm.runs import services
-from farm.runs.models import Block
-from farm.runs.states import BlockState
+from farm.runs.models import Block, Run
+from farm.runs.states import BlockState, RunReason
 from onnxfarm.testing import FakeNode
 from tests.conftest import PROJECT, farm_environment
 from tests.integration.node_api.calls import NodeClient
-from tests.integration.runs.making import first_block, make_node, make_run, make_version
+from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version
 from tests.processes import PATIENCE, Process, wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -181,6 +182,57 @@ def test_one_message_is_told_to_one_node(gateway: Gateway, team: Team, member: U
     for thread in threads:
         thread.join(60)
     assert sorted(hint.block for hint in told if hint) == sorted(str(block.pk) for block in blocks)
+
+
+def test_a_message_of_the_farm_s_own_search_names_the_run_that_a_person_asked_for(
+    gateway: Gateway, team: Team, member: User
+) -> None:
+    known_node(team)
+    search = queued_block(team, member)
+    asked = first_block(make_run(search.run.version, member))
+    Run.objects.filter(pk=search.run_id).update(reason=RunReason.WATCH)
+    node = Node.objects.get()
+    assert gateway.hint(node) == BlockMessage(str(asked.pk), 1)
+    block = claim(node, asked)
+    services.accept_report(
+        node=node, block_id=block.order.block, attempt=1, token=block.token, report=EndReport(wall_s=1.0)
+    )
+    assert gateway.hint(node) == BlockMessage(str(search.pk), 1)
+    assert gateway.hint(node) is None
+
+
+def test_a_node_is_told_at_once_when_the_other_one_of_its_machine_has_measured(
+    gateway: Gateway, team: Team, member: User, owner: User
+) -> None:
+    one, other = (known_node(team, name, owner=owner, host="0123456789abcdef") for name in ("bench-1", "bench-2"))
+    version = make_version(team)
+    first, second = (first_block(make_run(version, member)) for _ in range(2))
+    lease, told = claim(one, first), []
+    waiting = threading.Thread(target=lambda: told.append(gateway.hint(other, wait="25")))
+    waiting.start()
+    time.sleep(1.0)
+    assert told == []
+    began = time.monotonic()
+    services.accept_report(
+        node=one, block_id=lease.order.block, attempt=1, token=lease.token, report=EndReport(wall_s=1.0)
+    )
+    waiting.join(60)
+    assert told == [BlockMessage(str(second.pk), 1)]
+    # its poll would have lasted 25 s
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("host", "kept"),
+    [("0123456789abcdef", "0123456789abcdef"), ("", ""), ("0123", ""), ("0123456789ABCDEF", ""), ("x" * 5000, "")],
+)
+def test_a_hello_says_which_machine_the_node_shares(team: Team, host: str, kept: str) -> None:
+    node = known_node(team, host="fedcba9876543210")
+    machine = NodeClient(node.name)
+    machine.secret = SECRET + node.name
+    assert machine.hello(host=host).status_code == 200
+    node.refresh_from_db()
+    assert node.host == kept
 
 
 def test_something_else_in_a_queue_is_dropped(gateway: Gateway, team: Team) -> None:

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply, Report
+from worker.agent.machine import host_lock
 
 PREFIX = "/api/node/v1/"
 CONNECT_S = 10.0
@@ -123,7 +124,8 @@ class Gateway:
         return _parsed(_checked(self._once("POST", "secret", **_json(request))), messages.SecretGrant)
 
     def hello(self, hello: messages.Hello) -> messages.Welcome:
-        return self._post("hello", hello, messages.Welcome)
+        headers = {messages.HOST_HEADER: host_lock.host()}
+        return self._post("hello", hello, messages.Welcome, headers=headers)
 
     def standing(self) -> messages.Welcome:
         """What the farm says of this node now. Raises Rejected on a farm of before 23 November 2026."""

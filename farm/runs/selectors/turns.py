@@ -1,0 +1,120 @@
+"""Whose turn it is: which queued block goes next on a node.
+
+Runs that a person asked for come before the farm's own, unless the node's team says otherwise; among equals the run
+that came first. Nodes that share a machine measure one after the other, in the same order.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import timedelta
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from django.db.models import Case, Q, QuerySet, TextField, Value, When
+from django.db.models.functions import Cast, Coalesce
+from django.utils import timezone
+
+from farm.fleet.models import Lending, Node
+from farm.fleet.states import NodeState
+from farm.runs.models import Attempt, Block
+from farm.runs.selectors.backlog import why_not
+from farm.runs.selectors.minutes import teams_without_minutes
+from farm.runs.states import OF_THE_FARM, BlockState
+
+# a machine that has just become free is left to its other nodes for so long, where one of their blocks goes first
+HOST_TURN = timedelta(seconds=20)
+# so many of the blocks before the one that a message names are looked at
+MAX_LOOKED_THROUGH = 16
+RELATED = ("run__team", "run__version__uploaded_by")
+_RANK = {
+    True: Case(When(run__reason__in=OF_THE_FARM, then=Value(1)), default=Value(0)),
+    False: Value(0),
+}
+
+
+def in_turn(blocks: QuerySet[Block], *, people_first: bool) -> QuerySet[Block]:
+    """The blocks in the order in which a node takes them."""
+    ranked = blocks.annotate(rank=_RANK[people_first], came_at=Coalesce("run__resumed_at", "run__created_at"))
+    return ranked.order_by("rank", "came_at", "run_id", "number")
+
+
+def queued_for(nodes: Iterable[Node]) -> QuerySet[Block]:
+    """Queued blocks that are rung for one of these nodes, of teams that it measures for and that have minutes left."""
+    asked = reduce(or_, map(_asked_of, nodes), Q(pk=None))
+    named = Block.objects.annotate(queue_names=Cast("queues", TextField()))
+    return named.filter(asked, state=BlockState.QUEUED).exclude(run__team__in=teams_without_minutes())
+
+
+def _asked_of(node: Node) -> Q:
+    rung = reduce(or_, (Q(queue_names__contains=f'"{queue}"') for queue in node.queues), Q(pk=None))
+    lent = Lending.objects.in_force().filter(node=node.pk).values("team")
+    mine = Q(run__team=node.team_id) | Q(run__team__in=lent)
+    return mine & (Q(only_node=node.pk) | rung & Q(only_node=None))
+
+
+def first_in_turn(node: Node, block: Block, *, passed_over: Collection[int] = ()) -> Block | None:
+    """The block that the node takes in place of this one, which it may claim: the same where none goes before it.
+
+    None while a block of another node on its machine does. `passed_over`: blocks that others were just told of.
+    """
+    neighbours = list(node.neighbours.filter(state=NodeState.ONLINE)) if _is_left_to_others(node) else []
+    rows = queued_for([node, *neighbours]).exclude(pk__in=passed_over).select_related(*RELATED)
+    for ahead in in_turn(rows, people_first=node.team.puts_people_first)[:MAX_LOOKED_THROUGH]:
+        if ahead.pk == block.pk:
+            break
+        if not why_not(node, ahead, ahead.attempt):
+            return ahead
+        if any(not why_not(neighbour, ahead, ahead.attempt) for neighbour in neighbours):
+            return None
+    return block
+
+
+class Taker(NamedTuple):
+    """A node that may claim a block now, and which one: the one that a message named, or one that goes before it."""
+
+    node_id: int
+    block: int
+    attempt: int
+
+
+def first_taker(
+    block_id: str, attempt: int, node_ids: Sequence[int], *, passed_over: Collection[int] = ()
+) -> tuple[Taker | None, bool]:
+    """The first of these nodes that may claim the block now, with what it takes in its place where that goes before it;
+    and whether the block is to be had at all. `passed_over`: blocks that others were just told of."""
+    block = Block.objects.select_related(*RELATED).filter(pk=block_id).first()
+    if block is None or block.state != BlockState.QUEUED or block.attempt != attempt:
+        return None, False
+    nodes = Node.objects.select_related("team", "owner").defer("log_tail").in_bulk(list(node_ids))
+    for node in (nodes[pk] for pk in node_ids if pk in nodes):
+        if why_not(node, block, attempt):
+            continue
+        first = first_in_turn(node, block, passed_over=passed_over)
+        if first is not None:
+            return Taker(node.pk, first.pk, first.attempt), True
+    return None, True
+
+
+def out_of_turn(node: Node, block: Block) -> str:
+    """Why a block that the node may claim is not the next one there, in one sentence; empty when it is.
+
+    Blocks of the same kind may be claimed in another order than they came: a message may be late.
+    """
+    is_of_farm = block.run.reason in OF_THE_FARM and node.team.puts_people_first
+    if not is_of_farm and not node.host:
+        return ""
+    first = first_in_turn(node, block)
+    if first is None:
+        return f"It is the turn of another node on the machine of {node.name}."
+    if is_of_farm and first.run.reason not in OF_THE_FARM:
+        return f"A run that a person asked for comes first on {node.name}."
+    return ""
+
+
+def _is_left_to_others(node: Node) -> bool:
+    """Whether its machine became free just now. A node that does not come for its turn keeps the others no longer."""
+    if not node.host:
+        return False
+    device = Node.objects.filter(owner=node.owner_id, host=node.host)
+    ended_at = Attempt.objects.filter(node__in=device).order_by("-pk").values_list("ended_at", flat=True).first()
+    return ended_at is not None and timezone.now() - ended_at < HOST_TURN
