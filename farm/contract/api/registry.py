@@ -59,9 +59,7 @@ class VersionOut(Answer):
     state: str = Field(description="pending, inspecting, ready or rejected")
     problem: str | None = Field(description="why it was rejected; null: it was not")
     note: str = Field(description="what was said at its upload")
-    sha256: str = Field(
-        description="bundle digest: of the names and contents of the .onnx file and its external data",
-    )
+    sha256: str = Field(description="bundle digest: of the names and contents of the .onnx file and its external data")
     bytes: int = Field(description="size of the whole bundle")
     files: list[FileOut] = Field(description="each file of the bundle")
     inspection: dict[str, object] | None = Field(

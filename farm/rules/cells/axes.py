@@ -175,21 +175,12 @@ AXES: tuple[Axis, ...] = (
             of=lambda spec: spec.recipe.opset,
         ),
     ),
-    Axis(
-        "threads",
-        "Threads",
-        label_of=lambda c: counted(c.threads, "thread"),
-        declared=own("threads", "session"),
-    ),
+    Axis("threads", "Threads", label_of=lambda c: counted(c.threads, "thread"), declared=own("threads", "session")),
     Axis(
         "optimization",
         "Optimization",
         default="all",
-        declared=own(
-            "optimization",
-            "session",
-            help="disable, basic, extended, all.",
-        ),
+        declared=own("optimization", "session", help="disable, basic, extended, all."),
     ),
     Axis(
         "session",

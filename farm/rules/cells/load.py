@@ -10,13 +10,7 @@ from farm.contract.cells import SINGLE, CellSpec, Workload
 from farm.contract.document_cells import CellPhase, Figure
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import count_option
-from farm.rules.cells.scenario import (
-    MAX_LAUNCH_S,
-    UNKNOWN_LATENCY_MS,
-    Scenario,
-    ShapeProblem,
-    options_of,
-)
+from farm.rules.cells.scenario import MAX_LAUNCH_S, UNKNOWN_LATENCY_MS, Scenario, ShapeProblem, options_of
 from farm.rules.cells.scenario_metrics import GOODPUT, MAX_RATE
 from farm.rules.cells.single import Single
 from farm.rules.runtimes import engines

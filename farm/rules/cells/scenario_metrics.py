@@ -63,13 +63,7 @@ OF_SCENARIOS: tuple[Metric, ...] = (
         judging=Judging(RATE),
     ),
     Metric(
-        "prefill_tokens_per_s",
-        "prompt",
-        "tokens/s",
-        "more",
-        summary=median,
-        noise="launches",
-        judging=Judging(RATE),
+        "prefill_tokens_per_s", "prompt", "tokens/s", "more", summary=median, noise="launches", judging=Judging(RATE)
     ),
     Metric(
         OUTSIDE,

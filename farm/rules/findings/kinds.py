@@ -60,10 +60,7 @@ OWN = (
         limit="latency",
     ),
     Kind(
-        "session",
-        Sign("▲", "slower to load", "slower"),
-        "session creation more than {limit} slower",
-        limit="session",
+        "session", Sign("▲", "slower to load", "slower"), "session creation more than {limit} slower", limit="session"
     ),
     Kind(
         "first",

@@ -25,11 +25,7 @@ _TOLERANCES = {
     "additionalProperties": {
         "anyOf": [
             _TOLERANCE,
-            {
-                "type": "object",
-                "properties": {"atol": _TOLERANCE, "rtol": _TOLERANCE},
-                "additionalProperties": False,
-            },
+            {"type": "object", "properties": {"atol": _TOLERANCE, "rtol": _TOLERANCE}, "additionalProperties": False},
         ]
     },
 }
@@ -81,10 +77,7 @@ class Settings:
     wish: Annotated[float | None, PlainValidator(read_wish), WithJsonSchema(_WISH)] = None
     # outputs that are judged by a tolerance of their own, whatever the precision
     tolerances: Annotated[
-        Mapping[str, Tolerance],
-        PlainValidator(read_tolerances),
-        WithJsonSchema(_TOLERANCES),
-        Field(alias="tolerance"),
+        Mapping[str, Tolerance], PlainValidator(read_tolerances), WithJsonSchema(_TOLERANCES), Field(alias="tolerance")
     ] = field(default_factory=dict)
     # how inputs are made, by name: texts of farm.rules.cells.fills
     inputs: Annotated[Mapping[str, str], PlainValidator(fills.read_fills), WithJsonSchema(dict(fills.SCHEMA))] = field(

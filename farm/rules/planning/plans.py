@@ -120,8 +120,7 @@ class PlannedBlock(Message):
     once_s: float | None = Field(default=None, description="seconds that checks and first traces should take")
     round_s: float | None = Field(default=None, description="seconds that a round should take")
     is_tracing_rounds: bool = Field(
-        default=False,
-        description="whether each launch also traces a few inferences, so that operators get verdicts",
+        default=False, description="whether each launch also traces a few inferences, so that operators get verdicts"
     )
     # each cell works on for so long once the rounds are over
     sustained_s: float = Field(default=0.0, description="seconds that each cell works on for once the rounds are over")

@@ -21,15 +21,7 @@ from farm.rules.presenting import (
     simulated,
 )
 from farm.rules.presenting.called_operators import certainty
-from farm.rules.presenting.headlines import (
-    WORK_AXES,
-    Opening,
-    Standing,
-    axis_rank,
-    lost_providers,
-    named,
-    opening_of,
-)
+from farm.rules.presenting.headlines import WORK_AXES, Opening, Standing, axis_rank, lost_providers, named, opening_of
 from farm.rules.presenting.lines import BUSY, is_busy, is_by_processor
 from farm.rules.tracing.attribution import NAMED_SHARE, group_by_type, largest_share
 from farm.rules.wording import titles

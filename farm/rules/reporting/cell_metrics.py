@@ -50,11 +50,5 @@ def _own(metric: Metric, cell: Cell, *, launches: int) -> CellMetric | None:
         return None
     low, high = metric.interval_of(cell) or (None, None)
     return CellMetric(
-        name=metric.name,
-        unit=metric.unit,
-        better=metric.better,
-        value=value,
-        ci_low=low,
-        ci_high=high,
-        n=launches,
+        name=metric.name, unit=metric.unit, better=metric.better, value=value, ci_low=low, ci_high=high, n=launches
     )

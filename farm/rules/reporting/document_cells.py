@@ -63,12 +63,7 @@ def ending_of(arm: Arm, block: BlockRecord, evidence: Evidence) -> tuple[CellSta
 
 
 def _measured_cell(
-    arm: Arm,
-    ending: tuple[CellStatus, Reason | None],
-    block: BlockRecord,
-    *,
-    evidence: Evidence,
-    record: RunRecord,
+    arm: Arm, ending: tuple[CellStatus, Reason | None], block: BlockRecord, *, evidence: Evidence, record: RunRecord
 ) -> doc_cells.Cell:
     workload = arm.spec.workload
     check = evidence.checks.get(arm.arm)
