@@ -25,6 +25,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from farm.base.grouping import grouped
 from farm.contract.verdicts import Verdict
 from farm.rules.comparing import flips, look_levels, multiplicity, power, special, statistics, unpaired
 from farm.rules.comparing.comparisons import INTERVAL_LEVEL, MARGIN, TOTAL_LEVEL, Comparison
@@ -156,10 +157,7 @@ def _last_looks(
     """The look at which each block is decided, or its last: the block's place, the look, and its row there."""
     check_margin(margin)
     ratios = [_log_ratios_of(pairs) for pairs in blocks]
-    by_rounds: dict[int, list[int]] = {}
-    for place, row in enumerate(ratios):
-        by_rounds.setdefault(len(row), []).append(place)
-    for places in by_rounds.values():
+    for places in grouped(range(len(ratios)), lambda place: len(ratios[place])).values():
         size = max(1, min(CHUNK, 2 * _AVERAGES // max(1, len(ratios[places[0]]) ** 2)))
         for start in range(0, len(places), size):
             chunk = places[start : start + size]

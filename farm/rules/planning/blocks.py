@@ -5,10 +5,11 @@ arms and 10 minutes. What does not fit is split along the axis that matters leas
 repeated in every further block.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TypeVar
 
+from farm.base.grouping import grouped
 from farm.rules.cells.axes import SPLIT_ORDER
 from farm.rules.planning.plans import Arm
 
@@ -55,9 +56,7 @@ def _families(
         return [(anchor, cells)]
     if not axes:
         return [(cells[0], cells[start : start + room]) for start in range(0, len(cells), room)]
-    parts: dict[int, list[P]] = {}
-    for cell in cells:
-        parts.setdefault(positions(cell).get(axes[0], -1), []).append(cell)
+    parts = grouped(cells, lambda cell: positions(cell).get(axes[0], -1))
     # the values of the last axis on which these cells differ stay one family
     if all(len(part) == 1 for part in parts.values()) and axes[0] == KEPT_TOGETHER:
         return _families(cells, (), anchor=anchor, positions=positions, room=room)
@@ -94,12 +93,9 @@ def comparisons_among(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
     return [(early, late, axis) for _, _, early, late, axis in sorted(found)]
 
 
-def _pairs(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
+def _pairs(keys: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
     """The numbers of every two whose keys are equal, the earlier one first."""
-    equal: dict[object, list[int]] = {}
-    for number, key in enumerate(keys):
-        equal.setdefault(key, []).append(number)
-    for numbers in equal.values():
+    for numbers in grouped(range(len(keys)), keys.__getitem__).values():
         yield from combinations(numbers, 2)
 
 

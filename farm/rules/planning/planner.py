@@ -1,10 +1,11 @@
 """Planning: a matrix, a model and a fleet in, blocks and refused points out, without starting anything."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Self
 
+from farm.base.grouping import grouped
 from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Budget, CellSpec, Runtime
 from farm.contract.reasons import ReasonCode
@@ -169,24 +170,15 @@ def _widest(margins: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def _side_by_side(cells: Sequence[Resolved]) -> list[list[Resolved]]:
     """Cells that may share a block: on one node, and of scenarios that are compared."""
     groups = _hardware_groups(cells)
-    return [part for group in groups for part in _parted(group, lambda cell: scenarios.of(cell.spec).family)]
+    return [part for group in groups for part in grouped(group, lambda cell: scenarios.of(cell.spec).family).values()]
 
 
 def _hardware_groups(cells: Sequence[Resolved]) -> list[list[Resolved]]:
     """Cells that can be side by side on one node: by declared hardware, and apart only where no node has all."""
-    by_hardware = _parted(cells, lambda cell: cell.spec.hardware if cell.is_hardware_declared else "")
-    return [
-        part
-        for group in by_hardware
-        for part in ([group] if _common(group) != frozenset() else _parted(group, lambda cell: cell.nodes))
-    ]
-
-
-def _parted(cells: Sequence[Resolved], key: Callable[[Resolved], Hashable]) -> list[list[Resolved]]:
-    parts: dict[Hashable, list[Resolved]] = {}
-    for cell in cells:
-        parts.setdefault(key(cell), []).append(cell)
-    return list(parts.values())
+    found: list[list[Resolved]] = []
+    for group in grouped(cells, lambda cell: cell.spec.hardware if cell.is_hardware_declared else "").values():
+        found += [group] if _common(group) != frozenset() else grouped(group, lambda cell: cell.nodes).values()
+    return found
 
 
 def _common(cells: Sequence[Resolved]) -> frozenset[str] | None:

@@ -7,6 +7,7 @@ launches do not tell apart from the best one stand beside it.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from farm.base.grouping import grouped
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.hardware import Measured, fault_of
 
@@ -29,10 +30,7 @@ def best_settings(measured: Iterable[Measured], *, budget_ms: float | None) -> l
 
     A budget is kept when the upper end of the interval is within it, so that it holds for most launches.
     """
-    by_node: dict[str, list[Measured]] = {}
-    for setting in measured:
-        if _is_right(setting.cell):
-            by_node.setdefault(setting.node, []).append(setting)
+    by_node = grouped((setting for setting in measured if _is_right(setting.cell)), lambda setting: setting.node)
     return [_best(node, known, budget_ms) for node, known in sorted(by_node.items())]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from farm.base.grouping import grouped
 from farm.contract.document_cells import Cell
 from farm.rules.runtimes import providers
 
@@ -128,9 +129,7 @@ def targets(
 
     The best setting is one that keeps the wish best, and among those the one of the lowest p50 or the most items/s.
     """
-    groups: dict[tuple[int, str, str], list[Measured]] = {}
-    for point in measured:
-        groups.setdefault((point.version, point.node if by == "node" else "", point.tag), []).append(point)
+    groups = grouped(measured, lambda point: (point.version, point.node if by == "node" else "", point.tag))
     found = [_target(own, goal, wish) for own in groups.values()]
     return sorted(found, key=lambda row: (-row.version, *_rank(row, goal), row.nodes, row.tag))
 

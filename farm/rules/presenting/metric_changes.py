@@ -2,6 +2,7 @@
 
 from math import log
 
+from farm.base.grouping import grouped
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.verdicts import MetricVerdict
 from farm.rules.cells.metric import RATE, SIZE, TIME, Metric
@@ -122,10 +123,7 @@ def sentence(who: str, word: str, comparison: Comparison) -> str:
     `word`: what the comparison says of `who` already. Other metrics than sizes are named before their verdict.
     """
     spoken = [change for change in changed(comparison) if _is_in_sentence(BY_NAME.get(change.name))]
-    sizes: dict[str, list[MetricChange]] = {}
-    for change in spoken:
-        if change.verdict in SIZE:
-            sizes.setdefault(change.verdict, []).append(change)
+    sizes = grouped((change for change in spoken if change.verdict in SIZE), lambda change: change.verdict)
     by_size = [
         f"{who} is {_beside(word, verdict)}: {' and '.join(map(words, said))}." for verdict, said in sizes.items()
     ]

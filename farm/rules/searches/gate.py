@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from farm.base.grouping import grouped
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 from farm.rules.changes import gate_reports, watch_rounds
 from farm.rules.changes.gate import USUAL, GateAnswer, confirmed, judge_gate, noisy_failures
 from farm.rules.findings import cell_pairs
@@ -75,11 +77,13 @@ class Gate(Confirmation[GateOutcome]):
 
 def _same_points(shown: GateAnswer, again: Document, first: Document) -> set[tuple[str, str]]:
     """What the second document shows, under the cells' names in the first."""
-    places = {cell.id: (cell_pairs.place_of(cell), cell.runtime) for cell in again.cells}
-    names: dict[tuple[tuple[str, str], Runtime], list[str]] = {}
-    for cell in first.cells:
-        names.setdefault((cell_pairs.place_of(cell), cell.runtime), []).append(cell.id)
-    return {(finding.what, name) for finding in shown.findings for name in names.get(places[finding.candidate], ())}
+    places = {cell.id: _place_of(cell) for cell in again.cells}
+    known = grouped(first.cells, _place_of)
+    return {(found.what, cell.id) for found in shown.findings for cell in known.get(places[found.candidate], ())}
+
+
+def _place_of(cell: Cell) -> tuple[tuple[str, str], Runtime]:
+    return cell_pairs.place_of(cell), cell.runtime
 
 
 def _infra(document: Document) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from math import exp, log, sqrt
 
+from farm.base.grouping import grouped
 from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
@@ -164,11 +165,8 @@ def neighbours(block: PlannedBlock) -> PlannedBlock:
 def lines_of(documents: Iterable[Document], *, reference: str) -> list[Line]:
     """A line for each series and hardware in these documents; `reference` is a version, which stood in every block."""
     found = list(documents)
-    by_place: dict[tuple[str, str], list[tuple[int, Cell]]] = {}
-    for number, document in enumerate(found):
-        for cell in document.cells:
-            if cell.twin_of is None:
-                by_place.setdefault(place_of(cell), []).append((number, cell))
+    numbered = ((number, cell) for number, document in enumerate(found) for cell in document.cells)
+    by_place = grouped((pair for pair in numbered if pair[1].twin_of is None), lambda pair: place_of(pair[1]))
     pairs = [by_sides(document.comparisons) for document in found]
     several = len({hardware for _, hardware in by_place}) > 1
     return [
@@ -178,9 +176,7 @@ def lines_of(documents: Iterable[Document], *, reference: str) -> list[Line]:
 
 
 def _line(cells: Sequence[tuple[int, Cell]], pairs: Sequence[BySides], *, reference: str, where: str) -> Line:
-    places: dict[str, list[tuple[int, Cell]]] = {}
-    for number, cell in cells:
-        places.setdefault(cell.runtime.version, []).append((number, cell))
+    places = grouped(cells, lambda pair: pair[1].runtime.version)
     order = sorted(places, key=release_order)
     points = {version: _point(version, places, pairs, reference=reference) for version in order}
     known = [version for version in order if points[version].ratio is not None or version == reference]

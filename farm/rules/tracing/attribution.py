@@ -12,6 +12,7 @@ from math import comb
 from statistics import median
 from typing import Protocol
 
+from farm.base.grouping import grouped
 from farm.contract.reports import Operator, TraceReport
 from farm.rules.comparing.comparisons import Comparison
 from farm.rules.tracing.executions import joint_groups
@@ -178,9 +179,7 @@ def _interval(differences: list[float]) -> tuple[float | None, float | None]:
 
 def group_by_type(changes: Iterable[Change]) -> list[TypeChange]:
     """Changes of own nodes grouped by executed operator type, the largest first."""
-    groups: dict[str, list[Change]] = {}
-    for change in changes:
-        groups.setdefault(change.op_type, []).append(change)
+    groups = grouped(changes, lambda change: change.op_type)
     found = [_type_change(op_type, members) for op_type, members in groups.items()]
     return sorted(found, key=lambda change: (-abs(change.candidate_us - change.baseline_us), change.op_type))
 

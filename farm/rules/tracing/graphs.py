@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from farm.base.grouping import grouped
+
 
 @dataclass(frozen=True)
 class GraphNode:
@@ -70,11 +72,7 @@ class Graph:
     @cached_property
     def nested(self) -> dict[tuple[str, ...], list[GraphNode]]:
         """Nodes inside control flow, by the labels around them."""
-        found: dict[tuple[str, ...], list[GraphNode]] = {}
-        for node in self.nodes:
-            if node.path:
-                found.setdefault(node.path, []).append(node)
-        return found
+        return grouped((node for node in self.nodes if node.path), lambda node: node.path)
 
     def named_by_prefix(self, name: str) -> GraphNode | None:
         """The node, or the maker of the tensor, whose name is the longest beginning of `name`.
