@@ -144,9 +144,9 @@ def of_any_launch(measures: Iterable[Measure]) -> Iterator[Metric]:
 def beside(own: Iterable[Metric], declared: Iterable[Metric]) -> tuple[Metric, ...]:
     """The table: our own entries, then those that were declared. One whose name is taken is left out, and logged."""
     table = list(own)
-    for measure in declared:
-        if any(metric.name == measure.name for metric in table):
-            logger.warning("The metric %r from outside is left out: the name is taken.", measure.name)
+    for metric in declared:
+        if any(known.name == metric.name for known in table):
+            logger.warning("The metric %r from outside is left out: the name is taken.", metric.name)
         else:
-            table.append(measure)
+            table.append(metric)
     return tuple(table)

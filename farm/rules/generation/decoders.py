@@ -21,7 +21,7 @@ _ROLES = {
     "last_places": (re.compile(r"^seqlens?_k$"), 1),
     "total": (re.compile(r"^total_seq(uence)?_len(gth)?$"), 1),
 }
-_BYTES = {"float16": 2, "float32": 4, "float64": 8}
+_FLOATS = ("float16", "float32", "float64")
 # batch, heads, length, size of a head; in front of them 2 where keys and values are one tensor
 _APART, _TOGETHER = 4, 5
 
@@ -62,7 +62,6 @@ class Decoder:
     heads: int
     width: int
     vocabulary: int | None
-    bytes_a_token: int
     mask: str = ""
     positions: str = ""
     last_places: str = ""
@@ -93,7 +92,6 @@ def decoder_of(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | Non
         heads=heads,
         width=width,
         vocabulary=last if isinstance(last, int) else None,
-        bytes_a_token=sum(heads * width * _BYTES[port.dtype] * (1 if part else 2) for (_, part), port in pasts.items()),
         **roles,
     )
 
@@ -190,7 +188,7 @@ def _numbers(port: Port, *, part: str) -> tuple[int, int]:
         raise NotADecoder(f"The shape of {port.name} does not say how many heads of which size it holds.")
     if isinstance(length, int):
         raise NotADecoder(f"{port.name} has a fixed length of {length:,}: only caches that grow are measured yet.")
-    if port.dtype not in _BYTES:
+    if port.dtype not in _FLOATS:
         raise NotADecoder(f"{port.name} holds {port.dtype}: only caches of floating-point numbers are measured yet.")
     return heads, width
 
@@ -221,7 +219,7 @@ def _role(port: Port) -> str | None:
 
 def _scores(ports: Iterable[Port]) -> Port:
     """The output that scores each token of the vocabulary."""
-    fit = [port for port in ports if port.dtype in _BYTES and len(port.shape or ()) == 3]
+    fit = [port for port in ports if port.dtype in _FLOATS and len(port.shape or ()) == 3]
     named = [port for port in fit if port.name == "logits"] or fit
     if len(named) != 1:
         raise NotADecoder(

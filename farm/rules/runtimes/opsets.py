@@ -4,11 +4,11 @@ Source: the releases themselves, each tried with a ladder of one-node models; do
 """
 
 import math
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.runtimes.order import minor_of
 
 ONNX_DOMAINS = ("", "ai.onnx")
 ML_DOMAIN = "ai.onnx.ml"
@@ -70,12 +70,9 @@ NEWEST = (1, 32)
 
 def limits_of(runtime_version: str) -> Limits | None:
     """What a release loads; None for one older than the table, or for no version at all."""
-    minor = _minor(runtime_version)
-    known = [limits for since, limits in _SINCE if minor is not None and since <= minor]
-    if not known or minor is None:
-        return None
-    newest = known[-1]
-    return Limits(opset=newest.opset, ir=newest.ir, ml=newest.ml, is_assumed=minor > NEWEST)
+    minor = minor_of(runtime_version)
+    known = [limits for since, limits in _SINCE if since <= minor]
+    return replace(known[-1], is_assumed=minor > NEWEST) if known else None
 
 
 def max_opset(runtime_version: str) -> int | None:
@@ -152,8 +149,3 @@ def _sentence(what: str, *, lowest: str | None, highest: int, runtime: str) -> s
     if lowest is None:
         return f"{what} is newer than any known ONNX Runtime loads, and {loads}: export the model with an older one."
     return f"{what} needs ONNX Runtime ≥ {lowest}, and {loads}: take a newer runtime, or export with an older one."
-
-
-def _minor(version: str) -> tuple[int, int] | None:
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return None if found is None else (int(found[1]), int(found[2]))
