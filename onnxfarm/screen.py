@@ -14,11 +14,10 @@ from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import change_of
-from farm.rules.presenting import busy_machine, metric_changes, prefills
-from farm.rules.presenting.accuracy_words import is_worse
-from farm.rules.presenting.called_operators import called_operators, operator_size, operator_times
+from farm.rules.presenting import metric_changes, prefills
+from farm.rules.presenting.called_operators import called_operators, note_of_traces, operator_size, operator_times
 from farm.rules.presenting.headlines import axis_rank, opening_of
-from farm.rules.presenting.lines import BUSY, Line, is_by_processor, line_of
+from farm.rules.presenting.lines import BUSY, Line, is_by_processor, is_less_accurate, line_of
 from farm.rules.presenting.stability import at_risk
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
@@ -166,10 +165,10 @@ def _accuracy(cell: Cell) -> Text:
     if accuracy is None or accuracy.value is None or accuracy.ci_low is None or accuracy.ci_high is None:
         return Text("" if accuracy is None else "not measured")
     if accuracy.metric == "mse":
-        return Text(f"mse {plain(accuracy.value)}", style=COLOURS["slower"] if is_worse(accuracy) else "")
+        return Text(f"mse {plain(accuracy.value)}", style=COLOURS["slower"] if is_less_accurate(accuracy) else "")
     low, high = (f"{100 * share:.1f}" for share in (accuracy.ci_low, accuracy.ci_high))
     text = f"{accuracy.metric} {numbers.accuracy(accuracy.value)} ({low}–{high})"
-    return Text(text, style=COLOURS["slower"] if is_worse(accuracy) else "")
+    return Text(text, style=COLOURS["slower"] if is_less_accurate(accuracy) else "")
 
 
 def _state(cell: Cell, *, is_risky: bool) -> str:
@@ -326,7 +325,7 @@ def _show_operators(document: Document, *, console: Console) -> None:
     largest = min(changed, key=lambda one: _weight(one, cells))
     named = sorted(largest.operators, key=lambda one: -abs(one.candidate_us - one.baseline_us))[:NAMED_OPERATORS]
     where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
-    busy = f" ({note})" if (note := busy_machine.note_of_traces(largest)) else ""
+    busy = f" ({note})" if (note := note_of_traces(largest)) else ""
     console.print(Text(f"\nWhat explains the change {where}, per inference{busy}:"), soft_wrap=True)
     for one in named:
         part = "" if one.share is None else f", {share(one.share)} of the change"

@@ -7,7 +7,7 @@ from dashboard.figures import figure
 from dashboard.figures.figure import Address
 from farm.contract.document_cells import Accuracy, Cell
 from farm.rules.cells import recipes
-from farm.rules.presenting.accuracy_words import is_worse
+from farm.rules.presenting.lines import is_less_accurate
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.rules.quality import quantisation
 from farm.rules.wording import numbers
@@ -52,7 +52,7 @@ def entry(cell: Cell) -> Entry:
 def difference_entry(cell: Cell) -> Entry:
     """The difference to FP32; one that is shown to be for the worse says so."""
     accuracy = cell.accuracy
-    worse = "worse" if accuracy is not None and is_worse(accuracy) else ""
+    worse = "worse" if accuracy is not None and is_less_accurate(accuracy) else ""
     return Entry(difference(accuracy), accuracy.difference if accuracy else None, soft=worse)
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
-from farm.rules.presenting.accuracy_words import is_worse
+from farm.rules.presenting.lines import is_less_accurate
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import plain
 from farm.rules.wording.vocabulary import signed
@@ -110,7 +110,8 @@ def _figures(cell: Cell) -> list[str | Text]:
     is_share = accuracy.higher_is_better
     value = numbers.accuracy(accuracy.value) if is_share else plain(accuracy.value)
     low, high = (numbers.accuracy(end) if is_share else plain(end) for end in (accuracy.ci_low, accuracy.ci_high))
-    return [size, value, f"{low} to {high}", Text(_difference(cell), style="bold yellow" if is_worse(accuracy) else "")]
+    style = "bold yellow" if is_less_accurate(accuracy) else ""
+    return [size, value, f"{low} to {high}", Text(_difference(cell), style=style)]
 
 
 def _difference(cell: Cell) -> str:
@@ -126,7 +127,7 @@ def _difference(cell: Cell) -> str:
 def _gate(document: Document, *, strict: bool) -> None:
     """Raise Infrastructure or GateFailed as after a bench; with `strict`, also where a cell lost accuracy."""
     missing = [cell.id for cell in document.cells if cell.status != CellStatus.DONE]
-    worse = [cell.id for cell in document.cells if cell.accuracy is not None and is_worse(cell.accuracy)]
+    worse = [cell.id for cell in document.cells if cell.accuracy is not None and is_less_accurate(cell.accuracy)]
     if strict and worse:
         also = f" and {', '.join(missing)} had none" if missing else ""
         raise GateFailed(f"{', '.join(worse)} lost accuracy{also} (--strict).")

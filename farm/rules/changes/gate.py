@@ -15,7 +15,7 @@ from farm.rules.findings.cell_pairs import Pair
 from farm.rules.findings.checks import changes
 from farm.rules.findings.kinds import CHECKS, COMPARED_OUTSIDE, NOISY_CHECKS, Check
 from farm.rules.presenting import metric_changes
-from farm.rules.presenting.accuracy_words import is_worse
+from farm.rules.presenting.lines import is_less_accurate
 from farm.rules.tracing.placement import cell_changes
 from farm.rules.wording.numbers import change, change_interval, percent
 
@@ -175,7 +175,7 @@ def _beside(old: Cell, new: Cell, *, where: str, than: str) -> list[tuple[Check,
         return []
     wrong = [beside for beside in new.engines if beside.cell == old.id and beside.verdict == "fail"]
     found: list[tuple[Check, str]] = [("parity", f"{where}: {beside.text}") for beside in wrong]
-    if new.accuracy is not None and is_worse(new.accuracy):
+    if new.accuracy is not None and is_less_accurate(new.accuracy):
         found.append(("lower", f"{where} is less accurate than {than}: {new.accuracy.text}"))
     return found
 

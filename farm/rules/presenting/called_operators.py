@@ -30,6 +30,11 @@ def operator_times(operator: OperatorChange) -> str:
     return f"{sides[0]} → {sides[1]} µs" if sides else ""
 
 
+def note_of_traces(comparison: Comparison) -> str:
+    """That its operators' times, which are of the clock, were traced beside other programs; empty otherwise."""
+    return "traced while other programs kept the machine busy" if comparison.verdict_from == "processor" else ""
+
+
 def certainty(operators: Sequence[OperatorChange]) -> str:
     """How sure it is that operators which explain a change changed at all; empty where rounds were not traced."""
     judged = [change for change in operators if change.verdict is not None]

@@ -7,8 +7,9 @@ divides them would get something that the change's interval leaves out, they are
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from farm.contract.document_cells import Cell
+from farm.contract.document_cells import Accuracy, Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.contract.evaluation import ACCURACY_LEVEL
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting import metric_changes
 from farm.rules.wording import numbers
@@ -69,6 +70,13 @@ def line_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Line:
 def is_wrong(cell: Cell | None) -> bool:
     """Whether its outputs fail parity."""
     return cell is not None and cell.parity.verdict == "fail"
+
+
+def is_less_accurate(accuracy: Accuracy) -> bool:
+    """Whether the paired test shows that the cell does worse than its FP32 cell."""
+    if accuracy.p is None or accuracy.difference is None or accuracy.p >= 1 - ACCURACY_LEVEL:
+        return False
+    return accuracy.difference < 0 if accuracy.higher_is_better else accuracy.difference > 0
 
 
 def is_other_model(comparison: Comparison, cell: Cell | None) -> bool:

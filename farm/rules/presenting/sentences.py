@@ -12,7 +12,6 @@ from farm.rules.cells.axes import BY_NAME
 from farm.rules.comparing.quantities import Change, change_between
 from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting import (
-    busy_machine,
     fusions,
     generation_phases,
     metric_changes,
@@ -20,7 +19,7 @@ from farm.rules.presenting import (
     parities,
     simulated,
 )
-from farm.rules.presenting.called_operators import certainty
+from farm.rules.presenting.called_operators import certainty, note_of_traces
 from farm.rules.presenting.headlines import WORK_AXES, Opening, Standing, axis_rank, lost_providers, named, opening_of
 from farm.rules.presenting.lines import BUSY, is_busy, is_by_processor
 from farm.rules.tracing.attribution import NAMED_SHARE, group_by_type, largest_share
@@ -150,7 +149,7 @@ def _explanation(comparison: Comparison) -> str | None:
     times = f"{plain(named.baseline_us)} → {plain(named.candidate_us)} µs"
     sure = certainty([operator for operator in comparison.operators if operator.op_type == named.op_type])
     told = f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {explained(named.share)} of the change"
-    notes = "; ".join(note for note in (sure, busy_machine.note_of_traces(comparison)) if note)
+    notes = "; ".join(note for note in (sure, note_of_traces(comparison)) if note)
     return f"{told} ({notes})" if notes else told
 
 

@@ -22,6 +22,15 @@ from farm.rules.tracing import executions
 
 # of each cell, those that take the most time
 MAX_OPERATORS = 256
+# keys of a cell that its summary and its check pass have under the same names
+_SUMMARISED = (
+    *("mean_ms", "std_ms", "p90_ms", "p95_ms", "p99_ms", "throughput"),
+    *("is_stable", "is_bimodal", "disturbed_samples"),
+)
+_CHECKED = (
+    *("session_ms", "cached_session_ms", "engine_bytes", "first_ms", "import_ms", "packages"),
+    *("is_repeatable", "batch_row_max_abs", "executed_precision", "provider_facts"),
+)
 
 
 def cells_of_block(block: BlockRecord, evidence: Evidence, record: RunRecord) -> list[doc_cells.Cell]:
@@ -123,17 +132,7 @@ def _identity(
 def _numbers(summary: CellSummary | None) -> dict[str, object]:
     if summary is None:
         return {}
-    found: dict[str, object] = {
-        "mean_ms": summary.mean_ms,
-        "std_ms": summary.std_ms,
-        "p90_ms": summary.p90_ms,
-        "p95_ms": summary.p95_ms,
-        "p99_ms": summary.p99_ms,
-        "throughput": summary.throughput,
-        "is_stable": summary.is_stable,
-        "is_bimodal": summary.is_bimodal,
-        "disturbed_samples": summary.disturbed_samples,
-    }
+    found: dict[str, object] = {name: getattr(summary, name) for name in _SUMMARISED}
     for name, figure in summary.launched.items():
         found |= metrics.BY_NAME[name].placed(figure)
     return found
@@ -148,17 +147,8 @@ def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, object]:
     return peak | {
         "requested_providers": list(requested),
         "active_providers": list(check.active_providers),
-        "session_ms": check.session_ms,
-        "cached_session_ms": check.cached_session_ms,
-        "engine_bytes": check.engine_bytes,
-        "first_ms": check.first_ms,
-        "import_ms": check.import_ms,
-        "is_repeatable": check.is_repeatable,
-        "batch_row_max_abs": check.batch_row_max_abs,
-        "executed_precision": check.executed_precision,
-        "provider_facts": check.provider_facts,
         "simulated": check.is_simulated,
-        "packages": check.packages,
+        **{name: getattr(check, name) for name in _CHECKED},
         "energy_mj": check.energy and check.energy.mj,
         "energy_text": check.energy.text if check.energy else "",
     }

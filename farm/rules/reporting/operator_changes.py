@@ -15,6 +15,7 @@ from farm.rules.wording.vocabulary import is_change
 JUDGED_AXES = EXPLAINED_AXES | {TWIN}
 # of each comparison, those with a change of their own first, then those with the largest change
 MAX_OPERATORS = 64
+_SHARED = ("node", "op_type", "baseline_us", "candidate_us", "change_low_us", "change_high_us", "share")
 
 
 def explain(judge: BlockJudge, judged: Judged) -> Attribution:
@@ -56,14 +57,8 @@ def listed(changes: Sequence[NodeChange]) -> list[doc_comparisons.OperatorChange
 def _listed(change: NodeChange) -> doc_comparisons.OperatorChange:
     figures = change.figures
     return doc_comparisons.OperatorChange(
-        node=change.node,
+        **{name: getattr(change, name) for name in _SHARED},
         covers=list(change.covers),
-        op_type=change.op_type,
-        baseline_us=change.baseline_us,
-        candidate_us=change.candidate_us,
-        change_low_us=change.change_low_us,
-        change_high_us=change.change_high_us,
-        share=change.share,
         ratio=figures and figures.ratio,
         ci_low=figures and figures.ci_low,
         ci_high=figures and figures.ci_high,

@@ -10,7 +10,7 @@ import pytest
 from farm.contract import document_cells as doc_cells
 from farm.contract.evaluation import MAX_SAMPLES, AccuracyReport, EvaluationRecipe
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.presenting import accuracy_words
+from farm.rules.presenting import lines
 from farm.rules.quality import evaluation
 from farm.rules.reporting import accuracies
 from farm.rules.wording import numbers
@@ -111,7 +111,7 @@ def test_a_variant_is_held_against_the_fp32_cell_of_its_runtime() -> None:
     assert found.difference_high is not None
     assert found.difference_low < -0.25 < found.difference_high < 0
     assert (found.only_baseline, found.only_this) == (25, 0)
-    assert accuracy_words.is_worse(found)
+    assert lines.is_less_accurate(found)
     assert "70.0 % of 100 samples are right" in found.text
     assert "Against FP32 (c1): \N{MINUS SIGN}25.00 points" in found.text
     assert "it is lower" in found.text
@@ -124,7 +124,7 @@ def test_an_fp32_cell_on_the_cpu_has_no_baseline_and_one_elsewhere_has() -> None
     assert told(cells, "c2").baseline is None
     found = told(cells, "c3")
     assert (found.baseline, found.difference, found.p) == ("c1", 0.0, 1.0)
-    assert not accuracy_words.is_worse(found)
+    assert not lines.is_less_accurate(found)
     assert "no difference is shown" in found.text
 
 
@@ -138,7 +138,7 @@ def test_errors_are_better_when_they_are_smaller() -> None:
     small, large = np.array([0.1, 0.2, 0.1, 0.3]), np.array([1.1, 1.2, 1.0, 1.4])
     found = told([cell("c1", small), cell("c2", large, precision="int8-dynamic")], "c2")
     assert not found.higher_is_better
-    assert accuracy_words.is_worse(found)
+    assert lines.is_less_accurate(found)
     assert found.value == pytest.approx(1.175)
     assert "Mean squared error" in found.text
 
