@@ -203,21 +203,17 @@ def _read_selector(
     if not isinstance(entry, Mapping) or not entry:
         raise MatrixProblem(f"{where} is {entry!r}: write one or more `axis: value` pairs.")
     selector: dict[str, Value] = {}
+    sets = {value.name: value for value in axes.get("session", ()) if isinstance(value, SessionSet)}
     for key, written in entry.items():
         axis = str(key).replace("_", "-")
         if axis not in MATRIX_AXES:
             raise MatrixProblem(f"{where}: {choice_sentence('axis', str(key), MATRIX_AXES)}")
         try:
-            named = _named_session(written, axes) if axis == "session" else None
+            named = sets.get(written) if axis == "session" and isinstance(written, str) else None
             selector[axis] = named or read[axis](written)
         except MatrixProblem as problem:
             raise MatrixProblem(f"{where}: {problem}") from None
     return selector
-
-
-def _named_session(written: object, axes: Mapping[str, tuple[Value, ...]]) -> SessionSet | None:
-    sets = [value for value in axes.get("session", ()) if isinstance(value, SessionSet)]
-    return next((named for named in sets if isinstance(written, str) and named.name == written), None)
 
 
 def _check_exclude(matrix: Matrix) -> None:

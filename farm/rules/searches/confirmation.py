@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from farm.contract.document import Document
-from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.sides import turned
 from farm.rules.findings.cell_pairs import place_of
@@ -57,11 +56,7 @@ def _explained(comparison: Comparison, fresh: Comparison | None) -> Comparison:
 
 def _places(document: Document) -> dict[str, Place]:
     """What tells a cell of one run from others of it, by the cell's name."""
-    return {cell.id: _place(cell) for cell in document.cells}
-
-
-def _place(cell: Cell) -> Place:
-    return (*place_of(cell), str(cell.runtime), cell.node or "")
+    return {cell.id: (*place_of(cell), str(cell.runtime), cell.node or "") for cell in document.cells}
 
 
 def _sides(comparison: Comparison, places: Mapping[str, Place]) -> tuple[Place, Place]:

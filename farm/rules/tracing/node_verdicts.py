@@ -39,7 +39,8 @@ def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, 
     reads from, or that read from it. Not judged: fewer than eight pairs, a group that is too short for the clock, and
     all but those with the most time.
     """
-    judgeable = {node: some for node, some in pairs.items() if _is_judgeable(some)}
+    enough = {node: some for node, some in pairs.items() if len(some) >= LOOKS[0]}
+    judgeable = {node: some for node, some in enough.items() if _longer_us(some) >= MIN_US}
     longest = sorted(judgeable, key=lambda node: -_longer_us(judgeable[node]))[:MAX_JUDGED]
     if not longest:
         return {}
@@ -53,10 +54,6 @@ def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, 
         node: _unless_moved(node, judged, judgeable, neighbours=neighbours.get(node, frozenset()), margin=margin)
         for node in judged
     }
-
-
-def _is_judgeable(pairs: Sequence[Pair]) -> bool:
-    return len(pairs) >= LOOKS[0] and _longer_us(pairs) >= MIN_US
 
 
 def _longer_us(pairs: Sequence[Pair]) -> float:

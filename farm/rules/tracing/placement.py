@@ -74,7 +74,7 @@ def placement_changes(
         for key in _differences(node, before, after, shown.get(node, {})):
             groups.setdefault(key, []).append(node)
     changes = [
-        PlacementChange(kind=kind, nodes=tuple(sorted(nodes)), before=a, after=b, is_worse=_is_worse(kind, after=b))
+        PlacementChange(kind, tuple(sorted(nodes)), a, b, kind == "fusion_gone" or (kind == "moved" and b == CPU))
         for (kind, a, b), nodes in sorted(groups.items())
     ]
     if copies[0] != copies[1]:
@@ -116,7 +116,3 @@ def _differences(node: str, old: Execution, new: Execution, shown: Mapping[Kerne
     if now and not was and (shown.get(now, 0) > 0 or any(change < 0 for change in shown.values())):
         found.append(("fusion_new", min(old.by_node[node]).op_type, now.op_type))
     return found
-
-
-def _is_worse(kind: Kind, *, after: str) -> bool:
-    return kind == "fusion_gone" or (kind == "moved" and after == CPU)
