@@ -10,32 +10,9 @@ from rich.console import Console
 
 from farm.contract.document import Document
 from farm.rules.matrices import matrix as matrices
+from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_axes, with_settings
 from onnxfarm.commands.feed_options import fills_of, refuse_prompts_alone, sizes_of
-from onnxfarm.commands.options import (
-    BatchOption,
-    BudgetOption,
-    CalibrationOption,
-    DocumentOption,
-    EvaluationOption,
-    ExpectedOption,
-    HomeOption,
-    InputOption,
-    InputsOption,
-    ModelArgument,
-    OperatorsOption,
-    PackagesOption,
-    PrecisionOption,
-    PromptsOption,
-    ProviderOption,
-    RecipeOption,
-    SeedOption,
-    ShapeOption,
-    SourceOption,
-    StrictOption,
-    ThreadsOption,
-    refuse_recipe_alone,
-)
 from onnxfarm.here.home import default_home
 from onnxfarm.outcomes import judge_cells_here
 from onnxfarm.outputs import console_for, write_document
@@ -63,7 +40,7 @@ TimingsOption = Annotated[
 ]
 
 
-class Options(NamedTuple):
+class Extras(NamedTuple):
     """What is done beside the rounds. `recipe`: how outputs are judged on the labelled data of `evaluation`."""
 
     home: Path
@@ -77,35 +54,35 @@ class Options(NamedTuple):
 @with_axes
 @main_guard()
 def bench(  # noqa: PLR0913  every option of the command
-    model: ModelArgument,
+    model: options.ModelArgument,
     ort: RuntimesOption = None,
-    provider: ProviderOption = None,
-    batch: BatchOption = None,
-    shape: ShapeOption = None,
-    threads: ThreadsOption = None,
-    precision: PrecisionOption = None,
+    provider: options.ProviderOption = None,
+    batch: options.BatchOption = None,
+    shape: options.ShapeOption = None,
+    threads: options.ThreadsOption = None,
+    precision: options.PrecisionOption = None,
     opset: Annotated[str | None, typer.Option(help="as-is, max-of-runtime, or a number.", show_default="as-is")] = None,
     axes: Mapping[str, object] = MappingProxyType({}),
-    budget: BudgetOption = None,
-    operators: OperatorsOption = False,
+    budget: options.BudgetOption = None,
+    operators: options.OperatorsOption = False,
     sustained: SustainedOption = None,
     tolerance: ToleranceOption = None,
     matrix: MatrixOption = None,
-    input_: InputOption = None,
-    inputs: InputsOption = None,
-    prompts: PromptsOption = None,
-    expected: ExpectedOption = None,
-    source: SourceOption = None,
-    calibration: CalibrationOption = None,
-    evaluation: EvaluationOption = None,
-    recipe: RecipeOption = "",
-    seed: SeedOption = 0,
+    input_: options.InputOption = None,
+    inputs: options.InputsOption = None,
+    prompts: options.PromptsOption = None,
+    expected: options.ExpectedOption = None,
+    source: options.SourceOption = None,
+    calibration: options.CalibrationOption = None,
+    evaluation: options.EvaluationOption = None,
+    recipe: options.RecipeOption = "",
+    seed: options.SeedOption = 0,
     diverge: DivergeOption = False,
-    strict: StrictOption = False,
-    json_file: DocumentOption = None,
+    strict: options.StrictOption = False,
+    json_file: options.DocumentOption = None,
     timings: TimingsOption = None,
-    allow_package: PackagesOption = None,
-    home: HomeOption = None,
+    allow_package: options.PackagesOption = None,
+    home: options.HomeOption = None,
 ) -> None:
     """Measure a model here, cells side by side in interleaved rounds, and judge them as a farm does.
 
@@ -119,12 +96,12 @@ def bench(  # noqa: PLR0913  every option of the command
     declared = with_settings(declared, inputs=fills_of(input_), **settings)
     if diverge and allow_package:
         raise Usage("--diverge works with known distributions only: leave out --allow-package or --diverge.")
-    refuse_recipe_alone(recipe, evaluation)
+    options.refuse_recipe_alone(recipe, evaluation)
     console = console_for(stderr=True)
-    options = Options(home or default_home(), _folder(timings), calibration, evaluation, recipe or "top1", diverge)
+    extras = Extras(home or default_home(), _folder(timings), calibration, evaluation, recipe or "top1", diverge)
     refuse_prompts_alone(prompts, declared.axes.get("scenario", ()))
     subject = Subject(model, inputs, expected, seed, source, prompts)
-    document, is_stopped = _measured(subject, declared, options, console=console)
+    document, is_stopped = _measured(subject, declared, extras, console=console)
     _show(document, console=console, json_file=json_file)
     if is_stopped:
         raise Stopped("Stopped before the end; what was measured until then is shown above.")
@@ -132,25 +109,25 @@ def bench(  # noqa: PLR0913  every option of the command
 
 
 def _measured(
-    subject: Subject, declared: matrices.Matrix, options: Options, *, console: Console
+    subject: Subject, declared: matrices.Matrix, extras: Extras, *, console: Console
 ) -> tuple[Document, bool]:
     """The document, and whether somebody stopped it, so that blocks may be missing."""
     with needs_extra("node"):
         from onnxfarm.here import workbench
-    with workbench.opened(subject, home=options.home, console=console) as bench:
-        bench.template.timings_dir = options.timings_dir
+    with workbench.opened(subject, home=extras.home, console=console) as bench:
+        bench.template.timings_dir = extras.timings_dir
         bench.template.allowed = declared.allowed
-        if options.calibration is not None:
-            bench.calibrate(options.calibration)
-        if options.evaluation is not None:
-            bench.label(options.evaluation, options.recipe)
+        if extras.calibration is not None:
+            bench.calibrate(extras.calibration)
+        if extras.evaluation is not None:
+            bench.label(extras.evaluation, extras.recipe)
         # stopped by Ctrl-C, what was measured is kept
         document = bench.template.measure(bench.plan(declared))
         is_stopped = bench.template.is_cancelled()
-    if options.is_diverging and not is_stopped:
+    if extras.is_diverging and not is_stopped:
         from onnxfarm.commands.bench_divergence import with_nodes
 
-        document = with_nodes(document, model=subject.model, inputs=subject.inputs, home=options.home, console=console)
+        document = with_nodes(document, model=subject.model, inputs=subject.inputs, home=extras.home, console=console)
     return document, is_stopped
 
 

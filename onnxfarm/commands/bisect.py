@@ -20,25 +20,9 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.searches import sought
+from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import runtimeless
 from onnxfarm.commands.feed_options import sizes_of
-from onnxfarm.commands.options import (
-    BudgetOption,
-    DocumentOption,
-    ExpectedOption,
-    HomeOption,
-    InputsOption,
-    MemoryLimitOption,
-    ModelArgument,
-    OptimizationOption,
-    PrecisionOption,
-    ProviderOption,
-    RuntimelessMatrixOption,
-    ScenarioOption,
-    SeedOption,
-    ShapeOption,
-    ThreadsOption,
-)
 from onnxfarm.here.home import default_home
 from onnxfarm.outputs import console_for, say, write_plain
 from onnxfarm.problems import Usage, main_guard, needs_extra
@@ -72,27 +56,27 @@ ReportOption = Annotated[
 
 @main_guard()
 def bisect(  # noqa: PLR0913  every option of the command
-    model: ModelArgument,
+    model: options.ModelArgument,
     good: Annotated[str, typer.Option(help="The last good release, e.g. 1.20.1.")],
     bad: Annotated[str, typer.Option(help="A later, bad release, e.g. 1.31.1.")],
     kind: KindOption = "",
     threshold: ThresholdOption = 0.05,
-    provider: ProviderOption = None,
+    provider: options.ProviderOption = None,
     batch: OneBatchOption = None,
-    shape: ShapeOption = None,
-    threads: ThreadsOption = None,
-    precision: PrecisionOption = None,
-    optimization: OptimizationOption = None,
-    scenario: ScenarioOption = None,
-    memory_limit_mb: MemoryLimitOption = None,
-    budget: BudgetOption = None,
-    matrix: RuntimelessMatrixOption = None,
-    inputs: InputsOption = None,
-    expected: ExpectedOption = None,
-    seed: SeedOption = 0,
-    json_file: DocumentOption = None,
+    shape: options.ShapeOption = None,
+    threads: options.ThreadsOption = None,
+    precision: options.PrecisionOption = None,
+    optimization: options.OptimizationOption = None,
+    scenario: options.ScenarioOption = None,
+    memory_limit_mb: options.MemoryLimitOption = None,
+    budget: options.BudgetOption = None,
+    matrix: options.RuntimelessMatrixOption = None,
+    inputs: options.InputsOption = None,
+    expected: options.ExpectedOption = None,
+    seed: options.SeedOption = 0,
+    json_file: options.DocumentOption = None,
     report: ReportOption = None,
-    home: HomeOption = None,
+    home: options.HomeOption = None,
 ) -> None:
     """Find the first bad release by halving: each step measures the good one and one other side by side."""
     rule, sides = _rule(kind, threshold), _sides(good, bad)

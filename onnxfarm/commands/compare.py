@@ -16,26 +16,10 @@ import typer
 from farm.rules.comparing import comparisons, confounders
 from farm.rules.comparing.comparisons import MARGIN, Comparison
 from onnxfarm import documents
+from onnxfarm.commands import options
 from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
 from onnxfarm.commands.compare_models import Wanted, measured
 from onnxfarm.commands.feed_options import sizes_of
-from onnxfarm.commands.options import (
-    BatchOption,
-    BudgetOption,
-    EvaluationOption,
-    HomeOption,
-    InputsOption,
-    JsonOption,
-    OperatorsOption,
-    PrecisionOption,
-    ProviderOption,
-    RecipeOption,
-    ScenarioOption,
-    SeedOption,
-    ShapeOption,
-    ThreadsOption,
-    refuse_recipe_alone,
-)
 from onnxfarm.commands.verdict import Arms, judge
 from onnxfarm.documents import checked_samples, read_object
 from onnxfarm.here import same_cells
@@ -68,25 +52,25 @@ def compare(  # noqa: PLR0913  every option of the command
     ],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The model that would replace it, or a later file.")],
     ort: RuntimesOption = None,
-    provider: ProviderOption = None,
-    batch: BatchOption = None,
-    shape: ShapeOption = None,
-    threads: ThreadsOption = None,
-    precision: PrecisionOption = None,
-    scenario: ScenarioOption = None,
-    budget: BudgetOption = None,
-    operators: OperatorsOption = False,
+    provider: options.ProviderOption = None,
+    batch: options.BatchOption = None,
+    shape: options.ShapeOption = None,
+    threads: options.ThreadsOption = None,
+    precision: options.PrecisionOption = None,
+    scenario: options.ScenarioOption = None,
+    budget: options.BudgetOption = None,
+    operators: options.OperatorsOption = False,
     tolerance: ToleranceOption = None,
-    inputs: InputsOption = None,
-    evaluation: EvaluationOption = None,
-    recipe: RecipeOption = "",
-    seed: SeedOption = 0,
-    home: HomeOption = None,
+    inputs: options.InputsOption = None,
+    evaluation: options.EvaluationOption = None,
+    recipe: options.RecipeOption = "",
+    seed: options.SeedOption = 0,
+    home: options.HomeOption = None,
     margin: Annotated[
         float | None,
         typer.Option(help="Of two files: changes up to this fraction count as equal.", show_default="0.02"),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Measure two models side by side, in the same rounds; or show two bench files, which is less.
 
@@ -109,7 +93,7 @@ def compare(  # noqa: PLR0913  every option of the command
         raise Usage(
             "--margin is for two files of `bench`; models are judged by the margin of this machine: leave it out."
         )
-    refuse_recipe_alone(recipe, evaluation)
+    options.refuse_recipe_alone(recipe, evaluation)
     console = console_for(stderr=as_json)
     document = measured(old, new, wanted, console=console_for(stderr=True))
     show(document, console=console)

@@ -8,16 +8,9 @@ from rich.console import Console
 from rich.table import Table
 
 from farm.contract.divergence import DivergenceDocument, Spread
+from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.commands.feed_options import fills_of, sizes_of
-from onnxfarm.commands.options import (
-    DocumentOption,
-    HomeOption,
-    InputOption,
-    InputsOption,
-    ModelArgument,
-    ShapeOption,
-)
 from onnxfarm.here.home import default_home
 from onnxfarm.outputs import console_for, write_text
 from onnxfarm.problems import GateFailed, Usage, main_guard, needs_extra
@@ -38,24 +31,24 @@ OutOption = Annotated[
 
 @main_guard()
 def diverge(  # noqa: PLR0913  every option of the command
-    model: ModelArgument,
+    model: options.ModelArgument,
     ort: Annotated[str, typer.Option(help="The runtime in question, e.g. 1.21.1 or onnxruntime-openvino==1.24.1.")],
     against: AgainstOption = None,
     provider: Annotated[str, typer.Option(help="Execution provider of --ort, e.g. cpu, openvino.")] = "cpu",
     level: Annotated[str, typer.Option(help="Optimisations of --ort: disable, basic, extended, all.")] = "all",
     precision: Annotated[str, typer.Option(help="A variant against the FP32 original: fp16, …")] = "fp32",
-    inputs: InputsOption = None,
+    inputs: options.InputsOption = None,
     batch: BatchOption = None,
-    shape: ShapeOption = None,
-    input_: InputOption = None,
+    shape: options.ShapeOption = None,
+    input_: options.InputOption = None,
     seed: Annotated[int, typer.Option(help="Seed of inputs.")] = 0,
     threads: Annotated[int, typer.Option(help="Intra-op threads.")] = 1,
     atol: Annotated[float | None, typer.Option(help="Absolute tolerance.", show_default="the precision's")] = None,
     rtol: Annotated[float | None, typer.Option(help="Relative tolerance.", show_default="the precision's")] = None,
     out: OutOption = None,
-    json_file: DocumentOption = None,
+    json_file: options.DocumentOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when an output differs.")] = False,
-    home: HomeOption = None,
+    home: options.HomeOption = None,
 ) -> None:
     """Find the first tensor beyond tolerance, its node, and the smallest part of the model that shows it.
 

@@ -28,31 +28,10 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes import releases
 from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm import git_models
+from onnxfarm.commands import options
 from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
 from onnxfarm.commands.bench_options import matrix_of, runtimeless, tolerances_of, with_settings
 from onnxfarm.commands.feed_options import sizes_of
-from onnxfarm.commands.options import (
-    BatchOption,
-    BudgetOption,
-    DocumentOption,
-    EvaluationOption,
-    ExpectedOption,
-    HomeOption,
-    InputsOption,
-    MemoryLimitOption,
-    ModelArgument,
-    OperatorsOption,
-    PrecisionOption,
-    ProviderOption,
-    RecipeOption,
-    RuntimelessMatrixOption,
-    ScenarioOption,
-    SeedOption,
-    ShapeOption,
-    TeamOption,
-    ThreadsOption,
-    refuse_recipe_alone,
-)
 from onnxfarm.here.published import beyond, refuse_uninstalled
 from onnxfarm.model_files import files_of
 from onnxfarm.outputs import console_for, say, write_document, write_plain, write_text
@@ -135,7 +114,7 @@ def _append(text: str, path: Path) -> None:
 
 @main_guard()
 def gate(  # noqa: PLR0913  every option of the command
-    model: ModelArgument,
+    model: options.ModelArgument,
     baseline: Annotated[
         str,
         typer.Option(
@@ -156,27 +135,27 @@ def gate(  # noqa: PLR0913  every option of the command
     ] = "",
     ort: RuntimesOption = None,
     tolerance: ToleranceOption = None,
-    evaluation: EvaluationOption = None,
-    recipe: RecipeOption = "",
+    evaluation: options.EvaluationOption = None,
+    recipe: options.RecipeOption = "",
     fail_on: FailOnOption = DEFAULT_CHECKS,
     metric: MetricOption = None,
-    provider: ProviderOption = None,
-    batch: BatchOption = None,
-    shape: ShapeOption = None,
-    threads: ThreadsOption = None,
-    precision: PrecisionOption = None,
-    scenario: ScenarioOption = None,
-    memory_limit_mb: MemoryLimitOption = None,
-    budget: BudgetOption = None,
-    operators: OperatorsOption = False,
-    matrix: RuntimelessMatrixOption = None,
-    inputs: InputsOption = None,
-    expected: ExpectedOption = None,
-    seed: SeedOption = 0,
+    provider: options.ProviderOption = None,
+    batch: options.BatchOption = None,
+    shape: options.ShapeOption = None,
+    threads: options.ThreadsOption = None,
+    precision: options.PrecisionOption = None,
+    scenario: options.ScenarioOption = None,
+    memory_limit_mb: options.MemoryLimitOption = None,
+    budget: options.BudgetOption = None,
+    operators: options.OperatorsOption = False,
+    matrix: options.RuntimelessMatrixOption = None,
+    inputs: options.InputsOption = None,
+    expected: options.ExpectedOption = None,
+    seed: options.SeedOption = 0,
     rounds: RoundsOption = None,
     confirm: ConfirmOption = True,
     server: FarmOption = None,
-    team: TeamOption = "",
+    team: options.TeamOption = "",
     timeout: Annotated[
         float | None,
         typer.Option(metavar="MINUTES", help="Stop waiting after this many minutes.", show_default="never"),
@@ -184,15 +163,15 @@ def gate(  # noqa: PLR0913  every option of the command
     summary: SummaryOption = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML.")] = None,
     benchmark_json: BenchmarkOption = None,
-    json_file: DocumentOption = None,
-    home: HomeOption = None,
+    json_file: options.DocumentOption = None,
+    home: options.HomeOption = None,
 ) -> None:
     """Measure a model with two runtimes side by side, or beside another model, and fail when the candidate is worse."""
     checks = _checks(fail_on, metric)
     sides = None if against else _sides(baseline, candidate)
     of_models = {"--ort": ort, "--tolerance": tolerance, "--evaluation": evaluation, "--recipe": recipe}
     _refuse_mixed(against, {"--baseline": baseline, "--candidate": candidate, "--server": server}, of_models)
-    refuse_recipe_alone(recipe, evaluation)
+    options.refuse_recipe_alone(recipe, evaluation)
     axes: dict[str, object] = {"runtime": ort or str(releases.newest())} if against else {}
     axes |= {
         "provider": provider,

@@ -11,19 +11,8 @@ from rich.table import Table
 from farm.contract.api.runs import OpenPlanOut
 from farm.rules.planning.plans import Plan, PlannedBlock, RefusedPoint
 from farm.rules.wording.numbers import counted
+from onnxfarm.commands import options
 from onnxfarm.commands.feed_options import with_feed
-from onnxfarm.commands.options import (
-    AxesOption,
-    InputOption,
-    InputsOption,
-    JsonOption,
-    MemoryLimitOption,
-    PromptsOption,
-    ScenarioOption,
-    ShapeOption,
-    SourceOption,
-    TeamOption,
-)
 from onnxfarm.commands.submit import MatrixOption, read_matrix
 from onnxfarm.model_files import refuse_missing
 from onnxfarm.outputs import say, table_of, write_plain
@@ -41,17 +30,17 @@ def plan(  # noqa: PLR0913  every option of the command
         str | None,
         typer.Option(metavar="CHANGE", help="A change to detect, e.g. 3%: shows the rounds and minutes it takes."),
     ] = None,
-    shape: ShapeOption = None,
-    input_: InputOption = None,
-    inputs: InputsOption = None,
-    prompts: PromptsOption = None,
-    scenario: ScenarioOption = None,
-    memory_limit_mb: MemoryLimitOption = None,
-    source: SourceOption = None,
-    team: TeamOption = "",
+    shape: options.ShapeOption = None,
+    input_: options.InputOption = None,
+    inputs: options.InputsOption = None,
+    prompts: options.PromptsOption = None,
+    scenario: options.ScenarioOption = None,
+    memory_limit_mb: options.MemoryLimitOption = None,
+    source: options.SourceOption = None,
+    team: options.TeamOption = "",
     server: ServerOption = None,
-    as_json: JsonOption = False,
-    axes: AxesOption = None,
+    as_json: options.JsonOption = False,
+    axes: options.AxesOption = None,
 ) -> None:
     """Show cells, blocks, minutes, the smallest change each comparison will see, and each refused point's reason."""
     bundle = Bundle(model, {"inputs": inputs, "prompts": prompts}, {"team": team}, source)

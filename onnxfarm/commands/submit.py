@@ -11,26 +11,8 @@ from farm.contract.api.registry import VersionOut
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices.matrix_text import read_text as read_plain
 from onnxfarm.calibration_files import few_sentence
+from onnxfarm.commands import options
 from onnxfarm.commands.feed_options import with_feed
-from onnxfarm.commands.options import (
-    AxesOption,
-    CalibrationOption,
-    DocumentOption,
-    EvaluationOption,
-    ExpectedOption,
-    InputOption,
-    InputsOption,
-    MemoryLimitOption,
-    OperatorsOption,
-    PromptsOption,
-    RecipeOption,
-    ScenarioOption,
-    ShapeOption,
-    SourceOption,
-    StrictOption,
-    TeamOption,
-    refuse_recipe_alone,
-)
 from onnxfarm.documents import read_text
 from onnxfarm.model_files import refuse_missing
 from onnxfarm.outcomes import judge_run
@@ -64,26 +46,26 @@ def submit(  # noqa: PLR0913  every option of the command
     matrix: MatrixOption = None,
     server: ServerOption = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end and print the results.")] = False,
-    json_file: DocumentOption = None,
-    shape: ShapeOption = None,
-    input_: InputOption = None,
-    inputs: InputsOption = None,
-    prompts: PromptsOption = None,
-    scenario: ScenarioOption = None,
-    memory_limit_mb: MemoryLimitOption = None,
-    operators: OperatorsOption = False,
-    expected: ExpectedOption = None,
-    evaluation: EvaluationOption = None,
-    calibration: CalibrationOption = None,
-    source: SourceOption = None,
-    recipe: RecipeOption = "",
+    json_file: options.DocumentOption = None,
+    shape: options.ShapeOption = None,
+    input_: options.InputOption = None,
+    inputs: options.InputsOption = None,
+    prompts: options.PromptsOption = None,
+    scenario: options.ScenarioOption = None,
+    memory_limit_mb: options.MemoryLimitOption = None,
+    operators: options.OperatorsOption = False,
+    expected: options.ExpectedOption = None,
+    evaluation: options.EvaluationOption = None,
+    calibration: options.CalibrationOption = None,
+    source: options.SourceOption = None,
+    recipe: options.RecipeOption = "",
     name: Annotated[str, typer.Option(help="The model's name on the farm.", show_default="the file's name")] = "",
     note: Annotated[str, typer.Option(help="A note on this version.")] = "",
-    team: TeamOption = "",
+    team: options.TeamOption = "",
     seed: SeedOption = None,
     timeout: TimeoutOption = None,
-    strict: StrictOption = False,
-    axes: AxesOption = None,
+    strict: options.StrictOption = False,
+    axes: options.AxesOption = None,
 ) -> None:
     """Send a model and a matrix to a farm.
 
@@ -91,7 +73,7 @@ def submit(  # noqa: PLR0913  every option of the command
     """
     if json_file is not None and not wait:
         raise Usage("--json writes the finished run: add --wait, or use `onnxfarm results RUN --json`.")
-    refuse_recipe_alone(recipe, evaluation)
+    options.refuse_recipe_alone(recipe, evaluation)
     beside = {
         "inputs": inputs,
         "prompts": prompts,

@@ -17,19 +17,9 @@ from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.providers import EVERY_DISTRIBUTION
 from farm.rules.runtimes.ranges import ALL, RangeProblem, versions_in
+from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.commands.feed_options import sizes_of
-from onnxfarm.commands.options import (
-    BudgetOption,
-    DocumentOption,
-    HomeOption,
-    InputsOption,
-    ModelArgument,
-    ScenarioOption,
-    SeedOption,
-    ShapeOption,
-    ThreadsOption,
-)
 from onnxfarm.here.home import default_home
 from onnxfarm.here.published import published
 from onnxfarm.outputs import console_for, say, write_plain, write_text
@@ -39,7 +29,7 @@ from onnxfarm.subject import Subject
 
 @main_guard()
 def sweep(  # noqa: PLR0913  every option of the command
-    model: ModelArgument,
+    model: options.ModelArgument,
     ort: Annotated[str, typer.Option(help="Releases: all, 1.15..1.31, or 1.20.1,1.29.0.")] = ALL,
     reference: Annotated[
         str, typer.Option(help="The reference release, measured in every block.", show_default="the newest")
@@ -50,20 +40,20 @@ def sweep(  # noqa: PLR0913  every option of the command
         str | None,
         typer.Option(help="Batch sizes, e.g. 1; a line each.", show_default="that of the inputs or the model, else 1"),
     ] = None,
-    shape: ShapeOption = None,
-    threads: ThreadsOption = None,
+    shape: options.ShapeOption = None,
+    threads: options.ThreadsOption = None,
     precision: Annotated[
         str | None, typer.Option(help="fp32, fp16, int8-dynamic, int4, …; a line each.", show_default="fp32")
     ] = None,
-    scenario: ScenarioOption = None,
-    budget: BudgetOption = None,
-    inputs: InputsOption = None,
-    seed: SeedOption = 0,
-    json_file: DocumentOption = None,
+    scenario: options.ScenarioOption = None,
+    budget: options.BudgetOption = None,
+    inputs: options.InputsOption = None,
+    seed: options.SeedOption = 0,
+    json_file: options.DocumentOption = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a self-contained HTML page with a chart.")
     ] = None,
-    home: HomeOption = None,
+    home: options.HomeOption = None,
 ) -> None:
     """Measure one model over all releases, and mark where it became slower or faster."""
     versions, pinned = _releases(distribution, ort, reference)
