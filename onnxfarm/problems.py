@@ -13,16 +13,16 @@ other exception is a mistake of ours and keeps its traceback.
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 import typer
+from typer.models import CommandFunctionType
 
 from farm.contract.texts import plain_text
-
-PASSED = 0
 
 
 class Problem(Exception):
@@ -70,6 +70,14 @@ def main_guard() -> Iterator[None]:
         # the sentence may quote a model, a node or a member, whose escape sequences a terminal would obey
         print(f"onnxfarm: {plain_text(str(problem))}", file=sys.stderr)
         raise typer.Exit(problem.exit_code) from problem
+
+
+class Commands(typer.Typer):
+    """A group of commands, each under `main_guard`."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[CommandFunctionType], CommandFunctionType]:
+        register = super().command(name, **settings)
+        return lambda function: register(main_guard()(function))
 
 
 @contextmanager

@@ -10,12 +10,12 @@ from farm.contract.api.alerts import AlertOut, AlertPageOut
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import console_for, say, write_plain
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client, ask_farm
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = Commands(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")
 AlertArgument = Annotated[int, typer.Argument(metavar="ALERT", min=1, help="An alert's number.")]
 NoteOption = Annotated[str, typer.Option(help="A note for the log.")]
@@ -23,7 +23,6 @@ ReasonOption = Annotated[str, typer.Option(help="The reason.")]
 
 
 @app.command("list")
-@main_guard()
 def list_alerts(
     which: Annotated[str, typer.Option("--list", help=f"Of {', '.join(LISTS)}.")] = "open",
     server: ServerOption = None,
@@ -48,7 +47,6 @@ def _state(alert: AlertOut) -> str:
 
 
 @app.command()
-@main_guard()
 def show(alert: AlertArgument, server: ServerOption = None, as_json: JsonOption = False) -> None:
     """Print an alert: what changed, why, since when, the work-around, and its log."""
     found = ask_farm(server, operations.ALERT, alert=alert)
@@ -61,7 +59,6 @@ def show(alert: AlertArgument, server: ServerOption = None, as_json: JsonOption 
 
 
 @app.command()
-@main_guard()
 def ack(
     alert: AlertArgument,
     note: NoteOption = "",
@@ -73,7 +70,6 @@ def ack(
 
 
 @app.command()
-@main_guard()
 def assign(
     alert: AlertArgument, assignee: Annotated[str, typer.Argument(help="A member.")], server: ServerOption = None
 ) -> None:
@@ -82,7 +78,6 @@ def assign(
 
 
 @app.command()
-@main_guard()
 def snooze(
     alert: AlertArgument,
     until: Annotated[str, typer.Option(help="A day or moment, e.g. 2026-12-24 or 2026-12-24T08:00Z.")] = "",
@@ -95,28 +90,24 @@ def snooze(
 
 
 @app.command()
-@main_guard()
 def invalid(alert: AlertArgument, reason: ReasonOption, server: ServerOption = None) -> None:
     """Mark it as a false alert, which digests count."""
     _order(server, alert, "invalid", reason=reason)
 
 
 @app.command()
-@main_guard()
 def infra(alert: AlertArgument, reason: ReasonOption, server: ServerOption = None) -> None:
     """Mark it as caused by the farm or a machine."""
     _order(server, alert, "infra", reason=reason)
 
 
 @app.command()
-@main_guard()
 def reopen(alert: AlertArgument, note: NoteOption = "", server: ServerOption = None) -> None:
     """Open it again."""
     _order(server, alert, "reopen", note=note)
 
 
 @app.command()
-@main_guard()
 def note(
     alert: AlertArgument, text: Annotated[str, typer.Argument(help="For the log.")], server: ServerOption = None
 ) -> None:
@@ -125,7 +116,6 @@ def note(
 
 
 @app.command("bisect")
-@main_guard()
 def bisect_alert(
     alert: AlertArgument,
     good: Annotated[str, typer.Option(help="The last good release.", show_default="the alert's own")] = "",

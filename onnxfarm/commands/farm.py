@@ -18,7 +18,7 @@ from onnxfarm.commands.listing import minute, show_rows
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.here.server import become, check_server, farm_home
 from onnxfarm.outputs import table_of, write_plain
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Answered, Client, ask_farm
@@ -41,16 +41,39 @@ HomeOption = Annotated[
     Path | None,
     typer.Option("--home", metavar="FOLDER", help="The farm's folder.", show_default="$ONNXFARM_HOME, else ./var"),
 ]
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Manage a farm's people, teams and tokens; back it up."
-)
-users = typer.Typer(no_args_is_help=True, help="Invite people, change their roles, remove them.")
-teams = typer.Typer(no_args_is_help=True, help="List and make teams, and choose where you write.")
-invitations = typer.Typer(no_args_is_help=True, help="List, accept and decline invitations to teams.")
-tokens = typer.Typer(no_args_is_help=True, help="List, make and close your own tokens.")
+app = Commands(no_args_is_help=True, add_completion=False, help="Manage a farm's people, teams and tokens; back it up.")
+users = Commands(no_args_is_help=True, help="Invite people, change their roles, remove them.")
+teams = Commands(no_args_is_help=True, help="List and make teams, and choose where you write.")
+invitations = Commands(no_args_is_help=True, help="List, accept and decline invitations to teams.")
+tokens = Commands(no_args_is_help=True, help="List, make and close your own tokens.")
+for name, group in (("users", users), ("teams", teams), ("invitations", invitations), ("tokens", tokens)):
+    app.add_typer(group, name=name)
 
 
-@main_guard()
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; it must not exist yet.")],
+    home: HomeOption = None,
+) -> None:
+    """Write database, files and key of this machine's farm into one file; it may go on working."""
+    _run("backup", file, home)
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `farm backup` wrote.")],
+    home: HomeOption = None,
+) -> None:
+    """Put a backup into an empty farm: a new folder, or a new database that $ONNXFARM_DATABASE_URL names."""
+    _run("restore", file, home)
+
+
+def _run(what: str, file: Path, home: Path | None) -> None:
+    check_server()
+    become(PROGRAM, what, str(file), "--home", str(farm_home(home)))
+
+
+@app.command()
 def retention(
     team: Annotated[str, typer.Option("--team", help="The team.", show_default="the only one that you write in")] = "",
     timings: TimingsOption = "",
@@ -100,36 +123,6 @@ def _show(team: str, rule: RetentionOut) -> None:
     print("Nothing has been removed by this command; until then, the rule can be changed.")
 
 
-@main_guard()
-def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; it must not exist yet.")],
-    home: HomeOption = None,
-) -> None:
-    """Write database, files and key of this machine's farm into one file; it may go on working."""
-    _run("backup", file, home)
-
-
-@main_guard()
-def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `farm backup` wrote.")],
-    home: HomeOption = None,
-) -> None:
-    """Put a backup into an empty farm: a new folder, or a new database that $ONNXFARM_DATABASE_URL names."""
-    _run("restore", file, home)
-
-
-def _run(what: str, file: Path, home: Path | None) -> None:
-    check_server()
-    become(PROGRAM, what, str(file), "--home", str(farm_home(home)))
-
-
-for name, group in (("users", users), ("teams", teams), ("invitations", invitations), ("tokens", tokens)):
-    app.add_typer(group, name=name)
-app.command()(backup)
-app.command()(restore)
-app.command()(retention)
-
-
 class Scope(StrEnum):
     """What a token may be used for."""
 
@@ -145,7 +138,6 @@ InvitationArgument = Annotated[int, typer.Argument(metavar="INVITATION", help="I
 
 
 @users.command("list")
-@main_guard()
 def list_users(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List the people of your teams with their roles."""
     found = ask_farm(server, operations.TEAMS)
@@ -163,7 +155,6 @@ def _people(team: TeamWithMembersOut) -> Iterator[tuple[str, str, str, str]]:
 
 
 @users.command()
-@main_guard()
 def invite(
     name: PersonArgument,
     team: TeamOption = "",
@@ -196,7 +187,6 @@ def _said_of(invited: InvitedOut, team: str) -> str:
 
 
 @users.command()
-@main_guard()
 def withdraw(name: PersonArgument, team: TeamOption = "", server: ServerOption = None) -> None:
     """Withdraw an invitation that was not answered yet."""
     found = _ask_of(server, team, operations.WITHDRAW_INVITATION, name=name)
@@ -204,7 +194,6 @@ def withdraw(name: PersonArgument, team: TeamOption = "", server: ServerOption =
 
 
 @users.command("role")
-@main_guard()
 def change_role(
     name: PersonArgument,
     role: Annotated[Role, typer.Argument(help="viewer looks, member uploads and runs, admin manages.")],
@@ -217,7 +206,6 @@ def change_role(
 
 
 @users.command()
-@main_guard()
 def remove(name: PersonArgument, team: TeamOption = "", server: ServerOption = None) -> None:
     """Take a person out of a team; what they made stays."""
     found = _ask_of(server, team, operations.REMOVE_PERSON, name=name)
@@ -235,14 +223,12 @@ def _ask_of(
 
 
 @users.command()
-@main_guard()
 def link(name: PersonArgument, server: ServerOption = None) -> None:
     """Print a one-time sign-in link for somebody who is locked out (administrators)."""
     print(ask_farm(server, operations.MAKE_LINK, name=name).shape.sign_in_link)
 
 
 @users.command()
-@main_guard()
 def close(name: PersonArgument, server: ServerOption = None) -> None:
     """Close a person's account: their tokens and links open nothing any more (administrators)."""
     ask_farm(server, operations.CLOSE_ACCOUNT, name=name)
@@ -250,7 +236,6 @@ def close(name: PersonArgument, server: ServerOption = None) -> None:
 
 
 @teams.command("list")
-@main_guard()
 def list_teams(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List your teams."""
 
@@ -263,7 +248,6 @@ def list_teams(server: ServerOption = None, as_json: JsonOption = False) -> None
 
 
 @teams.command()
-@main_guard()
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="1 to 100 characters.")],
     server: ServerOption = None,
@@ -279,7 +263,6 @@ def create(
 
 
 @teams.command()
-@main_guard()
 def choose(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A team in which you may upload and run.")],
     server: ServerOption = None,
@@ -290,7 +273,6 @@ def choose(
 
 
 @invitations.command("list")
-@main_guard()
 def list_invitations(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List what waits for your answer."""
 
@@ -303,7 +285,6 @@ def list_invitations(server: ServerOption = None, as_json: JsonOption = False) -
 
 
 @invitations.command()
-@main_guard()
 def accept(invitation: InvitationArgument, server: ServerOption = None) -> None:
     """Come into the team."""
     done = ask_farm(server, operations.ANSWER_INVITATION, invitation=invitation, what="accept").shape
@@ -311,7 +292,6 @@ def accept(invitation: InvitationArgument, server: ServerOption = None) -> None:
 
 
 @invitations.command()
-@main_guard()
 def decline(invitation: InvitationArgument, server: ServerOption = None) -> None:
     """Stay out of the team."""
     done = ask_farm(server, operations.ANSWER_INVITATION, invitation=invitation, what="decline").shape
@@ -319,7 +299,6 @@ def decline(invitation: InvitationArgument, server: ServerOption = None) -> None
 
 
 @tokens.command("list")
-@main_guard()
 def list_tokens(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List your tokens, without their secrets."""
 
@@ -333,7 +312,6 @@ def list_tokens(server: ServerOption = None, as_json: JsonOption = False) -> Non
 
 
 @tokens.command()
-@main_guard()
 def make(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.")] = "",
     scopes: Annotated[
@@ -355,7 +333,6 @@ def make(
 
 
 @tokens.command("close")
-@main_guard()
 def close_token(
     token: Annotated[int, typer.Argument(metavar="TOKEN", help="Its number, as `farm tokens list` shows.")],
     server: ServerOption = None,

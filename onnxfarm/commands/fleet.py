@@ -1,4 +1,4 @@
-"""`onnxfarm node invite|list|approve|drain|pause|resume|limits|revoke`: the farm's nodes, from anybody's terminal."""
+"""`onnxfarm node invite|list|approve|…|lend|take-back|…`: the farm's nodes, from anybody's terminal."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -9,19 +9,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from farm.contract.api.fleet import NodeOut
+from farm.contract.api.fleet import LendingOut, NodeOut
 from farm.contract.node import NodeSettings
-from onnxfarm.commands import lendings
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import say, write_plain
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client, ask_farm
 from onnxfarm.remote.lookups import node_named
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name, as `onnxfarm node list` shows.")]
+TeamArgument = Annotated[str, typer.Argument(metavar="TEAM", help="The team it should measure for.")]
+LendingArgument = Annotated[int, typer.Argument(metavar="LENDING", help="As `onnxfarm node lendings` numbers them.")]
 HoursOption = Annotated[
     str | None,
     typer.Option(
@@ -56,14 +57,67 @@ TagsOption = Annotated[
 ]
 GIB = 1024**3
 ALWAYS, ANY = "always", "any"
+HEADS = ("node", "name", "state", "health", "tags", "fingerprint", "self-test")
+ORDERS = {
+    "approve": "Approve a node after comparing its fingerprint.",
+    "drain": "Let a node finish its current block, then give it no more.",
+    "resume": "Let a drained, quarantined or paused node accept blocks again.",
+    "revoke": "Remove a node from the farm permanently.",
+}
+app = Commands(no_args_is_help=True, add_completion=False, help="Make this machine a node of a farm.")
 
 
-def register_limits(app: typer.Typer) -> None:
-    """Put the commands into `onnxfarm node`."""
-    app.command("pause")(main_guard()(pause))
-    app.command("limits")(main_guard()(limits))
+@app.command()
+def invite(
+    team: Annotated[
+        str, typer.Option(help="The team the machine will belong to.", show_default="the only one that you write in")
+    ] = "",
+    server: ServerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a one-time code; prints what to type on the machine that joins."""
+    answer = ask_farm(server, operations.INVITE_NODE, json={"team": team})
+    made = answer.shape
+    if made.warning:
+        print(f"onnxfarm: {made.warning}", file=sys.stderr)
+    if as_json:
+        write_plain(answer.plain)
+        return
+    if made.install:
+        say(f"On the machine that joins, where onnxfarm is not installed yet:\n{made.install}\nThen:")
+    print(made.command)
+    until = f"{made.expires_at:%Y-%m-%dT%H:%M:%SZ}"
+    say(f"It lets one machine into team {made.team or team}, until {until}. Then: onnxfarm node list")
 
 
+@app.command("list")
+def show(server: ServerOption = None, as_json: JsonOption = False) -> None:
+    """List the nodes of your teams."""
+    none = "No nodes yet: `onnxfarm node invite` prints the command that lets a machine join."
+    show_rows(ask_farm(server, operations.NODES), HEADS, cells_of, as_json=as_json, none=none)
+
+
+def _ordering(what: str) -> Callable[..., None]:
+    def order(
+        node: NodeArgument,
+        fingerprint: Annotated[str, typer.Option(help="Only if the node has this fingerprint.")] = "",
+        server: ServerOption = None,
+    ) -> None:
+        with Client(find_account(server)) as client:
+            found = node_named(client, node)
+            if fingerprint and fingerprint != found.fingerprint:
+                raise Usage(f"{found.name} has the fingerprint {found.fingerprint}, not {fingerprint}.")
+            done = _resumed(client, found) if what == "resume" else _order(client, found, what)
+        print(standing_of(done))
+
+    return order
+
+
+for what, line in ORDERS.items():
+    app.command(what, help=line)(_ordering(what))
+
+
+@app.command()
 def pause(node: NodeArgument, server: ServerOption = None) -> None:
     """Pause a node: it finishes its current block and accepts no more until it is resumed."""
     with Client(find_account(server)) as client:
@@ -72,6 +126,7 @@ def pause(node: NodeArgument, server: ServerOption = None) -> None:
     print(standing_of(done))
 
 
+@app.command()
 def limits(
     node: NodeArgument,
     hours: HoursOption = None,
@@ -98,6 +153,62 @@ def limits(
         if changes:
             found = client.call(operations.CHANGE_NODE, json=changes, node=found.id)
     _show(found)
+
+
+@app.command()
+def lend(node: NodeArgument, team: TeamArgument, server: ServerOption = None) -> None:
+    """Offer a node of yours to another team; an admin there has to agree."""
+    with Client(find_account(server)) as client:
+        _set_teams(client, node, add=team)
+        found = [row for row in client.call(operations.LENDINGS) if row.team == team]
+    print("\n".join(f"{row.node}: {row.sentence}" for row in found if node in (row.node, str(row.node_id))))
+
+
+@app.command()
+def take_back(node: NodeArgument, team: TeamArgument, server: ServerOption = None) -> None:
+    """Let a node of yours measure for a team no more."""
+    with Client(find_account(server)) as client:
+        _set_teams(client, node, remove=team)
+    print(f"{node} no longer measures for {team}.")
+
+
+@app.command()
+def lendings(server: ServerOption = None, as_json: JsonOption = False) -> None:
+    """List nodes that are lent or offered: yours to others, and others' to your teams."""
+
+    def cells(row: LendingOut) -> tuple[str, ...]:
+        of = f"{row.owner or 'nobody'}, {row.from_team}"
+        return str(row.id), row.node, of, row.team, row.sandbox, row.fingerprint, row.sentence
+
+    heads = ("lending", "node", "of", "for", "sandbox", "fingerprint", "status")
+    none = "No node is lent: `onnxfarm node lend NODE TEAM` offers one."
+    show_rows(ask_farm(server, operations.LENDINGS), heads, cells, as_json=as_json, none=none)
+
+
+@app.command()
+def agree(lending: LendingArgument, server: ServerOption = None) -> None:
+    """Let a node of others measure your team's models, once its fingerprint was compared."""
+    _answer(lending, "agree", server)
+
+
+@app.command()
+def decline(lending: LendingArgument, server: ServerOption = None) -> None:
+    """Let a node of others have none of your team's models, or no more of them."""
+    _answer(lending, "decline", server)
+
+
+def _answer(lending: int, what: str, server: str | None) -> None:
+    done = ask_farm(server, operations.ANSWER_LENDING, lending=lending, what=what).shape
+    print(f"{done.node}: {done.sentence}")
+
+
+def _set_teams(client: Client, wanted: str, *, add: str = "", remove: str = "") -> None:
+    node = node_named(client, wanted)
+    teams = [row.team for row in client.call(operations.LENDINGS) if row.node_id == node.id]
+    if remove and remove not in teams:
+        raise Usage(f"{node.name} is not offered to {remove}: `onnxfarm node lendings` shows what is.")
+    offered = sorted({*teams, add} - {remove, ""})
+    client.ask(operations.CHANGE_NODE, json={"teams": offered}, node=node.id)
 
 
 def standing_of(node: NodeOut) -> str:
@@ -155,74 +266,11 @@ def _celsius(text: str) -> float | None:
         raise Usage(f"--max-temperature is {text!r}: give a number of degrees, or `{ANY}`.") from problem
 
 
-def register(app: typer.Typer) -> None:
-    """Put the commands into `onnxfarm node`."""
-    app.command("invite")(main_guard()(invite))
-    app.command("list")(main_guard()(show))
-    for what, line in ORDERS.items():
-        app.command(what, help=line)(main_guard()(_command(what)))
-    register_limits(app)
-    lendings.register(app)
-
-
-def invite(
-    team: Annotated[
-        str, typer.Option(help="The team the machine will belong to.", show_default="the only one that you write in")
-    ] = "",
-    server: ServerOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Make a one-time code; prints what to type on the machine that joins."""
-    answer = ask_farm(server, operations.INVITE_NODE, json={"team": team})
-    made = answer.shape
-    if made.warning:
-        print(f"onnxfarm: {made.warning}", file=sys.stderr)
-    if as_json:
-        write_plain(answer.plain)
-        return
-    if made.install:
-        say(f"On the machine that joins, where onnxfarm is not installed yet:\n{made.install}\nThen:")
-    print(made.command)
-    until = f"{made.expires_at:%Y-%m-%dT%H:%M:%SZ}"
-    say(f"It lets one machine into team {made.team or team}, until {until}. Then: onnxfarm node list")
-
-
-def show(server: ServerOption = None, as_json: JsonOption = False) -> None:
-    """List the nodes of your teams."""
-    none = "No nodes yet: `onnxfarm node invite` prints the command that lets a machine join."
-    show_rows(ask_farm(server, operations.NODES), HEADS, cells_of, as_json=as_json, none=none)
-
-
 def cells_of(node: NodeOut) -> tuple[str, ...]:
     """A node's line, under HEADS."""
     tags = " ".join([*node.tags, *node.owner_tags]) or "none verified yet"
     tested = node.self_test.sentence if node.self_test else "not run yet"
     return str(node.id), node.name, node.state, node.health, tags, node.fingerprint, tested
-
-
-HEADS = ("node", "name", "state", "health", "tags", "fingerprint", "self-test")
-ORDERS = {
-    "approve": "Approve a node after comparing its fingerprint.",
-    "drain": "Let a node finish its current block, then give it no more.",
-    "resume": "Let a drained, quarantined or paused node accept blocks again.",
-    "revoke": "Remove a node from the farm permanently.",
-}
-
-
-def _command(what: str) -> Callable[..., None]:
-    def order(
-        node: NodeArgument,
-        fingerprint: Annotated[str, typer.Option(help="Only if the node has this fingerprint.")] = "",
-        server: ServerOption = None,
-    ) -> None:
-        with Client(find_account(server)) as client:
-            found = node_named(client, node)
-            if fingerprint and fingerprint != found.fingerprint:
-                raise Usage(f"{found.name} has the fingerprint {found.fingerprint}, not {fingerprint}.")
-            done = _resumed(client, found) if what == "resume" else _order(client, found, what)
-        print(standing_of(done))
-
-    return order
 
 
 def _order(client: Client, node: NodeOut, what: str) -> NodeOut:

@@ -11,7 +11,7 @@ from farm.rules.wording.numbers import counted
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import say
-from onnxfarm.problems import Usage, main_guard
+from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
@@ -26,7 +26,7 @@ class ListsByDefault(TyperGroup):
         return super().parse_args(ctx, args if is_known else ["list", *args])
 
 
-app = typer.Typer(cls=ListsByDefault, add_completion=False, pretty_exceptions_enable=False)
+app = Commands(cls=ListsByDefault, add_completion=False, pretty_exceptions_enable=False)
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Its number or name, as `onnxfarm models` shows.")]
 VersionOption = Annotated[
     int | None, typer.Option("--version", min=1, help="One version alone.", show_default="the whole model")
@@ -34,7 +34,6 @@ VersionOption = Annotated[
 
 
 @app.command("list")
-@main_guard()
 def models(
     search: Annotated[str, typer.Argument(help="Part of a name.")] = "",
     server: ServerOption = None,
@@ -53,7 +52,6 @@ def models(
 
 
 @app.command()
-@main_guard()
 def rename(
     model: ModelArgument, name: Annotated[str, typer.Argument(help="The new name.")], server: ServerOption = None
 ) -> None:
@@ -65,7 +63,6 @@ def rename(
 
 
 @app.command()
-@main_guard()
 def label(
     model: ModelArgument,
     labels: Annotated[list[str], typer.Argument(metavar="LABEL…", help="Labels to add.")],
@@ -82,7 +79,6 @@ def label(
 
 
 @app.command()
-@main_guard()
 def describe(
     model: ModelArgument,
     text: Annotated[str, typer.Argument(help="The description; for a version, its note.")],
@@ -101,7 +97,6 @@ def describe(
 
 
 @app.command()
-@main_guard()
 def delete(
     model: ModelArgument,
     version: VersionOption = None,
@@ -126,7 +121,6 @@ def delete(
 
 
 @app.command()
-@main_guard()
 def restore(model: ModelArgument, version: VersionOption = None, server: ServerOption = None) -> None:
     """Restore a deleted model, or one deleted version, that runs have measured."""
     with Client(find_account(server)) as client:

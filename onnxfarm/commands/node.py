@@ -11,18 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from farm.contract.texts import own_words
-from onnxfarm.commands import fleet
+from onnxfarm.commands.fleet import app as app
 from onnxfarm.commands.options import JsonOption, PackagesOption
 from onnxfarm.here import service
 from onnxfarm.outputs import write_plain
-from onnxfarm.problems import Infrastructure, Usage, main_guard, needs_extra
+from onnxfarm.problems import Infrastructure, Usage, needs_extra
 
 if TYPE_CHECKING:
     from worker.agent.kit.runtimes import Installed
-
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Make this machine a node of a farm.")
-
-fleet.register(app)
 
 HomeOption = Annotated[
     Path | None,
@@ -40,7 +36,6 @@ UrlOption = Annotated[
 
 
 @app.command()
-@main_guard()
 def enroll(
     url: Annotated[str, typer.Argument(metavar="URL", help="The farm's address, https://…")],
     token: Annotated[str, typer.Option("--token", metavar="CODE", help="The one-time code from “Add a node”.")],
@@ -80,7 +75,6 @@ def enroll(
 
 
 @app.command()
-@main_guard()
 def start(
     home: HomeOption = None,
     url: UrlOption = None,
@@ -108,7 +102,6 @@ def start(
 
 
 @app.command()
-@main_guard()
 def status(home: HomeOption = None, url: UrlOption = None, as_json: JsonOption = False) -> None:
     """Show who this node is and what the farm says of it.
 
@@ -135,7 +128,6 @@ def status(home: HomeOption = None, url: UrlOption = None, as_json: JsonOption =
 
 
 @app.command()
-@main_guard()
 def runtimes(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the runtimes that are installed on this node."""
     with needs_extra("node"):
@@ -160,7 +152,6 @@ def _as_plain(one: "Installed") -> dict[str, object]:
 
 
 @app.command("install-service")
-@main_guard()
 def install_service(
     home: HomeOption = None,
     print_only: Annotated[bool, typer.Option("--print", help="Print the file instead of writing it.")] = False,

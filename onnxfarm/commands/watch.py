@@ -13,14 +13,14 @@ from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption, TeamOption
 from onnxfarm.commands.submit import read_matrix
 from onnxfarm.outputs import console_for, say, write_plain
-from onnxfarm.problems import GateFailed, Infrastructure, TimedOut, Usage, main_guard
+from onnxfarm.problems import Commands, GateFailed, Infrastructure, TimedOut, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Answered, Client, ask_farm
 from onnxfarm.remote.lookups import watch_named
 from onnxfarm.remote.runs import shown, standing_of
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = Commands(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 WatchArgument = Annotated[str, typer.Argument(metavar="WATCH", help="A watch's number or name.")]
 MatrixOption = Annotated[
     Path | None,
@@ -42,7 +42,6 @@ POLL_S = 2.0
 
 
 @app.command()
-@main_guard()
 def add(  # noqa: PLR0913  every option of the command
     name: Annotated[str, typer.Argument(help="What the watch is called.")],
     reference: Annotated[str, typer.Option(help="The pinned reference release, e.g. 1.29.0.")],
@@ -85,7 +84,6 @@ def add(  # noqa: PLR0913  every option of the command
 
 
 @app.command("list")
-@main_guard()
 def list_watches(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List the watches of your teams."""
 
@@ -101,7 +99,6 @@ def list_watches(server: ServerOption = None, as_json: JsonOption = False) -> No
 
 
 @app.command()
-@main_guard()
 def run(
     watch: WatchArgument,
     candidate: Annotated[str, typer.Option(help="The release to judge.", show_default="the newest")] = "",
@@ -137,21 +134,18 @@ def run(
 
 
 @app.command()
-@main_guard()
 def pause(watch: WatchArgument, server: ServerOption = None) -> None:
     """Pause a watch: it starts nothing by itself until it is resumed."""
     _switch(watch, server, is_active=False)
 
 
 @app.command()
-@main_guard()
 def resume(watch: WatchArgument, server: ServerOption = None) -> None:
     """Resume a paused watch."""
     _switch(watch, server, is_active=True)
 
 
 @app.command()
-@main_guard()
 def remove(
     watch: WatchArgument,
     yes: Annotated[bool, typer.Option("--yes", help="Also remove its rounds and alerts.")] = False,
