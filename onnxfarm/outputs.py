@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from onnxfarm.problems import Usage
 
@@ -47,6 +47,15 @@ def write_plain(plain: object, path: Path | None = STDOUT) -> None:
         write_text(json.dumps(plain, indent=2, ensure_ascii=False) + "\n", path)
 
 
+def made_folder(path: Path, *, option: str) -> Path:
+    """The folder that an option names, made where it is missing. Raises Usage."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise Usage(f"{option} {path} is not a folder ({problem.strerror}): give another one.") from problem
+    return path.resolve()
+
+
 def console_for(*, stderr: bool = False) -> Console:
     """A console that does not fold tables where nobody looks at a terminal."""
     console = Console(stderr=stderr)
@@ -60,9 +69,8 @@ def say(*lines: str, console: Console | None = None) -> None:
         shown.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def table_of(*heads: str) -> Table:
-    """A table without lines around it; where it is narrow nothing of it is cut, as people compare and type it."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for head in heads:
-        table.add_column(head, overflow="fold")
-    return table
+def table_of(*heads: str | Column) -> Table:
+    """A table without lines around it; a head alone is of a column that folds where it is narrow, as people compare and
+    type what stands in it."""
+    columns = (Column(head, overflow="fold") if isinstance(head, str) else head for head in heads)
+    return Table(*columns, box=None, pad_edge=False, header_style="dim")

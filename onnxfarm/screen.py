@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from farm.contract.document import Document
@@ -22,6 +22,7 @@ from farm.rules.presenting.stability import at_risk
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
 from farm.rules.wording.vocabulary import is_change, rank, sign_of, signed
+from onnxfarm.outputs import table_of
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
@@ -360,10 +361,7 @@ def _called_line(one: OperatorChange, *, where: str) -> Text:
 
 
 def _table(*heads: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for head in heads:
-        table.add_column(head, no_wrap=head in ("cell", "runtime", "verdict"))
-    return table
+    return table_of(*(Column(head, no_wrap=head in ("cell", "runtime", "verdict")) for head in heads))
 
 
 def _coloured(text: str, key: str) -> Text:

@@ -15,7 +15,7 @@ from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_axes,
 from onnxfarm.commands.feed_options import fills_of, refuse_prompts_alone, sizes_of
 from onnxfarm.here.home import default_home
 from onnxfarm.outcomes import judge_cells_here
-from onnxfarm.outputs import console_for, write_document
+from onnxfarm.outputs import console_for, made_folder, write_document
 from onnxfarm.problems import Stopped, Usage, main_guard, needs_extra
 from onnxfarm.screen import show
 from onnxfarm.subject import Subject
@@ -98,11 +98,13 @@ def bench(  # noqa: PLR0913  every option of the command
         raise Usage("--diverge works with known distributions only: leave out --allow-package or --diverge.")
     options.refuse_recipe_alone(recipe, evaluation)
     console = console_for(stderr=True)
-    extras = Extras(home or default_home(), _folder(timings), calibration, evaluation, recipe or "top1", diverge)
+    folder = timings and made_folder(timings, option="--timings")
+    extras = Extras(home or default_home(), folder, calibration, evaluation, recipe or "top1", diverge)
     refuse_prompts_alone(prompts, declared.axes.get("scenario", ()))
     subject = Subject(model, inputs, expected, seed, source, prompts)
     document, is_stopped = _measured(subject, declared, extras, console=console)
-    _show(document, console=console, json_file=json_file)
+    write_document(document, json_file)
+    show(document, console=console)
     if is_stopped:
         raise Stopped("Stopped before the end; what was measured until then is shown above.")
     judge_cells_here(document, strict=strict)
@@ -129,19 +131,3 @@ def _measured(
 
         document = with_nodes(document, model=subject.model, inputs=subject.inputs, home=extras.home, console=console)
     return document, is_stopped
-
-
-def _folder(wanted: Path | None) -> Path | None:
-    """The folder, made when it is missing. Raises Usage before anything is measured."""
-    if wanted is None:
-        return None
-    try:
-        wanted.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise Usage(f"--timings {wanted} is not a folder ({problem.strerror}): give another one.") from problem
-    return wanted.resolve()
-
-
-def _show(document: Document, *, console: Console, json_file: Path | None) -> None:
-    write_document(document, json_file)
-    show(document, console=console)

@@ -9,11 +9,12 @@ from typing import Annotated
 
 import typer
 
+from farm.contract.cells import Runtime
 from farm.rules.cells.axes import BY_NAME, OWN_AXES, Declared
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.points import unpaired_sentence
-from farm.rules.runtimes.distributions import RuntimeProblem, read_names
+from farm.rules.runtimes.distributions import RuntimeProblem, read, read_names
 from onnxfarm.documents import read_text
 from onnxfarm.problems import Usage
 
@@ -38,13 +39,23 @@ def _signature(command: Callable[..., None], own: Sequence[Declared]) -> inspect
     written = inspect.signature(command)
     kind = inspect.Parameter.KEYWORD_ONLY
     options = [inspect.Parameter(axis.field, kind, default=None, annotation=_option(axis)) for axis in own]
-    parts = [options if one.name == PLACE else [one.replace(kind=kind)] for one in written.parameters.values()]
-    return written.replace(parameters=[one for some in parts for one in some])
+    parameters: list[inspect.Parameter] = []
+    for parameter in written.parameters.values():
+        parameters += options if parameter.name == PLACE else [parameter.replace(kind=kind)]
+    return written.replace(parameters=parameters)
 
 
 def _option(axis: Declared) -> object:
     usual = str(BY_NAME[axis.name].default).lower()
     return Annotated[str | None, typer.Option(f"--{axis.name}", help=axis.help, show_default=usual)]
+
+
+def runtime_of(text: str) -> Runtime:
+    """The runtime that --ort names. Raises Usage."""
+    try:
+        return read(text)
+    except RuntimeProblem as problem:
+        raise Usage(f"--ort: {problem}") from problem
 
 
 def matrix_of(
@@ -92,11 +103,11 @@ def tolerances_of(given: Sequence[str] | None) -> dict[str, dict[str, str]] | No
     if not given:
         return None
     found: dict[str, dict[str, str]] = {}
-    for one in given:
-        name, sign, numbers = one.rpartition("=")
+    for text in given:
+        name, sign, numbers = text.rpartition("=")
         atol, comma, rtol = numbers.partition(",")
         if not sign or not name or not atol or (comma and not rtol):
-            raise Usage(f"--tolerance {one!r} is not NAME=ATOL or NAME=ATOL,RTOL, like logits=0.001,0.01.")
+            raise Usage(f"--tolerance {text!r} is not NAME=ATOL or NAME=ATOL,RTOL, like logits=0.001,0.01.")
         found[name] = {"atol": atol, **({"rtol": rtol} if rtol else {})}
     return found
 

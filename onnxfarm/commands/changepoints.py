@@ -27,24 +27,7 @@ from onnxfarm.problems import Usage, main_guard, needs_extra
 if TYPE_CHECKING:
     from farm.rules.comparing.changepoints import ChangePoint
 
-TIME_NAMES = frozenset(
-    {
-        "time",
-        "timestamp",
-        "date",
-        "datetime",
-        "day",
-        "at",
-        "when",
-        "ts",
-        "t",
-        "epoch",
-        "commit",
-        "build",
-        "run",
-        "index",
-    }
-)
+TIME_NAMES = "time timestamp date datetime day at when ts t epoch commit build run index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +54,8 @@ def changepoints(
     for column, points in zip(columns, found, strict=True):
         print(_sentence(column, points, times=times, margin=margin), file=sys.stderr if is_json else sys.stdout)
     if is_json:
-        print(as_json([_figures(c, p) for c, points in zip(columns, found, strict=True) for p in points]))
+        pairs = ((column, point) for column, points in zip(columns, found, strict=True) for point in points)
+        print(as_json([{"series": column.name, **dataclasses.asdict(point)} for column, point in pairs]))
 
 
 def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
@@ -84,11 +68,14 @@ def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
         raise Usage(f"{where} is not a CSV file ({problem}).") from problem
     if not rows:
         raise Usage(f"{where} is empty: give rows of time,value.")
-    header = rows[0] if _is_header(rows) else None
+    # the last cell of the first row, which would be a value, is a word
+    header = rows[0] if rows[0] and rows[0][-1] and not _is_number(rows[0][-1]) else None
     body = rows[1:] if header else rows
     if not body:
         raise Usage(f"{where} has a header and no rows.")
-    _check_widths(rows, where=where)
+    for place, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise Usage(f"{where}: line {place + 1} has {len(row)} columns and the first has {len(rows[0])}.")
     names = header or [str(number) for number in range(len(body[0]))]
     first = 1 if _starts_with_time(header, body) else 0
     times = [row[0] for row in body] if first else []
@@ -99,26 +86,15 @@ def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
     ], times
 
 
-def _is_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the last cell of the first row, which would be a value, is a word."""
-    return bool(rows[0]) and rows[0][-1] != "" and not _is_number(rows[0][-1])
-
-
 def _starts_with_time(header: Sequence[str] | None, body: Sequence[Sequence[str]]) -> bool:
     cells = [row[0] for row in body]
     if len(body[0]) < 2:
         return False
-    if header and (header[0].lower() in TIME_NAMES or header[0].lower().endswith("_at")):
+    if header and (header[0].lower() in TIME_NAMES.split() or header[0].lower().endswith("_at")):
         return True
     if not all(map(_is_number, cells)):
         return not any(map(_is_number, cells))
     return header is None and all(float(a) < float(b) for a, b in pairwise(cells))
-
-
-def _check_widths(rows: Sequence[Sequence[str]], *, where: str) -> None:
-    for place, row in enumerate(rows):
-        if len(row) != len(rows[0]):
-            raise Usage(f"{where}: line {place + 1} has {len(row)} columns and the first has {len(rows[0])}.")
 
 
 def _check_order(times: Sequence[str], *, where: str) -> None:
@@ -152,10 +128,6 @@ def _number(cell: str, row: int, name: str, where: str) -> float:
     if not _is_number(cell) or not isfinite(float(cell)):
         raise Usage(f"{where}: row {row} of column {name} is {cell!r}: every value must be a finite number.")
     return float(cell)
-
-
-def _figures(column: Series, point: "ChangePoint") -> dict[str, float | str | None]:
-    return {"series": column.name, **dataclasses.asdict(point)}
 
 
 def _sentence(column: Series, points: Sequence["ChangePoint"], *, times: Sequence[str], margin: float) -> str:

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import distributions
 from farm.sandbox import child
 from farm.sandbox.policy import Policy
+from onnxfarm.commands.bench_options import runtime_of
 from onnxfarm.commands.options import DocumentOption, HomeOption
 from onnxfarm.here.home import default_home
 from onnxfarm.outputs import write_plain
@@ -35,7 +35,7 @@ def conformance(
     quiet: Annotated[bool, typer.Option(help="Counts only, without the cases.")] = False,
 ) -> None:
     """Run the ONNX backend node tests with plain tensors on each runtime, and say which pass and why others do not."""
-    runtimes = [_runtime(text) for text in ort.split(",") if text.strip()]
+    runtimes = [runtime_of(text) for text in ort.split(",") if text.strip()]
     if not runtimes:
         raise Usage("--ort names no version: write it like 1.24.4,1.31.1.")
     say = Console(stderr=True)
@@ -47,13 +47,6 @@ def conformance(
     document = {"schema": SCHEMA, **counts, "runtimes": reports}
     _print(reports, say=say, quiet=quiet)
     write_plain(document, json_file)
-
-
-def _runtime(text: str) -> Runtime:
-    try:
-        return distributions.read(text)
-    except distributions.RuntimeProblem as problem:
-        raise Usage(f"--ort: {problem}") from problem
 
 
 class CaseReport(TypedDict):
@@ -96,8 +89,8 @@ def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, say: Console)
     return {
         "runtime": str(runtime),
         "seconds": round(time.monotonic() - began, 1),
-        "counts": {name: sum(one.outcome == name for one in outcomes) for name in OUTCOMES},
-        "cases": [{"case": one.case, "outcome": one.outcome, "text": one.text} for one in outcomes],
+        "counts": {name: sum(case.outcome == name for case in outcomes) for name in OUTCOMES},
+        "cases": [{"case": case.case, "outcome": case.outcome, "text": case.text} for case in outcomes],
     }
 
 

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column
 
 from farm.contract.divergence import DivergenceDocument, Spread
 from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.commands.feed_options import fills_of, sizes_of
 from onnxfarm.here.home import default_home
-from onnxfarm.outputs import console_for, write_text
-from onnxfarm.problems import GateFailed, Usage, main_guard, needs_extra
+from onnxfarm.outputs import console_for, made_folder, say, table_of, write_text
+from onnxfarm.problems import GateFailed, main_guard, needs_extra
 
 if TYPE_CHECKING:
     from onnxfarm.here.divergence import Asked
@@ -84,8 +84,7 @@ def run(asked: "Asked", *, home: Path, out: Path | None, console: Console) -> Di
     from onnxfarm.here.workbench import scratch_in
 
     with scratch_in(home, "diverge-") as folder, bench.stopped_by_signals() as is_cancelled:
-        place = _out_folder(out) if out is not None else folder / "out"
-        place.mkdir(exist_ok=True)
+        place = made_folder(out or folder / "out", option="--out")
         return divergence.find(
             asked,
             home=bench.Home(home.resolve()),
@@ -96,23 +95,14 @@ def run(asked: "Asked", *, home: Path, out: Path | None, console: Console) -> Di
         )
 
 
-def _out_folder(out: Path) -> Path:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise Usage(f"--out {out} is not a folder ({problem.strerror}): give another one.") from problem
-    return out.resolve()
-
-
 def _show(document: DivergenceDocument, *, out: Path | None, console: Console) -> None:
     console.print(f"\n{document.sentence}\n", style="bold", highlight=False, markup=False)
     if document.found is None:
         return
     look, part = document.found.look, document.found.part
     if look is not None:
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for head in (document.found.tensor, "minimum", "maximum", "mean", "std", "NaN", "Inf"):
-            table.add_column(head, justify="left" if head == document.found.tensor else "right")
+        figures = (Column(head, justify="right") for head in ("minimum", "maximum", "mean", "std", "NaN", "Inf"))
+        table = table_of(document.found.tensor, *figures)
         for name, spread in ((str(document.candidate), look.candidate), (document.reference, look.reference)):
             if spread is not None:
                 table.add_row(name, *_spread(spread))
@@ -124,14 +114,12 @@ def _show(document: DivergenceDocument, *, out: Path | None, console: Console) -
         )
         console.print(beyond + where, highlight=False, markup=False)
     if out is not None:
-        said = (
-            "Run from there, it shows the difference"
-            if part.shows_it
-            else "Run by itself, it does not show the difference"
+        effect = "from there, it shows" if part.shows_it else "by itself, it does not show"
+        console.print(
+            f"Written to {out}: {', '.join(part.files)}. Run {effect} the difference.", highlight=False, markup=False
         )
-        console.print(f"Written to {out}: {', '.join(part.files)}. {said}.", highlight=False, markup=False)
         if part.command:
-            console.print(f"  {part.command}", highlight=False, markup=False, soft_wrap=True)
+            say(f"  {part.command}", console=console)
 
 
 def _spread(spread: Spread) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column
 from rich.text import Text
 
 from farm.contract.document import Document
@@ -20,7 +20,7 @@ from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.commands.options import DocumentOption, HomeOption, ModelArgument
 from onnxfarm.here.home import default_home
 from onnxfarm.outcomes import judge_cells_here
-from onnxfarm.outputs import console_for, write_document
+from onnxfarm.outputs import console_for, table_of, write_document
 from onnxfarm.problems import GateFailed, Stopped, main_guard, needs_extra
 from onnxfarm.subject import Subject
 
@@ -85,21 +85,16 @@ def _ended(cell: Cell) -> Cell:
 def _show(document: Document, *, console: Console, json_file: Path | None) -> None:
     write_document(document, json_file)
     console.print(Text(f"\n{document.sentence}\n", style="bold"))
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for head in ("cell", "runtime", "provider", "variant"):
-        table.add_column(head)
-    for head in ("bytes", "accuracy", "interval", "against FP32"):
-        table.add_column(head, justify="right", no_wrap=True)
+    figures = ("bytes", "accuracy", "interval", "against FP32")
+    columns = (Column(head, justify="right", no_wrap=True) for head in figures)
+    table = table_of(*map(Column, ("cell", "runtime", "provider", "variant")), *columns)
     for cell in document.cells:
-        table.add_row(*_identity(cell), *_figures(cell))
+        provider = cell.provider.removesuffix("ExecutionProvider")
+        table.add_row(cell.id, str(cell.runtime), provider, cell.recipe or cell.precision, *_figures(cell))
     console.print(table)
     for cell in document.cells:
         if cell.reason is not None:
             console.print(Text(f"{signed(cell.status)} {cell.id}: {cell.reason.text}"), soft_wrap=True)
-
-
-def _identity(cell: Cell) -> list[str]:
-    return [cell.id, str(cell.runtime), cell.provider.removesuffix("ExecutionProvider"), cell.recipe or cell.precision]
 
 
 def _figures(cell: Cell) -> list[str | Text]:

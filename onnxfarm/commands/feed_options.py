@@ -14,7 +14,7 @@ from onnxfarm.problems import Usage
 # under which a matrix file may hold its axes
 _NESTED = ("matrix", "strategy")
 _SEVERAL = re.compile(r"[^=,]+=[^=,]*,[^=,]+=")
-_MOST_DIGITS = 12
+_MAX_DIGITS = 12
 
 
 def with_feed(
@@ -60,7 +60,7 @@ def refuse_prompts_alone(prompts: Path | None, texts: Iterable[object]) -> None:
 def scenarios_of(given: str) -> list[str]:
     """The scenarios of --scenario. Raises Usage."""
     try:
-        return [scenarios.read(one.strip()) for one in given.split(",")]
+        return [scenarios.read(text.strip()) for text in given.split(",")]
     except MatrixProblem as problem:
         raise Usage(str(problem)) from problem
 
@@ -68,7 +68,7 @@ def scenarios_of(given: str) -> list[str]:
 def limits_of(given: str) -> list[int]:
     """The limits of --memory-limit-mb, in MiB. Raises Usage."""
     try:
-        return [read_memory_limit(one.strip()) for one in given.split(",")]
+        return [read_memory_limit(text.strip()) for text in given.split(",")]
     except MatrixProblem as problem:
         raise Usage(f"--{problem}") from problem
 
@@ -78,14 +78,14 @@ def sizes_of(given: Sequence[str] | None) -> list[dict[str, int]] | None:
     if not given:
         return None
     sizes: dict[str, int] = {}
-    for one in given:
-        name, sign, size = one.rpartition("=")
-        if _SEVERAL.match(one):
-            raise Usage(f"--shape {one!r} holds several sizes: give --shape once for each.")
+    for text in given:
+        name, sign, size = text.rpartition("=")
+        if _SEVERAL.match(text):
+            raise Usage(f"--shape {text!r} holds several sizes: give --shape once for each.")
         if not sign or not name or not size.isdecimal():
-            raise Usage(f"--shape {one!r} is not NAME=SIZE, like sequence=64.")
-        if len(size) > _MOST_DIGITS or not 1 <= int(size) <= MAX_DIMENSION:
-            raise Usage(f"--shape {name} is {size[:_MOST_DIGITS]}: write a size from 1 to {MAX_DIMENSION}.")
+            raise Usage(f"--shape {text!r} is not NAME=SIZE, like sequence=64.")
+        if len(size) > _MAX_DIGITS or not 1 <= int(size) <= MAX_DIMENSION:
+            raise Usage(f"--shape {name} is {size[:_MAX_DIGITS]}: write a size from 1 to {MAX_DIMENSION}.")
         if name in sizes:
             raise Usage(f"--shape {name} is given twice, with {sizes[name]} and {size}: keep one of them.")
         sizes[name] = int(size)
@@ -97,26 +97,26 @@ def fills_of(given: Sequence[str] | None) -> dict[str, str] | None:
     if not given:
         return None
     found: dict[str, str] = {}
-    for one in given:
-        name, sign, text = one.rpartition("=")
-        if not sign or not name or not text:
-            raise Usage(f"--input {one!r} is not NAME=VALUE or NAME=LOW..HIGH, like speed=1 or ids=0..99.")
+    for text in given:
+        name, sign, fill = text.rpartition("=")
+        if not sign or not name or not fill:
+            raise Usage(f"--input {text!r} is not NAME=VALUE or NAME=LOW..HIGH, like speed=1 or ids=0..99.")
         try:
-            fills.parse(text)
+            fills.parse(fill)
         except MatrixProblem as problem:
-            raise Usage(f"--input {one!r}: {problem}") from problem
+            raise Usage(f"--input {text!r}: {problem}") from problem
         if name in found:
-            raise Usage(f"--input {name} is given twice, with {found[name]} and {text}: keep one of them.")
-        found[name] = text
+            raise Usage(f"--input {name} is given twice, with {found[name]} and {fill}: keep one of them.")
+        found[name] = fill
     return found
 
 
 def _without(plain: Mapping[str, object], axis: str) -> dict[str, object]:
     """The matrix without an axis, wherever it stands in it."""
-    kept = {key: value for key, value in plain.items() if key != axis}
     return {
         key: _without(value, axis) if key in _NESTED and isinstance(value, Mapping) else value
-        for key, value in kept.items()
+        for key, value in plain.items()
+        if key != axis
     }
 
 

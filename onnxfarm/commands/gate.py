@@ -20,7 +20,6 @@ import typer
 from rich.console import Console
 
 from farm.contract.cells import Runtime
-from farm.contract.document import Document
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
 from farm.rules.changes import gate_reports
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 # GitHub Actions shows what a step adds to the file that this names
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 DEFAULT_CHECKS = "slower,lower,parity,placement,failed"
-MOST_ROUNDS = 96
+MAX_ROUNDS = 96
 
 FailOnOption = Annotated[
     str, typer.Option(help="What fails the gate: slower, bigger, lower, parity, placement, failed, undecided.")
@@ -173,14 +172,8 @@ def gate(  # noqa: PLR0913  every option of the command
     _refuse_mixed(against, {"--baseline": baseline, "--candidate": candidate, "--server": server}, of_models)
     options.refuse_recipe_alone(recipe, evaluation)
     axes: dict[str, object] = {"runtime": ort or str(releases.newest())} if against else {}
-    axes |= {
-        "provider": provider,
-        "batch": batch,
-        "shapes": sizes_of(shape),
-        "threads": threads,
-        "precision": precision,
-    }
-    axes |= {"scenario": scenario, "memory-limit-mb": memory_limit_mb, "budget": budget}
+    axes |= {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
+    axes |= {"precision": precision, "scenario": scenario, "memory-limit-mb": memory_limit_mb, "budget": budget}
     if sides is None:
         declared = with_settings(matrix_of(matrix, axes), tolerance=tolerances_of(tolerance))
     else:
@@ -192,7 +185,8 @@ def gate(  # noqa: PLR0913  every option of the command
     console = console_for(stderr=True)
     outcome = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
     write(outcome, summary=summary, junit=junit, benchmark_json=benchmark_json, json_file=json_file)
-    _tell(outcome.document, outcome.headline, console=console)
+    show(outcome.document, console=console, address=outcome.document.url or "")
+    say(f"\n{outcome.headline}", console=console)
     if outcome.infra:
         if server is None:
             refuse_uninstalled(outcome.document)
@@ -220,8 +214,8 @@ class _Where:
         """Raises Usage."""
         if self.subject.expected is not None and self.subject.inputs is None:
             raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
-        if self.rounds is not None and not 1 <= self.rounds <= MOST_ROUNDS:
-            raise Usage(f"--rounds is {self.rounds}: give 1 to {MOST_ROUNDS}.")
+        if self.rounds is not None and not 1 <= self.rounds <= MAX_ROUNDS:
+            raise Usage(f"--rounds is {self.rounds}: give 1 to {MAX_ROUNDS}.")
         if self.rounds is not None and self.server is not None:
             raise Usage(
                 "--rounds works on this machine only; a farm takes them from --budget: leave out one of the two."
@@ -297,17 +291,17 @@ def _checks(text: str, metrics: str | None) -> "Checks":
     from farm.rules.searches.sought import MEMORY, NAMES, names_of
 
     named = [part.strip() for part in text.split(",") if part.strip()]
-    for one in named:
-        if one not in CHECKS:
-            raise Usage(f"--fail-on: {choice_sentence('check', one, CHECKS)}")
+    for check in named:
+        if check not in CHECKS:
+            raise Usage(f"--fail-on: {choice_sentence('check', check, CHECKS)}")
     if not named:
         raise Usage(f"--fail-on is empty, so the gate could never fail: choose from {', '.join(CHECKS)}.")
-    wanted = USUAL if metrics is None else [one.strip() for one in metrics.split(",") if one.strip()]
-    for one in wanted:
-        if not names_of(one):
-            raise Usage(f"--metric: {choice_sentence('metric', one, (MEMORY, *NAMES))}")
-    told = tuple(name for one in wanted for name in names_of(one))
-    return Checks(fail_on=tuple(one for one in CHECKS if one in named), metrics=told)
+    wanted = USUAL if metrics is None else [part.strip() for part in metrics.split(",") if part.strip()]
+    for metric in wanted:
+        if not names_of(metric):
+            raise Usage(f"--metric: {choice_sentence('metric', metric, (MEMORY, *NAMES))}")
+    judged = tuple(name for metric in wanted for name in names_of(metric))
+    return Checks(fail_on=tuple(check for check in CHECKS if check in named), metrics=judged)
 
 
 def _sides(baseline: str, candidate: str) -> tuple[Runtime, Runtime]:
@@ -325,8 +319,3 @@ def _runtime(text: str, option: str) -> Runtime:
         return read_runtime(text)
     except MatrixProblem as problem:
         raise Usage(f"{option}: {problem}") from problem
-
-
-def _tell(document: Document, headline: str, *, console: Console) -> None:
-    show(document, console=console, address=document.url or "")
-    say(f"\n{headline}", console=console)

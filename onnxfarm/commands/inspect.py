@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column
 
 from farm.rules.cells import recipes
 from farm.rules.generation import decoders
@@ -20,12 +20,13 @@ from farm.rules.runtimes.compatibility import Row, Stamps
 from farm.rules.wording.numbers import size
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.model_files import files_of, name_of
+from onnxfarm.outputs import say, table_of
 from onnxfarm.problems import Usage, main_guard, needs_extra
 
 if TYPE_CHECKING:
     from farm.workshop.inspection import FoundFinding, Inspection, Port
 
-MOST_OPERATORS = 12
+MAX_OPERATORS = 12
 
 
 @main_guard()
@@ -41,25 +42,23 @@ def inspect(
     if as_json:
         plain = found.model_dump(mode="json")
         if compatibility:
-            plain["compatibility"] = rules.as_plain(table_of(found))
+            plain["compatibility"] = rules.as_plain(compatibility_of(found))
         sys.stdout.write(json.dumps(plain, indent=2) + "\n")
         return
     console = Console()
     _show(model, found, console=console)
     if compatibility:
-        _show_compatibility(table_of(found), console=console)
+        _show_compatibility(compatibility_of(found), console=console)
 
 
-def table_of(found: "Inspection") -> list[Row]:
+def compatibility_of(found: "Inspection") -> list[Row]:
     """A row for each known release. Nothing is run here, so every row is derived from the model's stamps."""
     return rules.table(Stamps(found.opsets, found.ir_version, found.custom_domains, found.unused_opsets))
 
 
 def _show_compatibility(rows: list[Row], *, console: Console) -> None:
     console.print(f"\n{rules.verdict(rows)}\n", style="bold", highlight=False)
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for head in ("ONNX Runtime", "", "known by"):
-        table.add_column(head, no_wrap=head != "")
+    table = table_of(Column("ONNX Runtime", no_wrap=True), Column(""), Column("known by", no_wrap=True))
     for first, last, row in rules.in_ranges(rows):
         table.add_row(first if first == last else f"{first} – {last}", row.sentence(), row.basis)
     console.print(table)
@@ -88,20 +87,17 @@ def look_into(model: Path) -> "Inspection":
 
 def _show(model: Path, found: "Inspection", *, console: Console) -> None:
     console.print(f"\n{name_of(model) or model.name}: {_summary(found)}\n", style="bold", highlight=False, markup=False)
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for head in ("", "name", "type", "shape"):
-        # folded, never cut: a dimension's name is what --shape needs
-        table.add_column(head, overflow="fold")
+    # folded, never cut: a dimension's name is what --shape needs
+    table = table_of("", "name", "type", "shape")
     for kind, ports in (("input", found.inputs), ("output", found.outputs)):
         for port in ports:
             table.add_row(kind, port.name, port.dtype, _shape(port))
     console.print(table)
-    for line in (*_free(found), *_generates(found), *_feed(found)):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-    top = sorted(found.operators.items(), key=lambda entry: -entry[1])[:MOST_OPERATORS]
+    say(*_free(found), *_generates(found), *_feed(found), console=console)
+    top = sorted(found.operators.items(), key=lambda entry: -entry[1])[:MAX_OPERATORS]
     console.print(f"operators: {', '.join(f'{count} {name}' for name, count in top)}", highlight=False, markup=False)
     for finding in found.findings:
-        console.print(f"{_sign(finding)} {_words(finding)}", highlight=False, markup=False, soft_wrap=True)
+        say(_words(finding), console=console)
     if not found.findings:
         console.print("no findings", highlight=False)
 
@@ -153,13 +149,9 @@ def _shape(port: "Port") -> str:
     return "unknown rank" if port.shape is None else "×".join(str(dim) for dim in port.shape) or "scalar"
 
 
-def _sign(finding: "FoundFinding") -> str:
-    """What nearly every model has is a fact."""
-    known = EXPLANATIONS.get(finding.id)
-    return "·" if known is not None and known.weight == "note" else "!"
-
-
 def _words(finding: "FoundFinding") -> str:
     known = EXPLANATIONS.get(finding.id)
     count = f" ({finding.count}×)" if finding.count > 1 else ""
-    return f"{finding.id}: {finding.detail}{count}" + (f" {known.why} {known.fix}" if known else "")
+    # what nearly every model has is a fact
+    sign = "·" if known is not None and known.weight == "note" else "!"
+    return f"{sign} {finding.id}: {finding.detail}{count}" + (f" {known.why} {known.fix}" if known else "")

@@ -48,11 +48,7 @@ def plan(  # noqa: PLR0913  every option of the command
     _ = bundle.files
     refuse_missing({"--inputs": inputs, "--prompts": prompts})
     declared = with_feed(
-        read_matrix(matrix),
-        shape=shape,
-        inputs=input_,
-        scenario=scenario,
-        memory_limit_mb=memory_limit_mb,
+        read_matrix(matrix), shape=shape, inputs=input_, scenario=scenario, memory_limit_mb=memory_limit_mb
     )
     aside = Console(stderr=True)
     with Client(find_account(server)) as client:

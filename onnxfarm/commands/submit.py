@@ -74,25 +74,14 @@ def submit(  # noqa: PLR0913  every option of the command
     if json_file is not None and not wait:
         raise Usage("--json writes the finished run: add --wait, or use `onnxfarm results RUN --json`.")
     options.refuse_recipe_alone(recipe, evaluation)
-    beside = {
-        "inputs": inputs,
-        "prompts": prompts,
-        "expected": expected,
-        "evaluation": evaluation,
-        "calibration": calibration,
-    }
+    beside = {"inputs": inputs, "prompts": prompts, "expected": expected}
+    beside |= {"evaluation": evaluation, "calibration": calibration}
     bundle = Bundle(model, beside, {"model": name, "note": note, "team": team, "recipe": recipe}, source)
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
     refuse_missing({f"--{role}": path for role, path in beside.items()})
-    declared = with_feed(
-        read_matrix(matrix),
-        shape=shape,
-        inputs=input_,
-        scenario=scenario,
-        memory_limit_mb=memory_limit_mb,
-        operators=operators,
-    )
+    given = {"scenario": scenario, "memory_limit_mb": memory_limit_mb}
+    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_, operators=operators, **given)
     console = Console(stderr=True)
     with Client(find_account(server)) as client:
         version = uploaded(client, bundle, console=console)

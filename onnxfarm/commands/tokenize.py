@@ -8,11 +8,13 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from farm.rules.runtimes import distributions, genai
+from farm.rules.runtimes import genai
 from farm.sandbox.policy import SandboxError
 from farm.workshop import orders, replies
+from onnxfarm.commands.bench_options import runtime_of
 from onnxfarm.commands.options import HomeOption
 from onnxfarm.here import bundle
+from onnxfarm.here.given import refusing
 from onnxfarm.here.home import default_home
 from onnxfarm.here.workbench import scratch_in
 from onnxfarm.problems import Infrastructure, Usage, main_guard
@@ -82,10 +84,7 @@ def _read(path: Path) -> str:
 
 
 def _asked(texts: dict[str, str], taken: bundle.Uploaded, *, ort: str, home: Path, folder: Path, say: Console) -> Path:
-    try:
-        runtime = distributions.read(ort)
-    except distributions.RuntimeProblem as problem:
-        raise Usage(f"--ort: {problem}") from problem
+    runtime = runtime_of(ort)
     if not genai.is_genai(runtime):
         raise Usage(f"{runtime} has no tokenizer: take {USUAL}.")
     try:
@@ -94,9 +93,7 @@ def _asked(texts: dict[str, str], taken: bundle.Uploaded, *, ort: str, home: Pat
         return tokens.written(
             texts, model=taken.folder / taken.main, runtime=installed, stage=stages.stage_runner(home), work=work
         )
-    except RuntimeUnavailableError as problem:
-        raise Usage(problem.reason.text) from problem
-    except tokens.TokensFailedError as problem:
+    except (RuntimeUnavailableError, tokens.TokensFailedError) as problem:
         raise Usage(problem.reason.text) from problem
     except SandboxError as problem:
         raise Infrastructure(str(problem)) from problem
@@ -106,7 +103,5 @@ def _accepted(taken: bundle.Uploaded, made: Path, *, folder: Path) -> replies.Pr
     """What a child wrote, looked at like a stranger's file."""
     checked = folder / "checked"
     checked.mkdir()
-    try:
+    with refusing():
         return orders.accept_prompts(taken.folder, taken.main, prompts=made, out_dir=checked)
-    except orders.WorkshopError as problem:
-        raise Usage(problem.reason.text) from problem

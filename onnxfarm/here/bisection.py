@@ -23,17 +23,11 @@ from farm.rules.planning.plans import Plan
 from farm.rules.presenting import sentences
 from farm.rules.presenting.sentences import explanation
 from farm.rules.runtimes.releases import unknown_sentence
+from farm.rules.searches import sought
 from farm.rules.searches.bisection import Bisection, Outcome
 from farm.rules.searches.search import Experiment, Measured, Search, SearchProblem, carry_out
 from farm.rules.searches.since_when import SinceWhen
-from farm.rules.searches.sought import (
-    Sought,
-    Step,
-    is_by_repeat,
-    refuse_unmeasured,
-    sought_kind,
-    sought_metric,
-)
+from farm.rules.searches.sought import Sought, Step
 from farm.rules.wording.numbers import change, change_interval, counted
 from onnxfarm.here import published as index
 from onnxfarm.here import workbench
@@ -43,7 +37,7 @@ from onnxfarm.problems import Infrastructure, Usage
 
 SCHEMA = "onnxfarm.bisect/1"
 # what a quick block has; enough to tell a change of a fifth from none
-FEWEST_ROUNDS = 8
+MIN_ROUNDS = 8
 # of metrics that two rounds decide, as a busy machine may end a block half way
 REPEATS = 4
 
@@ -126,20 +120,20 @@ class Question:
     def measure(self, experiment: Experiment, search: Search[Step, Any]) -> Step:
         """A step: the fewest rounds first, more of them where those do not tell."""
         began = time.monotonic()
-        for most_rounds in (FEWEST_ROUNDS, workbench.MOST_ROUNDS):
-            measured = self._measured(experiment, most_rounds=most_rounds)
+        for max_rounds in (MIN_ROUNDS, workbench.MAX_ROUNDS):
+            measured = self._measured(experiment, max_rounds=max_rounds)
             step = search.read(experiment.asked, measured)
             if not search.is_undecided(step):
                 break
         return self._noted(step, began=began)
 
-    def _measured(self, experiment: Experiment, *, most_rounds: int = workbench.MOST_ROUNDS) -> Measured:
+    def _measured(self, experiment: Experiment, *, max_rounds: int = workbench.MAX_ROUNDS) -> Measured:
         version = str(experiment.asked["probe"])
         number = len(self.evidence.keys() | {version})
         self.bench.console.print(f"step {number}: {experiment.title}", highlight=False, markup=False)
-        rounds = REPEATS if is_by_repeat(self.metrics, self.matrix.axes.get("scenario", ())) else None
+        rounds = REPEATS if sought.is_by_repeat(self.metrics, self.matrix.axes.get("scenario", ())) else None
         found, plan = workbench.measured(
-            self.bench, experiment.matrix, partial(workbench.along, most_rounds=most_rounds, rounds=rounds)
+            self.bench, experiment.matrix, partial(workbench.along, max_rounds=max_rounds, rounds=rounds)
         )
         self.evidence[version] = found.document, plan
         return found
@@ -149,10 +143,10 @@ class Question:
         refuse_uninstalled(document)
         sides = {"good": self.good, "bad": self.bad}
         try:
-            refuse_unmeasured(document, **sides)
+            sought.refuse_unmeasured(document, **sides)
             if self.metrics:
-                return sought_metric(document, self.metrics, **sides)
-            return sought_kind(document, self.rule, **sides)
+                return sought.sought_metric(document, self.metrics, **sides)
+            return sought.sought_kind(document, self.rule, **sides)
         except SearchProblem as problem:
             raise (Infrastructure if problem.is_infra else Usage)(str(problem)) from problem
 

@@ -14,8 +14,8 @@ from farm.rules.quality.parity import Preset, preset_for
 from farm.workshop import orders
 from farm.workshop.divergence import first_divergence
 from onnxfarm.here import bundle
-from onnxfarm.here import given as bench_given
 from onnxfarm.here.bench import Home
+from onnxfarm.here.given import refusing, take_given
 from onnxfarm.problems import Infrastructure, Usage
 from worker.agent.kit import stages
 from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
@@ -88,14 +88,10 @@ def find(
             variant=variant,
             preset=preset,
         )
-        return _answered(question)
-
-
-def _answered(question: divergence.Question) -> DivergenceDocument:
-    try:
-        return divergence.diverge(question)
-    except ReasonedError as problem:
-        raise Infrastructure(problem.reason.text) from problem
+        try:
+            return divergence.diverge(question)
+        except ReasonedError as problem:
+            raise Infrastructure(problem.reason.text) from problem
 
 
 def _spec(matrix: Matrix, asked: Asked, model: bundle.Uploaded) -> CellSpec:
@@ -117,22 +113,18 @@ def _preset(spec: CellSpec, asked: Asked) -> Preset:
         return usual
     if min(atol or 0.0, rtol or 0.0) < 0:
         raise Usage("--atol and --rtol cannot be negative: give numbers from 0.")
-    return Preset(
-        "own",
-        atol=usual.atol if atol is None else atol,
-        rtol=usual.rtol if rtol is None else rtol,
-    )
+    return Preset("own", atol=usual.atol if atol is None else atol, rtol=usual.rtol if rtol is None else rtol)
 
 
 def _inputs(asked: Asked, model: bundle.Uploaded, usual: Workload, *, folder: Path, files: bundle.LocalFiles) -> Path:
     """The inputs as given, or made as asked; what is not asked is as inspection chose it, in `usual`."""
     if asked.inputs is not None:
-        given = bench_given.take_given(model, inputs=asked.inputs, expected=None, folder=folder, files=files)
+        given = take_given(model, inputs=asked.inputs, expected=None, folder=folder, files=files)
         assert given.inputs is not None
         return files.paths[given.inputs.sha256]
     out = folder / "inputs"
     out.mkdir()
-    try:
+    with refusing():
         made = orders.prepare_inputs(
             model.folder,
             model.main,
@@ -142,8 +134,6 @@ def _inputs(asked: Asked, model: bundle.Uploaded, usual: Workload, *, folder: Pa
             seed=asked.seed,
             inputs={**usual.inputs, **asked.fills},
         )
-    except orders.WorkshopError as problem:
-        raise Usage(problem.reason.text) from problem
     return made.path
 
 
@@ -151,10 +141,8 @@ def _variant(model: bundle.Uploaded, spec: CellSpec, *, folder: Path) -> Path | 
     if spec.recipe.is_identity:
         return None
     folder.mkdir()
-    try:
+    with refusing():
         return orders.make_variant(model.folder, model.main, recipe=spec.recipe, out_dir=folder).folder
-    except orders.WorkshopError as problem:
-        raise Usage(problem.reason.text) from problem
 
 
 def _looker(spec: CellSpec, model: bundle.Uploaded, inputs: Path, *, bench: _Bench, preset: Preset) -> Looker:

@@ -1,14 +1,21 @@
-"""Inputs and expected outputs that the user gives: looked at before anything is measured."""
+"""What the user gives beside a model, from inputs to labelled data: looked at before anything is measured.
+
+Each function raises Usage with the sentence of what does not fit the model.
+"""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from farm.contract.cells import FileRef
+from farm.contract.evaluation import EvaluationOrder
 from farm.rules.matrices.matrix import Matrix
+from farm.rules.quality import evaluation
 from farm.rules.runtimes.models import PROMPTS, PromptFacts
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.workshop import arrays, orders
+from onnxfarm.calibration_files import sets_in
 from onnxfarm.here.bundle import LocalFiles, Uploaded
 from onnxfarm.here.orders import Given
 from onnxfarm.problems import Usage
@@ -17,16 +24,12 @@ from onnxfarm.problems import Usage
 def take_given(
     model: Uploaded, *, inputs: Path | None, expected: Path | None, folder: Path, files: LocalFiles
 ) -> Given:
-    """Take both in. Raises Usage with the sentence of what does not fit the model."""
+    """Take both in."""
     if inputs is None:
         return Given()
-    out = folder / "given"
-    out.mkdir()
     laid = copied(inputs, folder / "given-inputs")
-    try:
-        accepted = orders.accept_inputs(model.folder, model.main, inputs=laid, out_dir=out)
-    except orders.WorkshopError as error:
-        raise Usage(f"{inputs}: {error.reason.text}") from error
+    with refusing(inputs):
+        accepted = orders.accept_inputs(model.folder, model.main, inputs=laid, out_dir=_made(folder / "given"))
     return Given(
         inputs=files.add(accepted.path, name="inputs.npz"),
         batch=accepted.batch,
@@ -36,22 +39,45 @@ def take_given(
 
 
 def take_prompts(model: Uploaded, prompts: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, PromptFacts]:
-    """Take prompts in. Raises Usage with the sentence of what does not fit the model."""
-    out = folder / "prompts"
-    out.mkdir()
+    """Take prompts in."""
     laid = copied(prompts, folder / "given-prompts")
-    try:
-        accepted = orders.accept_prompts(model.folder, model.main, prompts=laid, out_dir=out)
-    except orders.WorkshopError as error:
-        raise Usage(f"{prompts}: {error.reason.text}") from error
-    kept = files.add(accepted.path, name=PROMPTS)
-    return kept, PromptFacts(
-        sha256=kept.sha256, rows=accepted.rows, tokens=accepted.tokens, text_tokens=accepted.text_tokens
+    with refusing(prompts):
+        accepted = orders.accept_prompts(model.folder, model.main, prompts=laid, out_dir=_made(folder / "prompts"))
+    file = files.add(accepted.path, name=PROMPTS)
+    return file, PromptFacts(
+        sha256=file.sha256, rows=accepted.rows, tokens=accepted.tokens, text_tokens=accepted.text_tokens
     )
 
 
+def take_calibration(model: Uploaded, given: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, int]:
+    """The accepted samples and how many they are."""
+    data, sets = None, []
+    with refusing(given):
+        if given.is_dir():
+            for number, inputs in enumerate(sets_in(given)):
+                sets.append([copied(file, folder / f"calibration-{number}-{file.stem}") for file in inputs])
+        else:
+            data = copied(given, folder / "given-calibration")
+        out = _made(folder / "calibration")
+        accepted = orders.accept_calibration(model.folder, model.main, data=data, sets=sets, out_dir=out)
+    return files.add(accepted.path, name="calibration.npz"), accepted.samples
+
+
+def take_evaluation(model: Uploaded, path: Path, *, recipe: str, folder: Path, files: LocalFiles) -> EvaluationOrder:
+    """Take labelled data in. Raises Usage for a recipe too."""
+    try:
+        how = evaluation.parse_recipe(recipe)
+    except evaluation.RecipeProblem as problem:
+        raise Usage(f"--recipe: {problem}") from problem
+    given = copied(path, folder / "given-evaluation")
+    with refusing(path):
+        out = _made(folder / "labelled")
+        found = orders.check_evaluation(model.folder, model.main, data=given, recipe=how, out_dir=out)
+    return EvaluationOrder(data=files.add(found.path, name="evaluation.npz"), recipe=how)
+
+
 def refuse_contradiction(matrix: Matrix, given: Given, *, model: Uploaded) -> None:
-    """Raise Usage for a dimension or an output the model lacks, and for a batch that the given inputs lack."""
+    """Raises Usage for a dimension or an output the model lacks, and for a batch that the given inputs lack."""
     known = model.inspection.dims
     for sizes in matrix.axes.get("shapes", ()):
         unknown = [name for name in sizes if name not in known] if isinstance(sizes, Mapping) else []
@@ -88,6 +114,20 @@ def _expected(model: Uploaded, path: Path, *, folder: Path, files: LocalFiles) -
             f"{', '.join(sorted(known))}: save the arrays under the outputs' names."
         )
     return files.add(laid, name="expected.npz")
+
+
+@contextmanager
+def refusing(path: Path | None = None) -> Iterator[None]:
+    """Raises Usage where the workshop refuses the file, or what is asked for."""
+    try:
+        yield
+    except orders.WorkshopError as problem:
+        raise Usage(f"{path}: {problem.reason.text}" if path else problem.reason.text) from problem
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 def copied(path: Path, folder: Path) -> Path:

@@ -23,7 +23,7 @@ from farm.rules.runtimes.releases import unknown_sentence
 from farm.rules.searches.search import Experiment, Measured, Outcome, Search
 from farm.workshop import orders
 from onnxfarm.calibration_files import few_sentence
-from onnxfarm.here import bench, bundle, calibration, evaluation, published
+from onnxfarm.here import bench, bundle, published
 from onnxfarm.here import given as bench_given
 from onnxfarm.here.orders import Given, Preparation
 from onnxfarm.problems import Infrastructure, Stopped, Usage
@@ -32,7 +32,7 @@ from worker.agent.abilities.probes import machine_tags
 from worker.agent.machine.facts import read_facts
 
 # a quick block goes on while something is undecided, up to the last of the looks that verdicts are made for
-MOST_ROUNDS = 24
+MAX_ROUNDS = 24
 
 Reshape = Callable[[PlannedBlock], PlannedBlock]
 
@@ -78,7 +78,8 @@ class Workbench:
             self._note(
                 lambda made: {"opset_reach": orders.reach_of(made.model.folder, made.model.main) or OpsetReach()}
             )
-        unknown = [one for one in matrix.axes.get("runtime", ()) if isinstance(one, Runtime) and unknown_sentence(one)]
+        asked = [runtime for runtime in matrix.axes.get("runtime", ()) if isinstance(runtime, Runtime)]
+        unknown = [runtime for runtime in asked if unknown_sentence(runtime)]
         self.releases = tuple(dict.fromkeys((*self.releases, *published.beyond(unknown))))
         facts = read_facts(busy_window_s=0)
         machine = NodeOffer(id=facts.hostname, tags=frozenset(machine_tags(facts)), cores=facts.logical_cores)
@@ -91,7 +92,7 @@ class Workbench:
         """Judge every cell on labelled data. Raises Usage when they do not fit the model."""
         run = self.template
         for number, preparation in enumerate(run.preparation.all):
-            preparation.evaluation = evaluation.take_evaluation(
+            preparation.evaluation = bench_given.take_evaluation(
                 preparation.model, data, recipe=recipe, folder=_folder(run.scratch, number), files=run.files
             )
 
@@ -99,7 +100,7 @@ class Workbench:
         """Read the ranges of static recipes off these samples. Raises Usage when they do not fit the model."""
         run = self.template
         for number, preparation in enumerate(run.preparation.all):
-            samples, count = calibration.take_calibration(
+            samples, count = bench_given.take_calibration(
                 preparation.model, data, folder=_folder(run.scratch, number), files=run.files
             )
             preparation.calibration = samples
@@ -127,14 +128,14 @@ def reshaped(plan: Plan, reshape: Reshape) -> Plan:
 
 
 def along(
-    block: PlannedBlock, *, axis: str = "runtime", most_rounds: int = MOST_ROUNDS, rounds: int | None = None
+    block: PlannedBlock, *, axis: str = "runtime", max_rounds: int = MAX_ROUNDS, rounds: int | None = None
 ) -> PlannedBlock:
     """The block with its comparisons along one axis alone, which go on while one of them is undecided.
 
     `rounds`: what somebody asked for, so that no more are measured, whatever the budget has and other work disturbs.
     """
-    kept = tuple(one for one in block.comparisons if one.axis == axis)
-    changes: dict[str, object] = {"comparisons": kept, "max_rounds": max(block.max_rounds, most_rounds)}
+    compared = tuple(comparison for comparison in block.comparisons if comparison.axis == axis)
+    changes: dict[str, object] = {"comparisons": compared, "max_rounds": max(block.max_rounds, max_rounds)}
     if rounds is not None:
         changes |= {"max_rounds": rounds, "min_rounds": min(block.min_rounds, rounds), "is_replacing": False}
     return block.model_copy(update=changes)
@@ -182,7 +183,8 @@ def opened(
         facts, preparation = _taken_in(subject, folder=folder, files=files)
         if beside is not None:
             other, preparation.beside = _taken_in(beside, folder=_folder(folder, 1), files=files)
-            if len({_contents(made) for made in preparation.all}) == 1:
+            contents = [{file.sha256 for file in made.model.bundle.files} for made in preparation.all]
+            if contents[0] == contents[1]:
                 raise Usage(
                     f"{subject.model} and {beside.model} are the same model, byte for byte: give two that differ."
                 )
@@ -226,10 +228,6 @@ def _side_by_side(facts: ModelFacts, other: ModelFacts, *, console: Console) -> 
         console.print(f"They take different inputs ({apart}): compared by time alone.", highlight=False, markup=False)
         return facts, other
     return side_by_side.fed_alike(facts, other)
-
-
-def _contents(preparation: Preparation) -> tuple[str, ...]:
-    return tuple(sorted(file.sha256 for file in preparation.model.bundle.files))
 
 
 def _folder(scratch: Path, number: int) -> Path:
