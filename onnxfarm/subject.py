@@ -1,5 +1,6 @@
-"""What a command measures on this machine."""
+"""What a command measures, and what a gate is given beside it, on this machine and on a farm."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,3 +18,22 @@ class Subject:
     seed: int = 0
     source: Path | None = None
     prompts: Path | None = None
+
+
+@dataclass(frozen=True)
+class Given:
+    """Of a gate: what is measured, and until when: `deadline` is of `time.monotonic`, None: no hurry."""
+
+    subject: Subject
+    deadline: float | None
+    # of a block at most, on this machine, where somebody said how many; a farm's block has those of its budget
+    rounds: int | None = None
+    # the model in use now, where two are compared; how both are judged on labelled data
+    beside: Subject | None = None
+    evaluation: Path | None = None
+    recipe: str = ""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is over."""
+        return self.deadline is not None and time.monotonic() > self.deadline

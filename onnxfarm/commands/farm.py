@@ -16,7 +16,7 @@ from rich.console import Console
 from farm.contract.api.people import InvitationOut, InvitedOut, RetentionOut, Role, TeamWithMembersOut, TokenOut
 from onnxfarm.commands.listing import minute, show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.here.server import become, check_server, farm_home
+from onnxfarm.here.home import become, check_server, farm_home
 from onnxfarm.outputs import table_of, write_plain
 from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations

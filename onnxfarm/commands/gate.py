@@ -36,12 +36,11 @@ from onnxfarm.model_files import files_of
 from onnxfarm.outputs import console_for, say, write_document, write_plain, write_text
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
 from onnxfarm.screen import show
-from onnxfarm.subject import Subject
+from onnxfarm.subject import Given, Subject
 
 if TYPE_CHECKING:
     from farm.rules.searches.gate import Checks, GateOutcome
     from farm.rules.searches.search import Bench, Measured
-    from onnxfarm.gate import Given
 
 
 # GitHub Actions shows what a step adds to the file that this names
@@ -240,7 +239,6 @@ def _outcome(
     with needs_extra("node"):
         from farm.rules.searches.gate import Gate
         from farm.rules.searches.search import carry_out
-        from onnxfarm.gate import Given
     deadline = None if where.timeout_min is None else time.monotonic() + 60.0 * where.timeout_min
     given = Given(where.subject, deadline, rounds=where.rounds)
     with TemporaryDirectory(prefix="onnxfarm-gate-") as folder, ExitStack() as opened:
@@ -252,7 +250,7 @@ def _outcome(
 
 
 def _bench(
-    where: _Where, given: "Given", sides: Sequence[Runtime], *, console: Console
+    where: _Where, given: Given, sides: Sequence[Runtime], *, console: Console
 ) -> AbstractContextManager["Bench[Measured]"]:
     """The farm that was named, or this machine."""
     if where.server is not None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from onnxfarm.here.server import become, check_server, farm_home
+from onnxfarm.here.home import become, check_server, farm_home
 from onnxfarm.problems import Usage, main_guard
 
 # the server's program, by name: what users install never imports it

@@ -11,10 +11,10 @@ from rich.console import Console
 
 from farm.contract.cells import Runtime
 from farm.rules.searches.search import Experiment, Outcome, Search
-from onnxfarm.gate import Given
 from onnxfarm.here import workbench
 from onnxfarm.here.home import default_home
 from onnxfarm.problems import TimedOut
+from onnxfarm.subject import Given
 
 
 @contextlib.contextmanager

@@ -10,7 +10,6 @@ may be sent twice without harm are repeated when the farm is away.
 """
 
 import contextlib
-import io
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 from urllib.parse import quote
 
 import httpx2
@@ -32,7 +31,7 @@ from onnxfarm.problems import Infrastructure, TimedOut, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import Account, find_account
 from onnxfarm.remote.operations import Operation, Shape
-from onnxfarm.remote.resumable import AWAY, PIECE_BYTES, Sender, accepted, is_large, waits
+from onnxfarm.remote.resumable import PIECE_BYTES, Progress, Sender, is_large, open_file, send_patiently
 
 if TYPE_CHECKING:
     from farm.rules.planning.plans import Plan
@@ -133,7 +132,7 @@ class Client:
         *,
         roles: Mapping[str, Path] | None = None,
         fields: Mapping[str, str] | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: Progress | None = None,
     ) -> VersionOut:
         """Upload a bundle: `files` (the .onnx with its external data, or one .zip) and files by role (`inputs`, …).
 
@@ -150,7 +149,7 @@ class Client:
         def send() -> httpx2.Response:
             with contextlib.ExitStack() as opened:
                 parts = [
-                    (field, (name, opened.enter_context(_open(path, progress)), "application/octet-stream"))
+                    (field, (name, opened.enter_context(open_file(path, progress)), "application/octet-stream"))
                     for field, name, path in named
                 ]
                 return self._http.post("/uploads", files=parts, data=dict(fields or {}))
@@ -192,46 +191,22 @@ class Client:
         named: Sequence[tuple[str, str, Path]],
         fields: Mapping[str, str],
         *,
-        progress: Callable[[int], None] | None,
+        progress: Progress | None,
     ) -> VersionOut:
-        sender = Sender(
-            self._http,
-            server=self.account.server,
-            sleep=self._sleep,
-            progress=progress,
-            piece_bytes=self._piece_bytes,
-        )
-        said = dict(fields)
-        team = said.pop("team", "")
+        server, pieces = self.account.server, self._piece_bytes
+        sender = Sender(self._http, server=server, sleep=self._sleep, progress=progress, piece_bytes=pieces)
+        own = dict(fields)
+        team = own.pop("team", "")
         parts = []
         for field, name, path in named:
             part = {"upload": sender.send(path, name=name, team=team)}
             parts.append(part if field == "files" else {**part, "role": field})
-        version = self.call(operations.COMPLETE_UPLOADS, json={"files": parts, **said})
+        version = self.call(operations.COMPLETE_UPLOADS, json={"files": parts, **own})
         sender.forget()
         return version
 
     def _send(self, send: Callable[[], httpx2.Response], *, is_repeatable: bool) -> httpx2.Response:
-        """Send, and again after a pause while the farm is away; raises for a refusal."""
-        for wait_s in waits():
-            try:
-                response = send()
-            except (httpx2.ConnectError, httpx2.ConnectTimeout) as problem:
-                last: Exception = problem
-            except httpx2.TransportError as problem:
-                if not is_repeatable:
-                    raise Infrastructure(
-                        f"{self.account.server} stopped responding ({problem}) and may have accepted the request: "
-                        "check `onnxfarm status` before sending it again."
-                    ) from problem
-                last = problem
-            else:
-                if response.status_code not in AWAY or not is_repeatable or wait_s is None:
-                    return accepted(response)
-                last = httpx2.TransportError(f"status {response.status_code}")
-            if wait_s is not None:
-                self._sleep(wait_s)
-        raise Infrastructure(f"{self.account.server} cannot be reached ({last}): is the farm running?") from last
+        return send_patiently(send, server=self.account.server, sleep=self._sleep, is_repeatable=is_repeatable)
 
 
 def ask_farm(
@@ -245,26 +220,6 @@ def ask_farm(
     """Asks the farm that is named, or remembered, for one operation. Raises Usage, Infrastructure."""
     with Client(find_account(server)) as client:
         return client.ask(operation, json=json, params=params, **place)
-
-
-class _Counted(io.FileIO):
-    """A file whose reading is reported, for a progress bar."""
-
-    def __init__(self, path: Path, progress: Callable[[int], None]) -> None:
-        super().__init__(path)
-        self._progress = progress
-
-    def read(self, size: int | None = -1) -> bytes:
-        piece = super().read(size)
-        self._progress(len(piece))
-        return piece
-
-
-def _open(path: Path, progress: Callable[[int], None] | None) -> BinaryIO:
-    try:
-        return path.open("rb") if progress is None else _Counted(path, progress)
-    except OSError as problem:
-        raise Usage(f"{path} cannot be read ({problem.strerror}): give the path of a file.") from problem
 
 
 def order_of(version_id: int, matrix: Mapping[str, object] | None) -> dict[str, object]:
@@ -293,11 +248,8 @@ def _answered(shape: type[Shape], response: httpx2.Response) -> Answered[Shape]:
     try:
         return Answered(plain, TypeAdapter(shape).validate_python(plain, extra="ignore"))
     except ValidationError as problem:
+        title = getattr(shape, "__name__", str(shape)).removesuffix("Out").lower()
         raise Infrastructure(
-            f"{response.request.url} answered with something other than a {_title(shape)}: is this the address of a "
+            f"{response.request.url} answered with something other than a {title}: is this the address of a "
             "farm, and of the version of this client?"
         ) from problem
-
-
-def _title(shape: type) -> str:
-    return getattr(shape, "__name__", str(shape)).removesuffix("Out").lower()

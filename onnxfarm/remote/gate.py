@@ -13,13 +13,13 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Positions
 from farm.rules.planning.plans import positions_of
 from farm.rules.searches.search import Experiment, Measured, Outcome, Search
-from onnxfarm.gate import Given
 from onnxfarm.outputs import say
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import find_account
 from onnxfarm.remote.client import Client, order_of
 from onnxfarm.remote.runs import follow, read_document
 from onnxfarm.remote.uploads import Bundle, uploaded
+from onnxfarm.subject import Given
 
 
 @contextlib.contextmanager

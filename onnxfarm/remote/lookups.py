@@ -1,5 +1,8 @@
 """What people name on the command line, by its number or its name. Each raises Usage where none fits, or several do."""
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from farm.contract.api.alerts import WatchOut
 from farm.contract.api.fleet import NodeOut
 from farm.contract.api.people import TeamWithMembersOut
@@ -7,6 +10,8 @@ from farm.contract.api.registry import ModelOut, VersionOut
 from onnxfarm.problems import Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.client import Client
+
+Named = TypeVar("Named")
 
 
 def team_named(client: Client, name: str) -> TeamWithMembersOut:
@@ -28,12 +33,11 @@ def node_named(client: Client, wanted: str) -> NodeOut:
     nodes = client.call(operations.NODES)
     named = [node for node in nodes if node.name == wanted]
     working = [node for node in named if node.health != "retired"]
-    found = [node for node in nodes if str(node.id) == wanted] or working or named
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise Usage(f"There is no node “{wanted[:60]}” that you can access: `onnxfarm node list` shows them.")
-    raise Usage(f"{len(found)} nodes are called {wanted}: give a number, as `onnxfarm node list` shows it.")
+    return _only(
+        [node for node in nodes if str(node.id) == wanted] or working or named,
+        none=f"There is no node “{wanted[:60]}” that you can access: `onnxfarm node list` shows them.",
+        several=f"nodes are called {wanted}: give a number, as `onnxfarm node list` shows it.",
+    )
 
 
 def model_named(client: Client, wanted: str, *, is_removed: bool = False) -> ModelOut:
@@ -45,13 +49,10 @@ def model_named(client: Client, wanted: str, *, is_removed: bool = False) -> Mod
         params = {"limit": 100, "removed": "true" if is_removed else "false", "search": wanted[:100]}
         found = client.call(operations.MODELS, params=params)
     fitting = [model for model in found if wanted in (model.name, str(model.id))]
-    if len(fitting) == 1:
-        return fitting[0]
-    if not fitting:
-        which = "deleted model" if is_removed else "model"
-        raise Usage(f"There is no {which} “{wanted}” that you can access: `onnxfarm models` lists them.")
+    which = "deleted model" if is_removed else "model"
+    none = f"There is no {which} “{wanted}” that you can access: `onnxfarm models` lists them."
     known = ", ".join(f"{model.id} of team {model.team}" for model in fitting)
-    raise Usage(f"{len(fitting)} models are called {wanted}: give a number, {known}.")
+    return _only(fitting, none=none, several=f"models are called {wanted}: give a number, {known}.")
 
 
 def version_numbered(client: Client, model_id: int, number: int) -> VersionOut:
@@ -68,9 +69,14 @@ def watch_named(client: Client, named: str) -> WatchOut:
     """A watch."""
     if named.isdecimal():
         return client.call(operations.WATCH, watch=named)
-    found = [watch for watch in client.rows(operations.WATCHES).shape if watch.name == named]
+    return _only(
+        [watch for watch in client.rows(operations.WATCHES).shape if watch.name == named],
+        none=f"There is no watch “{named}” that you can access: `onnxfarm watch list` shows yours.",
+        several=f"watches are named “{named}”: give the number of one, as `onnxfarm watch list` does.",
+    )
+
+
+def _only(found: Sequence[Named], *, none: str, several: str) -> Named:
     if len(found) == 1:
         return found[0]
-    if not found:
-        raise Usage(f"There is no watch “{named}” that you can access: `onnxfarm watch list` shows yours.")
-    raise Usage(f"{len(found)} watches are named “{named}”: give the number of one, as `onnxfarm watch list` does.")
+    raise Usage(f"{len(found)} {several}" if found else none)

@@ -6,6 +6,7 @@ What has been begun is remembered in a small file, so that the command given aga
 import base64
 import contextlib
 import hashlib
+import io
 import json
 import os
 import random
@@ -25,7 +26,7 @@ AWAY = (502, 503, 504)
 MAX_PIECES_AT_ONCE: Final = 4
 PIECE_BYTES: Final = 8 * 1024**2
 TUS: Final = {"Tus-Resumable": "1.0.0"}
-MOST_REMEMBERED: Final = 100
+MAX_REMEMBERED: Final = 100
 # what is answered when the farm and this side disagree about what has arrived: ask for the offset, go on
 ASK_AGAIN: Final = (409, 460)
 GONE: Final = (404, 410)
@@ -38,6 +39,37 @@ def waits() -> Iterator[float | None]:
     for number in range(TRIES - 1):
         yield min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**number) * random.uniform(0.8, 1.2)
     yield None
+
+
+def send_patiently(
+    send: Callable[[], httpx2.Response],
+    *,
+    server: str,
+    sleep: Callable[[float], None],
+    is_repeatable: bool = True,
+    taken: tuple[int, ...] = (),
+) -> httpx2.Response:
+    """Sends, and again after a pause while the farm is away; raises for a refusal, but for a status that is `taken`."""
+    for wait_s in waits():
+        try:
+            response = send()
+        except httpx2.TransportError as problem:
+            is_unsent = isinstance(problem, (httpx2.ConnectError, httpx2.ConnectTimeout))
+            if not (is_repeatable or is_unsent):
+                raise Infrastructure(
+                    f"{server} stopped responding ({problem}) and may have accepted the request: "
+                    "check `onnxfarm status` before sending it again."
+                ) from problem
+            last = problem
+        else:
+            if response.status_code in taken:
+                return response
+            if response.status_code not in AWAY or not is_repeatable or wait_s is None:
+                return accepted(response)
+            last = httpx2.TransportError(f"status {response.status_code}")
+        if wait_s is not None:
+            sleep(wait_s)
+    raise Infrastructure(f"{server} cannot be reached ({last}): is the farm running?") from last
 
 
 def accepted(response: httpx2.Response) -> httpx2.Response:
@@ -87,7 +119,9 @@ class Sender:
     def send(self, path: Path, *, name: str, team: str = "") -> str:
         """The whole file, from where it was stopped; answers the key of its upload."""
         known = _remembered()
-        mark = f"{self._server} {team} {name} {_mark_of(path)}"
+        # a file as it is now: another size or time of change is another file
+        stat = path.stat()
+        mark = f"{self._server} {team} {name} {path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
         self._marks.append(mark)
         key = known.get(mark, "")
         offset = self._offset(key) if key else None
@@ -95,7 +129,7 @@ class Sender:
             key = self._begin(path, name=name, team=team)
             offset = 0
             _remember({**known, mark: key})
-        with _open(path) as file:
+        with open_file(path) as file:
             self._send_from(file, key, offset=offset, size=path.stat().st_size)
         return key
 
@@ -154,26 +188,24 @@ class Sender:
         return offset
 
     def _patiently(self, send: Callable[[], httpx2.Response], *, taken: tuple[int, ...] = ()) -> httpx2.Response:
-        """Sends again after a pause while the farm is away."""
-        last = ""
-        for wait_s in waits():
-            try:
-                response = send()
-            except httpx2.TransportError as problem:
-                last = str(problem)
-            else:
-                if response.status_code in taken:
-                    return response
-                if response.status_code not in AWAY:
-                    return accepted(response)
-                last = f"status {response.status_code}"
-            if wait_s is not None:
-                self._sleep(wait_s)
-        raise Infrastructure(f"{self._server} cannot be reached ({last}): is the farm running?")
+        return send_patiently(send, server=self._server, sleep=self._sleep, taken=taken)
 
     def _show(self, size: int) -> None:
         if self._progress is not None and size:
             self._progress(size)
+
+
+class _Counted(io.FileIO):
+    """A file whose reading is reported, for a progress bar."""
+
+    def __init__(self, path: Path, progress: Progress) -> None:
+        super().__init__(path)
+        self._progress = progress
+
+    def read(self, size: int | None = -1) -> bytes:
+        piece = super().read(size)
+        self._progress(len(piece))
+        return piece
 
 
 def is_large(paths: list[Path], *, piece_bytes: int = PIECE_BYTES) -> bool:
@@ -198,7 +230,7 @@ def _remembered() -> dict[str, str]:
 
 def _remember(known: Mapping[str, str]) -> None:
     """A cache: when it cannot be written, an upload begins anew next time."""
-    newest = dict(list(known.items())[-MOST_REMEMBERED:])
+    newest = dict(list(known.items())[-MAX_REMEMBERED:])
     with contextlib.suppress(OSError):
         path = memory_file()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -208,18 +240,13 @@ def _remember(known: Mapping[str, str]) -> None:
         draft.replace(path)
 
 
-def _mark_of(path: Path) -> str:
-    """A file as it is now: another size or time of change is another file."""
-    known = path.stat()
-    return f"{path.resolve()} {known.st_size} {known.st_mtime_ns}"
-
-
 def _metadata(pairs: Mapping[str, str]) -> str:
     return ",".join(f"{name} {base64.b64encode(value.encode()).decode()}" for name, value in pairs.items())
 
 
-def _open(path: Path) -> BinaryIO:
+def open_file(path: Path, progress: Progress | None = None) -> BinaryIO:
+    """The file, to be read. Raises Usage."""
     try:
-        return path.open("rb")
+        return path.open("rb") if progress is None else _Counted(path, progress)
     except OSError as problem:
         raise Usage(f"{path} cannot be read ({problem.strerror}): give the path of a file.") from problem
