@@ -283,8 +283,7 @@ def _ordered(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> li
     """The axis that the sentence above leads with, then as readers ask for them, A/A pairs last."""
     first = opening_of(comparisons, cells).axis
     return sorted(
-        comparisons,
-        key=lambda one: (one.axis == TWIN, one.axis != first, axis_rank(one.axis), *_weight(one, cells)),
+        comparisons, key=lambda one: (one.axis == TWIN, one.axis != first, axis_rank(one.axis), *_weight(one, cells))
     )
 
 

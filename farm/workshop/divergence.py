@@ -26,13 +26,7 @@ _MOST_BYTES = 2 << 30
 
 
 def first_divergence(
-    bundle_dir: Path,
-    main: str,
-    *,
-    inputs: Path,
-    work_dir: Path,
-    sides: Sides,
-    variant_dir: Path | None = None,
+    bundle_dir: Path, main: str, *, inputs: Path, work_dir: Path, sides: Sides, variant_dir: Path | None = None
 ) -> Divergence | None:
     """Bisects the model's graph; None when the candidate's outputs agree after all.
 

@@ -61,8 +61,7 @@ def backup(
 
 @app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `farm backup` wrote.")],
-    home: HomeOption = None,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `farm backup` wrote.")], home: HomeOption = None
 ) -> None:
     """Put a backup into an empty farm: a new folder, or a new database that $ONNXFARM_DATABASE_URL names."""
     _run("restore", file, home)

@@ -135,9 +135,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the answer as JS
 PackagesOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow-package",
-        metavar="NAME",
-        help="Also allow this package as a runtime: its code runs here; repeat.",
+        "--allow-package", metavar="NAME", help="Also allow this package as a runtime: its code runs here; repeat."
     ),
 ]
 HomeOption = Annotated[

@@ -15,8 +15,7 @@ from onnxfarm.remote.client import ask_farm
 @main_guard()
 def search(
     words: Annotated[
-        str,
-        typer.Argument(help="Part of a name, a run's or alert's number, or the first six characters of a digest."),
+        str, typer.Argument(help="Part of a name, a run's or alert's number, or the first six characters of a digest.")
     ],
     server: ServerOption = None,
     as_json: JsonOption = False,

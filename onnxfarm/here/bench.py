@@ -131,10 +131,7 @@ class Run:
         if order is not None:
             with self._machine(follower):
                 self.execute(
-                    order,
-                    report=report,
-                    environment=self._environment(follower),
-                    is_cancelled=self.is_cancelled,
+                    order, report=report, environment=self._environment(follower), is_cancelled=self.is_cancelled
                 )
         if self.timings_dir is not None:
             write_timings(judge, self.timings_dir)

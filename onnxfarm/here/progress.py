@@ -83,12 +83,7 @@ class Follower:
     """Counts processes against those the plan foresees, and says what is being done."""
 
     def __init__(
-        self,
-        blocks: Sequence[PlannedBlock],
-        *,
-        console: Console,
-        bar: Progress | None,
-        clock: Clock = time.monotonic,
+        self, blocks: Sequence[PlannedBlock], *, console: Console, bar: Progress | None, clock: Clock = time.monotonic
     ) -> None:
         self._console = console
         self._bar = bar

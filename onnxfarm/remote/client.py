@@ -187,11 +187,7 @@ class Client:
         return _answered(Plan, answer)
 
     def _upload_in_pieces(
-        self,
-        named: Sequence[tuple[str, str, Path]],
-        fields: Mapping[str, str],
-        *,
-        progress: Progress | None,
+        self, named: Sequence[tuple[str, str, Path]], fields: Mapping[str, str], *, progress: Progress | None
     ) -> VersionOut:
         server, pieces = self.account.server, self._piece_bytes
         sender = Sender(self._http, server=server, sleep=self._sleep, progress=progress, piece_bytes=pieces)

@@ -127,11 +127,7 @@ class NodeEquipment:
             installed = probes.own_build() or self._runtimes.provide(probes.PLAIN)
             with host_lock.preferably(patience_s=FIRST_PATIENCE_S, is_cancelled=is_cancelled):
                 return selftest.run(
-                    installed,
-                    stage=self._stage,
-                    folder=folder,
-                    timeout_s=probes.TIMEOUT_S,
-                    is_cancelled=is_cancelled,
+                    installed, stage=self._stage, folder=folder, timeout_s=probes.TIMEOUT_S, is_cancelled=is_cancelled
                 )
         except RuntimeUnavailableError as problem:
             return SelfTest(passed=False, sentence=f"The golden model has no runtime to run on: {problem}"[:1000])

@@ -15,15 +15,7 @@ from pathlib import Path
 from farm.contract.blocks import BlockOrder
 from farm.contract.cells import Budget
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.contract.reports import (
-    ArmSample,
-    CheckReport,
-    EndReport,
-    FactsReport,
-    Reply,
-    Report,
-    RoundReport,
-)
+from farm.contract.reports import ArmSample, CheckReport, EndReport, FactsReport, Reply, Report, RoundReport
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.machine import affinity
 from worker.agent.passes import checks, divergence, engines, evaluation, pace, samples, sustained, traces
@@ -109,9 +101,7 @@ class _Block:
         gaps = self._launcher.gaps_s
         self._report(
             EndReport(
-                reason=reason,
-                wall_s=time.monotonic() - self._began,
-                gap_s=statistics.median(gaps) if gaps else None,
+                reason=reason, wall_s=time.monotonic() - self._began, gap_s=statistics.median(gaps) if gaps else None
             )
         )
 

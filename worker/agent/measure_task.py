@@ -112,10 +112,7 @@ class Measurer:
         try:
             with LeaseKeeper(self._gateway, lease) as keeper:
                 self._execute(
-                    lease,
-                    report=self._reporter(lease, keeper),
-                    is_cancelled=self._cancelled(keeper),
-                    say=keeper.say,
+                    lease, report=self._reporter(lease, keeper), is_cancelled=self._cancelled(keeper), say=keeper.say
                 )
         except (GivenUpError, BlockDroppedError) as problem:
             logger.warning("Block %s ended early: %s", order.block, problem)

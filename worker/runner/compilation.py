@@ -13,11 +13,7 @@ def run_compilation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | No
     if order.keep is None:
         raise faults.Refusal("internal", "the order names no file for the compiled model")
     tune: Tune = {
-        "config_entries": {
-            "ep.context_enable": "1",
-            "ep.context_file_path": order.keep,
-            "ep.context_embed_mode": "1",
-        }
+        "config_entries": {"ep.context_enable": "1", "ep.context_file_path": order.keep, "ep.context_embed_mode": "1"}
     }
     open_engine(order, timer=timer, tune=tune)
     if not os.path.isfile(order.keep):

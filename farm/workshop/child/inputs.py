@@ -66,12 +66,7 @@ def unpack_test_data(payload: payloads.TestData) -> dict[str, object]:
 
 
 def seeded(
-    model: onnx.ModelProto,
-    facts: Facts,
-    *,
-    chosen: Mapping[str, int],
-    seed: int,
-    asked: Mapping[str, str] = NOTHING,
+    model: onnx.ModelProto, facts: Facts, *, chosen: Mapping[str, int], seed: int, asked: Mapping[str, str] = NOTHING
 ) -> arrays.Arrays:
     """One array for every input, the same for the same seed. Raises Problem: inputs_too_large, bad_input."""
     shapes = {port["name"]: _numbers(port, chosen) for port in facts["inputs"]}
@@ -138,10 +133,7 @@ def _check_array(array: arrays.Array, port: signature.Port, found: dict[str, int
 
 def _described(made: arrays.Arrays, facts: Facts, chosen: Mapping[str, int]) -> dict[str, object]:
     own = facts["batch"]
-    return {
-        "batch": chosen.get(own) if isinstance(own, str) else own,
-        "sizes": dict(chosen),
-    }
+    return {"batch": chosen.get(own) if isinstance(own, str) else own, "sizes": dict(chosen)}
 
 
 def _numbers(port: signature.Port, chosen: Mapping[str, int]) -> list[int]:

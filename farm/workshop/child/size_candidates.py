@@ -126,10 +126,7 @@ def _is_picture(shape: Shape, dim: str) -> bool:
 
 
 def _hints(
-    model: onnx.ModelProto,
-    ports: Sequence[tuple[signature.Port, Shape]],
-    free: list[str],
-    required: consumers.Required,
+    model: onnx.ModelProto, ports: Sequence[tuple[signature.Port, Shape]], free: list[str], required: consumers.Required
 ) -> Iterator[dict[str, int]]:
     """What the model gives away: the pictures it was made for, the stride of what it does to sound first."""
     noted = _noted(model)

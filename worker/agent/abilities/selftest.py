@@ -40,11 +40,7 @@ def at_home(folder: Path) -> SelfTest | None:
     with tempfile.TemporaryDirectory(prefix="self-test-", dir=folder) as work:
         stage = stages.stage_runner(Path(work) / "stage")
         return run(
-            installed,
-            stage=stage,
-            folder=Path(work) / "golden",
-            timeout_s=probes.TIMEOUT_S,
-            is_cancelled=lambda: False,
+            installed, stage=stage, folder=Path(work) / "golden", timeout_s=probes.TIMEOUT_S, is_cancelled=lambda: False
         )
 
 

@@ -110,8 +110,7 @@ def make_environment(
     if requirements.is_whole or not with_dependencies:
         options.append("--no-deps")
     _run(
-        [uv, "pip", "install", *options, "--python", str(interpreter), "--requirements", str(listed)],
-        cwd=folder.parent,
+        [uv, "pip", "install", *options, "--python", str(interpreter), "--requirements", str(listed)], cwd=folder.parent
     )
     if _interpreter_facts(folder) != before:
         raise InstallError("a package replaced the environment's interpreter or its settings; it is not used")

@@ -21,11 +21,7 @@ def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
     order: RunnerOrder = {**runner_order(arm, "check"), "keep": str(arm.scratch / KEPT)}
     answer = launcher.launch(arm, order, work_dir=arm.scratch)
     reply = {key: value for key, value in answer.reply.items() if key in CheckReport.model_fields}
-    facts = {
-        "arm": arm.arm,
-        "packages": arm.installed.packages,
-        "log_tail": answer.log_tail[-_LOG_CHARACTERS:],
-    }
+    facts = {"arm": arm.arm, "packages": arm.installed.packages, "log_tail": answer.log_tail[-_LOG_CHARACTERS:]}
     try:
         return CheckReport.model_validate({**reply, **facts, "reason": answer.reason})
     except ValidationError as error:

@@ -30,12 +30,7 @@ class CaseOutcome:
 
 
 def run_suite(
-    suite: Path,
-    *,
-    runtime: Installed,
-    stage: Path,
-    work: Path,
-    on_progress: Callable[[int], None] = lambda _: None,
+    suite: Path, *, runtime: Installed, stage: Path, work: Path, on_progress: Callable[[int], None] = lambda _: None
 ) -> list[CaseOutcome]:
     """Outcomes of every case of `suite` on the CPU provider of `runtime`, in the order of their names.
 

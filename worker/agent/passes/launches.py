@@ -25,12 +25,7 @@ CANCEL_POLL_S = 0.25
 COUNTS: Counts = "instructions"
 
 # names of what the process may find in its environment; of ours it inherits what its provider's entry names
-_ENVIRONMENT = {
-    "PATH": "/usr/bin:/bin",
-    "LANG": "C.UTF-8",
-    "ORT_DISABLE_TELEMETRY": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-}
+_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "ORT_DISABLE_TELEMETRY": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 @dataclass

@@ -59,11 +59,7 @@ class Pace:
     """The clock of one block. `promised_s` None: nothing was promised. `limit_s`: after which the block has failed."""
 
     def __init__(
-        self,
-        promised_s: float | None = None,
-        *,
-        limit_s: float = inf,
-        clock: Callable[[], float] = time.monotonic,
+        self, promised_s: float | None = None, *, limit_s: float = inf, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._ends_at = clock() + limit_s
         self._promised_s = inf if promised_s is None else promised_s

@@ -4,11 +4,7 @@ from worker.runner import entries
 from worker.runner.engines.protocol import Kind
 from worker.runner.order import Order
 
-_OWN = {
-    "onnxruntime": "engines.onnxruntime:KIND",
-    "torch": "engines.torch:KIND",
-    "genai": "engines.genai:KIND",
-}
+_OWN = {"onnxruntime": "engines.onnxruntime:KIND", "torch": "engines.torch:KIND", "genai": "engines.genai:KIND"}
 
 
 def kind_of(order: Order) -> Kind:

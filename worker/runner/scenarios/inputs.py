@@ -58,12 +58,7 @@ def _size(sizes: Sequence[object], number: int, dice: np.random.Generator) -> in
 
 
 def _drawn(
-    name: str,
-    array: Array,
-    dims: Sequence[object],
-    sizes: Mapping[str, int],
-    wanted: Wanted,
-    dice: np.random.Generator,
+    name: str, array: Array, dims: Sequence[object], sizes: Mapping[str, int], wanted: Wanted, dice: np.random.Generator
 ) -> Array:
     named = zip(dims, array.shape, strict=True) if len(dims) == array.ndim else ((None, size) for size in array.shape)
     shape = tuple(sizes.get(dim, size) if isinstance(dim, str) else size for dim, size in named)
