@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 
 from farm.contract import node as messages
@@ -78,8 +79,10 @@ class NodeEquipment:
             stage=self._stage,
             work_dir=self._work,
             store_trace=self._store_trace,
-            store_part=self._store_part,
-            store_compiled=self._store_compiled,
+            store_part=partial(self._store_file, "parts", "application/zip", messages.MAX_PART_BYTES),
+            store_compiled=partial(
+                self._store_file, "compiled", "application/octet-stream", messages.MAX_COMPILED_BYTES
+            ),
             say=self._say,
             search=self._search,
         )
@@ -187,13 +190,9 @@ class NodeEquipment:
         """Sends a raw trace; its figures are in the report."""
         return self._store(f"traces/{arm}/{trace_round}", "application/gzip", packed_trace(raw))
 
-    def _store_part(self, arm: int, packed: Path) -> str | None:
-        """Sends the part of a model that shows a difference."""
-        return self._store(f"parts/{arm}", "application/zip", _read(packed, limit_bytes=messages.MAX_PART_BYTES))
-
-    def _store_compiled(self, arm: int, model: Path) -> str | None:
-        content = _read(model, limit_bytes=messages.MAX_COMPILED_BYTES)
-        return self._store(f"compiled/{arm}", "application/octet-stream", content)
+    def _store_file(self, kind: str, media_type: str, limit_bytes: int, arm: int, path: Path) -> str | None:
+        content = path.read_bytes() if path.stat().st_size <= limit_bytes else None
+        return self._store(f"{kind}/{arm}", media_type, content)
 
     def _store(self, place: str, media_type: str, content: bytes | None) -> str | None:
         """Sends a file of the current block; one that cannot be stored is a warning."""
@@ -210,7 +209,3 @@ class NodeEquipment:
         except farm.GatewayError as problem:
             logger.warning("The file %s was not stored: %s", place, problem)
             return None
-
-
-def _read(path: Path, *, limit_bytes: int) -> bytes | None:
-    return path.read_bytes() if path.stat().st_size <= limit_bytes else None

@@ -9,7 +9,6 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from farm.contract.blocks import BlockOrder
@@ -50,16 +49,6 @@ class _Stop(Exception):
         self.reason = reason
 
 
-@dataclass
-class _Alive:
-    """Arms that can still be measured."""
-
-    arms: dict[int, PreparedArm] = field(default_factory=dict)
-
-    def drop(self, arm: int) -> None:
-        self.arms.pop(arm, None)
-
-
 class _Block:
     def __init__(
         self,
@@ -76,14 +65,10 @@ class _Block:
         self._folder = folder
         self._is_cancelled = is_cancelled
         self._began = time.monotonic()
-        self._alive = _Alive()
+        # arms that can still be measured
+        self._alive: dict[int, PreparedArm] = {}
         self._peaks: dict[int, int] = {}
-        self._launcher = Launcher(
-            stage=environment.stage,
-            timeout_s=order.runner_timeout_s,
-            memory_bytes=order.memory_bytes,
-            is_cancelled=is_cancelled,
-        )
+        self._launcher = self._launcher_for(order.runner_timeout_s)
         self._pace = Pace(order.promised_s, limit_s=order.block_timeout_s)
         self._has_rounds = False
         self._mapper = traces.Mapper(work_dir=folder, memory_bytes=order.memory_bytes)
@@ -121,7 +106,7 @@ class _Block:
         # what was installed and fetched until now is in no plan
         self._pace.begin()
         self._check(ready)
-        with self._pace.tracing(len(self._alive.arms)):
+        with self._pace.tracing(len(self._alive)):
             self._trace_first()
         self._evaluate()
         reply = self._measure_rounds()
@@ -135,11 +120,11 @@ class _Block:
             found = sustained.with_energy(checks.run_check(self._launcher, arm), self._launcher, arm)
             self._stop_if_over()
             if found.reason is None:
-                self._alive.arms[arm.arm] = arm
+                self._alive[arm.arm] = arm
                 if found.peak_memory_bytes is not None:
                     self._peaks[arm.arm] = found.peak_memory_bytes
             self._tell_check(found)
-        beside = engines.compare_engines(self._launcher, list(self._alive.arms.values()))
+        beside = engines.compare_engines(self._launcher, list(self._alive.values()))
         self._stop_if_over()
         if beside is not None:
             self._report(beside)
@@ -170,7 +155,7 @@ class _Block:
         if self._order.budget is Budget.GLANCE:
             return
         profiled = []
-        for arm in self._alive.arms.values():
+        for arm in self._alive.values():
             if not arm.is_session:
                 continue
             self._say(arm, "tracing")
@@ -180,7 +165,7 @@ class _Block:
 
     def _evaluate(self) -> None:
         """Labelled data, where there are some; a cell that cannot be judged on them is measured all the same."""
-        for found in evaluation.evaluate_arms(self._launcher, list(self._alive.arms.values()), say=self._say):
+        for found in evaluation.evaluate_arms(self._launcher, list(self._alive.values()), say=self._say):
             self._stop_if_over()
             self._report(found)
 
@@ -189,21 +174,21 @@ class _Block:
         store = self._environment.store_compiled
         if store is None:
             return
-        for arm in engines.wanted(self._alive.arms.values()):
+        for arm in engines.wanted(self._alive.values()):
             self._say(arm, "keeping what was compiled")
             engines.keep_compiled(self._launcher, arm, store=store)
             self._stop_if_over()
 
     def _tell_traces(self, profiled: list[traces.Profiled]) -> None:
         """Map and report; a trace that failed leaves its cell measured, without placement."""
-        self._mapper.learn([one for one in profiled if one.reply is not None])
+        self._mapper.learn([trace for trace in profiled if trace.reply is not None])
         has_edges = self._round_traces is not None
-        for one in profiled:
+        for trace in profiled:
             store = self._environment.store_trace
-            self._report(traces.report_of(one, self._mapper, store=store, has_edges=has_edges))
+            self._report(traces.report_of(trace, self._mapper, store=store, has_edges=has_edges))
             if self._round_traces is not None:
-                self._round_traces.learn(one, self._mapper.origins(one))
-            traces.drop(one)
+                self._round_traces.learn(trace, self._mapper.origins(trace))
+            traces.drop(trace)
 
     def _measure_rounds(self) -> Reply:
         reply = Reply(go_on=True)
@@ -218,7 +203,7 @@ class _Block:
             traces=self._round_traces,
         )
         for number in range(first, first + self._order.max_rounds):
-            if not self._alive.arms:
+            if not self._alive:
                 break
             with self._pace.measuring():
                 taken = tuple(self._measure_round(number, sampler))
@@ -231,14 +216,14 @@ class _Block:
     def _measure_round(self, number: int, sampler: samples.Sampler) -> list[ArmSample]:
         # what lies between two rounds is the farm's answer, not the agent's own time
         self._launcher.forget_last()
-        order = pace.round_order(list(self._alive.arms), round_number=number, seed=sampler.seed)
-        arms = [self._alive.arms[arm] for arm in order]
+        order = pace.round_order(list(self._alive), round_number=number, seed=sampler.seed)
+        arms = [self._alive[arm] for arm in order]
         self._say(arms[0], f"round {number + 1}")
         taken = []
         for sample in sampler.measure(arms, round_number=number):
             self._stop_if_over()
             if sample.reason is not None:
-                self._alive.drop(sample.arm)
+                self._alive.pop(sample.arm, None)
             taken.append(sample)
             if sample.reason is not None and self._order.fail_fast:
                 self._report(RoundReport(round=number, samples=tuple(taken)))
@@ -248,7 +233,7 @@ class _Block:
     def _trace_again(self, reply: Reply) -> None:
         """Interleaved traces for attribution, as the last reply asked for."""
         dice = random.Random(f"{self._order.block}/{self._order.seed}/traces")
-        alive = {number: arm for number, arm in self._alive.arms.items() if arm.is_session}
+        alive = {number: arm for number, arm in self._alive.items() if arm.is_session}
         arms = [alive[arm] for arm in reply.trace_arms if arm in alive]
         # the farm names those first whose change it opens with
         arms = arms[: self._pace.traceable(len(arms), rounds=reply.trace_rounds)]
@@ -265,22 +250,18 @@ class _Block:
         """Curves over minutes, where they were asked for: each cell once, one after the other, last of all."""
         total_s = self._order.sustained_s
         distinct: dict[str, PreparedArm] = {}
-        for arm in self._alive.arms.values() if total_s else ():
+        for arm in self._alive.values() if total_s else ():
             distinct.setdefault(arm.order.cell.digest, arm)
-        with self._patient(total_s) as launcher:
+        with self._launcher_for(self._order.runner_timeout_s + total_s) as launcher:
             for arm in distinct.values():
                 self._say(arm, f"sustained for {total_s / 60:.3g} min")
                 found = sustained.run_curve(launcher, arm, total_s=total_s)
                 self._stop_if_over()
                 self._report(found)
 
-    def _patient(self, longer_s: float) -> Launcher:
-        return Launcher(
-            stage=self._environment.stage,
-            timeout_s=self._order.runner_timeout_s + longer_s,
-            memory_bytes=self._order.memory_bytes,
-            is_cancelled=self._is_cancelled,
-        )
+    def _launcher_for(self, timeout_s: float) -> Launcher:
+        stage, memory_bytes = self._environment.stage, self._order.memory_bytes
+        return Launcher(stage=stage, timeout_s=timeout_s, memory_bytes=memory_bytes, is_cancelled=self._is_cancelled)
 
     def _say(self, arm: PreparedArm, what: str) -> None:
         self._environment.say(f"{what}: {arm.order.cell.runtime}, {arm.order.cell.recipe.precision}, arm {arm.arm}")

@@ -37,13 +37,7 @@ def set_up(path: Path, *, level: str = "INFO") -> Tail:
         logging.getLogger().addHandler(handler)
     logging.getLogger().setLevel(level)
     # Celery's lines about each message say nothing that those about blocks do not
-    noisy_ones = (
-        "httpx2",
-        "httpcore2",
-        "celery.worker.consumer.consumer",
-        "celery.worker.strategy",
-        "celery.app.trace",
-    )
-    for noisy in noisy_ones:
-        logging.getLogger(noisy).setLevel(logging.WARNING)
+    noisy = "httpx2 httpcore2 celery.worker.consumer.consumer celery.worker.strategy celery.app.trace"
+    for name in noisy.split():
+        logging.getLogger(name).setLevel(logging.WARNING)
     return tail

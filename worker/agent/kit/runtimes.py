@@ -77,7 +77,7 @@ class RuntimeStore:
         if refusal is not None:
             raise RuntimeUnavailableError(Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=refusal))
         # what is done with a framework does not change what is installed
-        runtime, *keep = (engines.of(one).installed_as(one) for one in (runtime, *keep))
+        runtime, *keep = (engines.of(asked).installed_as(asked) for asked in (runtime, *keep))
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._locked(runtime):
             found = self._read(self._place(runtime))
@@ -144,7 +144,8 @@ class RuntimeStore:
         own = Path(getattr(sys, "_base_executable", sys.executable))
         if allowed is None or allowed[0] <= sys.version_info.minor <= allowed[1]:
             return own
-        fitting = [one for one in installer.pythons_present() if allowed[0] <= one.minor <= allowed[1]]
+        present = installer.pythons_present()
+        fitting = [python for python in present if allowed[0] <= python.minor <= allowed[1]]
         if fitting:
             return fitting[0].path
         raise installer.InstallError(
@@ -170,16 +171,16 @@ class RuntimeStore:
 
     def _evict(self, *, keep: Collection[Runtime]) -> None:
         """Remove the runtimes used longest ago until the others fit the limit."""
-        present = sorted(self.installed(), key=lambda one: (one.folder / MARKER).stat().st_mtime)
-        total = sum(one.bytes for one in present)
-        for one in present:
+        present = sorted(self.installed(), key=lambda found: (found.folder / MARKER).stat().st_mtime)
+        total = sum(found.bytes for found in present)
+        for found in present:
             if total <= self.limit_bytes:
                 return
-            if one.runtime not in keep:
-                self._say(f"removing {one.runtime}, used longest ago, to stay under {self.limit_bytes / 1e9:.1f} GB")
-                (one.folder / MARKER).unlink()
-                shutil.rmtree(one.folder, ignore_errors=True)
-                total -= one.bytes
+            if found.runtime not in keep:
+                self._say(f"removing {found.runtime}, used longest ago, to stay under {self.limit_bytes / 1e9:.1f} GB")
+                (found.folder / MARKER).unlink()
+                shutil.rmtree(found.folder, ignore_errors=True)
+                total -= found.bytes
 
     @contextlib.contextmanager
     def _locked(self, runtime: Runtime) -> Iterator[None]:

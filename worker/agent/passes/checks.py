@@ -31,6 +31,7 @@ def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
 def runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
     """What every pass is told."""
     cell = arm.order.cell
+    engine = engines.of(cell.runtime)
     return {
         "version": RUNNER_ORDER_VERSION,
         "kind": kind,
@@ -40,22 +41,18 @@ def runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
         "prompts": str(arm.prompts) if arm.prompts else None,
         "atol": arm.order.tolerance.atol,
         "rtol": arm.order.tolerance.rtol,
-        "tolerances": {name: [one.atol, one.rtol] for name, one in arm.order.tolerances.items()},
+        "tolerances": {name: [own.atol, own.rtol] for name, own in arm.order.tolerances.items()},
         "provider": cell.provider,
         "provider_options": cell.provider_options,
         "plugin": plugins.library_for(cell.runtime, cell.provider),
         **_of_provider(arm),
-        **_of_engine(arm),
+        "engine": engine.name,
+        "module": engine.module,
+        "program": engine.program(cell.runtime),
         "session": cell.session.model_dump(mode="json"),
         "batch": cell.workload.batch,
         "concurrency": cell.workload.concurrency,
     }
-
-
-def _of_engine(arm: PreparedArm) -> RunnerOrder:
-    runtime = arm.order.cell.runtime
-    engine = engines.of(runtime)
-    return {"engine": engine.name, "module": engine.module, "program": engine.program(runtime)}
 
 
 def _of_provider(arm: PreparedArm) -> RunnerOrder:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from farm.sandbox import child, interpreters
 from farm.sandbox.endings import Ending
-from farm.sandbox.policy import Policy
 from worker.agent.kit.runtimes import Installed
 from worker.agent.passes.checks import RUNNER_ORDER_VERSION
+from worker.agent.passes.launches import run_alone
 from worker.agent.passes.orders import RunnerOrder
 
 Outcome = Literal["pass", "refused", "wrong", "crashed"]
@@ -62,17 +61,14 @@ def _run_process(suite: Path, *, runtime: Installed, stage: Path, ledger: Path) 
         "inputs": str(ledger),
         "provider": "CPUExecutionProvider",
     }
-    policy = Policy(
-        read_only=(*interpreters.paths(runtime.python), stage, suite),
-        read_write=(ledger.parent,),
+    return run_alone(
+        order,
+        runtime=runtime,
+        stage=stage,
+        reads=suite,
+        work=ledger.parent,
         memory_bytes=MEMORY_BYTES,
-    )
-    return child.run_command(
-        [str(runtime.python), "-I", str(stage)],
-        policy=policy,
         timeout_s=PROCESS_TIMEOUT_S,
-        stdin=json.dumps(order).encode(),
-        cwd=ledger.parent,
     )
 
 

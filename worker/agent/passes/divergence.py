@@ -60,7 +60,9 @@ def diverge(question: Question) -> doc.DivergenceDocument:
     try:
         return _answered(question)
     except CandidateError as problem:
-        raise LookFailedError(_reason_of(problem)) from problem
+        cause = problem.__cause__
+        reason = cause.reason if isinstance(cause, LookFailedError) else garbled(str(problem))
+        raise LookFailedError(reason) from problem
 
 
 def _answered(asked: Question) -> doc.DivergenceDocument:
@@ -141,11 +143,6 @@ def _as_candidate() -> Iterator[None]:
         raise CandidateError(problem.reason.text) from problem
 
 
-def _reason_of(problem: CandidateError) -> Reason:
-    cause = problem.__cause__
-    return cause.reason if isinstance(cause, LookFailedError) else garbled(str(problem))
-
-
 def _kept(asked: Question, found: Divergence) -> doc.Part:
     """The part written to `out`, and run once more from there: only what that run shows is said."""
     # the folder may hold the looks' other files; external data stands beside the model
@@ -159,13 +156,16 @@ def _kept(asked: Question, found: Divergence) -> doc.Part:
         again = asked.candidate.compare(asked.out / asked.main, inputs=inputs, reference=reference)
         beyond = [look for look in again if judge((look,), asked.preset).verdict == "fail"]
         shown = beyond[0] if beyond else None
+    against = asked.against.arm.order.cell.runtime if asked.against is not None else None
+    # shows it again from the written files
+    command = diverge_command(asked.candidate.arm.order.cell, asked.main, against=against, has_inputs=True)
     return doc.Part(
         nodes=found.part,
         main=asked.main,
         shows_it=shown is not None,
         look=shown,
         files=(*names, INPUTS, REFERENCE),
-        command=_command(asked) if shown is not None else "",
+        command=command if shown is not None else "",
     )
 
 
@@ -173,12 +173,6 @@ def _sentence(found: Divergence, part: doc.Part) -> str:
     if found.part_parity is not None and not part.shows_it:
         return f"{found.sentence()} Run again, that part did not show it: the difference comes and goes."
     return found.sentence()
-
-
-def _command(asked: Question) -> str:
-    """The command line that shows it again from the written files."""
-    against = asked.against.arm.order.cell.runtime if asked.against is not None else None
-    return diverge_command(asked.candidate.arm.order.cell, asked.main, against=against, has_inputs=True)
 
 
 def _as_look(parity: OutputParity) -> doc.TensorLook:
@@ -201,27 +195,29 @@ def answers(order: BlockOrder, asked: Asked) -> Iterator[DivergenceReport]:
     """A report for each question of the order, in its order."""
     for number, question in enumerate(order.divergences):
         folder = asked.folder / f"divergence-{number}"
+        report = DivergenceReport(arm=question.arm, against=question.against)
         try:
-            yield _answer(question, asked, folder)
+            yield report.model_copy(update=_answer(question, asked, folder))
         except ReasonedError as problem:
-            yield _report(question, reason=problem.reason)
+            yield report.model_copy(update={"reason": problem.reason})
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _answer(question: DivergenceOrder, asked: Asked, folder: Path) -> DivergenceReport:
+def _answer(question: DivergenceOrder, asked: Asked, folder: Path) -> dict[str, object]:
+    """What is reported of a question. Raises ReasonedError."""
     ready = {arm.arm: arm for arm in asked.ready}
     wanted = [question.arm, *([question.against] if question.against is not None else [])]
     missing = [number for number in wanted if number not in ready]
     if missing:
         text = f"Arm {missing[0]} could not be prepared again on this node."
         known = Reason(code=ReasonCode.ARTIFACT_UNAVAILABLE, text=text)
-        return _report(question, reason=asked.refused.get(missing[0], known))
+        return {"reason": asked.refused.get(missing[0], known)}
     out = folder / "part"
     out.mkdir(parents=True)
     document = diverge(_question(question, ready, asked=asked, folder=folder))
     digest = asked.store(question.arm, _packed(document, out)) if document.found is not None else None
-    return _report(question, document=document, part_sha256=digest)
+    return {"document": document, "part_sha256": digest}
 
 
 def _question(question: DivergenceOrder, ready: dict[int, PreparedArm], *, asked: Asked, folder: Path) -> Question:
@@ -261,15 +257,3 @@ def _packed(document: DivergenceDocument, part: Path) -> Path:
         for path in sorted(part.iterdir()):
             archive.write(path, path.name)
     return packed
-
-
-def _report(
-    question: DivergenceOrder,
-    *,
-    reason: Reason | None = None,
-    document: DivergenceDocument | None = None,
-    part_sha256: str | None = None,
-) -> DivergenceReport:
-    return DivergenceReport(
-        arm=question.arm, against=question.against, reason=reason, document=document, part_sha256=part_sha256
-    )

@@ -23,6 +23,10 @@ from worker.agent.passes.orders import EvaluationPart, RunnerOrder
 # of one process, and of all of a block together: accuracy is beside the point of a block, which is its rounds
 ONE_S = 60.0
 ALL_S = 240.0
+TOO_LATE = Reason(
+    code=ReasonCode.TIMEOUT,
+    text=f"The block's {ALL_S:.0f} s for labelled data were over before this cell: give fewer samples or variants.",
+)
 # loading numpy, the runtime and the model is not part of ONE_S
 _START_S = 60.0
 # session settings that change when work is done and where, never what comes out
@@ -40,10 +44,11 @@ def evaluate_arms(
             continue
         key = _key(arm)
         if not arm.is_session:
-            known[key] = _not_judged(arm)
+            text = f"Labelled data are judged on ONNX Runtime alone: {arm.order.cell.runtime} has no accuracy here."
+            known[key] = _without(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
         if key not in known:
             say(arm, "evaluating")
-            known[key] = _evaluated(launcher, arm) if time.monotonic() < ends_at else _too_late(arm)
+            known[key] = _evaluated(launcher, arm) if time.monotonic() < ends_at else _without(arm, TOO_LATE)
         yield known[key].model_copy(update={"arm": arm.arm})
 
 
@@ -55,7 +60,8 @@ def judge_block(
     is_cancelled: Callable[[], bool],
 ) -> None:
     """Only the labelled data of a block: nothing is checked, traced or timed. Arms that cannot be had get a check."""
-    folder = Path(tempfile.mkdtemp(prefix="judged-", dir=_made(environment.work_dir)))
+    environment.work_dir.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="judged-", dir=environment.work_dir.resolve()))
     launcher = Launcher(
         stage=environment.stage,
         timeout_s=order.runner_timeout_s,
@@ -75,11 +81,6 @@ def judge_block(
                 report(found)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder.resolve()
 
 
 def _key(arm: PreparedArm) -> str:
@@ -116,15 +117,6 @@ def _evaluated(launcher: Launcher, arm: PreparedArm) -> AccuracyReport:
         return known.model_copy(update={"reason": garbled(str(detail))})
 
 
-def _not_judged(arm: PreparedArm) -> AccuracyReport:
+def _without(arm: PreparedArm, reason: Reason) -> AccuracyReport:
     assert arm.order.evaluation is not None
-    text = f"Labelled data are judged on ONNX Runtime alone: {arm.order.cell.runtime} has no accuracy here."
-    reason = Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
-    return AccuracyReport(arm=arm.arm, recipe=arm.order.evaluation.recipe, reason=reason)
-
-
-def _too_late(arm: PreparedArm) -> AccuracyReport:
-    assert arm.order.evaluation is not None
-    text = f"The block's {ALL_S:.0f} s for labelled data were over before this cell: give fewer samples or variants."
-    reason = Reason(code=ReasonCode.TIMEOUT, text=text)
     return AccuracyReport(arm=arm.arm, recipe=arm.order.evaluation.recipe, reason=reason)

@@ -15,6 +15,7 @@ from farm.sandbox import child, interpreters, leavings
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Counts, Policy, SandboxError
 from farm.sandbox.watch import Running
+from worker.agent.kit.runtimes import Installed
 from worker.agent.machine.kills import judged, kernel_kills
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.orders import RunnerOrder
@@ -40,6 +41,18 @@ class Answer:
     @property
     def wall_ms(self) -> float:
         return self.ending.wall_s * 1000 if self.ending else 0.0
+
+
+def run_alone(
+    order: RunnerOrder, *, runtime: Installed, stage: Path, reads: Path, work: Path, memory_bytes: int, timeout_s: float
+) -> Ending:
+    """A runner for an order that is no arm's: it reads `reads` and writes in `work`. Raises SandboxError."""
+    python = runtime.python
+    policy = Policy(
+        read_only=(*interpreters.paths(python), stage, reads), read_write=(work,), memory_bytes=memory_bytes
+    )
+    words, stdin = [str(python), "-I", str(stage)], json.dumps(order).encode()
+    return child.run_command(words, policy=policy, timeout_s=timeout_s, stdin=stdin, cwd=work)
 
 
 class Launcher:

@@ -7,12 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from farm.contract.cells import Budget, CellSpec
 from farm.contract.reports import CheckReport
 from farm.contract.sustained import CurvePoint, CurveReport, Energy
-from farm.contract.texts import own_words
 from farm.rules.cells.sustained import point_seconds
 from worker.agent.machine import energy
 from worker.agent.passes import orders
 from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.checks import runner_order
+from worker.agent.passes.checks import first_problem, runner_order
 from worker.agent.passes.launches import Answer, Launcher, garbled
 from worker.agent.passes.orders import RunnerOrder
 
@@ -48,20 +47,20 @@ def run_curve(
     answer, points, readings = _run(launcher, arm, total_s=total_s, point_s=point_seconds(total_s), meter=meter)
     if answer.reason is not None:
         return CurveReport(arm=arm.arm, reason=answer.reason)
-    spent = energy.per_inference_mj(readings, [(one.began_ns, one.ended_ns, one.n) for one in points])
+    spent = _spent_mj(readings, points)
     start = points[0].began_ns
     return CurveReport(
         arm=arm.arm,
         points=tuple(
             CurvePoint(
-                at_s=(one.began_ns - start) / 1e9,
-                span_s=(one.ended_ns - one.began_ns) / 1e9,
-                n=one.n,
-                p50_ms=one.p50_ms,
-                p90_ms=one.p90_ms,
-                energy_mj=spent[place],
+                at_s=(point.began_ns - start) / 1e9,
+                span_s=(point.ended_ns - point.began_ns) / 1e9,
+                n=point.n,
+                p50_ms=point.p50_ms,
+                p90_ms=point.p90_ms,
+                energy_mj=energy_mj,
             )
-            for place, one in enumerate(points)
+            for point, energy_mj in zip(points, spent, strict=True)
         ),
     )
 
@@ -86,10 +85,14 @@ def _energy(launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter) -> E
     answer, points, readings = _run(launcher, arm, total_s=ENERGY_S, point_s=ENERGY_S, meter=meter)
     if answer.reason is not None:
         return Energy(text=f"not measured: {answer.reason.text}"[:500])
-    (spent, *_) = energy.per_inference_mj(readings, [(one.began_ns, one.ended_ns, one.n) for one in points])
+    (spent, *_) = _spent_mj(readings, points)
     if spent is None:
         return Energy(text=f"{energy.NOT_READABLE}: {meter.name} did not move in {ENERGY_S:.0f} s")
     return Energy(mj=spent, text=f"{meter.name}: everything on it, over {ENERGY_S:.0f} s")
+
+
+def _spent_mj(readings: energy.Readings, points: tuple[_Point, ...]) -> list[float | None]:
+    return energy.per_inference_mj(readings, [(point.began_ns, point.ended_ns, point.n) for point in points])
 
 
 def _run(
@@ -108,6 +111,5 @@ def _run(
         try:
             points = _Points.model_validate(answer.reply).points
         except ValidationError as error:
-            first = error.errors()[0]
-            answer.reason = garbled(f"{'.'.join(map(str, first['loc']))}: {own_words(first['msg'])}")
+            answer.reason = garbled(first_problem(error))
     return answer, points, readings

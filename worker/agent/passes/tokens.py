@@ -6,12 +6,10 @@ from pathlib import Path
 
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 from farm.rules.runtimes.genai import GENAI
-from farm.sandbox import child, interpreters, leavings
-from farm.sandbox.endings import Ending
-from farm.sandbox.policy import Policy
+from farm.sandbox import leavings
 from worker.agent.kit.runtimes import Installed
 from worker.agent.passes.checks import RUNNER_ORDER_VERSION
-from worker.agent.passes.launches import garbled, read_ending
+from worker.agent.passes.launches import garbled, read_ending, run_alone
 from worker.agent.passes.orders import RunnerOrder
 
 # a model of gigabytes is loaded for its tokenizer
@@ -45,32 +43,23 @@ def written(
         "module": GENAI.module,
         "keep": str(made),
     }
-    ending = child.run_command(
-        [str(runtime.python), "-I", str(stage)],
-        policy=Policy(
-            read_only=(*interpreters.paths(runtime.python), stage, model.parent),
-            read_write=(work,),
-            memory_bytes=base_bytes + TIMES_MODEL * _bytes_in(model.parent),
-        ),
+    model_bytes = sum(path.stat().st_size for path in model.parent.iterdir() if path.is_file())
+    ending = run_alone(
+        order,
+        runtime=runtime,
+        stage=stage,
+        reads=model.parent,
+        work=work,
+        memory_bytes=base_bytes + TIMES_MODEL * model_bytes,
         timeout_s=TIMEOUT_S,
-        stdin=json.dumps(order).encode(),
-        cwd=work,
     )
     if ending.kind == "out_of_memory":
-        raise TokensFailedError(_too_much(ending))
+        sentence = ending.sentence().replace("It ", "The tokenizer ", 1)
+        text = f"{sentence} Give shorter texts, or token ids in a .npz (prompt, int64) in place of a text."
+        raise TokensFailedError(Reason(code=ReasonCode.OUT_OF_MEMORY, text=text))
     answer = read_ending(ending)
     if answer.reason is not None:
         raise TokensFailedError(answer.reason)
     if not leavings.is_plain(made):
         raise TokensFailedError(garbled("it kept no token ids"))
     return made
-
-
-def _bytes_in(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-
-
-def _too_much(ending: Ending) -> Reason:
-    sentence = ending.sentence().replace("It ", "The tokenizer ", 1)
-    text = f"{sentence} Give shorter texts, or token ids in a .npz (prompt, int64) in place of a text."
-    return Reason(code=ReasonCode.OUT_OF_MEMORY, text=text)
