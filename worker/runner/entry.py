@@ -11,7 +11,9 @@ import sys
 import time
 from typing import Protocol
 
-from worker.runner import entries, faults, limits, order, reply
+from worker.runner import entries, faults, limits, order
+
+REPLY_FD_VARIABLE = "ONNXFARM_REPLY_FD"
 
 # one order is a few kilobytes: file names and settings
 MAX_ORDER_BYTES = 1 << 20
@@ -30,7 +32,7 @@ def main(wrap_call: order.WrapCall | None = None) -> None:
     entered_ns = time.monotonic_ns()
     _prepare_process()
     answer = answer_order(sys.stdin.buffer.read(MAX_ORDER_BYTES), entered_ns=entered_ns, wrap_call=wrap_call)
-    reply.send(answer)
+    send(answer)
     # the answer is out: freeing sessions one by one takes tens of milliseconds, and crashes in some providers
     sys.stderr.flush()
     os._exit(0)
@@ -53,6 +55,19 @@ def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | No
             raise
         told = limits.explained(faults.Refusal("out_of_memory", "memory ran out"), todo.session.memory_limit_mb)
         return {"reason": told.as_reason(), "phases_ms": timer.phases_ms}
+
+
+def send(answer: dict[str, object]) -> None:
+    """Write the whole answer to the pipe named by the environment, or to stdout when a person runs it by hand.
+
+    A model or a provider that prints cannot garble it. NaN and infinity are refused: the farm's messages carry finite
+    numbers only.
+    """
+    text = json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
+    descriptor = int(os.environ.get(REPLY_FD_VARIABLE, sys.stdout.fileno()))
+    view = memoryview(text)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def _run_pass(todo: order.Order, *, timer: order.PhaseTimer, wrap_call: order.WrapCall | None) -> dict[str, object]:

@@ -44,6 +44,8 @@ def explain(error: BaseException, *, during: str) -> tuple[str, str]:
         return "out_of_memory", "the process ran out of memory; give the cell a smaller batch or the node more memory"
     for pattern, rule in _RULES:
         found = re.search(pattern, raw, re.DOTALL | re.IGNORECASE)
+        if found and isinstance(rule, tuple):
+            return rule[0], rule[1].format(found[0], *found.groups(), line=essential_line(raw))
         if found:
             return rule(found)
     return _UNKNOWN[during], f"{_LEAD[during]}: {essential_line(raw) or type(error).__name__}"
@@ -58,18 +60,10 @@ def essential_line(raw: str) -> str:
     return re.sub(r"\s+", " ", text).strip()[:MAX_TEXT]
 
 
-def _ir(found: re.Match[str]) -> tuple[str, str]:
-    return "ir_too_new", (
-        f"the model's IR version is {found[1]} and this runtime reads up to {found[2]}; "
-        "use a newer runtime, or save the model with an older IR version"
-    )
-
-
-def _opset(found: re.Match[str]) -> tuple[str, str]:
-    return "opset_too_new", (
-        f"the model's opset is {found[1]} and this runtime supports domain {found[2]} till opset {found[3]}; "
-        "use a newer runtime, or an older opset"
-    )
+_NO_KERNEL = (
+    "not_supported",
+    "this runtime has no kernel for {1} with the types the model gives it; use another precision, provider or runtime",
+)
 
 
 def _operator(found: re.Match[str]) -> tuple[str, str]:
@@ -80,13 +74,6 @@ def _operator(found: re.Match[str]) -> tuple[str, str]:
     return "custom_domain", (
         f"the model uses {name}, which this runtime does not have; "
         "custom operators are not loaded: export the model with standard operators"
-    )
-
-
-def _kernel(found: re.Match[str]) -> tuple[str, str]:
-    return "not_supported", (
-        f"this runtime has no kernel for {found[1]} with the types the model gives it; "
-        "use another precision, provider or runtime"
     )
 
 
@@ -103,29 +90,40 @@ def _dimension(found: re.Match[str]) -> tuple[str, str]:
     )
 
 
-def _protobuf(found: re.Match[str]) -> tuple[str, str]:
-    return "model_not_loaded", "the file is not a readable ONNX model; upload it again or export it anew"
-
-
-def _external(found: re.Match[str]) -> tuple[str, str]:
-    return "model_not_loaded", (
-        f"the model's external data cannot be read ({essential_line(found.string)}); upload it with its data files"
-    )
-
-
 Rule = Callable[[re.Match[str]], tuple[str, str]]
-_RULES: tuple[tuple[str, Rule], ...] = (
-    (r"Unsupported model IR version: (\d+), max supported IR version: (\d+)", _ir),
-    (r"Opset (\d+) is under development.*?official support for domain (\S+) is till opset (\d+)", _opset),
+# a pattern, and the code and sentence for it: a function of what it found, or written with its groups by number
+_RULES: tuple[tuple[str, Rule | tuple[str, str]], ...] = (
+    (
+        r"Unsupported model IR version: (\d+), max supported IR version: (\d+)",
+        (
+            "ir_too_new",
+            "the model's IR version is {1} and this runtime reads up to {2}; use a newer runtime, or save the model "
+            "with an older IR version",
+        ),
+    ),
+    (
+        r"Opset (\d+) is under development.*?official support for domain (\S+) is till opset (\d+)",
+        (
+            "opset_too_new",
+            "the model's opset is {1} and this runtime supports domain {2} till opset {3}; use a newer runtime, or an "
+            "older opset",
+        ),
+    ),
     (r"Fatal error: (\S+) is not a registered function/op", _operator),
     (r"No Op registered for (\S+) with domain_version", _operator),
-    (r"Could not find an implementation for (\S+) node", _kernel),
-    (r"Failed to find kernel for (\S+)", _kernel),
+    (r"Could not find an implementation for (\S+) node", _NO_KERNEL),
+    (r"Failed to find kernel for (\S+)", _NO_KERNEL),
     (r"Failed to allocate memory for requested buffer of size (\d+)", _memory),
     (r"bad_alloc|bad allocation|out of memory|Cannot allocate memory|CUBLAS_STATUS_ALLOC_FAILED", _memory),
     (r"Got invalid dimensions for input: (\S+) for.*?index: (\d+) Got: (\d+) Expected: (\d+)", _dimension),
-    (r"INVALID_PROTOBUF|Protobuf parsing failed|does not have a graph|No graph was found", _protobuf),
-    (r"external data|cannot get file size|External initializer|\.data\b.*no such file", _external),
+    (
+        r"INVALID_PROTOBUF|Protobuf parsing failed|does not have a graph|No graph was found",
+        ("model_not_loaded", "the file is not a readable ONNX model; upload it again or export it anew"),
+    ),
+    (
+        r"external data|cannot get file size|External initializer|\.data\b.*no such file",
+        ("model_not_loaded", "the model's external data cannot be read ({line}); upload it with its data files"),
+    ),
 )
 
 _UNKNOWN = {

@@ -45,9 +45,9 @@ def devices_of(order: Order, *, requested: list[str]) -> list[Device]:
             # under the provider's name, which is what some libraries then call their provider
             onnxruntime.register_execution_provider_library(order.provider, library)
             _registered.add(order.provider)
-        listed = [one for one in onnxruntime.get_ep_devices() if one.ep_name == order.provider]
+        listed = [device for device in onnxruntime.get_ep_devices() if device.ep_name == order.provider]
     wanted = order.provider_options.get(DEVICE_OPTION, "").upper()
-    fitting = [one for one in listed if not wanted or kind_of(one) == wanted.partition(".")[0]]
+    fitting = [device for device in listed if not wanted or kind_of(device) == wanted.partition(".")[0]]
     if fitting:
         return fitting[:1]
     kind = f" {wanted}" if wanted else ""

@@ -3,37 +3,16 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from farm.rules.tracing.graphs import Graph, GraphNode
+from farm.rules.tracing.graphs import Graph
 from farm.sandbox import child
 from farm.sandbox.policy import Policy, SandboxError
 
 TIMEOUT_S = 60.0
 MAX_REPLY_BYTES = 64 << 20
 _OURS = Path(__file__).resolve().parents[2]
-
-
-class _Node(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    label: str
-    name: str
-    op_type: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    index: int
-    path: tuple[str, ...]
-
-
-class _Graph(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    nodes: tuple[_Node, ...]
-    given: tuple[str, ...]
-
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    graphs: tuple[_Graph | None, ...]
+_ANSWER = TypeAdapter(dict[str, tuple[Graph | None, ...]])
 
 
 def read_graphs(paths: Sequence[Path], *, work_dir: Path, memory_bytes: int | None = None) -> list[Graph | None]:
@@ -47,14 +26,8 @@ def read_graphs(paths: Sequence[Path], *, work_dir: Path, memory_bytes: int | No
             timeout_s=TIMEOUT_S,
             max_reply_bytes=MAX_REPLY_BYTES,
         )
-        answer = _Answer.model_validate_json(ending.reply) if ending.is_done else None
+        answer = _ANSWER.validate_json(ending.reply, extra="forbid") if ending.is_done else {}
     except (SandboxError, ValidationError):
-        answer = None
-    if answer is None or len(answer.graphs) != len(paths):
-        return [None] * len(paths)
-    return [_as_graph(part) if part else None for part in answer.graphs]
-
-
-def _as_graph(part: _Graph) -> Graph:
-    nodes = tuple(GraphNode(**node.model_dump()) for node in part.nodes)
-    return Graph(nodes=nodes, given=frozenset(part.given))
+        answer = {}
+    found = answer.get("graphs", ())
+    return list(found) if len(found) == len(paths) else [None] * len(paths)

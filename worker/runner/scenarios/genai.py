@@ -17,9 +17,6 @@ from worker.runner.scenarios.forced import Forced
 from worker.runner.scenarios.genai_taken import Parted, Taken, alone, parted
 from worker.runner.scenarios.protocol import Room
 
-# stretches of positions of which the time per token is told
-STRETCHES = 8
-
 
 class GenerateByGenai:
     """Scores a given text, warms up on whole generations, repeats the same one, and parts one in graph and sampler."""
@@ -70,20 +67,10 @@ class GenerateByGenai:
         gate = self._room.order.gate_cpu_share
         assert warm is not None
         peaks = summaries.peaks()
-        steps, cpu_share = taken.steps(), taken.cpu_ns / taken.wall_ns
         metrics = self._metrics(is_gated=gate is not None)
-        halves = [float(np.median(half)) for half in np.array_split(steps, 2) if half.size]
-        prefill = {"name": "prefill", "metrics": {"prefill_ms": taken.prompt_ms}}
         sample = {
-            **summaries.summarise([steps.reshape(-1)]),
-            "warmup_runs": warm.runs * asked.new,
-            "warmup_ms": warm.wall_ns / 1e6,
-            "is_stable": warm.agreed and windows.do_agree(halves),
-            "cpu_share": cpu_share,
-            "cpu_p50_ms": taken.cpu_p50_ms() if gate is not None else None,
-            "is_disturbed": gate is not None and cpu_share < gate,
+            **taken.sample(warm, length=asked.prompt.shape[1], new=asked.new, gate=gate),
             "throughput": metrics["tokens_per_s"],
-            "phases": [prefill, *_by_place(steps, asked.prompt.shape[1])],
             "tokens": taken.rows[0][0].tolist(),
             "gaps": [gap if isfinite(gap) else 0.0 for gap in self._parted.gaps],
             "forced": self._forced.told_as,
@@ -104,7 +91,7 @@ class GenerateByGenai:
             "outside_ms": self._parted.outside_ms,
             "outside_cpu_ms": self._parted.outside_cpu_ms,
             "tpot_growth_ms_per_1000": taken.growth_ms(),
-            "differing_answers": float(sum(bool(np.any(one != taken.rows[0])) for one in taken.rows)),
+            "differing_answers": float(sum(bool(np.any(rows != taken.rows[0])) for rows in taken.rows)),
             "differing_rows": self._differing_rows,
         }
 
@@ -117,14 +104,3 @@ class GenerateByGenai:
                 self._forced.keep(np.array(generator.get_logits(), dtype=np.float32).reshape(-1))
             if number + 1 < len(given):
                 generator.append_tokens(np.array([[token]], dtype=np.int32))
-
-
-def _by_place(steps: windows.Durations, length: int) -> list[summaries.Phase]:
-    """The time per token along the sequence, in a few stretches."""
-    found: list[summaries.Phase] = []
-    for part in np.array_split(np.arange(steps.shape[1]), min(STRETCHES, steps.shape[1])):
-        first, last = int(part[0]), int(part[-1])
-        each = float(np.median(steps[:, first : last + 1])) * 1e-6
-        place = length + (first + last) / 2 + 1
-        found.append({"name": f"tokens {first + 2} to {last + 2}", "metrics": {"position": place, "tpot_ms": each}})
-    return found

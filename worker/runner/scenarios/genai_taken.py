@@ -11,14 +11,14 @@ from worker.runner import windows
 from worker.runner.engines import genai
 from worker.runner.order import BudgetOrder
 from worker.runner.parity import Array
-from worker.runner.scenarios.generated import FEWEST_GROWING, GENERATIONS, MOST_S
+from worker.runner.scenarios.generated import GENERATIONS, MOST_S, Timed
 
 # tokens whose way outside the graph is timed where they are drawn, which may take longer than the graph
 PARTED = 32
 _MS = 1e-6
 
 
-class Taken:
+class Taken(Timed):
     """Of every generation: what the prompt, the first token and every further one took, in ns, and the tokens."""
 
     def __init__(self, loaded: genai.Loaded) -> None:
@@ -85,15 +85,6 @@ class Taken:
         spent = np.array(self._cpu_ns, dtype=np.float64).reshape(-1, self._loaded.asked.new - 1).mean(axis=1)
         each = float(np.median(spent)) * _MS
         return each if each > 0 else None
-
-    def growth_ms(self) -> float | None:
-        """What the time per token grows by over 1,000 positions: of their first and last quarter, medians."""
-        each = np.median(self.steps(), axis=0)
-        if each.size < FEWEST_GROWING:
-            return None
-        quarters = np.array_split(each, 4)
-        apart = each.size - (quarters[0].size + quarters[-1].size) / 2
-        return float((np.median(quarters[-1]) - np.median(quarters[0])) * _MS / apart * 1000.0)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,6 @@ from worker.runner.scenarios.forced import Forced
 from worker.runner.scenarios.generated import Alone, Taken, gaps_of
 from worker.runner.scenarios.protocol import Call, Room
 
-# stretches of positions of which the time per token is told
-STRETCHES = 8
-
 
 class Generate:
     """Scores a given text, tells a generation, warms up on whole ones, then repeats the same one."""
@@ -78,20 +75,10 @@ class Generate:
         taken, gate, warm = self._taken, self._room.order.gate_cpu_share, self._warm
         assert warm is not None
         peaks = summaries.peaks()
-        steps = taken.graph()[:, 1:]
-        cpu_share = taken.cpu_ns / taken.wall_ns
         metrics = self._metrics(is_gated=gate is not None)
-        halves = [float(np.median(half)) for half in np.array_split(steps, 2) if half.size]
         sample = {
-            **summaries.summarise([steps.reshape(-1)]),
-            "warmup_runs": warm.runs * self._new,
-            "warmup_ms": warm.wall_ns / 1e6,
-            "is_stable": warm.agreed and windows.do_agree(halves),
-            "cpu_share": cpu_share,
-            "cpu_p50_ms": taken.cpu_p50_ms() if gate is not None else None,
-            "is_disturbed": gate is not None and cpu_share < gate,
+            **taken.sample(warm, length=self._prompt, new=self._new, gate=gate),
             "throughput": metrics["tokens_per_s"],
-            "phases": [{"name": "prefill", "metrics": {"prefill_ms": taken.prompt_ms}}, *self._by_place(steps)],
             "tokens": taken.tokens[0][:, 0].tolist(),
             "gaps": self._gaps,
             "forced": self._forced.told_as,
@@ -102,10 +89,8 @@ class Generate:
     def _metrics(self, *, is_gated: bool) -> dict[str, float | None]:
         taken = self._taken
         graph_ns, outside_ns = taken.graph(), taken.outside()
-        choosing_ms, apart = (
-            np.median(outside_ns[:, 0]) * 1e-6,
-            [np.any(one != taken.tokens[0]) for one in taken.tokens],
-        )
+        choosing_ms = np.median(outside_ns[:, 0]) * 1e-6
+        apart = [np.any(tokens != taken.tokens[0]) for tokens in taken.tokens]
         alone = self._alone.differing(taken.tokens[0], self._told) if self._alone is not None else None
         return {
             "tpot_ms": float(np.median(graph_ns[:, 1:])) * 1e-6,
@@ -120,13 +105,3 @@ class Generate:
             "differing_rows": alone,
             "perplexity": self._perplexity,
         }
-
-    def _by_place(self, steps: windows.Durations) -> list[summaries.Phase]:
-        """The time per token along the sequence, in a few stretches."""
-        found: list[summaries.Phase] = []
-        for part in np.array_split(np.arange(steps.shape[1]), min(STRETCHES, steps.shape[1])):
-            first, last = int(part[0]), int(part[-1])
-            each = float(np.median(steps[:, first : last + 1])) * 1e-6
-            place = self._prompt + (first + last) / 2 + 1
-            found.append({"name": f"tokens {first + 2} to {last + 2}", "metrics": {"position": place, "tpot_ms": each}})
-        return found

@@ -12,7 +12,7 @@ import numpy as np
 from worker.runner import windows
 from worker.runner.order import BudgetOrder
 from worker.runner.parity import Array
-from worker.runner.scenarios import choice
+from worker.runner.scenarios import choice, summaries
 from worker.runner.scenarios.decoder_ports import Decoder, Steps
 from worker.runner.scenarios.protocol import Call
 
@@ -23,11 +23,69 @@ MOST_S = 10.0
 PROMPTS, PROMPTS_S = 7, 1.0
 # below so many steps nobody can say what the time per token grows by
 FEWEST_GROWING = 8
+# stretches of positions of which the time per token is told
+STRETCHES = 8
 _MS = 1e-6
 
 
+class Timed:
+    """What is told alike of generations, whatever made them. Times in ns."""
+
+    wall_ns: int
+    cpu_ns: int
+
+    def steps(self) -> windows.Durations:
+        """ns of each token behind the first, [generation, step]."""
+        raise NotImplementedError
+
+    @property
+    def prompt_ms(self) -> float:
+        """The graph over the prompt, the median."""
+        raise NotImplementedError
+
+    def cpu_p50_ms(self) -> float | None:
+        """Thread CPU time of a token behind the first, the median; None on a clock that stood."""
+        raise NotImplementedError
+
+    def growth_ms(self) -> float | None:
+        """What the time per token grows by over 1,000 positions: of their first and last quarter, medians."""
+        each = np.median(self.steps(), axis=0)
+        if each.size < FEWEST_GROWING:
+            return None
+        quarters = np.array_split(each, 4)
+        apart = each.size - (quarters[0].size + quarters[-1].size) / 2
+        grown_ns = float(np.median(quarters[-1])) - float(np.median(quarters[0]))
+        return float(grown_ns * _MS / apart * 1000.0)
+
+    def sample(self, warm: windows.Warmup, *, length: int, new: int, gate: float | None) -> dict[str, object]:
+        """The fields of a Sample that are times. `length`: tokens of the prompt; `new`: of each generation."""
+        steps, cpu_share = self.steps(), self.cpu_ns / self.wall_ns
+        halves = [float(np.median(half)) for half in np.array_split(steps, 2) if half.size]
+        return {
+            **summaries.summarise([steps.reshape(-1)]),
+            "warmup_runs": warm.runs * new,
+            "warmup_ms": warm.wall_ns / 1e6,
+            "is_stable": warm.agreed and windows.do_agree(halves),
+            "cpu_share": cpu_share,
+            "cpu_p50_ms": self.cpu_p50_ms() if gate is not None else None,
+            "is_disturbed": gate is not None and cpu_share < gate,
+            "phases": [{"name": "prefill", "metrics": {"prefill_ms": self.prompt_ms}}, *_by_place(steps, length)],
+        }
+
+
+def _by_place(steps: windows.Durations, length: int) -> list[summaries.Phase]:
+    """The time per token along the sequence, in a few stretches."""
+    found: list[summaries.Phase] = []
+    for part in np.array_split(np.arange(steps.shape[1]), min(STRETCHES, steps.shape[1])):
+        first, last = int(part[0]), int(part[-1])
+        each = float(np.median(steps[:, first : last + 1])) * _MS
+        place = length + (first + last) / 2 + 1
+        found.append({"name": f"tokens {first + 2} to {last + 2}", "metrics": {"position": place, "tpot_ms": each}})
+    return found
+
+
 @dataclass
-class Taken:
+class Taken(Timed):
     """Of every step of every generation: what the graph took, what choosing the token took, processor time."""
 
     new: int
@@ -83,6 +141,10 @@ class Taken:
         """ns of each step in the graph, [generation, step]; the first step is the prompt."""
         return np.array(self._graph_ns, dtype=np.uint64).reshape(-1, self.new)
 
+    def steps(self) -> windows.Durations:
+        """The same without the prompt."""
+        return self.graph()[:, 1:]
+
     def outside(self) -> windows.Durations:
         """ns of choosing each token, likewise."""
         return np.array(self._outside_ns, dtype=np.uint64).reshape(-1, self.new)
@@ -105,16 +167,6 @@ class Taken:
 
     def _spent(self) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
         return np.array(self._cpu_ns, dtype=np.float64).reshape(-1, self.new)
-
-    def growth_ms(self) -> float | None:
-        """What the time per token grows by over 1,000 positions: of their first and last quarter, medians."""
-        each = np.median(self.graph()[:, 1:], axis=0)
-        if each.size < FEWEST_GROWING:
-            return None
-        quarters = np.array_split(each, 4)
-        apart = each.size - (quarters[0].size + quarters[-1].size) / 2
-        grown_ns = float(np.median(quarters[-1])) - float(np.median(quarters[0]))
-        return float(grown_ns * _MS / apart * 1000.0)
 
 
 def gaps_of(calls: list[Call], steps: Steps, told: Mapping[str, Any]) -> list[float]:
