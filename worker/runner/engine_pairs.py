@@ -1,11 +1,8 @@
 """The engines pass: outputs that the arms of a block kept, against each other. No session is opened."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from worker.runner import parity
 from worker.runner.arrays import Arrays, load_arrays
-from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.order import Order, Pair, PhaseTimer, WrapCall
 
 # elements compared in one pass: a second or two of arithmetic
 MAX_ELEMENTS = 50_000_000
@@ -31,7 +28,7 @@ def run_engines(
     return {"pairs": found, "left_out": len(ranked) - len(found)}
 
 
-def _compared(pair: Mapping[str, Any], one: Arrays, other: Arrays) -> dict[str, object]:
+def _compared(pair: Pair, one: Arrays, other: Arrays) -> dict[str, object]:
     names = _paired(list(one), list(other)) if pair["is_by_order"] else {name: name for name in one}
     outputs = []
     for name, value in other.items():

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from worker.runner.session import SessionOrder
 
@@ -53,6 +53,22 @@ class BuildingPart:
     cache: str
     folder: str
     shapes: tuple[str, ...] = ()
+
+
+class Pair(TypedDict):
+    """Two arms' outputs to compare: the arms, where their outputs lie, and the tolerance.
+
+    `own`: of single outputs; `is_by_order`: whether those of other names are compared too, in their order.
+    """
+
+    one: int
+    other: int
+    one_path: str
+    other_path: str
+    atol: float
+    rtol: float
+    own: dict[str, tuple[float, float]]
+    is_by_order: bool
 
 
 @dataclass(frozen=True)
@@ -100,8 +116,8 @@ class Order:
     core: int | None = None
     # where the check and look passes write their outputs (.npz)
     keep: str | None = None
-    # what the engines pass compares: as worker.agent.passes.orders.Pair has each
-    pairs: tuple[dict[str, Any], ...] = ()
+    # what the engines pass compares: places of two arms' outputs, and the tolerance
+    pairs: tuple[Pair, ...] = ()
     evaluation: EvaluationPart | None = None
     trace_runs: int = 20
     trace_s: float = 1.0
