@@ -25,6 +25,8 @@ _TIMES_BUNDLE = 8
 # what inspecting a version takes; none of it starts a thread, which would not live on in a fork
 _OFTEN = ("farm.workshop.child.warm_up:warm",)
 _DOING = {
+    "inspection": "looking into the model",
+    "reach": "converting the model",
     "inputs": "preparing the inputs",
     "prompts": "reading the prompts",
     "feed": "choosing sizes and inputs",
@@ -50,6 +52,7 @@ _CODES = {
     "crashed": ReasonCode.CRASHED,
     "flooded": ReasonCode.FLOODED,
     "garbled": ReasonCode.GARBLED,
+    "sandbox_missing": ReasonCode.SANDBOX_MISSING,
     "bad_package": ReasonCode.RUNTIME_INSTALL_FAILED,
     "missing_file": ReasonCode.RUNTIME_INSTALL_FAILED,
     **dict.fromkeys(
@@ -95,16 +98,36 @@ def answer(
 
     When it returns, the place's `out_dir` holds plain files and folders only. `is_one_of_many`: see `call`.
     """
-    ending = call(function, payload, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
-    problem = problem_of(ending, _DOING[function.split(":")[0]])
-    if problem is not None:
-        raise WorkshopError(_CODES.get(problem.code, ReasonCode.NOT_SUPPORTED), problem.text)
-    if place.out_dir is not None:
-        _check_left(place.out_dir)
+    found = outcome(function, payload, place=place, timeout_s=timeout_s, as_a=as_a, is_one_of_many=is_one_of_many)
+    if isinstance(found, ModelProblem):
+        raise WorkshopError(_CODES.get(found.code, ReasonCode.NOT_SUPPORTED), found.text)
+    return found
+
+
+def outcome(
+    function: str,
+    payload: Mapping[str, object],
+    *,
+    place: Place,
+    timeout_s: float,
+    as_a: type[R],
+    is_one_of_many: bool = False,
+) -> R | ModelProblem:
+    """The same, with its problem, its end or another answer as a value."""
     try:
-        return answered(ending, as_a)
+        ending = call(function, payload, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
+        if (problem := _problem_of(ending, _DOING[function.split(":")[0]])) is not None:
+            return problem
+        if place.out_dir is not None:
+            leavings.check(place.out_dir)
+        return as_a.model_validate(_reply(ending)["answer"])
+    except WorkshopError as error:
+        return ModelProblem(code=error.reason.code, text=error.reason.text)
+    except leavings.LeftError as error:
+        # whoever reads the folder from now on finds plain files in it
+        return ModelProblem(code="garbled", text=f"The process working on the model left what it may not. {error}")
     except (ValidationError, LookupError, TypeError) as error:
-        raise WorkshopError(ReasonCode.GARBLED, garbled_sentence(error)) from error
+        return ModelProblem(code="garbled", text=_garbled_sentence(error))
 
 
 def made(path: Path) -> Path:
@@ -112,15 +135,6 @@ def made(path: Path) -> Path:
     if not leavings.is_plain(path):
         raise WorkshopError(ReasonCode.GARBLED, f"The process working on the model left no {path.name}.")
     return path
-
-
-def _check_left(folder: Path) -> None:
-    """Whoever reads the folder from now on finds plain files in it."""
-    try:
-        leavings.check(folder)
-    except leavings.LeftError as problem:
-        text = f"The process working on the model left what it may not. {problem}"
-        raise WorkshopError(ReasonCode.GARBLED, text) from problem
 
 
 def call(
@@ -132,7 +146,8 @@ def call(
 
     `is_one_of_many`: this process will call it again, so that a fork server with its imports is worth its memory.
     """
-    size = sum(path.stat().st_size for where in (place.bundle_dir, *place.reads) for path in _files(where))
+    read = (path for where in (place.bundle_dir, *place.reads) for path in (where, *where.glob("*")))
+    size = sum(path.stat().st_size for path in read if path.is_file())
     policy = Policy(
         read_only=(place.bundle_dir, *place.reads),
         read_write=(place.out_dir,) if place.out_dir else (),
@@ -151,11 +166,7 @@ def call(
         raise WorkshopError(ReasonCode.SANDBOX_MISSING, str(problem)) from problem
 
 
-def _files(place: Path) -> list[Path]:
-    return [path for path in place.iterdir() if path.is_file()] if place.is_dir() else [place]
-
-
-def problem_of(ending: Ending, doing: str) -> ModelProblem | None:
+def _problem_of(ending: Ending, doing: str) -> ModelProblem | None:
     """The problem that a child answered, or the one that its end is."""
     if not ending.is_done:
         what = doing.capitalize()
@@ -166,23 +177,18 @@ def problem_of(ending: Ending, doing: str) -> ModelProblem | None:
         text = texts.get(ending.kind, f"{what} failed. {ending.sentence()}")
         return ModelProblem(code=ending.kind, text=text[:2000])
     try:
-        reply = _said(ending)
+        reply = _reply(ending)
         return ModelProblem.model_validate(reply["problem"]) if "problem" in reply else None
     except (ValidationError, ValueError, TypeError) as error:
-        return ModelProblem(code="garbled", text=garbled_sentence(error))
+        return ModelProblem(code="garbled", text=_garbled_sentence(error))
 
 
-def answered(ending: Ending, as_a: type[R]) -> R:
-    """What a child that had no problem answered. Raises ValidationError, ValueError, LookupError, TypeError."""
-    return as_a.model_validate(_said(ending)["answer"])
-
-
-def _said(ending: Ending) -> dict[str, object]:
+def _reply(ending: Ending) -> dict[str, object]:
     reply = ending.answer()
     if not isinstance(reply, dict):
         raise TypeError(f"a JSON object was expected, not {type(reply).__name__}")
     return reply
 
 
-def garbled_sentence(error: Exception) -> str:
+def _garbled_sentence(error: Exception) -> str:
     return f"The process looking into the model answered something else than facts ({type(error).__name__})."

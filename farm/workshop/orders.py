@@ -6,7 +6,7 @@ Nothing here imports onnx. A `bundle` is a folder that holds the model file `mai
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
@@ -47,35 +47,59 @@ _TIMELINE: TypeAdapter[Timeline] = TypeAdapter(Timeline)
 W = TypeVar("W", bound=replies.Written)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Job(Generic[W]):
-    """A function of `farm.workshop.child` that writes one file: what it answers, the file's name, its time."""
+    """A function of `farm.workshop.child` that writes one file: what it answers, the file's name, its time.
+
+    Called with a bundle, and with what the function is told besides (`usual` where nobody says otherwise), it gives the
+    answer with the written file; the child may read the files among what it is told. Raises WorkshopError.
+    """
 
     function: str
     answer: type[W]
     file: str
     timeout_s: float = RUN_S
+    usual: Mapping[str, object] = field(default_factory=dict)
 
-    def run(self, place: confined.Place, **payload: object) -> W:
-        """The answer with the written file. Raises WorkshopError."""
-        assert place.out_dir is not None
-        out = place.out_dir / self.file
-        order = {**payload, "out": str(out)}
+    def __call__(self, bundle_dir: Path, main: str, *, out_dir: Path, **told: object) -> W:
+        out = out_dir / self.file
+        place = confined.Place(bundle_dir=bundle_dir, main=main, reads=_files_in(list(told.values())), out_dir=out_dir)
+        order = {**self.usual, **{name: _plain(value) for name, value in told.items()}, "out": str(out)}
         found = confined.answer(self.function, order, place=place, timeout_s=self.timeout_s, as_a=self.answer)
         found.written_to(confined.made(out))
         return found
 
 
-MAKE_INPUTS = Job(function="inputs:make_inputs", answer=replies.Fed, file="inputs.npz")
-ACCEPT_INPUTS = Job(function="inputs:accept_inputs", answer=replies.Fed, file="inputs.npz")
-ACCEPT_PROMPTS = Job(function="prompts:accept", answer=replies.Prompted, file="prompts.npz")
-UNPACK_INPUTS = Job(function="inputs:unpack_test_data", answer=replies.Done, file="inputs.npz")
-UNPACK_OUTPUTS = Job(function="inputs:unpack_test_data", answer=replies.Done, file="outputs.npz")
-MAKE_REFERENCE = Job(function="reference:make_reference", answer=replies.Referenced, file="reference.npz")
-ACCEPT_CALIBRATION = Job(function="calibration:accept", answer=replies.Calibrated, file="calibration.npz")
-CHECK_EVALUATION = Job(function="evaluation:check", answer=replies.Labelled, file="evaluation.npz")
-MAKE_OUTLINE = Job(function="outline:make", answer=replies.Done, file="outline.onnx", timeout_s=OUTLINE_S)
-READ_TIMELINE = Job(function="timelines:read", answer=replies.Done, file="timeline.json", timeout_s=TIMELINE_S)
+def _files_in(value: object) -> list[Path]:
+    if isinstance(value, Path):
+        return [value]
+    return [path for part in value for path in _files_in(part)] if isinstance(value, list | tuple) else []
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Path):
+        return str(value)
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+# inputs for one workload, the same arrays for the same seed, sizes and `inputs`, which say by name how they are made;
+# refused as fixed_batch, no_batch, not_supported
+prepare_inputs = Job(
+    "inputs:make_inputs", replies.Fed, "inputs.npz", usual={"batch": None, "shapes": {}, "seed": 0, "inputs": {}}
+)
+# given `inputs` after a look at their names, dtypes and shapes
+accept_inputs = Job("inputs:accept_inputs", replies.Fed, "inputs.npz")
+# given `prompts` after a look at their ids and shapes; what is written is the same for the same ids, whoever wrote them
+accept_prompts = Job("prompts:accept", replies.Prompted, "prompts.npz")
+# outputs of the CPU provider without optimisations on `inputs`; refused as model_not_loaded, inference_failed
+make_reference = Job("reference:make_reference", replies.Referenced, "reference.npz")
+# samples after a look at their names, dtypes, shapes and counts: an `.npz` (`data`), else `sets` of ONNX's own
+# `input_N.pb` by set of test data, in the model's order; refused as variant_impossible
+accept_calibration = Job("calibration:accept", replies.Calibrated, "calibration.npz", usual={"data": None, "sets": []})
+CHECK_EVALUATION = Job("evaluation:check", replies.Labelled, "evaluation.npz")
+UNPACK_TEST_DATA = {side: Job("inputs:unpack_test_data", replies.Done, f"{side}s.npz") for side in ("input", "output")}
+MAKE_OUTLINE = Job("outline:make", replies.Done, "outline.onnx", OUTLINE_S)
+READ_TIMELINE = Job("timelines:read", replies.Done, "timeline.json", TIMELINE_S)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,20 +122,10 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one
     `is_one_of_many`: the caller inspects all day, so a process with the imports is kept (see `farm.sandbox.forks`).
     """
     place = confined.Place(bundle_dir=bundle_dir, main=main)
-    try:
-        ending = confined.call(
-            "inspection:inspect", {}, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many
-        )
-    except WorkshopError as error:
-        return Inspection(ok=False, problem=ModelProblem(code=error.reason.code, text=error.reason.text))
-    problem = confined.problem_of(ending, "looking into the model")
-    if problem is not None:
-        return Inspection(ok=False, problem=problem)
-    try:
-        return confined.answered(ending, Inspection)
-    except (ValidationError, LookupError, TypeError) as error:
-        text = confined.garbled_sentence(error)
-        return Inspection(ok=False, problem=ModelProblem(code="garbled", text=text))
+    found = confined.outcome(
+        "inspection:inspect", {}, place=place, timeout_s=timeout_s, as_a=Inspection, is_one_of_many=is_one_of_many
+    )
+    return Inspection(ok=False, problem=found) if isinstance(found, ModelProblem) else found
 
 
 def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float = FEED_S) -> Feed:
@@ -136,66 +150,17 @@ def reach_of(
 ) -> OpsetReach | None:
     """How far the model's operator set can be converted; None where the converter gave no answer, or crashed."""
     place = confined.Place(bundle_dir=bundle_dir, main=main)
-    try:
-        ending = confined.call("reach:reach", {}, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
-    except WorkshopError:
-        return None
-    if confined.problem_of(ending, "converting the model") is not None:
-        return None
-    try:
-        return confined.answered(ending, OpsetReach)
-    except (ValidationError, LookupError, TypeError):
-        return None
-
-
-def prepare_inputs(
-    bundle_dir: Path,
-    main: str,
-    *,
-    out_dir: Path,
-    batch: int | None = None,
-    shapes: Mapping[str, int] | None = None,
-    seed: int = 0,
-    inputs: Mapping[str, str] | None = None,
-) -> replies.Fed:
-    """Inputs for one workload, written to `out_dir`; the same arrays for the same seed, sizes and `inputs`.
-
-    `inputs`: how they are made, by name, as a workload says it.
-
-    Raises WorkshopError: fixed_batch, no_batch, not_supported and those of a child that ended badly.
-    """
-    place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
-    return MAKE_INPUTS.run(place, batch=batch, shapes=dict(shapes or {}), seed=seed, inputs=dict(inputs or {}))
-
-
-def accept_inputs(bundle_dir: Path, main: str, *, inputs: Path, out_dir: Path) -> replies.Fed:
-    """Given inputs after a look at their names, dtypes and shapes. Raises WorkshopError: not_supported."""
-    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[inputs], out_dir=out_dir)
-    return ACCEPT_INPUTS.run(place, inputs=str(inputs))
-
-
-def accept_prompts(bundle_dir: Path, main: str, *, prompts: Path, out_dir: Path) -> replies.Prompted:
-    """Given prompts after a look at their ids and shapes. Raises WorkshopError with the sentence of what does not fit.
-
-    What is written is the same for the same ids, whatever wrote the given file.
-    """
-    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[prompts], out_dir=out_dir)
-    return ACCEPT_PROMPTS.run(place, prompts=str(prompts))
+    found = confined.outcome(
+        "reach:reach", {}, place=place, timeout_s=timeout_s, as_a=OpsetReach, is_one_of_many=is_one_of_many
+    )
+    return None if isinstance(found, ModelProblem) else found
 
 
 def unpack_test_data(
     bundle_dir: Path, main: str, *, files: Sequence[Path], side: Literal["input", "output"], out_dir: Path
 ) -> Path:
     """ONNX's own `input_N.pb` or `output_N.pb` files, in their order, as one `.npz` by name."""
-    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=files, out_dir=out_dir)
-    job = UNPACK_INPUTS if side == "input" else UNPACK_OUTPUTS
-    return job.run(place, files=[str(path) for path in files], side=side).path
-
-
-def make_reference(bundle_dir: Path, main: str, *, inputs: Path, out_dir: Path) -> replies.Referenced:
-    """Outputs of the CPU provider without optimisations. Raises WorkshopError: model_not_loaded, inference_failed."""
-    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[inputs], out_dir=out_dir)
-    return MAKE_REFERENCE.run(place, inputs=str(inputs))
+    return UNPACK_TEST_DATA[side](bundle_dir, main, out_dir=out_dir, files=list(files), side=side).path
 
 
 def make_variant(
@@ -235,20 +200,6 @@ def make_variant(
     return Variant(folder=out_dir, main=main, files=files, history=found.history, coverage=found.coverage)
 
 
-def accept_calibration(
-    bundle_dir: Path, main: str, *, data: Path | None = None, sets: Sequence[Sequence[Path]] = (), out_dir: Path
-) -> replies.Calibrated:
-    """Calibration samples after a look at their names, dtypes, shapes and counts, as one `.npz`.
-
-    `data`: an `.npz`; without it `sets` are ONNX's own `input_N.pb` by set of test data, in the model's order.
-    Raises WorkshopError: variant_impossible, with the sentence of what does not fit.
-    """
-    reads = [data] if data else [path for files in sets for path in files]
-    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
-    laid = [[str(path) for path in files] for files in sets]
-    return ACCEPT_CALIBRATION.run(place, data=str(data) if data else None, sets=laid)
-
-
 def check_evaluation(
     bundle_dir: Path, main: str, *, data: Path, recipe: EvaluationRecipe, out_dir: Path
 ) -> replies.Labelled:
@@ -256,8 +207,7 @@ def check_evaluation(
 
     Raises WorkshopError with the sentence of what does not fit.
     """
-    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=[data], out_dir=out_dir)
-    return CHECK_EVALUATION.run(place, **recipe.model_dump(mode="json"), data=str(data))
+    return CHECK_EVALUATION(bundle_dir, main, out_dir=out_dir, data=data, **recipe.model_dump(mode="json"))
 
 
 def make_outline(bundle_dir: Path, main: str, *, out_dir: Path) -> Path:
@@ -265,8 +215,7 @@ def make_outline(bundle_dir: Path, main: str, *, out_dir: Path) -> Path:
 
     Raises WorkshopError for what is no graph, or one of more than LARGEST_OUTLINE bytes.
     """
-    place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
-    out = MAKE_OUTLINE.run(place, limit_bytes=LARGEST_OUTLINE).path
+    out = MAKE_OUTLINE(bundle_dir, main, out_dir=out_dir, limit_bytes=LARGEST_OUTLINE).path
     if out.stat().st_size > LARGEST_OUTLINE:
         text = "The process outlining the graph wrote something else than an outline."
         raise WorkshopError(ReasonCode.GARBLED, text)
@@ -275,9 +224,8 @@ def make_outline(bundle_dir: Path, main: str, *, out_dir: Path) -> Path:
 
 def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
     """One inference of the gzipped Chrome trace `name` in the folder. Raises WorkshopError with why it is not drawn."""
-    place = confined.Place(bundle_dir=folder, main=name, out_dir=out_dir)
     limits = {"limit_bytes": LONGEST_TRACE, "limit_events": MOST_EVENTS, "limit_spans": MOST_SPANS}
-    out = READ_TIMELINE.run(place, **limits).path
+    out = READ_TIMELINE(folder, name, out_dir=out_dir, **limits).path
     text = "The process reading the trace wrote something else than a timeline."
     if out.stat().st_size > LARGEST_TIMELINE:
         raise WorkshopError(ReasonCode.GARBLED, text)

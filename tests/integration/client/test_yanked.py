@@ -18,7 +18,6 @@ from farm.registry.models import Version
 from farm.rules.matrices import matrix as matrices
 from farm.rules.searches.gate import Checks, Gate
 from farm.rules.searches.search import carry_out
-from onnxfarm.gate import Given
 from onnxfarm.here import workbench
 from onnxfarm.here.published import published
 from onnxfarm.main import app
@@ -26,7 +25,7 @@ from onnxfarm.problems import Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.client import Client
 from onnxfarm.remote.gate import Remote
-from onnxfarm.subject import Subject
+from onnxfarm.subject import Given, Subject
 from tests.acceptance.release_index import ReleaseIndex
 from tests.conftest import MODELS
 from tests.integration.dashboard.rows import make_node, make_version

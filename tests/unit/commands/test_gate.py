@@ -11,10 +11,9 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.matrices import matrix as matrices
 from farm.rules.searches.gate import Checks, Gate, GateOutcome
 from farm.rules.searches.search import carry_out
-from onnxfarm.gate import Given
 from onnxfarm.here import workbench
 from onnxfarm.here.gate import Local
-from onnxfarm.subject import Subject
+from onnxfarm.subject import Given, Subject
 from tests.unit.commands.made_up import MadeUpBench
 from tests.unit.rules.making import make_model, make_output
 
