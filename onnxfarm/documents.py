@@ -53,9 +53,9 @@ def as_json(value: object) -> str:
 
 def _finite(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
+        return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [_finite(one) for one in value]
+        return [_finite(part) for part in value]
     return None if isinstance(value, float) and not isfinite(value) else value
 
 

@@ -188,7 +188,7 @@ def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
     """What the cells were fed, each way once: by batch and by the sizes that differ."""
     ways: dict[str, list[str]] = {}
     for cell in cells:
-        said = ", ".join(f"{one.name} {one.dtype}{one.shape} ({one.made_by})" for one in cell.inputs[:NAMED_INPUTS])
+        said = ", ".join(f"{fed.name} {fed.dtype}{fed.shape} ({fed.made_by})" for fed in cell.inputs[:NAMED_INPUTS])
         more = len(cell.inputs) - NAMED_INPUTS
         if said:
             ways.setdefault(said + (f", {more} more" if more > 0 else ""), []).append(cell.id)
@@ -305,7 +305,7 @@ def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[
         who = f"{comparison.baseline} → {comparison.candidate}"
         return f"{who} (A/A)" if comparison.axis == TWIN else who
     axis = BY_NAME[comparison.axis]
-    others = _in_words(old, [one for one in varying if one != axis])
+    others = _in_words(old, [column for column in varying if column != axis])
     return f"{_text(axis, old)} → {_text(axis, new)}" + (f" ({others})" if others else "")
 
 
@@ -327,10 +327,10 @@ def _show_operators(document: Document, *, console: Console) -> None:
     where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
     busy = f" ({note})" if (note := note_of_traces(largest)) else ""
     console.print(Text(f"\nWhat explains the change {where}, per inference{busy}:"), soft_wrap=True)
-    for one in named:
-        part = "" if one.share is None else f", {share(one.share)} of the change"
-        times = operator_times(one) or operator_size(one)
-        console.print(Text(f"  {one.op_type} {one.node}: {times}{part}"), soft_wrap=True)
+    for operator in named:
+        part = "" if operator.share is None else f", {share(operator.share)} of the change"
+        times = operator_times(operator) or operator_size(operator)
+        console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
     left = [cells[side].unaccounted_us for side in (largest.baseline, largest.candidate) if side in cells]
     if len(left) == 2 and left[0] is not None and left[1] is not None:
         times = f"{plain(left[0])} → {plain(left[1])} µs"
@@ -341,9 +341,11 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
     """Operators with a verdict of their own: what is too small for the model's is seen there."""
     cells = {cell.id: cell for cell in document.cells}
     lines = []
-    for one in sorted((c for c in document.comparisons if c.axis != TWIN), key=lambda one: _weight(one, cells)):
-        where = _sides(one, cells, [BY_NAME[name] for name in ("precision", "batch") if name != one.axis])
-        lines += [_called_line(change, where=where) for change in called_operators(one)]
+    for comparison in sorted(
+        (c for c in document.comparisons if c.axis != TWIN), key=lambda comparison: _weight(comparison, cells)
+    ):
+        where = _sides(comparison, cells, [BY_NAME[name] for name in ("precision", "batch") if name != comparison.axis])
+        lines += [_called_line(change, where=where) for change in called_operators(comparison)]
     if lines:
         console.print(Text("\nOperators that changed, each judged by its own pairs:"), soft_wrap=True)
     for line in lines[:CALLED_OPERATORS]:

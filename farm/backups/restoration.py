@@ -72,7 +72,7 @@ def _migrations(reading: Reading) -> database.Migrations:
             f"release that took it, or a newer one."
         )
     named = reading.head.get("migrations")
-    if not isinstance(named, list) or not all(_is_pair(one) for one in named) or archive.KEY not in reading.small:
+    if not isinstance(named, list) or not all(_is_pair(pair) for pair in named) or archive.KEY not in reading.small:
         raise BackupError(f"{reading.path} is not a backup of a farm: it names no migrations, or has no key.")
     return [(app, name) for app, name in named if app not in database.GONE_APPS]
 

@@ -49,6 +49,6 @@ def _asked(old: Cell, new: Cell, *, model: Path, inputs: Path | None, seed: int)
         inputs=inputs,
         batch=None if inputs is not None else new.batch,
         shapes=new.shapes,
-        fills={one.name: one.fill for one in new.inputs if one.fill},
+        fills={made.name: made.fill for made in new.inputs if made.fill},
         seed=seed,
     )

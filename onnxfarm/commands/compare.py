@@ -115,8 +115,10 @@ def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
         )
     differing = confounders.confounders(before.machine, after.machine)
     judged = judge([_arms(match, old=old, new=new) for match in matches], margin=margin)
-    entries = [_entry(match, one, differing=differing) for match, one in zip(matches, judged, strict=True)]
-    for text in [*(entry["sentence"] for entry in entries), *(one["reason"] for one in unmatched)]:
+    entries = [
+        _entry(match, comparison, differing=differing) for match, comparison in zip(matches, judged, strict=True)
+    ]
+    for text in [*(entry["sentence"] for entry in entries), *(entry["reason"] for entry in unmatched)]:
         print(text, file=sys.stderr if as_json else sys.stdout)
     if as_json:
         is_other = confounders.is_other_hardware(before.machine, after.machine)

@@ -134,15 +134,15 @@ def runtimes(home: HomeOption = None, as_json: JsonOption = False) -> None:
         from worker.agent.kit.runtimes import RuntimeStore
     installed = RuntimeStore(_folder(home) / "runtimes").installed()
     if as_json:
-        write_plain([_as_plain(one) for one in installed])
+        write_plain([_as_plain(runtime) for runtime in installed])
         return
     if not installed:
         print("No runtimes yet: they are installed when the first block asks for them.")
         return
     table = Table("runtime", "Python", "MB", "providers in its build", box=None, pad_edge=False)
-    for one in installed:
-        shown = ", ".join(name.removesuffix("ExecutionProvider") for name in one.providers)
-        table.add_row(str(one.runtime), one.python_version, f"{one.bytes / 1e6:.0f}", shown)
+    for runtime in installed:
+        shown = ", ".join(name.removesuffix("ExecutionProvider") for name in runtime.providers)
+        table.add_row(str(runtime.runtime), runtime.python_version, f"{runtime.bytes / 1e6:.0f}", shown)
     Console().print(table)
 
 

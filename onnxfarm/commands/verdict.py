@@ -110,10 +110,10 @@ def _pairs(rounds: object, *, where: str) -> Pairs:
         raise Usage(f'{where}: "pairs" is not a list of [old, new].')
     if len(rounds) < FEWEST_LAUNCHES:
         raise Usage(f"{where} has {len(rounds)} pair(s): a comparison needs at least 2, and 8 for a verdict.")
-    for place, one in enumerate(rounds):
-        if not isinstance(one, list) or len(one) != 2:
+    for place, pair in enumerate(rounds):
+        if not isinstance(pair, list) or len(pair) != 2:
             raise Usage(f"{where}: pairs[{place}] is not two samples, [old, new].")
-    return Pairs([checked_samples(one, where=f"{where}: pairs[{place}]") for place, one in enumerate(rounds)])
+    return Pairs([checked_samples(pair, where=f"{where}: pairs[{place}]") for place, pair in enumerate(rounds)])
 
 
 def _arms(entry: Mapping[str, object], *, where: str) -> Arms:
@@ -130,8 +130,8 @@ def _figures_of_all(judged: Sequence[Comparison]) -> list[dict[str, object]]:
         from farm.rules.comparing import multiplicity
     holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in judged])
     return [
-        {**dataclasses.asdict(one), "holds_across": held if one.verdict in ("slower", "faster") else None}
-        for one, held in zip(judged, holds, strict=True)
+        {**dataclasses.asdict(comparison), "holds_across": held if comparison.verdict in ("slower", "faster") else None}
+        for comparison, held in zip(judged, holds, strict=True)
     ]
 
 

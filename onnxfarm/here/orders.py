@@ -101,7 +101,7 @@ class Preparation:
         return spec.artifact_sha256 == self.model.bundle.digest
 
     def _of(self, spec: CellSpec) -> "Preparation":
-        return next(one for one in self.all if one.makes(spec))
+        return next(preparation for preparation in self.all if preparation.makes(spec))
 
     def _arm(self, number: int, spec: CellSpec) -> ArmOrder:
         inputs = self._inputs(spec)

@@ -93,7 +93,7 @@ def _readable(cell: Cell) -> doc_cells.Cell:
         doc_cells.Cell.model_validate(given)
     except ValidationError as problem:
         given = {
-            name: value for name, value in given.items() if name not in {one["loc"][0] for one in problem.errors()}
+            name: value for name, value in given.items() if name not in {error["loc"][0] for error in problem.errors()}
         }
     return doc_cells.Cell.model_construct(**{"model_sha256": "", **given})
 

@@ -41,7 +41,7 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
         **{f"{name}_ms": timer.phases_ms[name] for name in ("import", "session", "first")},
         "outputs": [parity.compare_output(SCORES, scores, plain, atol=order.atol, rtol=order.rtol)],
         "is_repeatable": parity.are_bit_equal(scores, again),
-        "packages": {one.metadata["Name"]: one.version for one in importlib.metadata.distributions()},
+        "packages": {package.metadata["Name"]: package.version for package in importlib.metadata.distributions()},
     }
 
 
@@ -54,8 +54,8 @@ def _scores(loaded: genai.Loaded) -> Array:
 
 def _prompt_of(given: Arrays, order: Order) -> Array:
     """The first row of the inputs that hold token ids."""
-    rows = [one for name, one in given.items() if one.ndim == 2 and one.dtype.kind == "i" and "id" in name]
-    ids = [one for one in rows if one.size] or [np.zeros((1, 1), dtype=np.int64)]
+    rows = [array for name, array in given.items() if array.ndim == 2 and array.dtype.kind == "i" and "id" in name]
+    ids = [array for array in rows if array.size] or [np.zeros((1, 1), dtype=np.int64)]
     return np.ascontiguousarray(ids[0][:1, :MOST_TOKENS]).astype(np.int32)
 
 

@@ -34,5 +34,7 @@ def each(calls: Sequence[Call], work: Callable[[Call, Gate], Found]) -> list[Fou
     for thread in threads:
         thread.join()
     if failures:
-        raise next((one for one in failures if not isinstance(one, threading.BrokenBarrierError)), failures[0])
+        raise next(
+            (failure for failure in failures if not isinstance(failure, threading.BrokenBarrierError)), failures[0]
+        )
     return found

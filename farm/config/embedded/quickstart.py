@@ -124,7 +124,7 @@ def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace, *, 
     argv = [sys.executable, "-m", CLIENT, "submit", str(options.model), "--server", _server(farm), "--wait"]
     argv += beside
     argv += ["--matrix", str(options.matrix)] if options.matrix else []
-    argv += [word for name in ("shape", "input") for one in getattr(options, name) for word in (f"--{name}", one)]
+    argv += [word for name in ("shape", "input") for given in getattr(options, name) for word in (f"--{name}", given)]
     argv += ["--inputs", str(options.inputs)] if options.inputs else []
     argv += ["--json", str(options.json)] if options.json else []
     front = farm.supervisor.start_in_front(argv, environment={"ONNXFARM_TOKEN": opened.token})

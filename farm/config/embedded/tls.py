@@ -49,8 +49,11 @@ def _name_of(cert: Path) -> str:
         names = x509.SubjectAlternativeName([])
     found = [
         *names.get_values_for_type(x509.DNSName),
-        *(f"[{one}]" if one.version == 6 else str(one) for one in names.get_values_for_type(x509.IPAddress)),
-        *(str(one.value) for one in read.subject.get_attributes_for_oid(NameOID.COMMON_NAME)),
+        *(
+            f"[{address}]" if address.version == 6 else str(address)
+            for address in names.get_values_for_type(x509.IPAddress)
+        ),
+        *(str(attribute.value) for attribute in read.subject.get_attributes_for_oid(NameOID.COMMON_NAME)),
     ]
     plain = [name for name in found if name and "*" not in name and " " not in name]
     if not plain:

@@ -68,7 +68,7 @@ def _joined(sets: list[list[Path]], facts: signature.Signature) -> arrays.Arrays
     read = [dict(zip(ports, map(inputs.tensor_file, files), strict=True)) for files in sets]
     join = np.stack if facts["batch"] is None else np.concatenate
     try:
-        return {name: join([one[name] for one in read]) for name in ports}
+        return {name: join([sample[name] for sample in read]) for name in ports}
     except ValueError as error:
         text = f"The sets of test data differ in shape ({error}): give calibration data as one .npz."
         raise Problem("bad_calibration", text) from error
@@ -98,9 +98,9 @@ def _samples_in(given: Path, facts: signature.Signature) -> arrays.Arrays:
 def _checked_feeds(samples: arrays.Arrays, facts: signature.Signature) -> Feeds:
     """The samples cut to what one run takes. Raises Problem: bad_calibration."""
     feeds = list(_cut(samples, facts, count=_count(samples, facts)))
-    for one in feeds:
+    for sample in feeds:
         try:
-            inputs.check_given(one, facts)
+            inputs.check_given(sample, facts)
         except Problem as problem:
             text = problem.text.replace("The given inputs", "The calibration data")
             raise Problem("bad_calibration", text.replace("The given input", "The calibration input")) from problem

@@ -89,8 +89,8 @@ def required(model: onnx.ModelProto, facts: signature.Signature) -> Required:
     picked = {node.input[1] for node in light.graph.node if node.op_type in _PICKS and len(node.input) > 1}
     places = constants.values(light, names=picked)
     for node in light.graph.node:
-        for one, other in _claims(node, shapes):
-            named, wanted = (one, other) if isinstance(one, str) else (other, one)
+        for left, other in _claims(node, shapes):
+            named, wanted = (left, other) if isinstance(left, str) else (other, left)
             if isinstance(named, str) and isinstance(wanted, str) and {named, wanted} <= dims:
                 found.same.add((named, wanted))
             elif isinstance(wanted, int) and named in dims:
@@ -293,10 +293,16 @@ def _table_rows(node: onnx.NodeProto, shapes: Shapes, dims: set[str]) -> Iterato
     ranks = [shapes.get(name) or [] for name in node.input]
     if node.op_type != "Add" or len(ranks) != 2:
         return
-    for one, other in (ranks, reversed(ranks)):
-        is_table = 2 <= len(one) <= 3 and all(isinstance(size, int) for size in one)
-        if is_table and len(other) == 3 and isinstance(other[1], str) and other[1] not in dims and one[-1] == other[-1]:
-            yield int(one[-2])
+    for table, other in (ranks, reversed(ranks)):
+        is_table = 2 <= len(table) <= 3 and all(isinstance(size, int) for size in table)
+        if (
+            is_table
+            and len(other) == 3
+            and isinstance(other[1], str)
+            and other[1] not in dims
+            and table[-1] == other[-1]
+        ):
+            yield int(table[-2])
 
 
 def _called(node: onnx.NodeProto) -> str:
@@ -324,7 +330,7 @@ def _share(found: Required) -> None:
     """Dimensions that must be equal have each other's sizes."""
     pairs = sorted(found.same)
     for _ in pairs:
-        for one, other in pairs:
-            for name, source in ((one, other), (other, one)):
+        for dim, other in pairs:
+            for name, source in ((dim, other), (other, dim)):
                 for size, node in list(found.sizes.get(source, {}).items()):
                     found.sizes.setdefault(name, {}).setdefault(size, node)

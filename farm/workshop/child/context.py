@@ -34,7 +34,7 @@ def tokens_of(model: onnx.ModelProto, *, inputs: list[Port]) -> int:
 
 
 def _shortest(model: onnx.ModelProto, inputs: list[Port]) -> Found:
-    found = [one for one in (*_of_graph(model, inputs), *_of_mask(inputs)) if 0 < one[0] <= _MOST_TOKENS]
+    found = [limit for limit in (*_of_graph(model, inputs), *_of_mask(inputs)) if 0 < limit[0] <= _MOST_TOKENS]
     return min(found, default=(0, ""))
 
 

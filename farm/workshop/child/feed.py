@@ -134,7 +134,7 @@ def _sentence(facts: signature.Signature, texts: Mapping[str, str], *, tried: li
     """Names the inputs, what was tried, what the model said, and the way out."""
     ranges = []
     for dim in facts["dims"][:6]:
-        sizes = sorted({one[dim] for one in tried})
+        sizes = sorted({way[dim] for way in tried})
         ranges.append(f"{shown(dim)} {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else ""))
     made = [f"{shown(port['name'])} {port['dtype']} ({texts[port['name']]})" for port in facts["inputs"][:6]]
     return (

@@ -142,7 +142,9 @@ def _known_texts(port: signature.Port, model: onnx.ModelProto) -> str | None:
     for node in walk.nodes(model, with_functions=False):
         if node.input and carried & set(node.input) and node.output:
             is_split |= node.op_type in _SPLITS
-            tables = [one.strings for one in node.attribute if one.name in _TABLES and one.strings]
+            tables = [
+                attribute.strings for attribute in node.attribute if attribute.name in _TABLES and attribute.strings
+            ]
             found += [text.decode(errors="ignore") for table in tables for text in table]
             carried |= set() if tables else set(node.output)
     text = f"{fills.WORDS if is_split else fills.TEXT}:"
@@ -154,11 +156,11 @@ def _known_texts(port: signature.Port, model: onnx.ModelProto) -> str | None:
 
 def _length(port: signature.Port, facts: signature.Signature) -> str:
     """The size of the first dimension behind the batch: of the input that it is named after, else of the first one."""
-    others = [one for one in facts["inputs"] if one["name"] != port["name"] and len(one["shape"] or ()) > 1]
+    others = [other for other in facts["inputs"] if other["name"] != port["name"] and len(other["shape"] or ()) > 1]
     others.sort(key=lambda one: not port["name"].startswith(one["name"].rstrip("s")))
-    for one in others:
-        behind = [dim for dim in (one["shape"] or ())[1:] if isinstance(dim, str)]
-        dims = behind or [dim for dim in (one["shape"] or ()) if isinstance(dim, str) and dim != facts["batch"]]
+    for other in others:
+        behind = [dim for dim in (other["shape"] or ())[1:] if isinstance(dim, str)]
+        dims = behind or [dim for dim in (other["shape"] or ()) if isinstance(dim, str) and dim != facts["batch"]]
         if dims:
             return f"{fills.SIZE}{dims[0]}"
     return str((others[0]["shape"] or [0, 1])[1]) if others else fills.ONE

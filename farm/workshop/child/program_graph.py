@@ -92,8 +92,8 @@ def _graph(name: str, found: Json, *, operators: int) -> Graph:
     if len(out_keys) != len(given):
         raise bad(name, f"gives values that are not tensors: {_EXPORT}")
     # a value by keyword is called as the keyword
-    inputs = [_tensor(one, values, key=key) for one, key in zip(taken, keys, strict=True)]
-    outputs = [_tensor(one, values, key=key) for one, key in zip(given, out_keys, strict=True)]
+    inputs = [_tensor(argument, values, key=key) for argument, key in zip(taken, keys, strict=True)]
+    outputs = [_tensor(argument, values, key=key) for argument, key in zip(given, out_keys, strict=True)]
     saved_by = shown(str(found.get("torch_version") or ""), limit=40)
     return Graph(saved_by, operators, tuple(inputs), tuple(outputs), positional)
 

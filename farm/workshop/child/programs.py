@@ -64,8 +64,8 @@ def ports(name: str, graph: Graph, *, inputs: Sequence[Port], outputs: Sequence[
         "saved_by": graph.saved_by,
         "positional": graph.positional,
         "inputs": [
-            {"name": port["name"], "key": one.key, "dtype": one.dtype, "sizes": list(one.sizes)}
-            for one, port in zip(graph.inputs, taken, strict=True)
+            {"name": port["name"], "key": tensor.key, "dtype": tensor.dtype, "sizes": list(tensor.sizes)}
+            for tensor, port in zip(graph.inputs, taken, strict=True)
         ],
         "outputs": [port["name"] for port in given],
     }
@@ -80,16 +80,18 @@ def _matched(name: str, tensors: Sequence[Tensor], known: Sequence[Port], *, sid
     """A port of the model for each of the program's tensors."""
     by_name = {port["name"]: port for port in known}
     if len(tensors) != len(known):
-        have = ", ".join(shown(one.name, limit=30) for one in tensors[:8]) or "none"
-        asked = ", ".join(shown(one, limit=30) for one in list(by_name)[:8]) or "none"
+        have = ", ".join(shown(tensor.name, limit=30) for tensor in tensors[:8]) or "none"
+        asked = ", ".join(shown(name, limit=30) for name in list(by_name)[:8]) or "none"
         raise bad(name, f"has the {side}s {have} and the model has {asked}: export both from one model")
-    is_by_name = {one.name for one in tensors} == by_name.keys()
-    chosen = [by_name[one.name] if is_by_name else port for one, port in zip(tensors, known, strict=True)]
-    for one, port in zip(tensors, chosen, strict=True):
-        if not _fits(one, port):
-            theirs = f"{one.dtype}[{', '.join('?' if size is None else str(size) for size in one.sizes)}]"
+    is_by_name = {tensor.name for tensor in tensors} == by_name.keys()
+    chosen = [by_name[tensor.name] if is_by_name else port for tensor, port in zip(tensors, known, strict=True)]
+    for tensor, port in zip(tensors, chosen, strict=True):
+        if not _fits(tensor, port):
+            theirs = f"{tensor.dtype}[{', '.join('?' if size is None else str(size) for size in tensor.sizes)}]"
             ours = f"{port['dtype']}[{', '.join(map(str, cast(Sequence[object], port['shape'] or ())))}]"
-            what = f"has the {side} {shown(one.name)} of {theirs} where the model has {shown(port['name'])} of {ours}"
+            what = (
+                f"has the {side} {shown(tensor.name)} of {theirs} where the model has {shown(port['name'])} of {ours}"
+            )
             raise bad(name, f"{what}: export both from one model")
     return chosen
 

@@ -52,7 +52,7 @@ def store_constants(graph: onnx.GraphProto) -> None:
     """Weights that an exporter wrote as Constant nodes become stored ones: the tool looks for no others."""
     kept = []
     for node in graph.node:
-        value = next((one.t for one in node.attribute if one.name == "value"), None)
+        value = next((attribute.t for attribute in node.attribute if attribute.name == "value"), None)
         if node.op_type != "Constant" or node.domain not in ONNX_DOMAINS or value is None or not node.output:
             kept.append(node)
             continue

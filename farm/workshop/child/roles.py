@@ -72,7 +72,7 @@ def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
     if after["dtype"] != port["dtype"] or after["shape"] is None:
         return bool(after["dtype"] == port["dtype"])
     return len(after["shape"]) == len(before) and all(
-        one == other for one, other in zip(after["shape"], before, strict=True) if {type(one), type(other)} == {int}
+        size == other for size, other in zip(after["shape"], before, strict=True) if {type(size), type(other)} == {int}
     )
 
 
@@ -121,8 +121,8 @@ def _partners(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np
         other
         for node in walk.nodes(model, with_functions=False)
         if node.op_type in kinds and len(node.input) == 2
-        for one, other in (node.input, reversed(node.input))
-        if one in carried
+        for first, other in (node.input, reversed(node.input))
+        if first in carried
     ]
     stored = constants.values(model, names=set(met))
     yield from (stored[other] for other in met if other in stored and stored[other].size)

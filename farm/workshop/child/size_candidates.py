@@ -103,7 +103,7 @@ def _is_one(dim: str, model: onnx.ModelProto, facts: signature.Signature) -> boo
     """Whether a dimension counts what is done at once: the batch, and where no input but a state has it."""
     if dim == facts["batch"] or (signature.is_batch_name(dim) and dim.lower() not in ("n", "b")):
         return True
-    places = [(port, at) for port in facts["inputs"] for at, one in enumerate(port["shape"] or ()) if one == dim]
+    places = [(port, at) for port in facts["inputs"] for at, size in enumerate(port["shape"] or ()) if size == dim]
     if all(roles.is_state(port, model) for port, _ in places):
         # keys and values have a length, of a past or of what an encoder gave; other states count what is done at once
         is_length = all(len(port["shape"] or ()) == 4 and at == 2 for port, at in places)
@@ -179,7 +179,7 @@ def _noted(model: onnx.ModelProto) -> list[int]:
             except (ValueError, RecursionError):
                 return []
             sizes = found if isinstance(found, list) else [found, found]
-            if len(sizes) == 2 and all(type(one) is int and 0 < one <= _LARGEST_HINT for one in sizes):
+            if len(sizes) == 2 and all(type(size) is int and 0 < size <= _LARGEST_HINT for size in sizes):
                 return sizes
     return []
 
@@ -200,11 +200,11 @@ def _convolutions(model: onnx.ModelProto, name: str) -> list[onnx.NodeProto]:
 def _all_strides(model: onnx.ModelProto) -> int:
     """How many steps of sound become one: the strides of all convolutions along one axis, multiplied."""
     found = (_strides_of(node) for node in model.graph.node if node.op_type == "Conv")
-    return min(math.prod(one[0] for one in found if len(one) == 1), _LARGEST_HINT)
+    return min(math.prod(strides[0] for strides in found if len(strides) == 1), _LARGEST_HINT)
 
 
 def _strides_of(node: onnx.NodeProto) -> list[int]:
-    return next((list(one.ints) for one in node.attribute if one.name == "strides"), [])
+    return next((list(attribute.ints) for attribute in node.attribute if attribute.name == "strides"), [])
 
 
 def _with_sums(sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required) -> dict[str, int]:

@@ -39,7 +39,9 @@ PLAIN = Runtime(distribution="onnxruntime", version="1.31.1")
 # builds by which a provider that the plain one lacks is looked for: short name → runtime
 # other people's are installed only where the owner allows them
 BUILDS = {
-    one.short: read_runtime(one.probe_with, allowed=one.packages) for one in providers.PROVIDERS if one.probe_with
+    provider.short: read_runtime(provider.probe_with, allowed=provider.packages)
+    for provider in providers.PROVIDERS
+    if provider.probe_with
 }
 
 
@@ -69,7 +71,11 @@ def machine_tags(facts: Facts) -> dict[str, str]:
 
 def worth_trying(facts: Facts) -> tuple[str, ...]:
     """Short names of providers that may well run here beside the CPU's; tried when the node has nothing to do."""
-    return tuple(one.short for one in providers.PROVIDERS if one.signs is not None and has_signs(one.signs, facts))
+    return tuple(
+        provider.short
+        for provider in providers.PROVIDERS
+        if provider.signs is not None and has_signs(provider.signs, facts)
+    )
 
 
 def has_signs(signs: providers.Signs, facts: Facts) -> bool:

@@ -57,10 +57,12 @@ def run(
         if problem:
             return SelfTest(passed=False, sentence=problem, runtime=str(installed.runtime), max_abs=_max_abs(check))
         sampler = samples.Sampler(launcher, Budget.QUICK, seed="self-test")
-        taken = [one for number in range(LAUNCHES) for one in sampler.measure([arm], round_number=number)]
-    medians = [one.sample.p50_ms for one in taken if one.sample is not None]
+        taken = [sample for number in range(LAUNCHES) for sample in sampler.measure([arm], round_number=number)]
+    medians = [arm_sample.sample.p50_ms for arm_sample in taken if arm_sample.sample is not None]
     if not medians:
-        reason = next((one.reason.text for one in taken if one.reason is not None), "it gave no time")
+        reason = next(
+            (arm_sample.reason.text for arm_sample in taken if arm_sample.reason is not None), "it gave no time"
+        )
         return SelfTest(passed=False, sentence=f"The golden model could not be timed: {reason}"[:1000])
     return SelfTest(
         passed=True,
@@ -127,8 +129,8 @@ def _write(model: Path, files: Path) -> None:
         [helper.make_tensor_value_info("h0", TensorProto.FLOAT, [ROWS, WIDTH])],
         [helper.make_tensor_value_info("answer", TensorProto.FLOAT, [ROWS, WIDTH])],
         [
-            helper.make_tensor(f"w{number}", TensorProto.FLOAT, one.shape, one.tobytes(), raw=True)
-            for number, one in enumerate(weights)
+            helper.make_tensor(f"w{number}", TensorProto.FLOAT, weight.shape, weight.tobytes(), raw=True)
+            for number, weight in enumerate(weights)
         ],
     )
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), model)
@@ -140,6 +142,6 @@ def _right_answer(inputs: "Floats", weights: "list[Floats]") -> "Floats":
     import numpy as np
 
     hidden = inputs.astype(np.float64)
-    for one in weights:
-        hidden = np.tanh(hidden @ one.astype(np.float64))
+    for weight in weights:
+        hidden = np.tanh(hidden @ weight.astype(np.float64))
     return hidden.astype(np.float32)

@@ -30,9 +30,9 @@ def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesR
     kept = {arm.arm: place for arm in arms if (place := _shared(arm)) is not None}
     by_number = {arm.arm: arm for arm in arms if arm.arm in kept}
     pairs = [
-        _pair(by_number[one], by_number[other], kept)
-        for one, other in combinations(sorted(kept), 2)
-        if by_number[one].inputs == by_number[other].inputs
+        _pair(by_number[first], by_number[other], kept)
+        for first, other in combinations(sorted(kept), 2)
+        if by_number[first].inputs == by_number[other].inputs
     ]
     if not pairs:
         return None

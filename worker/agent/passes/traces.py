@@ -146,8 +146,12 @@ class Mapper:
 
     def learn(self, profiled: Sequence[Profiled]) -> None:
         """Read the graphs of these traces that are not known yet; an arm's optimised graph stays the same."""
-        models = {path for one in profiled for path in (one.arm.model, one.arm.source)} - self._models.keys()
-        saved = {one.arm.arm: one.optimized for one in profiled if one.optimized and one.arm.arm not in self._optimized}
+        models = {path for trace in profiled for path in (trace.arm.model, trace.arm.source)} - self._models.keys()
+        saved = {
+            trace.arm.arm: trace.optimized
+            for trace in profiled
+            if trace.optimized and trace.arm.arm not in self._optimized
+        }
         paths = [*sorted(models), *(path for path in saved.values() if path)]
         if not paths:
             return
@@ -280,13 +284,13 @@ def _read_by(origin: Origin, source: Graph) -> tuple[str, ...]:
 
 
 def _sum_of(rest: Sequence[Operator]) -> list[Operator]:
-    providers = dict.fromkeys(one.provider for one in rest)
+    providers = dict.fromkeys(operator.provider for operator in rest)
     return [
         Operator(
-            node=f"{sum(one.provider == name for one in rest)} further nodes",
+            node=f"{sum(operator.provider == name for operator in rest)} further nodes",
             op_type="",
             provider=name,
-            time_us=sum(one.time_us for one in rest if one.provider == name),
+            time_us=sum(operator.time_us for operator in rest if operator.provider == name),
         )
         for name in providers
     ]

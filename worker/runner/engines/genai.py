@@ -144,7 +144,7 @@ def _refuse_misfit(asked: Asked, told: Told) -> None:
             f"the model's context is {told.context:,} tokens, and {length:,} of the prompt with {asked.new:,} new ones "
             f"are {length + asked.new:,}; ask for fewer",
         )
-    beyond = [int(one) for one in asked.prompt.flat if not 0 <= int(one) < told.vocabulary]
+    beyond = [int(token) for token in asked.prompt.flat if not 0 <= int(token) < told.vocabulary]
     if beyond:
         raise faults.Refusal(
             "inference_failed",

@@ -119,7 +119,7 @@ class ProgramFeed:
         tensors = [torch.from_numpy(np.array(inputs[port.name])) for port in program.ports.inputs]
         by_place = program.ports.positional
         keywords = {
-            port.key: one for port, one in zip(program.ports.inputs[by_place:], tensors[by_place:], strict=True)
+            port.key: tensor for port, tensor in zip(program.ports.inputs[by_place:], tensors[by_place:], strict=True)
         }
         self._call = functools.partial(program.module, *tensors[:by_place], **keywords)
         self._names = program.ports.outputs
@@ -177,7 +177,7 @@ def _read_ports(path: str) -> Ports:
         with zipfile.ZipFile(path) as archive:
             member = next(name for name in archive.namelist() if name.endswith(f"/{_PORTS}"))
             told = json.loads(archive.read(member))
-        inputs = tuple(Port(**{**one, "sizes": tuple(one["sizes"])}) for one in told["inputs"])
+        inputs = tuple(Port(**{**port, "sizes": tuple(port["sizes"])}) for port in told["inputs"])
         return Ports(str(told["saved_by"]), int(told["positional"]), inputs, tuple(told["outputs"]))
     except (OSError, zipfile.BadZipFile, StopIteration, ValueError, KeyError, TypeError) as error:
         raise faults.Refusal("artifact_unavailable", f"the program at {path} cannot be read: {error!r}") from error
@@ -200,7 +200,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def _refuse_without_compiler() -> None:
-    if not any(shutil.which(one) for one in (*filter(None, [os.environ.get("CXX")]), *COMPILERS)):
+    if not any(shutil.which(compiler) for compiler in (*filter(None, [os.environ.get("CXX")]), *COMPILERS)):
         raise faults.Refusal(
             "not_supported",
             f"compiling takes a C++ compiler, and this machine has none of {', '.join(COMPILERS)} in /usr/bin; "

@@ -52,4 +52,4 @@ class Kept:
             parity.compare_output(name, outputs.get(name), value, **self._order.tolerance_of(name))
             for name, value in self._answers.get(number, {}).items()
         )
-        return any(one.get("violations") for one in compared)
+        return any(output.get("violations") for output in compared)

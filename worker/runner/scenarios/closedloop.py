@@ -32,7 +32,7 @@ class ClosedLoop:
         peaks, ready = summaries.peaks(), self._ready
         sample = {
             **summaries.of_parts(
-                [one for _, one, *_ in self._found], [one for one, *_ in self._found], wall_ns=wall_ns
+                [part for _, part, *_ in self._found], [part for part, *_ in self._found], wall_ns=wall_ns
             ),
             "with_copies_p50_ms": with_copies(
                 ready.kind, ready.engines[0], ready.inputs, budget=self._room.order.budget

@@ -118,9 +118,9 @@ class Steps:
         """The leanest callable for each step, as of `worker.runner.engines.onnxruntime`."""
         inner = getattr(self._session, "_sess", None)
         bound = [getattr(binding, "_iobinding", None) for binding in self._held]
-        if inner is not None and hasattr(inner, "run_with_iobinding") and all(one is not None for one in bound):
-            return [functools.partial(inner.run_with_iobinding, one, None) for one in bound]
-        return [functools.partial(self._session.run_with_iobinding, one) for one in self._held]
+        if inner is not None and hasattr(inner, "run_with_iobinding") and all(binding is not None for binding in bound):
+            return [functools.partial(inner.run_with_iobinding, binding, None) for binding in bound]
+        return [functools.partial(self._session.run_with_iobinding, binding) for binding in self._held]
 
     @property
     def prompt(self) -> Array:

@@ -51,9 +51,9 @@ class Fresh:
         self._sets = sets_of(given, kind.dimensions(engine), self._wanted)
         self._kept = answers.Kept(order)
         with timer.phase("first"):
-            for number, one in enumerate(self._sets):
-                with _refused_in_words(one, number=number, count=len(self._sets)):
-                    feed = kind.feed(engine, one.arrays)
+            for number, input_set in enumerate(self._sets):
+                with _refused_in_words(input_set, number=number, count=len(self._sets)):
+                    feed = kind.feed(engine, input_set.arrays)
                     feed.run_first()
                     self._kept.serial(number, feed.outputs())
                     feed.settle()
@@ -101,10 +101,10 @@ class Fresh:
 
     def _by_shape(self, durations: windows.Durations) -> list[summaries.Phase]:
         """The p50 of each shape, in the order of the sets."""
-        labels = [one.label for one in self._sets]
+        labels = [input_set.label for input_set in self._sets]
         found: list[summaries.Phase] = []
         for label in dict.fromkeys(label for label in labels if label):
-            of_label = [durations[place :: len(labels)] for place, one in enumerate(labels) if one == label]
+            of_label = [durations[place :: len(labels)] for place, known in enumerate(labels) if known == label]
             together = np.concatenate(of_label)
             if together.size:
                 metrics = {"p50_ms": float(np.median(together)) * 1e-6, "n": float(together.size)}

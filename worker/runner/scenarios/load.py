@@ -95,7 +95,7 @@ class OpenLoop:
         with self._room.timer.phase("first"), faults.translated("run"):
             for stream in range(told["streams"]):
                 engine = engines[stream % count]
-                self._feeds.append([_ready(kind.feed(engine, one.arrays)) for one in sets])
+                self._feeds.append([_ready(kind.feed(engine, input_set.arrays)) for input_set in sets])
             for number, feed in enumerate(self._feeds[0]):
                 self._kept.serial(number, feed.outputs())
                 feed.run()
@@ -142,7 +142,7 @@ class OpenLoop:
             "warmup_ms": self._warm.wall_ns / 1e6,
             "is_stable": self._warm.agreed,
             "throughput": latencies.size / (headline.served.wall_ns / 1e9),
-            "phases": [one.phase(self._bound_ms) for one in sorted(self._steps, key=lambda one: one.rate)],
+            "phases": [step.phase(self._bound_ms) for step in sorted(self._steps, key=lambda step: step.rate)],
             **summaries.beside(peaks, metrics),
         }
         return {"sample": sample, "rates": [part * most for part in AROUND] if most else [], **self._facts}
@@ -217,7 +217,7 @@ def highest(steps: Sequence[Step], bound_ms: float) -> float | None:
     The highest that was tried where all keep it; None where none does.
     """
     ordered = sorted(steps, key=lambda one: one.rate)
-    beyond = next((place for place, one in enumerate(ordered) if one.p99_ms > bound_ms), None)
+    beyond = next((place for place, step in enumerate(ordered) if step.p99_ms > bound_ms), None)
     if beyond is None:
         return ordered[-1].rate
     if beyond == 0:

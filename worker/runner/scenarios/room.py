@@ -37,7 +37,7 @@ def free_bytes() -> int | None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     taken = memory.address_space_bytes()
     own = limit - taken if limit != resource.RLIM_INFINITY and taken is not None else None
-    known = [one for one in (own, _available()) if one is not None]
+    known = [size for size in (own, _available()) if size is not None]
     return min(known, default=None)
 
 
