@@ -22,7 +22,7 @@ from farm.rules.presenting.stability import at_risk
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
 from farm.rules.wording.vocabulary import is_change, rank, sign_of, signed
-from onnxfarm.outputs import table_of
+from onnxfarm.outputs import say, table_of
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
@@ -31,7 +31,7 @@ CALLED_OPERATORS = 12
 NAMED_INPUTS = 8
 MOST_WAYS = 8
 MOST_COMPARISONS = 40
-MOST_DIFFERENCES = 10
+MAX_DIFFERENCES = 10
 # where nobody looks at a terminal, lines may be longer
 NARROW = 100
 TWIN = "twin"
@@ -202,12 +202,12 @@ def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
 def _show_reasons(cells: Sequence[Cell], *, console: Console) -> None:
     for cell in cells:
         if cell.reason is not None:
-            console.print(Text(f"{signed(cell.status)} {cell.id}: {cell.reason.text}"), soft_wrap=True)
+            say(f"{signed(cell.status)} {cell.id}: {cell.reason.text}", console=console)
         if cell.scenario_text:
-            console.print(Text(f"{cell.id}, {scenarios.label(cell.scenario)}: {cell.scenario_text}"), soft_wrap=True)
+            say(f"{cell.id}, {scenarios.label(cell.scenario)}: {cell.scenario_text}", console=console)
         if cell.sustained is not None:
-            said = cell.sustained.reason.text if cell.sustained.reason else cell.sustained.text
-            console.print(Text(f"{cell.id}, sustained: {said}"), soft_wrap=True)
+            text = cell.sustained.reason.text if cell.sustained.reason else cell.sustained.text
+            say(f"{cell.id}, sustained: {text}", console=console)
 
 
 def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
@@ -227,10 +227,9 @@ def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
         and cell.unoptimised.verdict == "fail"
         and not recipes.is_quantised(cell.precision)
     ]
-    for line in lines[:MOST_DIFFERENCES]:
-        console.print(Text(line), soft_wrap=True)
-    if len(lines) > MOST_DIFFERENCES:
-        console.print(Text(f"{len(lines) - MOST_DIFFERENCES} more differences: onnxfarm results --json"))
+    more = len(lines) - MAX_DIFFERENCES
+    rest = [f"{more} more differences: onnxfarm results --json"] if more > 0 else []
+    say(*lines[:MAX_DIFFERENCES], *rest, console=console)
 
 
 def _node_of(pair: EngineParity) -> str:

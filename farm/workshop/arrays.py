@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from farm.workshop.problems import Problem
+
 # of any shape and element type
 Array = NDArray[Any]
 Arrays = dict[str, Array]
@@ -19,8 +21,11 @@ Arrays = dict[str, Array]
 MOST_LISTED_BYTES = 4 << 20
 
 
-class ArraysError(ValueError):
+class ArraysError(Problem):
     """The file cannot be read as arrays; the message names it and the way out."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("bad_arrays", text)
 
 
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> Path:
@@ -52,8 +57,6 @@ def read_npz(path: Path, *, limit_bytes: int | None = None) -> Arrays:
             text = f"{path.name} is a single array, not an .npz: save it with its input's name as key."
             raise ArraysError(text) from error
         raise ArraysError(f"{path.name} is not an .npz archive ({error}): write it with numpy.savez.") from error
-    except ArraysError:
-        raise
     except (OSError, EOFError, ValueError, NotImplementedError, zlib.error, MemoryError) as error:
         raise ArraysError(f"{path.name} holds no plain arrays ({error}): write it with numpy.savez.") from error
 

@@ -44,10 +44,10 @@ def explain(error: BaseException, *, during: str) -> tuple[str, str]:
         return "out_of_memory", "the process ran out of memory; give the cell a smaller batch or the node more memory"
     for pattern, rule in _RULES:
         found = re.search(pattern, raw, re.DOTALL | re.IGNORECASE)
+        if found and not isinstance(rule, tuple):
+            return rule(found)
         if found and isinstance(rule, tuple):
             return rule[0], rule[1].format(found[0], *found.groups(), line=essential_line(raw))
-        if found:
-            return rule(found)
     return _UNKNOWN[during], f"{_LEAD[during]}: {essential_line(raw) or type(error).__name__}"
 
 

@@ -88,11 +88,8 @@ def feeds_of(model: onnx.ModelProto, given: Path | None) -> tuple[Feeds, list[st
 
 
 def _samples_in(given: Path, facts: signature.Signature) -> arrays.Arrays:
-    try:
-        stored = arrays.read_npz(given)
-    except arrays.ArraysError as error:
-        raise Problem("bad_arrays", str(error)) from error
-    return {name: array for name, array in stored.items() if name not in _NO_INPUTS or _is_input(name, facts)}
+    ports = {port["name"] for port in facts["inputs"]}
+    return {name: array for name, array in arrays.read_npz(given).items() if name not in _NO_INPUTS or name in ports}
 
 
 def _checked_feeds(samples: arrays.Arrays, facts: signature.Signature) -> Feeds:
@@ -137,10 +134,6 @@ def _said(count: int, *, of: str) -> list[str]:
     elif count < _ENOUGH:
         history.append(f"Advice: {_ENOUGH} samples or more give steadier ranges.")
     return history
-
-
-def _is_input(name: str, facts: signature.Signature) -> bool:
-    return any(port["name"] == name for port in facts["inputs"])
 
 
 def _count(samples: arrays.Arrays, facts: signature.Signature) -> int:

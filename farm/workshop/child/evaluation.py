@@ -35,7 +35,10 @@ def check(payload: payloads.Evaluation) -> dict[str, object]:
     session = _session(Path(payload["folder"], payload["main"]))
     name = _output_name(session, payload["output"])
     feed, count = next(_cut(inputs, facts, count=len(labels)))
-    raw = _run(session, feed, name)[:count]
+    try:
+        raw = np.asarray(session.run([name], feed)[0])[:count]
+    except Exception as error:  # onnxruntime raises many kinds, none of them documented
+        raise Problem("inference_failed", f"The model fails on these samples ({first_line(error)}).") from error
     outputs = _applied(raw, payload)
     judge(outputs, labels[:count], metric=payload["metric"])
     classes = None if payload["metric"] == "mse" else _classes(raw, outputs, payload["apply"])
@@ -112,10 +115,7 @@ def _applied(outputs: Array, payload: payloads.Evaluation) -> Array:
 
 
 def _opened(path: Path) -> tuple[arrays.Arrays, Array]:
-    try:
-        stored = arrays.read_npz(path)
-    except arrays.ArraysError as error:
-        raise Problem("bad_arrays", str(error)) from error
+    stored = arrays.read_npz(path)
     if LABELS not in stored:
         raise Problem("bad_labels", f"{shown(path.name)} holds no array called {LABELS!r}: add one label a sample.")
     labels = stored.pop(LABELS)
@@ -139,13 +139,6 @@ def _cut(inputs: arrays.Arrays, facts: signature.Signature, *, count: int) -> It
         feed = {name: np.ascontiguousarray(array[filled]) for name, array in inputs.items()}
         feeding.check_given(feed, facts)
         yield feed, len(picked)
-
-
-def _run(session: onnxruntime.InferenceSession, feed: arrays.Arrays, name: str) -> Array:
-    try:
-        return np.asarray(session.run([name], feed)[0])
-    except Exception as error:  # onnxruntime raises many kinds, none of them documented
-        raise Problem("inference_failed", f"The model fails on these samples ({first_line(error)}).") from error
 
 
 def _output_name(session: onnxruntime.InferenceSession, wanted: str | None) -> str:

@@ -73,7 +73,8 @@ def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _training_mode(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
-    flags = constants.values(model, names=_third_inputs(model))
+    dropouts = [node for node in walk.nodes(model) if node.op_type == "Dropout" and len(node.input) > 2]
+    flags = constants.values(model, names={node.input[2] for node in dropouts})
     where = []
     for node in walk.nodes(model):
         attributes = {attribute.name: attribute.i for attribute in node.attribute}
@@ -82,10 +83,6 @@ def _training_mode(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
             where.append(_name(node))
     if where:
         yield _found("training_mode", f"In training mode: {_many(len(where), 'operator')}.", where=where)
-
-
-def _third_inputs(model: onnx.ModelProto) -> set[str]:
-    return {node.input[2] for node in walk.nodes(model) if node.op_type == "Dropout" and len(node.input) > 2}
 
 
 def _fixed_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:

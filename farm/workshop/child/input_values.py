@@ -16,22 +16,7 @@ from farm.workshop.problems import Problem, shown
 
 _COUNT = 3
 # of strings whose words nothing says
-_WORDS = (
-    "the",
-    "quick",
-    "brown",
-    "fox",
-    "jumps",
-    "over",
-    "a",
-    "lazy",
-    "dog",
-    "while",
-    "seven",
-    "white",
-    "birds",
-    "watch",
-)
+_WORDS = "the quick brown fox jumps over a lazy dog while seven white birds watch"
 _WORDS_EACH = 8
 # attributes in which operators keep the strings that they know
 _TABLES = ("pool_strings", "cats_strings", "keys_strings", "string_vocabulary", "classlabels_strings")
@@ -68,7 +53,7 @@ def array_of(
 
 
 def _strings(fill: Fill, shape: list[int], random: np.random.Generator) -> Array:
-    texts = np.array(fill.texts or _WORDS)
+    texts = np.array(fill.texts or _WORDS.split())
     if fill.kind == fills.TEXT:
         return random.choice(texts, size=shape)
     words = random.choice(texts, size=[*shape, _WORDS_EACH])

@@ -14,7 +14,7 @@ from farm.workshop.problems import Problem, answering, shown
 _PROMPT, _TEXT = "prompt", "text"
 # a text is scored a prompt's length at a time at most; the whole file unpacks to no more than this
 MOST_TEXT = 1 << 20
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,7 @@ def accept(payload: payloads.GivenPrompts) -> dict[str, object]:
     """
     folder, main, path = Path(payload["folder"]), payload["main"], Path(payload["prompts"])
     vocabulary = _vocabulary(folder, main)
-    try:
-        given = arrays.read_npz(path, limit_bytes=_MOST_BYTES)
-    except arrays.ArraysError as error:
-        raise Problem("bad_arrays", str(error)) from error
+    given = arrays.read_npz(path, limit_bytes=_MAX_BYTES)
     if _PROMPT not in given:
         raise _bad(f"{shown(path.name)} has no array called {_PROMPT}: save the token ids as {_PROMPT}.")
     if (foreign := next((name for name in given if name not in (_PROMPT, _TEXT)), None)) is not None:

@@ -24,9 +24,7 @@ def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) ->
     check_plain(model)
     made = work / "quantised.onnx"
     # shapes that an exporter wrote down contradict the weights that the tool turns around; it infers them anew
-    plain = onnx.ModelProto()
-    plain.CopyFrom(model)
-    del plain.graph.value_info[:]
+    plain = without_shapes(model)
     store_constants(plain.graph)
     storage.write(plain, work, "plain.onnx")
     left = mistaken(model)
@@ -46,6 +44,14 @@ def dynamic(model: onnx.ModelProto, *, work: Path, chosen: Mapping[str, str]) ->
     how = f"int8-dynamic, weights {read.weight}{read.sentence()}"
     after, history = finish(model, onnx.load(made), how=how)
     return after, [*history, *left_sentences(left)]
+
+
+def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy without the shapes of what lies between inputs and outputs."""
+    plain = onnx.ModelProto()
+    plain.CopyFrom(model)
+    del plain.graph.value_info[:]
+    return plain
 
 
 def store_constants(graph: onnx.GraphProto) -> None:
@@ -76,10 +82,8 @@ def mistaken(model: onnx.ModelProto) -> list[str]:
 def check_plain(model: onnx.ModelProto) -> None:
     """Raises Problem: already_quantised. The tools would quantise twice without a word."""
     if quantised.is_quantised(model):
-        text = (
-            "The model is already quantised, and a second time would spoil it: take precision fp32 to measure it as is."
-        )
-        raise Problem("already_quantised", text)
+        why = "and a second time would spoil it: take precision fp32 to measure it as is."
+        raise Problem("already_quantised", f"The model is already quantised, {why}")
 
 
 def finish(before: onnx.ModelProto, after: onnx.ModelProto, *, how: str) -> tuple[onnx.ModelProto, list[str]]:

@@ -19,7 +19,7 @@ def make_reference(payload: payloads.GivenInputs) -> dict[str, object]:
     Raises Problem: bad_arrays, not_loaded, inference_failed.
     """
     path = Path(payload["folder"], payload["main"])
-    outputs, skipped = outputs_of(path, _read(Path(payload["inputs"])))
+    outputs, skipped = outputs_of(path, arrays.read_npz(Path(payload["inputs"])))
     arrays.write_npz(Path(payload["out"]), outputs)
     return {"made_by": f"{MADE_BY} CPU, no optimisations", "outputs": list(outputs), "skipped": skipped}
 
@@ -33,32 +33,19 @@ def outputs_of(model: Path | bytes, inputs: arrays.Arrays) -> tuple[arrays.Array
     except Exception as error:  # onnxruntime raises many kinds, none of them documented
         text = f"The model fails on the CPU with these inputs ({first_line(error)}): upload inputs that it takes."
         raise Problem("inference_failed", text) from error
-    tensors = {name: _plain(value) for name, value in zip(names, values, strict=True) if isinstance(value, np.ndarray)}
+    tensors = {
+        # strings come as objects, which no .npz can hold without a pickle
+        name: value.astype(str) if value.dtype.kind == "O" else value
+        for name, value in zip(names, values, strict=True)
+        if isinstance(value, np.ndarray)
+    }
     return tensors, [name for name in names if name not in tensors]
 
 
 def load(model: Path | bytes) -> onnxruntime.InferenceSession:
     """A session on the CPU provider, optimisations off. Raises Problem: not_loaded."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    # one thread adds numbers in one order
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
     try:
-        source = model if isinstance(model, bytes) else str(model)
-        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        text = f"{MADE_BY} cannot load the model for a reference ({first_line(error)})."
-        raise Problem("not_loaded", text) from error
-
-
-def _read(path: Path) -> arrays.Arrays:
-    try:
-        return arrays.read_npz(path)
-    except arrays.ArraysError as error:
-        raise Problem("bad_arrays", str(error)) from error
-
-
-def _plain(value: arrays.Array) -> arrays.Array:
-    # strings come as objects, which no .npz can hold without a pickle
-    return value.astype(str) if value.dtype.kind == "O" else value
+        # one thread adds numbers in one order
+        return trials.load(model, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL)
+    except trials.NoSessionError as error:
+        raise Problem("not_loaded", f"{MADE_BY} cannot load the model for a reference ({error}).") from error

@@ -64,10 +64,7 @@ def _prepared(model: onnx.ModelProto, work: Path) -> Path:
     The tool's symbolic inference gives up on some models; what it would add is then left out.
     """
     plain, prepared = work / "plain.onnx", work / "prepared.onnx"
-    source = onnx.ModelProto()
-    source.CopyFrom(model)
-    del source.graph.value_info[:]
-    storage.write(source, work, "plain.onnx")
+    storage.write(quantisation.without_shapes(model), work, "plain.onnx")
     for skip in (False, True):
         try:
             quant_pre_process(plain, prepared, skip_symbolic_shape=skip, save_as_external_data=storage.is_large(model))

@@ -24,11 +24,16 @@ class TookTooLongError(Exception):
     """The run was ended before it was over: that says nothing against what it was fed."""
 
 
-def load(model: Path | bytes, *, profile: Path | None = None) -> onnxruntime.InferenceSession:
-    """A session as `bench` would have it on this CPU, with one thread. Raises NoSessionError."""
+def load(
+    model: Path | bytes,
+    *,
+    level: onnxruntime.GraphOptimizationLevel = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    profile: Path | None = None,
+) -> onnxruntime.InferenceSession:
+    """A session on this CPU with one thread. Raises NoSessionError."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.graph_optimization_level = level
     options.log_severity_level = 4
     if profile is not None:
         options.enable_profiling, options.profile_file_prefix = True, str(profile)
