@@ -48,8 +48,12 @@ def send_patiently(
     sleep: Callable[[float], None],
     is_repeatable: bool = True,
     taken: tuple[int, ...] = (),
+    has_words: bool = True,
 ) -> httpx2.Response:
-    """Sends, and again after a pause while the farm is away; raises for a refusal, but for a status that is `taken`."""
+    """Sends, and again after a pause while the farm is away; raises for a refusal, but for a status that is `taken`.
+
+    `has_words`: the last answer that says "away" may say why; else it is only counted as one.
+    """
     for wait_s in waits():
         try:
             response = send()
@@ -64,7 +68,7 @@ def send_patiently(
         else:
             if response.status_code in taken:
                 return response
-            if response.status_code not in AWAY or not is_repeatable or wait_s is None:
+            if response.status_code not in AWAY or not is_repeatable or (has_words and wait_s is None):
                 return accepted(response)
             last = httpx2.TransportError(f"status {response.status_code}")
         if wait_s is not None:
@@ -188,7 +192,7 @@ class Sender:
         return offset
 
     def _patiently(self, send: Callable[[], httpx2.Response], *, taken: tuple[int, ...] = ()) -> httpx2.Response:
-        return send_patiently(send, server=self._server, sleep=self._sleep, taken=taken)
+        return send_patiently(send, server=self._server, sleep=self._sleep, taken=taken, has_words=False)
 
     def _show(self, size: int) -> None:
         if self._progress is not None and size:
