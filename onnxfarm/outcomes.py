@@ -28,7 +28,8 @@ def judge_cells(document: Document, *, strict: bool) -> None:
     if unfinished:
         raise GateFailed(f"{_share(len(unfinished), len(cells))} did not finish; the reasons are above.")
     if strict and refused:
-        raise GateFailed(f"{_share(len(refused), len(cells))} {_was(len(refused))} refused (--strict).")
+        were = "was" if len(refused) == 1 else "were"
+        raise GateFailed(f"{_share(len(refused), len(cells))} {were} refused (--strict).")
 
 
 def judge_cells_here(document: Document, *, strict: bool) -> None:
@@ -51,7 +52,3 @@ def judge_run(document: Document, run: "RunOut", *, strict: bool = False) -> Non
 
 def _share(part: int, whole: int) -> str:
     return f"{part} of {counted(whole, 'cell')}"
-
-
-def _was(count: int) -> str:
-    return "was" if count == 1 else "were"

@@ -107,7 +107,8 @@ def _cells(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Tab
         if is_judged:
             row.append(_accuracy(cell))
         if is_eventful:
-            row.append(_coloured(_state(cell, is_risky=cell.id in risky), cell.status))
+            notes = ["simulated"] if cell.simulated else ["unstable"] if cell.id in risky else []
+            row.append(_coloured(", ".join([signed(cell.status), *notes]), cell.status))
         table.add_row(*row)
     return table
 
@@ -170,11 +171,6 @@ def _accuracy(cell: Cell) -> Text:
     low, high = (f"{100 * share:.1f}" for share in (accuracy.ci_low, accuracy.ci_high))
     text = f"{accuracy.metric} {numbers.accuracy(accuracy.value)} ({low}–{high})"
     return Text(text, style=COLOURS["slower"] if is_less_accurate(accuracy) else "")
-
-
-def _state(cell: Cell, *, is_risky: bool) -> str:
-    notes = ["simulated"] if cell.simulated else ["unstable"] if is_risky else []
-    return ", ".join([signed(cell.status), *notes])
 
 
 def _provider(cell: Cell) -> str:

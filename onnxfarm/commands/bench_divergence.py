@@ -27,14 +27,12 @@ def with_nodes(document: Document, *, model: Path, inputs: Path | None, home: Pa
                 _asked(old, new, model=model, inputs=inputs, seed=document.seed), home=home, out=None, console=console
             )
             node = found.found.node if found.found is not None else ""
-            told = {"node": node, "divergence": found.sentence}
-            named[new.id, old.id] = pair.model_copy(update=told)
-    cells = [_told(cell, named) for cell in document.cells]
+            named[new.id, old.id] = pair.model_copy(update={"node": node, "divergence": found.sentence})
+    cells = []
+    for cell in document.cells:
+        engines = [named.get((cell.id, pair.cell), pair) for pair in cell.engines]
+        cells.append(cell.model_copy(update={"engines": engines}))
     return document.model_copy(update={"cells": cells})
-
-
-def _told(cell: Cell, named: dict[tuple[str, str], EngineParity]) -> Cell:
-    return cell.model_copy(update={"engines": [named.get((cell.id, pair.cell), pair) for pair in cell.engines]})
 
 
 def _asked(old: Cell, new: Cell, *, model: Path, inputs: Path | None, seed: int) -> Asked:

@@ -38,16 +38,15 @@ def with_axes(command: Callable[..., None]) -> Callable[..., None]:
 def _signature(command: Callable[..., None], own: Sequence[Declared]) -> inspect.Signature:
     written = inspect.signature(command)
     kind = inspect.Parameter.KEYWORD_ONLY
-    options = [inspect.Parameter(axis.field, kind, default=None, annotation=_option(axis)) for axis in own]
+    options = []
+    for axis in own:
+        usual = str(BY_NAME[axis.name].default).lower()
+        option = Annotated[str | None, typer.Option(f"--{axis.name}", help=axis.help, show_default=usual)]
+        options.append(inspect.Parameter(axis.field, kind, default=None, annotation=option))
     parameters: list[inspect.Parameter] = []
     for parameter in written.parameters.values():
         parameters += options if parameter.name == PLACE else [parameter.replace(kind=kind)]
     return written.replace(parameters=parameters)
-
-
-def _option(axis: Declared) -> object:
-    usual = str(BY_NAME[axis.name].default).lower()
-    return Annotated[str | None, typer.Option(f"--{axis.name}", help=axis.help, show_default=usual)]
 
 
 def runtime_of(text: str) -> Runtime:

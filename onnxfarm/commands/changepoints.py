@@ -133,11 +133,9 @@ def _number(cell: str, row: int, name: str, where: str) -> float:
 def _sentence(column: Series, points: Sequence["ChangePoint"], *, times: Sequence[str], margin: float) -> str:
     if not points:
         return f"{column.name}: no level shift of {100 * margin:.3g} % or more in {len(column.values)} rows."
-    shifts = ", ".join(_words(point, times) for point in points)
-    return f"{column.name}: {len(points)} level shift{'s' if len(points) > 1 else ''}: {shifts}."
-
-
-def _words(point: "ChangePoint", times: Sequence[str]) -> str:
-    moment = f" ({times[point.index]})" if times else ""
-    size = "from 0" if point.magnitude is None else f"{100 * point.magnitude:+.3g} %"
-    return f"{size} at row {point.index}{moment}, p = {point.p:.2g}"
+    shifts = []
+    for point in points:
+        moment = f" ({times[point.index]})" if times else ""
+        size = "from 0" if point.magnitude is None else f"{100 * point.magnitude:+.3g} %"
+        shifts.append(f"{size} at row {point.index}{moment}, p = {point.p:.2g}")
+    return f"{column.name}: {len(points)} level shift{'s' if len(points) > 1 else ''}: {', '.join(shifts)}."

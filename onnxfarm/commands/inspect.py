@@ -24,7 +24,7 @@ from onnxfarm.outputs import say, table_of
 from onnxfarm.problems import Usage, main_guard, needs_extra
 
 if TYPE_CHECKING:
-    from farm.workshop.inspection import FoundFinding, Inspection, Port
+    from farm.workshop.inspection import FoundFinding, Inspection
 
 MAX_OPERATORS = 12
 
@@ -91,7 +91,8 @@ def _show(model: Path, found: "Inspection", *, console: Console) -> None:
     table = table_of("", "name", "type", "shape")
     for kind, ports in (("input", found.inputs), ("output", found.outputs)):
         for port in ports:
-            table.add_row(kind, port.name, port.dtype, _shape(port))
+            shape = "unknown rank" if port.shape is None else "×".join(map(str, port.shape)) or "scalar"
+            table.add_row(kind, port.name, port.dtype, shape)
     console.print(table)
     say(*_free(found), *_generates(found), *_feed(found), console=console)
     top = sorted(found.operators.items(), key=lambda entry: -entry[1])[:MAX_OPERATORS]
@@ -143,10 +144,6 @@ def _summary(found: "Inspection") -> str:
     ]
     words = recipes.uploaded_words(found.dtypes, found.operators, is_quantised=found.is_quantised)
     return ", ".join([*parts, f"IR {found.ir_version}", *([f"as uploaded: {words}"] if words else [])])
-
-
-def _shape(port: "Port") -> str:
-    return "unknown rank" if port.shape is None else "×".join(str(dim) for dim in port.shape) or "scalar"
 
 
 def _words(finding: "FoundFinding") -> str:

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -16,9 +16,6 @@ from onnxfarm.commands.options import JsonOption, PackagesOption
 from onnxfarm.here import service
 from onnxfarm.outputs import write_plain
 from onnxfarm.problems import Infrastructure, Usage, needs_extra
-
-if TYPE_CHECKING:
-    from worker.agent.kit.runtimes import Installed
 
 HomeOption = Annotated[
     Path | None,
@@ -134,7 +131,11 @@ def runtimes(home: HomeOption = None, as_json: JsonOption = False) -> None:
         from worker.agent.kit.runtimes import RuntimeStore
     installed = RuntimeStore(_folder(home) / "runtimes").installed()
     if as_json:
-        write_plain([_as_plain(runtime) for runtime in installed])
+        plain: list[dict[str, object]] = []
+        for runtime in installed:
+            facts = {"runtime": str(runtime.runtime), "python": runtime.python_version, "bytes": runtime.bytes}
+            plain.append({**facts, "providers": list(runtime.providers)})
+        write_plain(plain)
         return
     if not installed:
         print("No runtimes yet: they are installed when the first block asks for them.")
@@ -144,11 +145,6 @@ def runtimes(home: HomeOption = None, as_json: JsonOption = False) -> None:
         shown = ", ".join(name.removesuffix("ExecutionProvider") for name in runtime.providers)
         table.add_row(str(runtime.runtime), runtime.python_version, f"{runtime.bytes / 1e6:.0f}", shown)
     Console().print(table)
-
-
-def _as_plain(one: "Installed") -> dict[str, object]:
-    told = {"runtime": str(one.runtime), "python": one.python_version, "bytes": one.bytes}
-    return {**told, "providers": list(one.providers)}
 
 
 @app.command("install-service")

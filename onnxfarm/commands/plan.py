@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from farm.contract.api.runs import OpenPlanOut
-from farm.rules.planning.plans import Plan, PlannedBlock, RefusedPoint
+from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.wording.numbers import counted
 from onnxfarm.commands import options
 from onnxfarm.commands.feed_options import with_feed
@@ -78,7 +78,8 @@ def show_plan(plan: Plan, *, console: Console) -> None:
         if block.wish:
             say(f"{block.id}: {block.wish.text}", console=console)
     for point in plan.refused:
-        say(f"⊘ {_point(point)}: {point.reason.text}", console=console)
+        labels = " ".join(f"{axis}={value}" for axis, value in point.labels.items())
+        say(f"⊘ {labels or point.id}: {point.reason.text}", console=console)
 
 
 def _blocks(blocks: Sequence[PlannedBlock]) -> Table:
@@ -95,7 +96,3 @@ def _blocks(blocks: Sequence[PlannedBlock]) -> Table:
             f"{100 * min(seen):.2g}–{100 * max(seen):.2g} %" if seen else "",
         )
     return table
-
-
-def _point(point: RefusedPoint) -> str:
-    return " ".join(f"{axis}={value}" for axis, value in point.labels.items()) or point.id

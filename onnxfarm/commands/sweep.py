@@ -76,7 +76,7 @@ def sweep(  # noqa: PLR0913  every option of the command
     write_plain(swept, json_file)
     if html is not None:
         write_text(sweep_run.page_of(swept), html)
-    _tell(swept, console=console)
+    show(swept, console=console)
 
 
 def _releases(distribution: str, ort: str, reference: str) -> tuple[list[str], str]:
@@ -94,8 +94,9 @@ def _releases(distribution: str, ort: str, reference: str) -> tuple[list[str], s
     return versions, pinned
 
 
-def _tell(found: Mapping[str, Any], *, console: Console) -> None:
-    for line in found["lines"]:
-        told = [f"  {turn['after']}: {turn['explanation']}" for turn in line["turns"] if turn["explanation"]]
-        say(f"\n{line['sentence']}", *told, console=console)
-    console.print(f"\nIt took {found['minutes']:.1f} minutes.", highlight=False)
+def show(swept: Mapping[str, Any], *, console: Console) -> None:
+    """Print a document `onnxfarm.sweep/1` for people."""
+    for line in swept["lines"]:
+        turns = [f"  {turn['after']}: {turn['explanation']}" for turn in line["turns"] if turn["explanation"]]
+        say(f"\n{line['sentence']}", *turns, console=console)
+    console.print(f"\nIt took {swept['minutes']:.1f} minutes.", highlight=False)

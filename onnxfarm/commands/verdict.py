@@ -58,7 +58,9 @@ def verdict(
         return
     judged = judge(_entries(document["comparisons"], path=file), margin=margin)
     lines = [f"{place}. {comparisons.sentence(comparison)}" for place, comparison in enumerate(judged)]
-    _answer({"comparisons": _figures_of_all(judged)}, [] if as_json else lines, as_json=as_json, last=_count(judged))
+    counts = Counter(comparison.verdict for comparison in judged)
+    last = f"{len(judged)} comparisons: {', '.join(f'{counts[word]} {word}' for word in counts) or 'none'}."
+    _answer({"comparisons": _figures_of_all(judged)}, [] if as_json else lines, as_json=as_json, last=last)
 
 
 def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]:
@@ -133,11 +135,6 @@ def _figures_of_all(judged: Sequence[Comparison]) -> list[dict[str, object]]:
         {**dataclasses.asdict(comparison), "holds_across": held if comparison.verdict in ("slower", "faster") else None}
         for comparison, held in zip(judged, holds, strict=True)
     ]
-
-
-def _count(judged: Sequence[Comparison]) -> str:
-    counts = Counter(comparison.verdict for comparison in judged)
-    return f"{len(judged)} comparisons: {', '.join(f'{counts[word]} {word}' for word in counts) or 'none'}."
 
 
 def _answer(figures: Mapping[str, object], lines: Sequence[str], *, as_json: bool, last: str = "") -> None:

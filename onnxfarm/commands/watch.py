@@ -88,7 +88,8 @@ def list_watches(server: ServerOption = None, as_json: JsonOption = False) -> No
     """List the watches of your teams."""
 
     def cells(watch: WatchOut) -> tuple[str, ...]:
-        models, when, state = _models(watch), _when(watch), _state(watch)
+        models, when = _models(watch), _when(watch)
+        state = watch.problem or ("watching" if watch.is_active else "paused")
         return str(watch.id), watch.name, watch.team, models, watch.reference, when, state
 
     with Client(find_account(server)) as client:
@@ -231,7 +232,3 @@ def _models(watch: WatchOut) -> str:
 def _when(watch: WatchOut) -> str:
     parts = ["release"] * watch.on_release + ["version"] * watch.on_version
     return ", ".join([*parts, *([watch.schedule] if watch.schedule else [])]) or "on request"
-
-
-def _state(watch: WatchOut) -> str:
-    return watch.problem or ("watching" if watch.is_active else "paused")

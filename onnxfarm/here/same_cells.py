@@ -57,7 +57,9 @@ def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> tuple[list[Match], 
         before, after = _grouped(old, kept), _grouped(new, kept)
         for key in (key for key in before if key in after):
             if not differing or (_is_one(before[key], differing) and _is_one(after[key], differing)):
-                matches += [_match(a, b) for a, b in zip(before[key], after[key], strict=False)]
+                for a, b in zip(before[key], after[key], strict=False):
+                    differs = {axis: (a.get(axis), b.get(axis)) for axis in AXES if _key(a, axis) != _key(b, axis)}
+                    matches.append(Match(a, b, differs))
         taken = {id(cell) for match in matches for cell in (match.old, match.new)}
         old, new = ([cell for cell in side if id(cell) not in taken] for side in (old, new))
     return matches, list(old), list(new)
@@ -96,12 +98,6 @@ def _readable(cell: Cell) -> doc_cells.Cell:
             name: value for name, value in given.items() if name not in {error["loc"][0] for error in problem.errors()}
         }
     return doc_cells.Cell.model_construct(**{"model_sha256": "", **given})
-
-
-def _match(old: Cell, new: Cell) -> Match:
-    return Match(
-        old, new, {axis: (old.get(axis), new.get(axis)) for axis in AXES if _key(old, axis) != _key(new, axis)}
-    )
 
 
 def _key(cell: Cell, axis: str) -> str:

@@ -120,7 +120,7 @@ def _entry(entry: Entry) -> str:
 def _of_sweep(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     swept = cast(Any, plain)
     console = _console(WIDTHS[0])
-    sweep._tell(swept, console=console)
+    sweep.show(swept, console=console)
     yield "terminal", _printed(console)
     yield "figure", json.dumps(here_sweep.figure_of(swept), indent=1, ensure_ascii=False)
     page = here_sweep.page_of(swept)

@@ -38,7 +38,7 @@ def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: consumers
     nodes = list(walk.nodes(model, with_functions=False))
     depths = constants.values(model, names={n.input[1] for n in nodes if n.op_type == "OneHot" and len(n.input) > 1})
     rows = {size for shape in known.values() for size in shape[:1]}
-    met = constants.values(model, names=_others(nodes))
+    met = constants.values(model, names={name for node in nodes if node.op_type in _WRAPS for name in node.input})
     scalars = {name for name, value in met.items() if value.size == 1 and value.item() in rows}
     found: dict[str, Limit] = {}
     for name in inputs:
@@ -52,10 +52,6 @@ def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: consumers
         if limits:
             found[name] = min(set(numbers) - {COUNT}, default=max(map(str, set(limits) - set(numbers)), default=COUNT))
     return found
-
-
-def _others(nodes: list[onnx.NodeProto]) -> set[str]:
-    return {name for node in nodes if node.op_type in _WRAPS for name in node.input}
 
 
 def _carry(node: onnx.NodeProto, carried: set[str], flags: set[str], scalars: set[str]) -> None:

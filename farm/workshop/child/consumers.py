@@ -94,7 +94,8 @@ def required(model: onnx.ModelProto, facts: signature.Signature) -> Required:
             if isinstance(named, str) and isinstance(wanted, str) and {named, wanted} <= dims:
                 found.same.add((named, wanted))
             elif isinstance(wanted, int) and named in dims:
-                found.sizes.setdefault(str(named), {}).setdefault(wanted, _called(node))
+                called = shown(f"{node.op_type} {node.name or node.output[0]}")
+                found.sizes.setdefault(str(named), {}).setdefault(wanted, called)
         for named, least in _at_least(node, shapes, places):
             if named in dims:
                 found.least[str(named)] = max(least, found.least.get(str(named), 0))
@@ -303,10 +304,6 @@ def _table_rows(node: onnx.NodeProto, shapes: Shapes, dims: set[str]) -> Iterato
             and table[-1] == other[-1]
         ):
             yield int(table[-2])
-
-
-def _called(node: onnx.NodeProto) -> str:
-    return shown(f"{node.op_type} {node.name or node.output[0]}")
 
 
 def _grown(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> Iterator[tuple[int | str, int | str]]:

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
@@ -62,9 +61,9 @@ def check(model: onnx.ModelProto, *, folder: Path, main: str) -> None:
             _check_tensor(tensor, place, folder=folder, main=main)
     used = {main, *files(model)}
     companions = (*_COMPANIONS, *_OF_TOKENIZERS) if (folder / CONFIG).exists() else _COMPANIONS
-    extra = [name for name in _beside(folder) if name not in used and not name.endswith(companions)]
+    extra = [path.name for path in folder.iterdir() if path.name not in used and not path.name.endswith(companions)]
     if extra:
-        raise Problem("external_extra", f"{shown(extra[0])} belongs to no tensor of {shown(main)}: leave it out.")
+        raise Problem("external_extra", f"{shown(min(extra))} belongs to no tensor of {shown(main)}: leave it out.")
 
 
 def _check_tensor(tensor: TensorProto, place: dict[str, str], *, folder: Path, main: str) -> None:
@@ -102,7 +101,3 @@ def _check_range(tensor: TensorProto, place: dict[str, str], *, size: int) -> No
             f"which has {size:,}: the two files do not belong together, upload both from one export."
         )
         raise Problem("external_range", text)
-
-
-def _beside(folder: Path) -> Iterator[str]:
-    yield from sorted(path.name for path in folder.iterdir())

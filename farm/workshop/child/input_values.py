@@ -28,9 +28,11 @@ def fills_of(model: onnx.ModelProto, facts: signature.Signature, required: consu
     limits = bounds.upper_bounds(model, [port["name"] for port in facts["inputs"]], shapes=required.shapes)
     limits = {name: limit for name, limit in limits.items() if isinstance(limit, int) or limit in facts["dims"]}
     pasts = [dim for dim in facts["dims"] if dim in required.pasts]
+    for port in facts["inputs"]:
+        if (choices := roles.choices(port, model)) and choices >= 1:
+            limits.setdefault(port["name"], choices + 1)
     return {
-        port["name"]: _by_role(port, model, facts, pasts)
-        or _by_limit(port, limits.get(port["name"], _above(port, model)))
+        port["name"]: _by_role(port, model, facts, pasts) or _by_limit(port, limits.get(port["name"]))
         for port in facts["inputs"]
     }
 
@@ -149,11 +151,6 @@ def _length(port: signature.Port, facts: signature.Signature) -> str:
         if dims:
             return f"{fills.SIZE}{dims[0]}"
     return str((others[0]["shape"] or [0, 1])[1]) if others else fills.ONE
-
-
-def _above(port: signature.Port, model: onnx.ModelProto) -> int | None:
-    most = roles.choices(port, model)
-    return None if most is None or most < 1 else most + 1
 
 
 def _by_limit(port: signature.Port, limit: bounds.Limit | None) -> str:

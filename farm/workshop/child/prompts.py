@@ -43,7 +43,9 @@ def accept(payload: payloads.GivenPrompts) -> dict[str, object]:
     _check_lengths(rows)
     accepted: arrays.Arrays = {_PROMPT: rows}
     if _TEXT in given:
-        accepted[_TEXT] = _text(given[_TEXT], vocabulary=vocabulary)
+        accepted[_TEXT] = text = _ids(_TEXT, given[_TEXT], ranks=(1,), vocabulary=vocabulary)
+        if not 2 <= text.size <= MOST_TEXT:
+            raise _bad(f"The array {_TEXT} has {text.size:,} tokens: a text to score has 2 to {MOST_TEXT:,}.")
     arrays.write_npz(Path(payload["out"]), accepted)
     return {"rows": rows.shape[0], "tokens": rows.shape[1], "text_tokens": accepted.get(_TEXT, rows[:0, 0]).size}
 
@@ -86,13 +88,6 @@ def _check_lengths(rows: arrays.Array) -> None:
         raise _bad(f"The array {_PROMPT} has {count:,} rows: at most {MAX_BATCH} are generated at once.")
     if length > MAX_PROMPT:
         raise _bad(f"The prompts have {length:,} tokens: at most {MAX_PROMPT:,} are taken.")
-
-
-def _text(given: arrays.Array, *, vocabulary: int) -> arrays.Array:
-    found = _ids(_TEXT, given, ranks=(1,), vocabulary=vocabulary)
-    if not 2 <= found.size <= MOST_TEXT:
-        raise _bad(f"The array {_TEXT} has {found.size:,} tokens: a text to score has 2 to {MOST_TEXT:,}.")
-    return found
 
 
 def _bad(text: str) -> Problem:

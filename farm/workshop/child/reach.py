@@ -62,14 +62,10 @@ def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     light = onnx.ModelProto()
     light.CopyFrom(model)
     graph, named = light.graph, {port.name for port in light.graph.input}
-    large = [tensor for tensor in graph.initializer if _bytes(tensor) > _SMALL_BYTES or tensor.external_data]
+    large = [tensor for tensor in graph.initializer if tensor.ByteSize() > _SMALL_BYTES or tensor.external_data]
     for tensor in large:
         if tensor.name not in named:
             graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
         graph.initializer.remove(tensor)
     light.ir_version = max(light.ir_version, 4)
     return light
-
-
-def _bytes(tensor: onnx.TensorProto) -> int:
-    return int(tensor.ByteSize())

@@ -112,7 +112,8 @@ def unfed(ports: Ports) -> str:
 
 def port(value: onnx.ValueInfoProto) -> Port:
     """One input or output; see `inspection.Port`. Raises Problem: malformed."""
-    if not _is_text(value.name):
+    # protobuf hands out bytes where a name is no UTF-8
+    if not isinstance(value.name, str):
         text = f"The name {shown(value.name)!r} of an input or output is not UTF-8 text: export the model again."
         raise Problem("malformed", text)
     kind = value.type.WhichOneof("value")
@@ -172,11 +173,6 @@ def name_shared_batch(inputs: Ports) -> None:
 def dynamic_dims(ports: Ports) -> list[str]:
     """Names of dynamic dimensions in the order they appear."""
     return list(dict.fromkeys(dim for each in ports for dim in each["shape"] or () if isinstance(dim, str)))
-
-
-def _is_text(name: object) -> bool:
-    # protobuf hands out bytes where a name is no UTF-8
-    return isinstance(name, str)
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:

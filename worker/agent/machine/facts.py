@@ -65,8 +65,9 @@ def _about_company(seen: Surroundings) -> Iterator[str]:
             "expect disturbed samples; stop them, or dedicate the machine to the farm."
         )
     if seen.other_runners:
+        runners = "Another runner" if seen.other_runners == 1 else f"{seen.other_runners} other runners"
         yield (
-            f"{_runners(seen.other_runners)} on this machine just before the block: expect disturbed samples; make its "
+            f"{runners} measured on this machine just before the block: expect disturbed samples; make its "
             "agents share one lock file (ONNXFARM_HOST_LOCK), so that they take turns."
         )
     if seen.load_1m is not None and seen.load_1m > LOAD_PER_CORE * cores:
@@ -111,10 +112,6 @@ def _about_the_machine(seen: Surroundings) -> Iterator[str]:
             f"kernel.perf_event_paranoid is {seen.counters_closed_at}: instructions are not counted; "
             "set it to 2 or lower (sysctl kernel.perf_event_paranoid=2)."
         )
-
-
-def _runners(count: int) -> str:
-    return "Another runner measured" if count == 1 else f"{count} other runners measured"
 
 
 def _percent(share: float) -> str:
