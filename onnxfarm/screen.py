@@ -54,7 +54,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:
         varying = _varying(document.cells)
-        console.print(Text(_said_once(document.cells[0], varying), style="dim"))
+        console.print(Text(_in_common(document.cells[0], varying), style="dim"))
         console.print(_cells(document, varying, is_wide=console.width >= NARROW))
         _show_inputs(document.cells, console=console)
         _show_reasons(document.cells, console=console)
@@ -74,7 +74,7 @@ def _varying(cells: Sequence[Cell]) -> list[Axis]:
     return [axis for axis in COLUMNS if len(texts[axis.name] - ({""} if axis.name == "node" else set())) > 1]
 
 
-def _said_once(cell: Cell, varying: Sequence[Axis]) -> str:
+def _in_common(cell: Cell, varying: Sequence[Axis]) -> str:
     """What all cells have in common and does not go without saying."""
     own = [axis for axis in COLUMNS if axis not in varying]
     model, runtime, node = (axis in own for axis in (BY_NAME["model"], BY_NAME["runtime"], BY_NAME["node"]))

@@ -34,7 +34,7 @@ def make_backup(path: Path, *, node_identity: Path | None = None) -> Made:
     """Writes the database as it is at one moment, and every file that it names. Raises BackupError."""
     made = Made()
     with Writing(path) as writing:
-        with database.one_moment():
+        with database.snapshot():
             writing.add(archive.HEAD, json.dumps(_head()).encode())
             _add_tables(writing, made)
             files = sorted(_files())

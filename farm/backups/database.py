@@ -30,7 +30,7 @@ def all_models() -> list[type[Model]]:
 
 
 @contextmanager
-def one_moment() -> Iterator[None]:
+def snapshot() -> Iterator[None]:
     """Reads within it see the database as it was at the first of them, and hold nobody up who writes."""
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":

@@ -106,8 +106,8 @@ def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
     before, after = (read_bench(path) for path in (old, new))
     matches, only_old, only_new = same_cells.match_cells(before.done, after.done)
     unmatched: list[dict[str, str]] = [
-        *_told(only_old, before.silent, path=old),
-        *_told(only_new, after.silent, path=new),
+        *_unmatched(only_old, before.silent, path=old),
+        *_unmatched(only_new, after.silent, path=new),
     ]
     if not matches:
         raise Usage(
@@ -150,7 +150,7 @@ def _why(cell: Cell) -> str:
     return f"was not measured ({cell['status']}){f': {text}' if text else '.'}"
 
 
-def _told(alone: Sequence[Cell], silent: Sequence[tuple[Cell, str]], *, path: Path) -> list[dict[str, str]]:
+def _unmatched(alone: Sequence[Cell], silent: Sequence[tuple[Cell, str]], *, path: Path) -> list[dict[str, str]]:
     """Why a cell is in no comparison."""
     told = [(cell, "has no counterpart, or more than one possible counterpart.") for cell in alone]
     return [

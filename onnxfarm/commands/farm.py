@@ -170,13 +170,13 @@ def invite(
     if as_json:
         write_plain(answer.plain)
         return
-    print(_said_of(invited, found.name), file=sys.stderr)
+    print(_outcome(invited, found.name), file=sys.stderr)
     if invited.sign_in_link:
         print("Send them this link; it signs them in once, within seven days:", file=sys.stderr)
         print(invited.sign_in_link)
 
 
-def _said_of(invited: InvitedOut, team: str) -> str:
+def _outcome(invited: InvitedOut, team: str) -> str:
     if invited.has_to_accept:
         return (
             f"{invited.username} is invited to team {team} as {invited.role} and has seven days to accept, on "

@@ -172,7 +172,7 @@ def followed(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterator[Fo
     """A follower for these blocks, with a bar where there is a terminal."""
     if not console.is_terminal:
         follower = Follower(blocks, console=console, bar=None)
-        with _saying_again(follower):
+        with _reminding(follower):
             yield follower
         return
     columns = (
@@ -184,19 +184,19 @@ def followed(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterator[Fo
     )
     with Progress(*columns, console=console, transient=True) as bar:
         follower = Follower(blocks, console=console, bar=bar)
-        with _saying_again(follower):
+        with _reminding(follower):
             yield follower
 
 
 @contextmanager
-def _saying_again(follower: Follower) -> Iterator[None]:
+def _reminding(follower: Follower) -> Iterator[None]:
     over = threading.Event()
 
-    def keep_saying() -> None:
+    def remind() -> None:
         while not over.wait(1.0):
             follower.say_again()
 
-    thread = threading.Thread(target=keep_saying, name="progress", daemon=True)
+    thread = threading.Thread(target=remind, name="progress", daemon=True)
     thread.start()
     try:
         yield

@@ -56,7 +56,7 @@ def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> tuple[list[Match], 
         kept = [axis for axis in AXES if axis not in differing]
         before, after = _grouped(old, kept), _grouped(new, kept)
         for key in (key for key in before if key in after):
-            if not differing or (_is_one(before[key], differing) and _is_one(after[key], differing)):
+            if not differing or (_agree(before[key], differing) and _agree(after[key], differing)):
                 for a, b in zip(before[key], after[key], strict=False):
                     differs = {axis: (a.get(axis), b.get(axis)) for axis in AXES if _key(a, axis) != _key(b, axis)}
                     matches.append(Match(a, b, differs))
@@ -112,7 +112,7 @@ def _grouped(cells: Iterable[Cell], axes: Sequence[str]) -> dict[tuple[str, ...]
     return groups
 
 
-def _is_one(cells: Sequence[Cell], axes: Sequence[str]) -> bool:
+def _agree(cells: Sequence[Cell], axes: Sequence[str]) -> bool:
     """Whether these cells agree in the axes too."""
     return len({tuple(_key(cell, axis) for axis in axes) for cell in cells}) == 1
 

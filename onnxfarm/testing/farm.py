@@ -127,15 +127,15 @@ class FakeFarm:
 
     def _own_answer(self, question: Question) -> Answer:
         if question.address == "enrol":
-            return _said(self._enrolled(_read(question, messages.Enrolment)), status=201)
+            return _answer_of(self._enrolled(_read(question, messages.Enrolment)), status=201)
         if question.address == "secret":
-            return _said(self._granted(_read(question, messages.SecretRequest)))
+            return _answer_of(self._granted(_read(question, messages.SecretRequest)))
         if question.headers.get("authorization") != f"Bearer {SECRET}":
             raise _RefusedError(401, "unknown", "No node has this secret.")
         if question.address == "hello":
             self.hellos.append(_read(question, messages.Hello))
             queues = (node_queue(NODE_ID), "tag.cpu") if self.health == "active" else ()
-            return _said(messages.Welcome(health=self.health, queues=queues))
+            return _answer_of(messages.Welcome(health=self.health, queues=queues))
         if question.address == "messages":
             return self._message(wait_s=question.number("wait"))
         if question.address.startswith("files/"):
@@ -164,7 +164,7 @@ class FakeFarm:
             block, attempt = self._offers.get(timeout=min(wait_s, messages.MAX_WAIT_S) or 0.001)
         except queue.Empty:
             return Answer.of(204, None)
-        return _said(messages.Offer(queue=node_queue(NODE_ID), message=_celery_message(block, attempt)))
+        return _answer_of(messages.Offer(queue=node_queue(NODE_ID), message=_celery_message(block, attempt)))
 
     def _file(self, digest: str) -> Answer:
         if digest not in self._files:
@@ -180,17 +180,17 @@ class FakeFarm:
         if what == "claim":
             attempt = _read(question, messages.ClaimRequest).attempt
             _refuse_unless(attempt == order.attempt, f"Attempt {attempt} of block {block} is over.")
-            return _said(Lease(order=order, token=TOKEN, lease_s=self.lease_s))
+            return _answer_of(Lease(order=order, token=TOKEN, lease_s=self.lease_s))
         token = question.headers.get(messages.ATTEMPT_TOKEN_HEADER.lower())
         _refuse_unless(token == TOKEN, f"Block {block} is another attempt's.")
         if what == "heartbeat":
             _read(question, messages.HeartbeatRequest)
-            return _said(messages.HeartbeatReply(lease_s=self.lease_s))
+            return _answer_of(messages.HeartbeatReply(lease_s=self.lease_s))
         if what == "reports":
-            return _said(self._reported(block, _read(question, messages.ReportPost).report))
+            return _answer_of(self._reported(block, _read(question, messages.ReportPost).report))
         digest = hashlib.sha256(question.content).hexdigest()
         self.traces[digest] = question.content
-        return _said(messages.TraceStored(sha256=digest))
+        return _answer_of(messages.TraceStored(sha256=digest))
 
     def _reported(self, block: str, report: Report) -> Reply:
         reports = self._reports.setdefault(block, [])
@@ -206,7 +206,7 @@ def _read(question: Question, shape: type[Body]) -> Body:
         raise _RefusedError(422, "invalid", f"This is not a {shape.__name__}: {problem}") from problem
 
 
-def _said(answer: BaseModel, *, status: int = 200) -> Answer:
+def _answer_of(answer: BaseModel, *, status: int = 200) -> Answer:
     return Answer(status, answer.model_dump_json().encode())
 
 

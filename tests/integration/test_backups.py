@@ -218,7 +218,7 @@ def test_what_others_write_meanwhile_is_not_in_it(transactional_db: None, team: 
         Team.objects.create(name="meanwhile")
         connection.close()
 
-    with database.one_moment():
+    with database.snapshot():
         before = Team.objects.count()
         other = threading.Thread(target=write)
         other.start()

@@ -59,8 +59,8 @@ def test_people_and_nodes_are_told_a_name_of_the_certificate(
 ) -> None:
     cert, key = made(tmp_path, names, common=common)
     found = secured(plan, cert=cert, key=key, port=free_port())
-    assert found.told == f"https://{host}:{found.tls.port}"
-    assert found.told_to_nodes == f"https://{host}:{found.tls.gateway_port}"
+    assert found.pages_url == f"https://{host}:{found.tls.port}"
+    assert found.nodes_url == f"https://{host}:{found.tls.gateway_port}"
     assert "ONNXFARM_BEHIND_PROXY" not in found.environment
 
 
@@ -68,7 +68,7 @@ def test_an_address_that_the_operator_set_stays(plan: Plan, tmp_path: Path, monk
     monkeypatch.setenv("ONNXFARM_PUBLIC_URL", "https://farm.example")
     cert, key = made(tmp_path, [x509.DNSName("farm.lan")])
     plan = make_plan(home=tmp_path / "home", port=free_port())
-    assert secured(plan, cert=cert, key=key, port=free_port()).told == "https://farm.example"
+    assert secured(plan, cert=cert, key=key, port=free_port()).pages_url == "https://farm.example"
 
 
 def test_a_certificate_that_names_no_host_is_said(plan: Plan, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ class NodeEquipment:
         if not tested.passed:
             logger.error("The self-test failed, so this node accepts no blocks: %s", tested.sentence)
             return probes.Abilities(self_test=tested)
-        found = probes.Abilities(tags=probes.machine_tags(self.facts())) | probes.kept(self._home.folder)
+        found = probes.Abilities(tags=probes.machine_tags(self.facts())) | probes.stored(self._home.folder)
         for short in ("cpu", *self._probe_first):
             with host_lock.preferably(patience_s=FIRST_PATIENCE_S, is_cancelled=is_cancelled):
                 found |= self._probed(short, is_cancelled=is_cancelled)
@@ -160,7 +160,7 @@ class NodeEquipment:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         if short in probes.BUILDS and found.tags:
-            probes.keep(self._home.folder, probes.kept(self._home.folder) | found)
+            probes.store(self._home.folder, probes.stored(self._home.folder) | found)
         return found
 
     def _say(self, text: str) -> None:

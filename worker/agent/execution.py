@@ -102,7 +102,7 @@ class _Block:
             return
         for arm in self._order.arms:
             if arm.arm in refused:
-                self._tell_check(CheckReport(arm=arm.arm, reason=refused[arm.arm]))
+                self._report_check(CheckReport(arm=arm.arm, reason=refused[arm.arm]))
         # what was installed and fetched until now is in no plan
         self._pace.begin()
         self._check(ready)
@@ -123,7 +123,7 @@ class _Block:
                 self._alive[arm.arm] = arm
                 if found.peak_memory_bytes is not None:
                     self._peaks[arm.arm] = found.peak_memory_bytes
-            self._tell_check(found)
+            self._report_check(found)
         beside = engines.compare_engines(self._launcher, list(self._alive.values()))
         self._stop_if_over()
         if beside is not None:
@@ -147,7 +147,7 @@ class _Block:
             self._stop_if_over()
             self._report(found)
 
-    def _tell_check(self, found: CheckReport) -> None:
+    def _report_check(self, found: CheckReport) -> None:
         self._report(found)
         self._stop_if_fail_fast(found.arm, found.reason)
 
@@ -161,7 +161,7 @@ class _Block:
             self._say(arm, "tracing")
             profiled.append(traces.profile_arm(self._launcher, arm, trace_round=0))
             self._stop_if_over()
-        self._tell_traces(profiled)
+        self._report_traces(profiled)
 
     def _evaluate(self) -> None:
         """Labelled data, where there are some; a cell that cannot be judged on them is measured all the same."""
@@ -179,7 +179,7 @@ class _Block:
             engines.keep_compiled(self._launcher, arm, store=store)
             self._stop_if_over()
 
-    def _tell_traces(self, profiled: list[traces.Profiled]) -> None:
+    def _report_traces(self, profiled: list[traces.Profiled]) -> None:
         """Map and report; a trace that failed leaves its cell measured, without placement."""
         self._mapper.learn([trace for trace in profiled if trace.reply is not None])
         has_edges = self._round_traces is not None
@@ -243,7 +243,7 @@ class _Block:
             dice.shuffle(arms)
             for arm in arms:
                 self._say(arm, f"trace {trace_round + 1}")
-                self._tell_traces([traces.profile_arm(self._launcher, arm, trace_round=trace_round)])
+                self._report_traces([traces.profile_arm(self._launcher, arm, trace_round=trace_round)])
                 self._stop_if_over()
 
     def _sustain(self) -> None:

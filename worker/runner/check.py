@@ -71,7 +71,7 @@ def _row_difference(
     None where the model takes one batch size only, or where no output has the batch as its first dimension.
     """
     batch = order.batch
-    if batch is None or batch < 2 or not _takes_one_row(kind, engine, inputs=inputs, batch=batch):
+    if batch is None or batch < 2 or not _takes_single_row(kind, engine, inputs=inputs, batch=batch):
         return None
     try:
         alone = kind.feed(engine, {name: np.ascontiguousarray(array[:1]) for name, array in inputs.items()})
@@ -138,7 +138,7 @@ def _bytes(outputs: dict[str, object]) -> int:
     return sum(value.nbytes for value in outputs.values() if isinstance(value, np.ndarray))
 
 
-def _takes_one_row(kind: Kind, engine: Engine, *, inputs: Arrays, batch: int) -> bool:
+def _takes_single_row(kind: Kind, engine: Engine, *, inputs: Arrays, batch: int) -> bool:
     return kind.is_first_free(engine) and all(array.ndim > 0 and array.shape[0] == batch for array in inputs.values())
 
 

@@ -36,8 +36,8 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
             for others in (prompt_runs, set(range(count)) - prompt_runs)
         )
     tokens = int(order.scenario["prompt"])
-    apart = {key: value for key, value in trace.told(prompt).items() if key != "has_overflowed"}
-    return {**facts, **trace.told(step), **trace.beside(engine, path, saved), "prompt": {"tokens": tokens, **apart}}
+    apart = {key: value for key, value in trace.figures(prompt).items() if key != "has_overflowed"}
+    return {**facts, **trace.figures(step), **trace.beside(engine, path, saved), "prompt": {"tokens": tokens, **apart}}
 
 
 def _steps(order: Order, engine: Engine) -> Steps:

@@ -11,7 +11,7 @@ def peak_bytes() -> int:
 
     getrusage comes second because on Linux it keeps the peak of the process that forked us across exec.
     """
-    told = _told_by_linux("VmHWM")
+    told = _from_status("VmHWM")
     if told is not None:
         return told
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -20,17 +20,17 @@ def peak_bytes() -> int:
 
 def peak_address_space_bytes() -> int | None:
     """VmPeak: what a limit on memory (RLIMIT_AS, a 32-bit system) counts, touched or not. None away from Linux."""
-    return _told_by_linux("VmPeak")
+    return _from_status("VmPeak")
 
 
 def address_space_bytes() -> int | None:
     """VmSize: the addresses that are taken now. None away from Linux."""
-    return _told_by_linux("VmSize")
+    return _from_status("VmSize")
 
 
 def resident_bytes() -> int | None:
     """VmRSS: what is resident now. None away from Linux."""
-    return _told_by_linux("VmRSS")
+    return _from_status("VmRSS")
 
 
 def give_back_freed() -> None:
@@ -42,7 +42,7 @@ def give_back_freed() -> None:
         trim(0)
 
 
-def _told_by_linux(name: str) -> int | None:
+def _from_status(name: str) -> int | None:
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as status:
             found = re.search(rf"^{name}:\s+(\d+) kB", status.read(), re.MULTILINE)

@@ -19,7 +19,7 @@ def each(calls: Sequence[Call], work: Callable[[Call, Gate], Found]) -> list[Fou
     found: list[Found] = []
     failures: list[BaseException] = []
 
-    def one(call: Call) -> None:
+    def run(call: Call) -> None:
         try:
             gate.wait()
             found.append(work(call, gate))
@@ -28,7 +28,7 @@ def each(calls: Sequence[Call], work: Callable[[Call, Gate], Found]) -> list[Fou
             failures.append(error)
             gate.abort()
 
-    threads = [threading.Thread(target=one, args=(call,)) for call in calls]
+    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -38,10 +38,10 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
         path = engine.session.end_profiling()
     with timer.phase("parse"):
         summary = profile.summarise(read_profile(path), skip_runs=WARMUP_RUNS)
-    return {**facts, **told(summary), **beside(engine, path, saved)}
+    return {**facts, **figures(summary), **beside(engine, path, saved)}
 
 
-def told(summary: profile.Summary) -> dict[str, object]:
+def figures(summary: profile.Summary) -> dict[str, object]:
     """What some profiled runs took, and their executed nodes."""
     return {
         "runs": summary.runs,

@@ -53,7 +53,7 @@ class Plan:
         return f"http://{HOST}:{self.port}"
 
     @property
-    def told(self) -> str:
+    def pages_url(self) -> str:
         """The address in links."""
         return self.public_url or self.url
 
@@ -62,7 +62,7 @@ class Plan:
         return f"http://{HOST}:{self.gateway_port}"
 
     @property
-    def told_to_nodes(self) -> str:
+    def nodes_url(self) -> str:
         """The gateway's address in the command that a machine joins by; a proxy serves it beside the pages."""
         return self.public_gateway_url or self.public_url or self.gateway_url
 
@@ -71,14 +71,14 @@ class Plan:
         """The environment of every process of the farm."""
         own = {
             "ONNXFARM_HOME": str(self.home),
-            "ONNXFARM_PUBLIC_URL": self.told,
-            "ONNXFARM_GATEWAY_URL": self.told_to_nodes,
+            "ONNXFARM_PUBLIC_URL": self.pages_url,
+            "ONNXFARM_GATEWAY_URL": self.nodes_url,
             "DJANGO_SETTINGS_MODULE": "farm.config.settings",
             "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
             "PYTHONUNBUFFERED": "1",
         }
         # it listens on the loopback interface, so that a proxy of this machine serves https://, where TLS does not
-        has_proxy = self.tls is None and self.told.startswith("https://")
+        has_proxy = self.tls is None and self.pages_url.startswith("https://")
         is_behind_proxy = {"ONNXFARM_BEHIND_PROXY": "1"} if has_proxy else {}
         return is_behind_proxy | dict(os.environ) | own
 

@@ -85,8 +85,8 @@ class EmbeddedFarm:
         self.supervisor.finish(opening, timeout_s=READY_S)
         words = json.loads(opening.log.read_text().strip().splitlines()[-1])
         opening.log.unlink()  # it holds secrets
-        opened = Opened(self.plan.told, self.plan.gateway_url, words["link"], words["token"])
-        environment.keep(self.plan.home, public_url=self.plan.told, gateway_url=self.plan.told_to_nodes)
+        opened = Opened(self.plan.pages_url, self.plan.gateway_url, words["link"], words["token"])
+        environment.keep(self.plan.home, public_url=self.plan.pages_url, gateway_url=self.plan.nodes_url)
         if self.plan.node_home is not None:
             self.start_node(self.plan.node_home, words["code"])
         self._wait_until("web", lambda: _answers(f"{self.plan.url}{WEB.ready_path}"))

@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
     with only_one(plan.home), EmbeddedFarm(plan) as farm:
         samples = plan.home / "samples"
         making = farm.supervisor.start("samples", [sys.executable, "-m", SAMPLES, str(samples)], may_end=True)
-        opened = farm.start(say=_say, on_pages=_tell_pages)
+        opened = farm.start(say=_say, on_pages=_say_pages)
         farm.supervisor.finish(making, timeout_s=60)
         beside = _choose_sample(options, samples)
         say_up(farm, opened)
@@ -99,7 +99,7 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _tell_pages(opened: Opened) -> None:
+def _say_pages(opened: Opened) -> None:
     """Before anything is measured: whoever opens the page sees the run as it comes."""
     _say(f"The pages are up at {opened.url}. Sign in, once, with {opened.link}")
 
@@ -116,7 +116,7 @@ def _choose_sample(options: argparse.Namespace, samples: Path) -> list[str]:
 
 def _server(farm: EmbeddedFarm) -> str:
     """Where this machine reaches the farm: itself, but for one whose pages are https:// alone."""
-    return farm.plan.told if farm.plan.told.startswith("https://") else farm.plan.url
+    return farm.plan.pages_url if farm.plan.pages_url.startswith("https://") else farm.plan.url
 
 
 def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace, *, beside: Sequence[str] = ()) -> int:

@@ -78,7 +78,7 @@ class Supervisor:
                 start_new_session=True,
             )
         started = Started(name, handle, log, may_end)
-        self._tell(f"+{handle.pid}\n")
+        self._note_group(f"+{handle.pid}\n")
         self._started.append(started)
         return started
 
@@ -98,7 +98,7 @@ class Supervisor:
         handle = subprocess.Popen(
             list(argv), stdin=subprocess.DEVNULL, env=self._environment | dict(environment), process_group=0
         )
-        self._tell(f"+{handle.pid}\n")
+        self._note_group(f"+{handle.pid}\n")
         started = Started("front", handle, self._logs / "none")
         self._started.append(started)
         return started
@@ -144,9 +144,9 @@ class Supervisor:
 
     def _forget(self, started: Started) -> None:
         self._started.remove(started)
-        self._tell(f"-{started.handle.pid}\n")
+        self._note_group(f"-{started.handle.pid}\n")
 
-    def _tell(self, line: str) -> None:
+    def _note_group(self, line: str) -> None:
         pipe = _pipe(self._guardian.stdin)
         with contextlib.suppress(BrokenPipeError):  # somebody killed the guardian; `stop` does without it
             pipe.write(line)

@@ -84,7 +84,7 @@ def feeds_of(model: onnx.ModelProto, given: Path | None) -> tuple[Feeds, list[st
     if given is None:
         return _random(model, facts)
     samples = _samples_in(given, facts)
-    return _checked_feeds(samples, facts), _said(_count(samples, facts), of=given.name)
+    return _checked_feeds(samples, facts), _history(_count(samples, facts), of=given.name)
 
 
 def _samples_in(given: Path, facts: signature.Signature) -> arrays.Arrays:
@@ -127,7 +127,7 @@ def _stored(model: onnx.ModelProto) -> bytes:
         return b""
 
 
-def _said(count: int, *, of: str) -> list[str]:
+def _history(count: int, *, of: str) -> list[str]:
     history = [f"Calibrated with {count:,} samples of {of}."]
     if count < _FEW:
         history.append(f"Warning: {count} samples are few; take at least {_FEW}, better {_ENOUGH}.")

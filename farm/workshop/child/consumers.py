@@ -96,7 +96,7 @@ def required(model: onnx.ModelProto, facts: signature.Signature) -> Required:
             elif isinstance(wanted, int) and named in dims:
                 called = shown(f"{node.op_type} {node.name or node.output[0]}")
                 found.sizes.setdefault(str(named), {}).setdefault(wanted, called)
-        for named, least in _at_least(node, shapes, places):
+        for named, least in _minimums(node, shapes, places):
             if named in dims:
                 found.least[str(named)] = max(least, found.least.get(str(named), 0))
         found.tables += _table_rows(node, shapes, dims)
@@ -276,7 +276,7 @@ _MAKERS: Mapping[str, Maker] = {
 }
 
 
-def _at_least(node: onnx.NodeProto, shapes: Shapes, places: arrays.Arrays) -> Iterator[tuple[int | str, int]]:
+def _minimums(node: onnx.NodeProto, shapes: Shapes, places: arrays.Arrays) -> Iterator[tuple[int | str, int]]:
     """Dimensions that something is picked out of by a number: they hold at least so many."""
     shape = shapes.get(node.input[0]) if node.input else None
     if not shape:

@@ -16,7 +16,7 @@ _TOKENIZERS = (_TOKENIZER, "tokenizer.model", "vocab.json", "vocab.txt")
 _OTHER_PARTS = ("encoder", "encoder_decoder_init", "vision", "speech", "embedding", "joiner", "transducer")
 
 
-def told(folder: Path, main: str, *, outputs: Sequence[Port]) -> dict[str, object] | None:
+def configured(folder: Path, main: str, *, outputs: Sequence[Port]) -> dict[str, object] | None:
     """What is known of a configuration, as `plans.GenaiFacts` has it; None where there is none.
 
     `outputs`: of the model, which says how many tokens it scores.

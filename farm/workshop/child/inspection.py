@@ -48,7 +48,7 @@ def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, obje
     facts: Facts = {**signature.of(model), **_file_facts(folder, main, model), **_graph_facts(model)}
     source = programs.source(folder, inputs=facts["inputs"], outputs=facts["outputs"])
     found = {"findings": findings.findings(model, facts=facts), "source": source, "compiled": compiled.of(model)}
-    told = {"genai": genai_config.told(folder, main, outputs=facts["outputs"])}
+    told = {"genai": genai_config.configured(folder, main, outputs=facts["outputs"])}
     return {**facts, **found, **told, "context": context.of(model, inputs=facts["inputs"])}
 
 

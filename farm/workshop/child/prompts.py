@@ -59,7 +59,7 @@ def _vocabulary(folder: Path, main: str) -> int:
     found = decoders.decoder_of(inputs, outputs)
     assert found is not None
     assert found.vocabulary is not None
-    told = genai_config.told(folder, main, outputs=facts["outputs"]) or {}
+    told = genai_config.configured(folder, main, outputs=facts["outputs"]) or {}
     known = told.get("vocabulary")
     return min(found.vocabulary, known) if isinstance(known, int) else found.vocabulary
 

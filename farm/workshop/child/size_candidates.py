@@ -60,7 +60,7 @@ def _proposed(
     wanted = {dim: required.of(dim) for dim in facts["dims"]}
     choices = {dim: sizes for dim, sizes in wanted.items() if sizes}
     free = [dim for dim in facts["dims"] if dim not in choices]
-    ones = {dim: batch if dim == facts["batch"] else 1 for dim in free if _is_one(dim, model, facts)}
+    ones = {dim: batch if dim == facts["batch"] else 1 for dim in free if _counts_at_once(dim, model, facts)}
     for sizes in itertools.islice(itertools.product(*choices.values()), _MOST_WAYS):
         known = {**ones, **dict(zip(choices, sizes, strict=True))}
         yield from _around(known, model, facts, required)
@@ -99,7 +99,7 @@ def _steps(facts: signature.Signature, required: consumers.Required) -> set[str]
     return required.steps or {dim for dim in lasts if isinstance(dim, str)} - required.pasts
 
 
-def _is_one(dim: str, model: onnx.ModelProto, facts: signature.Signature) -> bool:
+def _counts_at_once(dim: str, model: onnx.ModelProto, facts: signature.Signature) -> bool:
     """Whether a dimension counts what is done at once: the batch, and where no input but a state has it."""
     if dim == facts["batch"] or (signature.is_batch_name(dim) and dim.lower() not in ("n", "b")):
         return True

@@ -29,7 +29,7 @@ def joined(farm: LiveFarm, context: BrowserContext, *, name: str = "phone") -> P
 def opened(farm: LiveFarm, context: BrowserContext, code: str = "") -> Page:
     page = context.new_page()
     page.set_default_timeout(WAIT_MS)
-    page.goto(f"{farm.plan.told_to_nodes}/api/node/v1/tab/index.html#{code}")
+    page.goto(f"{farm.plan.nodes_url}/api/node/v1/tab/index.html#{code}")
     return page
 
 

@@ -36,7 +36,7 @@ def test_a_browser_measures_two_releases_to_a_verdict_also_when_it_is_closed_in_
     document = finished(farm, page, run)
     context.close()
     # what is not of the farm's own address is a blob of the page's own
-    assert asked - {""} == {urlsplit(farm.plan.told_to_nodes).netloc}
+    assert asked - {""} == {urlsplit(farm.plan.nodes_url).netloc}
     cells = {cell["runtime"]: cell for cell in document["cells"] if cell["twin_of"] is None}
     assert set(cells) == set(RELEASES)
     for cell in cells.values():

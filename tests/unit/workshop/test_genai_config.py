@@ -26,13 +26,13 @@ def folder_with(tmp_path: Path, change: Any = None) -> Path:
 
 
 def told(folder: Path) -> GenaiFacts:
-    found = genai_config.told(folder, genai.MAIN, outputs=OUTPUTS)
+    found = genai_config.configured(folder, genai.MAIN, outputs=OUTPUTS)
     assert found is not None
     return GenaiFacts.model_validate(found)
 
 
 def test_a_model_alone_has_no_configuration(tmp_path):
-    assert genai_config.told(tmp_path, genai.MAIN, outputs=OUTPUTS) is None
+    assert genai_config.configured(tmp_path, genai.MAIN, outputs=OUTPUTS) is None
 
 
 def test_a_folder_is_inspected_with_its_configuration(tmp_path):

@@ -130,7 +130,7 @@ def probe(
     return Abilities(tags={entry.tag: evidence}, providers=(entry.name,))
 
 
-def kept(folder: Path) -> Abilities:
+def stored(folder: Path) -> Abilities:
     """What earlier probes of this node found beside the CPU's."""
     try:
         known = json.loads((folder / KEPT).read_text())
@@ -139,7 +139,7 @@ def kept(folder: Path) -> Abilities:
         return Abilities()
 
 
-def keep(folder: Path, found: Abilities) -> None:
+def store(folder: Path, found: Abilities) -> None:
     """Remembers them for the next start."""
     (folder / KEPT).write_text(json.dumps({"tags": found.tags, "providers": list(found.providers)}, indent=2))
 

@@ -78,7 +78,7 @@ def read(home: NodeHome, *, url: str | None = None) -> Standing:
         problem=problem,
         waiting_reports=len(list(home.spool.glob("*.json"))) if home.spool.is_dir() else 0,
         runtimes=len(RuntimeStore(home.folder / "runtimes").installed()),
-        proven=tuple(sorted(probes.kept(home.folder).tags)),
+        proven=tuple(sorted(probes.stored(home.folder).tags)),
     )
 
 

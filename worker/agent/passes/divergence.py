@@ -91,7 +91,7 @@ def _answered(asked: Question) -> doc.DivergenceDocument:
     if found is None:
         text = f"{side} agrees with {asked.reference} on every output of {asked.main}: nothing to look for."
         return doc.DivergenceDocument(**known, sentence=text)
-    part = _kept(asked, found)
+    part = _written(asked, found)
     return doc.DivergenceDocument(
         **known,
         sentence=_sentence(found, part),
@@ -143,7 +143,7 @@ def _as_candidate() -> Iterator[None]:
         raise CandidateError(problem.reason.text) from problem
 
 
-def _kept(asked: Question, found: Divergence) -> doc.Part:
+def _written(asked: Question, found: Divergence) -> doc.Part:
     """The part written to `out`, and run once more from there: only what that run shows is said."""
     # the folder may hold the looks' other files; external data stands beside the model
     names = [path.name for path in sorted(found.folder.iterdir()) if path.name.startswith(asked.main)]

@@ -34,10 +34,10 @@ class ReadGraph(TypedDict):
 
 def read_in_child(paths: list[str]) -> dict[str, list[ReadGraph | None]]:
     """Runs in the child: parses each file and gives its nodes. External data is not read."""
-    return {"graphs": [_read_one(path) for path in paths]}
+    return {"graphs": [_read_graph(path) for path in paths]}
 
 
-def _read_one(path: str) -> ReadGraph | None:
+def _read_graph(path: str) -> ReadGraph | None:
     import onnx
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 

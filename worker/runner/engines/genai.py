@@ -89,7 +89,7 @@ class Told:
     context: int
 
 
-def told_by(folder: str) -> Told:
+def configured(folder: str) -> Told:
     """The model's part of its configuration. Raises Refusal."""
     path = os.path.join(folder, CONFIG)
     try:
@@ -104,7 +104,7 @@ def told_by(folder: str) -> Told:
 
 def load(order: Order, asked: Asked, *, timer: PhaseTimer) -> Loaded:
     """The order's model, ready to generate what is asked. Raises Refusal."""
-    told = told_by(os.path.dirname(order.model))
+    told = configured(os.path.dirname(order.model))
     _refuse_misfit(asked, told)
     with timer.phase("session"), faults.translated("session"):
         model = opened(order, search=asked.search, pad_token_id=_unused(asked.prompt, told))

@@ -124,9 +124,9 @@ def _at_once(streams: Sequence[Sequence[Call]], work: Callable[[Sequence[Call]],
     turn = iter(streams)
     lock = threading.Lock()
 
-    def one(_: Call, __: together.Gate) -> None:
+    def run(_: Call, __: together.Gate) -> None:
         with lock:
             calls = next(turn)
         work(calls)
 
-    together.each([calls[0] for calls in streams], one)
+    together.each([calls[0] for calls in streams], run)

@@ -51,10 +51,10 @@ def _measure_together(calls: list[Call], budget: BudgetOrder) -> list[tuple[wind
         budget, windows_agreeing=1, window_s=max(budget.window_s, budget.at_least_s), at_least_s=0.0
     )
 
-    def measure_one(call: Call, gate: together.Gate) -> tuple[windows.Warmup, windows.Timings, int, int]:
+    def measure_stream(call: Call, gate: together.Gate) -> tuple[windows.Warmup, windows.Timings, int, int]:
         warm = windows.warm_up(call, budget)
         gate.wait()
         began = time.perf_counter_ns()
         return warm, windows.measure(call, one_window), began, time.perf_counter_ns()
 
-    return together.each(calls, measure_one)
+    return together.each(calls, measure_stream)

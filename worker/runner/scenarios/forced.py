@@ -44,7 +44,7 @@ class Forced:
         self._kept.append(scores[self._probes].astype(np.float32))
 
     @property
-    def told_as(self) -> dict[str, object]:
+    def answer(self) -> dict[str, object]:
         """Places, from the end of the prompt, and the scores of all probes at each: base64 of little-endian float32."""
         scores = np.array(self._kept, dtype="<f4")
         return {"places": self.places, "scores": base64.b64encode(scores.tobytes()).decode()}

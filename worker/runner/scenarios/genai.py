@@ -33,7 +33,7 @@ class GenerateByGenai:
 
     def open(self) -> None:
         order, timer, told = self._room.order, self._room.timer, self._told
-        vocabulary = genai.told_by(os.path.dirname(order.model)).vocabulary
+        vocabulary = genai.configured(os.path.dirname(order.model)).vocabulary
         asked = genai.Asked(
             prompts.of(order, vocabulary=vocabulary).astype(np.int32),
             int(told["new"]),
@@ -73,7 +73,7 @@ class GenerateByGenai:
             "throughput": metrics["tokens_per_s"],
             "tokens": taken.rows[0][0].tolist(),
             "gaps": [gap if isfinite(gap) else 0.0 for gap in self._parted.gaps],
-            "forced": self._forced.told_as,
+            "forced": self._forced.answer,
             **summaries.beside(peaks, metrics),
         }
         facts = {"requested_providers": self._loaded.requested, "active_providers": self._loaded.active}

@@ -81,7 +81,7 @@ class Generate:
             "throughput": metrics["tokens_per_s"],
             "tokens": taken.tokens[0][:, 0].tolist(),
             "gaps": self._gaps,
-            "forced": self._forced.told_as,
+            "forced": self._forced.answer,
             **summaries.beside(peaks, metrics),
         }
         return {"sample": sample, **self._facts}

@@ -41,7 +41,7 @@ class Command(BaseCommand):
             "user": owner.username,
             # whoever starts a farm on its own machine may always look at it
             "link": make_sign_in_link(owner, life=LINK_LIFE, is_emergency=not settings.LOCAL_SIGN_IN),
-            "token": _chosen_token(owner) or _kept_token(owner),
+            "token": _chosen_token(owner) or _stored_token(owner),
             "code": _code(owner) if options["code"] else None,
         }
         self.stdout.write(json.dumps(opened))
@@ -63,7 +63,7 @@ def _chosen_token(owner: User) -> str | None:
     return secret
 
 
-def _kept_token(owner: User) -> str:
+def _stored_token(owner: User) -> str:
     """The token of the home folder; a new one when there is none or it opens nothing any more."""
     path = Path(settings.HOME) / TOKEN_FILE
     if path.exists():
