@@ -60,8 +60,6 @@ app = typer.Typer(cls=LazyGroup, no_args_is_help=True, pretty_exceptions_enable=
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        pass
-
         print(f"onnxfarm {release()}")
         raise typer.Exit
 

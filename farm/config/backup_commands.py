@@ -58,15 +58,12 @@ def _made(made: "Made", file: Path) -> str:
         f"Backed up {made.rows:,} rows and {made.files:,} files in {file} ({size(made.bytes)}). "
         "It opens the farm: keep it private."
     )
-    lost = [f"{len(names):,} {how}: {names[0]}" for names, how in _lost(made) if names]
+    how_lost = {
+        "not in the store (or removed meanwhile)": made.missing,
+        "with another content than named by": made.damaged,
+    }
+    lost = [f"{len(names):,} {how}: {names[0]}" for how, names in how_lost.items() if names]
     return f"{said}\nThe database names files that it could not take along: {'; '.join(lost)}." if lost else said
-
-
-def _lost(made: "Made") -> tuple[tuple[list[str], str], ...]:
-    return (made.missing, "not in the store (or removed meanwhile)"), (
-        made.damaged,
-        "with another content than named by",
-    )
 
 
 def _restore(file: Path) -> str:

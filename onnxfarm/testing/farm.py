@@ -12,7 +12,6 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
 from typing import Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -67,7 +66,7 @@ class FakeFarm:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

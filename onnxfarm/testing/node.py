@@ -7,7 +7,6 @@ import random
 import statistics
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from farm.contract import node as messages
@@ -72,7 +71,7 @@ class FakeNode:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.gateway.close()
 
     def enrol(self, code: str) -> messages.Enrolled:

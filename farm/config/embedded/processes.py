@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from urllib import error, request
 
 from farm.config import environment
@@ -59,7 +58,7 @@ class EmbeddedFarm:
     def __enter__(self) -> EmbeddedFarm:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import TypedDict, TypeVar, Unpack
 from urllib.parse import urlsplit
 
@@ -97,7 +96,7 @@ class Gateway:
     def __enter__(self) -> Gateway:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from types import TracebackType
 
 from farm.contract.blocks import Lease
 from worker.agent.line import gateway as farm
@@ -38,7 +37,7 @@ class LeaseKeeper:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._spoke.set()
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 
 from farm.sandbox import leavings
 from farm.sandbox.watch import Running
@@ -47,7 +46,7 @@ class Seat:
         self._future: Future[Answer] = self._threads.submit(self._launch, str(self._folder), self._started)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._running is not None and not self._future.done():
             self._running.kill()
         os.close(self._go)
