@@ -31,6 +31,7 @@ AS_IT_IS = "as it is"
 TIMINGS = f"Raw timings go so long after a run; “{KEPT}”: never."
 TRACES = f"Raw traces and compiled models go so long after a run; “{KEPT}”: never."
 MODELS = f"Models without a run go so long after an upload; “{KEPT}”: never."
+TeamOption = Annotated[str, typer.Option("--team", help="The team.", show_default="the only one that you write in")]
 TimingsOption = Annotated[str, typer.Option("--timings", metavar="DAYS", help=TIMINGS, show_default=AS_IT_IS)]
 TracesOption = Annotated[str, typer.Option("--traces", metavar="DAYS", help=TRACES, show_default=AS_IT_IS)]
 ModelsOption = Annotated[str, typer.Option("--models", metavar="DAYS", help=MODELS, show_default=AS_IT_IS)]
@@ -74,7 +75,7 @@ def _run(what: str, file: Path, home: Path | None) -> None:
 
 @app.command()
 def retention(
-    team: Annotated[str, typer.Option("--team", help="The team.", show_default="the only one that you write in")] = "",
+    team: TeamOption = "",
     timings: TimingsOption = "",
     traces: TracesOption = "",
     models: ModelsOption = "",
@@ -132,7 +133,6 @@ class Scope(StrEnum):
 
 
 PersonArgument = Annotated[str, typer.Argument(metavar="NAME", help="The person's name on the farm.")]
-TeamOption = Annotated[str, typer.Option("--team", help="The team.", show_default="the only one that you write in")]
 InvitationArgument = Annotated[int, typer.Argument(metavar="INVITATION", help="Its number, as `list` shows.")]
 
 

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -23,38 +23,18 @@ from onnxfarm.remote.lookups import node_named
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or name, as `onnxfarm node list` shows.")]
 TeamArgument = Annotated[str, typer.Argument(metavar="TEAM", help="The team it should measure for.")]
 LendingArgument = Annotated[int, typer.Argument(metavar="LENDING", help="As `onnxfarm node lendings` numbers them.")]
-HoursOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="'HH:MM-HH:MM ZONE'",
-        help="When it works, in a zone such as Europe/Vienna; `always` ends it.",
-        show_default="unchanged",
-    ),
-]
-MinutesOption = Annotated[
-    float | None,
-    typer.Option(metavar="MINUTES", min=0.5, max=1440, help="How long one block may take.", show_default="unchanged"),
-]
-CelsiusOption = Annotated[
-    str | None,
-    typer.Option(metavar="CELSIUS", help="Above it, it accepts no blocks; `any` ends it.", show_default="unchanged"),
-]
-ModelCacheOption = Annotated[
-    float | None,
-    typer.Option(metavar="GIB", min=1, max=2**20, help="Size of its model cache.", show_default="unchanged"),
-]
-RuntimeCacheOption = Annotated[
-    float | None,
-    typer.Option(metavar="GIB", min=1, max=2**20, help="Size of its runtime cache.", show_default="unchanged"),
-]
-TagsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TAG,TAG",
-        help="Tags beside those that it proves, in place of these; '' ends them.",
-        show_default="unchanged",
-    ),
-]
+
+
+def _limit(metavar: str, words: str, **ends: float) -> Any:
+    return typer.Option(metavar=metavar, help=words, show_default="unchanged", **ends)
+
+
+HOURS = _limit("'HH:MM-HH:MM ZONE'", "When it works, in a zone such as Europe/Vienna; `always` ends it.")
+MINUTES = _limit("MINUTES", "How long one block may take.", min=0.5, max=1440)
+CELSIUS = _limit("CELSIUS", "Above it, it accepts no blocks; `any` ends it.")
+MODEL_CACHE = _limit("GIB", "Size of its model cache.", min=1, max=2**20)
+RUNTIME_CACHE = _limit("GIB", "Size of its runtime cache.", min=1, max=2**20)
+TAGS = _limit("TAG,TAG", "Tags beside those that it proves, in place of these; '' ends them.")
 GIB = 1024**3
 ALWAYS, ANY = "always", "any"
 HEADS = ("node", "name", "state", "health", "tags", "fingerprint", "self-test")
@@ -129,12 +109,12 @@ def pause(node: NodeArgument, server: ServerOption = None) -> None:
 @app.command()
 def limits(
     node: NodeArgument,
-    hours: HoursOption = None,
-    max_block: MinutesOption = None,
-    max_temperature: CelsiusOption = None,
-    model_cache: ModelCacheOption = None,
-    runtime_cache: RuntimeCacheOption = None,
-    tags: TagsOption = None,
+    hours: Annotated[str | None, HOURS] = None,
+    max_block: Annotated[float | None, MINUTES] = None,
+    max_temperature: Annotated[str | None, CELSIUS] = None,
+    model_cache: Annotated[float | None, MODEL_CACHE] = None,
+    runtime_cache: Annotated[float | None, RUNTIME_CACHE] = None,
+    tags: Annotated[str | None, TAGS] = None,
     server: ServerOption = None,
 ) -> None:
     """Show a node's limits, or change those that are given."""

@@ -11,7 +11,7 @@ import typer
 from farm.contract.api.alerts import RoundOut, WatchOut
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption, TeamOption
-from onnxfarm.commands.submit import read_matrix
+from onnxfarm.commands.submit import TimeoutOption, read_matrix
 from onnxfarm.outputs import console_for, say, write_plain
 from onnxfarm.problems import Commands, GateFailed, Infrastructure, TimedOut, Usage
 from onnxfarm.remote import operations
@@ -107,12 +107,7 @@ def run(
     wait: Annotated[
         bool, typer.Option("--wait", help="Follow the rounds to their end; exit 1 when one alerts.")
     ] = False,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            metavar="MINUTES", help="With --wait, stop waiting after this many minutes.", show_default="never"
-        ),
-    ] = None,
+    timeout: TimeoutOption = None,
     server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
