@@ -1,6 +1,7 @@
 """What a command writes: text, documents and plain values, to a file or to stdout."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,16 @@ def write_bytes(content: bytes, path: Path) -> None:
         draft.replace(path)
     except OSError as problem:
         raise Usage(f"{path} cannot be written ({problem.strerror}): give the path of a file.") from problem
+
+
+def write_privately(text: str, path: Path) -> None:
+    """Write a file that nobody else can read, whole or not at all. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_suffix(f".{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    draft.touch(mode=0o600)
+    draft.write_text(text)
+    draft.replace(path)
 
 
 def write_document(document: "Document", path: Path | None) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import typer
 
+from onnxfarm.outputs import write_privately
 from onnxfarm.problems import Infrastructure, Usage
 
 SERVER_VARIABLE = "ONNXFARM_SERVER"
@@ -113,12 +114,7 @@ def keep(account: Account) -> Path:
     kept = _read()
     tokens = {**kept.get("tokens", {}), account.server: account.token}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = path.with_suffix(".new")
-        draft.unlink(missing_ok=True)
-        draft.touch(mode=0o600)
-        draft.write_text(json.dumps({"default": account.server, "tokens": tokens}, indent=2) + "\n")
-        draft.replace(path)
+        write_privately(json.dumps({"default": account.server, "tokens": tokens}, indent=2) + "\n", path)
     except OSError as problem:
         raise Infrastructure(f"{path} cannot be written ({problem.strerror}).") from problem
     return path

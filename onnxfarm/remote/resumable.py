@@ -16,6 +16,7 @@ from typing import BinaryIO, Final
 
 import httpx2
 
+from onnxfarm.outputs import write_privately
 from onnxfarm.problems import Infrastructure, Usage
 
 TRIES = 6
@@ -236,12 +237,7 @@ def _remember(known: Mapping[str, str]) -> None:
     """A cache: when it cannot be written, an upload begins anew next time."""
     newest = dict(list(known.items())[-MAX_REMEMBERED:])
     with contextlib.suppress(OSError):
-        path = memory_file()
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = path.with_suffix(f".{os.getpid()}")
-        draft.touch(mode=0o600)
-        draft.write_text(json.dumps(newest))
-        draft.replace(path)
+        write_privately(json.dumps(newest), memory_file())
 
 
 def _metadata(pairs: Mapping[str, str]) -> str:

@@ -6,10 +6,12 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
+from farm.config.embedded.plan import NotPossibleError
 from farm.config.embedded.processes import EmbeddedFarm, Opened
+from farm.config.embedded.supervisor import ProcessEndedError
 
 # the farm could not be started, or a process of it ended
 EXIT_INFRASTRUCTURE = 3
@@ -41,6 +43,19 @@ def say_up(farm: EmbeddedFarm, opened: Opened) -> None:
     elif farm.plan.public_url:
         words = f"{farm.plan.url}, and /api/node/ to {farm.plan.gateway_url}"
         print(f"Let the proxy in front of it send everything to {words}.", file=sys.stderr)
+
+
+def kept_up(run: Callable[[], int], *, stopped: int = 0) -> int:
+    """The exit status of what runs a farm: `stopped` where somebody ended it."""
+    try:
+        with ending_by_signals():
+            return run()
+    except (NotPossibleError, ProcessEndedError) as problem:
+        print(f"onnxfarm: {problem}", file=sys.stderr)
+        return EXIT_INFRASTRUCTURE
+    except (KeyboardInterrupt, EndedBySignal):
+        print("The farm has ended.", file=sys.stderr)
+        return stopped
 
 
 @contextlib.contextmanager

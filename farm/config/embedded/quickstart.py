@@ -12,10 +12,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm.config.embedded.foreground import EXIT_INFRASTRUCTURE, EndedBySignal, ending_by_signals, say_up, stay
-from farm.config.embedded.plan import ROOT, NotPossibleError, make_plan, only_one
+from farm.config.embedded.foreground import kept_up, say_up, stay
+from farm.config.embedded.plan import ROOT, make_plan, only_one
 from farm.config.embedded.processes import EmbeddedFarm, Opened
-from farm.config.embedded.supervisor import ProcessEndedError
 
 CLIENT = "onnxfarm.main"
 SAMPLES = "farm.workshop.samples"
@@ -34,15 +33,7 @@ SAMPLE_MATRICES = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the farm; gives the exit status of the command."""
     options = parsed(argv)
-    try:
-        with ending_by_signals():
-            return _run(options)
-    except (NotPossibleError, ProcessEndedError) as problem:
-        print(f"onnxfarm: {problem}", file=sys.stderr)
-        return EXIT_INFRASTRUCTURE
-    except (KeyboardInterrupt, EndedBySignal):
-        print("The farm has ended.", file=sys.stderr)
-        return 0 if not options.once else 130
+    return kept_up(lambda: _run(options), stopped=130 if options.once else 0)
 
 
 def parsed(argv: Sequence[str] | None) -> argparse.Namespace:

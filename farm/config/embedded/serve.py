@@ -5,10 +5,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm.config.embedded.foreground import EXIT_INFRASTRUCTURE, EndedBySignal, ending_by_signals, say_up, stay
-from farm.config.embedded.plan import NotPossibleError, make_plan, only_one
+from farm.config.embedded.foreground import kept_up, say_up, stay
+from farm.config.embedded.plan import make_plan, only_one
 from farm.config.embedded.processes import EmbeddedFarm
-from farm.config.embedded.supervisor import ProcessEndedError
 from farm.config.embedded.tls import secured
 
 
@@ -22,20 +21,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tls-key", type=Path)
     parser.add_argument("--tls-port", type=int, default=8443)
     options = parser.parse_args(argv)
-    try:
-        with ending_by_signals():
-            plan = make_plan(home=options.home, port=options.port, with_node=not options.no_node)
-            if options.tls_cert is not None:
-                plan = secured(plan, cert=options.tls_cert, key=options.tls_key, port=options.tls_port)
-            with only_one(plan.home), EmbeddedFarm(plan) as farm:
-                opened = farm.start()
-                say_up(farm, opened)
-                stay(farm, opened)
-    except (NotPossibleError, ProcessEndedError) as problem:
-        print(f"onnxfarm: {problem}", file=sys.stderr)
-        return EXIT_INFRASTRUCTURE
-    except (KeyboardInterrupt, EndedBySignal):
-        print("The farm has ended.", file=sys.stderr)
+    return kept_up(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    plan = make_plan(home=options.home, port=options.port, with_node=not options.no_node)
+    if options.tls_cert is not None:
+        plan = secured(plan, cert=options.tls_cert, key=options.tls_key, port=options.tls_port)
+    with only_one(plan.home), EmbeddedFarm(plan) as farm:
+        opened = farm.start()
+        say_up(farm, opened)
+        stay(farm, opened)
     return 0
 
 
