@@ -25,15 +25,15 @@ TeamArgument = Annotated[str, typer.Argument(metavar="TEAM", help="The team it s
 LendingArgument = Annotated[int, typer.Argument(metavar="LENDING", help="As `onnxfarm node lendings` numbers them.")]
 
 
-def _limit(metavar: str, words: str, **ends: float) -> Any:
-    return typer.Option(metavar=metavar, help=words, show_default="unchanged", **ends)
+def _limit(metavar: str, words: str, least: float | None = None, most: float | None = None) -> Any:
+    return typer.Option(metavar=metavar, help=words, show_default="unchanged", min=least, max=most)
 
 
 HOURS = _limit("'HH:MM-HH:MM ZONE'", "When it works, in a zone such as Europe/Vienna; `always` ends it.")
-MINUTES = _limit("MINUTES", "How long one block may take.", min=0.5, max=1440)
+MINUTES = _limit("MINUTES", "How long one block may take.", 0.5, 1440)
 CELSIUS = _limit("CELSIUS", "Above it, it accepts no blocks; `any` ends it.")
-MODEL_CACHE = _limit("GIB", "Size of its model cache.", min=1, max=2**20)
-RUNTIME_CACHE = _limit("GIB", "Size of its runtime cache.", min=1, max=2**20)
+MODEL_CACHE = _limit("GIB", "Size of its model cache.", 1, 2**20)
+RUNTIME_CACHE = _limit("GIB", "Size of its runtime cache.", 1, 2**20)
 TAGS = _limit("TAG,TAG", "Tags beside those that it proves, in place of these; '' ends them.")
 GIB = 1024**3
 ALWAYS, ANY = "always", "any"

@@ -112,8 +112,7 @@ def unfed(ports: Ports) -> str:
 
 def port(value: onnx.ValueInfoProto) -> Port:
     """One input or output; see `inspection.Port`. Raises Problem: malformed."""
-    # protobuf hands out bytes where a name is no UTF-8
-    if not isinstance(value.name, str):
+    if not _is_text(value.name):
         text = f"The name {shown(value.name)!r} of an input or output is not UTF-8 text: export the model again."
         raise Problem("malformed", text)
     kind = value.type.WhichOneof("value")
@@ -173,6 +172,11 @@ def name_shared_batch(inputs: Ports) -> None:
 def dynamic_dims(ports: Ports) -> list[str]:
     """Names of dynamic dimensions in the order they appear."""
     return list(dict.fromkeys(dim for each in ports for dim in each["shape"] or () if isinstance(dim, str)))
+
+
+def _is_text(name: object) -> bool:
+    # protobuf hands out bytes where a name is no UTF-8
+    return isinstance(name, str)
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:
