@@ -26,6 +26,7 @@ from farm.accounts.services import issue_token
 from farm.accounts.states import Role, Scope
 from farm.base.asgi import site_of
 from farm.runs.selectors import documents
+from tests.databases import copy_migrated
 from tests.processes import Process, wait_for
 
 MODELS = Path(__file__).parent / "models"
@@ -97,6 +98,15 @@ def _nothing_kept() -> None:
         cache.clear()
     documents._kept_document.cache_clear()
     visitors.forget(site_of("127.0.0.1"))
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(django_db_modify_db_settings: None) -> bool:
+    """The test database begins as a copy of one that is migrated, but for PostgreSQL's."""
+    known = settings.DATABASES["default"]
+    if is_sqlite := known["ENGINE"].endswith("sqlite3"):
+        copy_migrated(Path(known["TEST"]["NAME"]))
+    return is_sqlite
 
 
 @pytest.fixture(scope="session")

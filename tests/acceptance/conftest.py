@@ -18,6 +18,7 @@ import pytest
 
 from farm.config.embedded.plan import Plan, free_port, make_plan
 from farm.config.embedded.processes import EmbeddedFarm, Opened
+from tests.databases import copy_migrated
 from tests.integration.worker.making import share_runtimes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,7 +122,10 @@ def farm() -> Iterator[LiveFarm]:
 
 
 def live_farm(home: Path, *, with_node: bool = True) -> Iterator[LiveFarm]:
-    """A farm of one's own, for tests that break it."""
+    """A farm of one's own, for tests that break it. One that migrates is test_quickstart's and test_serve's."""
+    if not (database := home / "db.sqlite3").exists():
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        copy_migrated(database)
     plan = make_plan(home=home, port=free_port(), with_node=with_node)
     plan = replace(plan, gateway_port=free_port())
     with EmbeddedFarm(plan) as processes:
