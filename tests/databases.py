@@ -1,4 +1,4 @@
-"""A migrated SQLite database, kept beside the shared runtimes: making it takes 5 s of processor time, copying it none."""
+"""A migrated SQLite database, kept as the shared runtimes are: making it takes 5 s of processor time, a copy none."""
 
 import fcntl
 import hashlib

@@ -1,12 +1,15 @@
 """What integration tests have in common: looks at models that do not begin with an import of onnx each."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 
+from farm.contract.cells import Budget
+from farm.rules.planning.estimates import ROUNDS
 from farm.sandbox.endings import Ending
 from farm.workshop import confined
 from tests.bench.blocks import BRIEF, shortened_windows
@@ -41,4 +44,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shortened() -> Iterator[None]:
     """What is asserted does not depend on how long a sample measures."""
     with shortened_windows(BRIEF):
+        yield
+
+
+@pytest.fixture
+def two_rounds() -> Iterator[None]:
+    """Of the quick budget's eight, each of which launches each arm: for what asserts no interval."""
+    quick = replace(ROUNDS[Budget.QUICK], least=2, usual=2, most=2)
+    with mock.patch.dict(ROUNDS, {Budget.QUICK: quick}):
         yield

@@ -45,6 +45,7 @@ def document(path: Path) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+@pytest.mark.usefixtures("two_rounds")
 def test_a_bench_that_is_stopped_between_blocks_keeps_what_it_has_and_ends_with_130(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +102,7 @@ def test_two_runtimes_are_measured_side_by_side_and_judged(home: Path, tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+@pytest.mark.usefixtures("two_rounds")
 def test_a_runtime_named_twice_makes_an_a_a_pair_and_json_goes_to_stdout(home: Path) -> None:
     # two threads: one is measured again and again while other tests keep the cores busy
     done = bench(home, MODELS / "relu_op13_ir7.onnx", "--ort", "1.31.1,1.31.1", "--threads", 2, "--json", "-")
@@ -202,6 +204,7 @@ def test_a_zip_is_judged_by_its_list(home: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+@pytest.mark.usefixtures("two_rounds")
 def test_a_zip_with_external_data_is_measured_on_inputs_of_its_own(home: Path, tmp_path: Path) -> None:
     path, out = tmp_path / "mlp.zip", tmp_path / "out.json"
     with zipfile.ZipFile(path, "w") as archive:

@@ -2,7 +2,10 @@
 
 import json
 import subprocess
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import onnx
@@ -11,6 +14,7 @@ from onnx import numpy_helper
 from typer.testing import CliRunner, Result
 
 from farm.contract.document import Document
+from onnxfarm.here import workbench
 from onnxfarm.main import app
 from tests.integration.worker.making import MODELS
 
@@ -18,6 +22,13 @@ pytestmark = pytest.mark.usefixtures("shortened")
 
 AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.org")
 BASE = MODELS / "relu_op13_ir7.onnx"
+
+
+@pytest.fixture(autouse=True)
+def _two_rounds() -> Iterator[None]:
+    """As a gate with `--rounds 2`: nothing here asserts how sure a comparison is, which takes up to 24."""
+    with mock.patch.object(workbench, "along", partial(workbench.along, rounds=2)):
+        yield
 
 
 def compare(home: Path, *words: object) -> Result:
@@ -106,7 +117,7 @@ def test_a_gate_against_the_model_of_a_commit_passes_an_equal_one_and_fails_a_br
     twin(model, factor=factor)
     junit = tmp_path / "gate.xml"
     words = ["gate", model, "--against", "git:HEAD", "--tolerance", "y=0.001", "--fail-on", "parity,failed"]
-    options = ["--ort", "1.31.1", "--threads", 2, "--rounds", 3, "--junit", junit, "--home", home]
+    options = ["--ort", "1.31.1", "--threads", 2, "--rounds", 2, "--junit", junit, "--home", home]
     result = CliRunner().invoke(app, [str(word) for word in (*words, *options)])
     assert result.exit_code == code, result.stderr
     assert junit.read_text().count("<failure") == code

@@ -14,7 +14,6 @@ from farm.contract.divergence import DivergenceDocument
 from farm.contract.document import Document
 from farm.rules.presenting import parities
 from onnxfarm.main import app
-from tests.bench.blocks import BRIEF, shortened_windows
 from tests.integration.worker.making import MODELS
 
 QDQ, QDQ_INPUTS = MODELS / "qdq_bias.onnx", MODELS / "qdq_bias.inputs.npz"
@@ -125,12 +124,12 @@ def test_inputs_that_the_model_fails_on_are_told(home: Path, tmp_path: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+@pytest.mark.usefixtures("shortened", "two_rounds")
 def test_bench_catches_a_change_of_one_quantum_between_runtimes_and_names_the_node(home: Path, tmp_path: Path) -> None:
     out = tmp_path / "bench.json"
     words = ["bench", QDQ, "--ort", "1.20.1,1.21.1", "--inputs", QDQ_INPUTS, "--json", out, "--home", home, "--diverge"]
     # two threads: one is measured again and again while other tests keep the cores busy
-    with shortened_windows(BRIEF):
-        result = CliRunner().invoke(app, [str(word) for word in [*words, "--threads", 2]])
+    result = CliRunner().invoke(app, [str(word) for word in [*words, "--threads", 2]])
     assert result.exit_code == 0, result.stderr
     found = Document.model_validate_json(out.read_text())
     ((old, new, pair),) = parities.runtime_changes(found)
