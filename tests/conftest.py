@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -103,8 +104,8 @@ def _nothing_kept() -> None:
 @pytest.fixture(scope="session")
 def django_db_keepdb(django_db_modify_db_settings: None) -> bool:
     """The test database begins as a copy of one that is migrated, but for PostgreSQL's."""
-    known = settings.DATABASES["default"]
-    if is_sqlite := known["ENGINE"].endswith("sqlite3"):
+    known: dict[str, Any] = settings.DATABASES["default"]
+    if is_sqlite := known["ENGINE"] == "django.db.backends.sqlite3":
         copy_migrated(Path(known["TEST"]["NAME"]))
     return is_sqlite
 
