@@ -1,11 +1,14 @@
-"""A real agent whose equipment measures nothing: it reports facts, works for SECONDS or until cancelled, and ends.
+"""A real agent whose equipment measures nothing: it reports facts, works for some seconds or until cancelled, and ends.
 
-Run as `python -m tests.integration.small_agent HOME URL SECONDS`.
+Its imports take a second, so that of many it is forked from one process that has them.
 """
 
+import multiprocessing
+import os
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from farm.contract.blocks import Lease
@@ -40,15 +43,24 @@ class SmallEquipment(IdleEquipment):
         report(EndReport(wall_s=self._seconds))
 
 
-def main() -> None:
-    folder, url, seconds = sys.argv[1:]
-    home = NodeHome(Path(folder))
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload([__name__])
+
+
+def start(folder: Path, *, url: str, seconds: float) -> ForkServerProcess:
+    """Starts one whose home is in the folder, with its lock of the machine and what it says on stderr."""
+    process = SERVER.Process(target=_run, args=(folder, url, seconds))
+    process.start()
+    return process
+
+
+def _run(folder: Path, url: str, seconds: float) -> None:
+    os.environ["ONNXFARM_HOST_LOCK"] = str(folder / "lock")
+    with (folder / "stderr").open("ab") as errors:
+        os.dup2(errors.fileno(), 2)
+    home = NodeHome(folder / "node")
     tail = logs.set_up(home.log)
     if not home.is_enrolled:
         enrolment.enrol(home, url=url, code="ofe_12345678", name="small", facts=FACTS)
     with Gateway(url) as gateway:
-        sys.exit(Agent(home, gateway=gateway, equipment=SmallEquipment(float(seconds)), tail=tail).run())
-
-
-if __name__ == "__main__":
-    main()
+        sys.exit(Agent(home, gateway=gateway, equipment=SmallEquipment(seconds), tail=tail).run())

@@ -3,10 +3,9 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Runtime
 from onnxfarm.testing import FakeFarm
-from tests.conftest import PROJECT
+from tests.integration import small_agent
 from tests.processes import wait_for
 
 ZERO = "0" * 64
@@ -24,7 +23,7 @@ CELL = CellSpec(artifact_sha256=ZERO, runtime=Runtime(distribution="onnxruntime"
 ORDER = BlockOrder(block="b1", attempt=1, arms=(ArmOrder(arm=0, cell=CELL, bundle=BUNDLE, source=BUNDLE, inputs=FILE),))
 
 pytestmark = pytest.mark.slow
-StartAgent = Callable[..., subprocess.Popen[bytes]]
+StartAgent = Callable[..., ForkServerProcess]
 
 
 @pytest.fixture
@@ -37,18 +36,20 @@ def farm() -> Iterator[FakeFarm]:
 def start_agent(tmp_path: Path) -> Iterator[StartAgent]:
     processes = []
 
-    def start(url: str, *, seconds: float = 0.1) -> subprocess.Popen[bytes]:
-        environment = os.environ | {"ONNXFARM_HOST_LOCK": str(tmp_path / "lock"), "PYTHONPATH": str(PROJECT)}
-        argv = [sys.executable, "-m", "tests.integration.small_agent", str(tmp_path / "node"), url, str(seconds)]
-        with (tmp_path / "stderr").open("ab") as errors:
-            process = subprocess.Popen(argv, env=environment, stderr=errors)
-        processes.append(process)
-        return process
+    def start(url: str, *, seconds: float = 0.1) -> ForkServerProcess:
+        processes.append(small_agent.start(tmp_path, url=url, seconds=seconds))
+        return processes[-1]
 
     yield start
     for process in processes:
         process.kill()
-        process.wait()
+        process.join()
+
+
+def ending(process: ForkServerProcess) -> int | None:
+    """Its exit code, None when it does not end."""
+    process.join(60)
+    return process.exitcode
 
 
 def kinds_of(farm: FakeFarm) -> list[str]:
@@ -122,7 +123,7 @@ def test_a_farm_that_goes_away_is_waited_for(farm: FakeFarm, start_agent: StartA
     port = farm.port
     farm.close()
     time.sleep(1.0)
-    assert process.poll() is None
+    assert process.is_alive()
     back = FakeFarm(port=port)
     try:
         back.offer(ORDER)
@@ -150,7 +151,7 @@ def test_a_report_survives_the_agent(farm: FakeFarm, start_agent: StartAgent, tm
     farm.offer(ORDER)
     farm.wait_for("blocks/b1/reports")
     process.kill()
-    process.wait()
+    process.join()
     assert [json.loads(path.read_text())["block"] for path in spooled(tmp_path)] == ["b1"]
     count = len(farm.asked("blocks/b1/reports"))
     farm.instead = lambda address, body: None
@@ -164,7 +165,7 @@ def test_a_401_stops_the_agent(farm: FakeFarm, start_agent: StartAgent, tmp_path
     refusal = {"detail": "This node was removed from the farm.", "code": "revoked"}
     farm.instead = lambda address, body: (401, refusal)
     farm.offer(ORDER)
-    assert process.wait(60) == 3
+    assert ending(process) == 3
     assert "removed from the farm" in (tmp_path / "stderr").read_text()
 
 
@@ -180,7 +181,7 @@ def test_a_restored_farm_that_knows_the_nodes_key_alone_gives_it_another_secret(
     )
     farm.offer(ORDER)
     farm.wait_for("blocks/b1/reports")
-    assert process.poll() is None
+    assert process.is_alive()
     # this farm's secret is always the same one: a heartbeat that was refused at the same moment asks for it too
     assert granted < len(farm.asked("secret")) <= granted + 2
 
@@ -191,8 +192,8 @@ def test_a_signal_ends_a_measuring_agent_soon(farm: FakeFarm, start_agent: Start
     farm.offer(ORDER)
     farm.wait_for("blocks/b1/reports")
     began = time.monotonic()
-    process.send_signal(number)
-    assert process.wait(60) == 0
+    os.kill(process.pid, number)
+    assert ending(process) == 0
     # it would have measured for a minute
     assert time.monotonic() - began < 30
     assert farm.asked("hello")[-1]["state"] == "leaving"
@@ -212,4 +213,4 @@ def test_a_node_waits_until_it_is_approved(farm: FakeFarm, start_agent: StartAge
 def test_a_retired_node_stops(farm: FakeFarm, start_agent: StartAgent) -> None:
     retired = {"detail": "small was removed from the farm.", "code": "retired"}
     farm.instead = lambda address, body: (403, retired) if address == "secret" else None
-    assert start_agent(farm.url).wait(60) == 3
+    assert ending(start_agent(farm.url)) == 3

@@ -8,13 +8,14 @@ from urllib.parse import quote
 
 from django.core.signals import request_finished
 from django.db import close_old_connections, transaction
-from django.test import Client
 
 from tests.integration.access.table import Line, lines
 from tests.integration.access.world import OWN_NAMES, PAYLOADS, PLACE, World
 
 # what pages read of their query
 ASKED = ("page", "rows", "since", "version", "like", "run", "watch", "least")
+
+_known: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
 
 Asked = Iterator[tuple[Line, str, dict[str, Any]]]
 Sends = Callable[[World], Asked]
@@ -114,13 +115,15 @@ def _plain_route(line: Line) -> str:
 
 
 def _described(world: World) -> dict[tuple[str, str], tuple[set[str], set[str]]]:
-    people = _fields_of(world.client("owner", "api/"), "api/v1/")
-    return people | _fields_of(world.client("node", "api/"), "api/node/v1/")
+    """By method and route without its types: fields of the body and names of the query. Asked for once a process."""
+    if not _known:
+        for who, prefix in (("owner", "api/v1/"), ("node", "api/node/v1/")):
+            described = json.loads(world.client(who, "api/").get(f"/{prefix}openapi.json").content)
+            _known.update(_fields_of(described, prefix))
+    return _known
 
 
-def _fields_of(client: Client, prefix: str) -> dict[tuple[str, str], tuple[set[str], set[str]]]:
-    """By method and route without its types: fields of the body, and names of the query."""
-    described = json.loads(client.get(f"/{prefix}openapi.json").content)
+def _fields_of(described: Any, prefix: str) -> dict[tuple[str, str], tuple[set[str], set[str]]]:
     found = {}
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
