@@ -123,19 +123,14 @@ def verdict_class(headline: str) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def nav_link(context: template.Context, name: str, label: str, key: str, count: int = 0) -> SafeString:
-    """A link of the top navigation; marks the section the page belongs to. `count`: what is open there."""
-    address = reverse(name)
-    request = context.get("request")
-    current = mark_safe(' aria-current="page"') if request and request.path.startswith(address) else ""
+def nav_link(context: template.Context, name: str) -> SafeString:
+    """A link of the top navigation, reached by its first letter; marks the section the page belongs to."""
+    address = reverse(f"dashboard:{name}")
+    request = context["request"]
+    current = mark_safe(' aria-current="page"') if request.path.startswith(address) else ""
+    count = open_count(request.user) if name == "alerts" else 0
     badge = format_html(' <span class="count">{}<span class="unseen"> open</span></span>', count) if count else ""
-    return format_html('<a href="{}" data-key="{}"{}>{}{}</a>', address, key, current, label, badge)
-
-
-@register.simple_tag(takes_context=True)
-def open_alerts(context: template.Context) -> int:
-    """How many alerts somebody has to look at, of those that the reader may see."""
-    return open_count(context["request"].user)
+    return format_html('<a href="{}" data-key="{}"{}>{}{}</a>', address, name[0], current, name.title(), badge)
 
 
 @register.simple_tag(takes_context=True)

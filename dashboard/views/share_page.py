@@ -54,7 +54,8 @@ def shared(request: HttpRequest, secret: str) -> HttpResponse:
     try:
         response = HttpResponse(_page(request, open_share(secret)))
     except Refusal as refusal:
-        response = render(request, "dashboard/shared/ended.html", {"refusal": refusal}, status=refusal.status)
+        about = {"refusal": refusal, "is_shared": True}
+        response = render(request, "dashboard/refused.html", about, status=refusal.status)
     response["X-Robots-Tag"] = "noindex, nofollow"
     response["Referrer-Policy"] = "no-referrer"
     response["Cache-Control"] = "private, no-store"
@@ -69,9 +70,8 @@ def _page(request: HttpRequest, share: "Share") -> str:
         if not _makings.acquire(blocking=False):
             raise TooMany("Many people open this page at this moment; reload it in a few seconds.", retry_s=5)
         try:
-            return render_to_string(
-                f"dashboard/shared/{name}.html", {**build(request, share), "share": share}, request=request
-            )
+            context = {**build(request, share), "share": share, "is_shared": True}
+            return render_to_string(f"dashboard/{name}.html", context, request=request)
         finally:
             _makings.release()
 
@@ -172,9 +172,9 @@ def _still_there(look: Callable[[], Found]) -> Found:
 
 
 PAGES: dict[ShareKind, tuple[str, Callable[[HttpRequest, "Share"], Context]]] = {
-    ShareKind.RUN: ("run", _run),
-    ShareKind.CELL: ("cell", _cell),
-    ShareKind.MODEL: ("model", _model),
+    ShareKind.RUN: ("shared/run", _run),
+    ShareKind.CELL: ("shared/cell", _cell),
+    ShareKind.MODEL: ("shared/model", _model),
     ShareKind.COMPARE: ("compare", _compare),
     ShareKind.HARDWARE: ("hardware", _hardware),
 }

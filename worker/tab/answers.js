@@ -16,7 +16,6 @@ const MAX_DIMENSIONS = 64;
 const MAX_PROFILE = 256 * 1024 ** 2;
 // of a report's own operators, in characters
 const MAX_OPERATORS = 600_000;
-const MAX_COUNT = Number.MAX_SAFE_INTEGER;
 const PHASES = ["import", "session", "first", "warmup", "window"];
 /** Reasons that a runner gives; the others are the page's own to give. @type {import("./contract.js").ReasonCode[]} */
 const CODES = ["model_not_loaded", "inference_failed", "out_of_memory", "not_supported", "crashed"];
@@ -30,13 +29,11 @@ export function readAnswer(/** @type {Kind} */ kind, /** @type {unknown} */ said
 }
 
 /** What may be shown or sent of a text from inside. @param {unknown} said */
-export function cleaned(said) {
-  return String(said).slice(0, MAX_TEXT).toWellFormed().replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
-}
+export const cleaned = (said) => String(said).slice(0, MAX_TEXT).toWellFormed().replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
 
 /** @param {Record<string, unknown>} reason */
 function problemOf({ code, text }) {
-  const known = CODES.find((one) => one === code);
+  const known = CODES.find((each) => each === code);
   if (!known) throw garbled(`the code of its reason is ${shown(code)}`);
   return new Problem(known, cleaned(text) || "The browser's runner gave no reason.");
 }
@@ -45,9 +42,10 @@ function problemOf({ code, text }) {
 function checkOf({ version, outputs, isRepeatable, isIsolated, resolutionMs }) {
   const named = Object.entries(record(outputs, "outputs"));
   if (named.length > MAX_OUTPUTS) throw garbled(`it has ${named.length} outputs`);
+  if (named.some(([name]) => name.length > MAX_NAME || cleaned(name) !== name)) throw garbled("the name of an output is no name");
   return {
     version: cleaned(version).slice(0, 100),
-    outputs: Object.fromEntries(named.map(([name, value]) => [nameOf(name), tensorOf(value, name)])),
+    outputs: Object.fromEntries(named.map(([name, value]) => [name, tensorOf(value, name)])),
     isRepeatable: flag(isRepeatable, "isRepeatable"),
     isIsolated: flag(isIsolated, "isIsolated"),
     resolutionMs: number(resolutionMs, "resolutionMs"),
@@ -119,12 +117,6 @@ function tensorOf(said, name) {
   return { dtype: String(dtype), shape: dims, data: array };
 }
 
-/** @param {string} name */
-function nameOf(name) {
-  if (name.length > MAX_NAME || cleaned(name) !== name) throw garbled("the name of an output is no name");
-  return name;
-}
-
 /** @param {unknown} said @param {string} what @returns {Record<string, unknown>} */
 function record(said, what) {
   if (typeof said === "object" && said && Object.getPrototypeOf(said) === Object.prototype) {
@@ -153,16 +145,12 @@ function positive(said, what) {
 
 /** @param {unknown} said @param {string} what */
 function count(said, what) {
-  if (!Number.isInteger(number(said, what)) || Number(said) > MAX_COUNT) throw garbled(`${what} is ${shown(said)}`);
-  return /** @type {number} */ (said);
+  const value = number(said, what);
+  if (!Number.isSafeInteger(value)) throw garbled(`${what} is ${shown(said)}`);
+  return value;
 }
 
-/** @param {string} what */
-function garbled(what) {
-  return new Problem("garbled", `The release's answer is not one that a runner gives: ${what}.`);
-}
-
-/** @param {unknown} said */
-function shown(said) {
-  return ["string", "number", "boolean"].includes(typeof said) ? cleaned(said).slice(0, 80) : typeof said;
-}
+const garbled = (/** @type {string} */ what) =>
+  new Problem("garbled", `The release's answer is not one that a runner gives: ${what}.`);
+const shown = (/** @type {unknown} */ said) =>
+  ["string", "number", "boolean"].includes(typeof said) ? cleaned(said).slice(0, 80) : typeof said;

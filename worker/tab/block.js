@@ -117,7 +117,7 @@ export class Block {
     if (this.order.budget === "glance") return;
     const began = performance.now();
     for (const arm of this.alive.values()) await this.#trace(arm, 0, TRACE_S);
-    this.pace.traced((performance.now() - began) / 1000 / Math.max(1, this.alive.size));
+    this.pace.traceS = (performance.now() - began) / 1000 / Math.max(1, this.alive.size);
   }
 
   /** A trace that failed leaves its cell measured, without placement. */

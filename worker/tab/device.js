@@ -1,5 +1,7 @@
 /** What this browser and the machine below it are, as far as they say, and what they lack to be a node. */
 
+import { makeKeys } from "./identity.js";
+
 // a module with one instruction of 128 bits
 const SIMD = new Uint8Array([
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11,
@@ -22,7 +24,7 @@ export async function obstacles() {
   if (!WebAssembly.validate(SIMD)) {
     found.push("This browser has no WebAssembly SIMD, which ONNX Runtime Web needs: update it, or take another.");
   }
-  if (isSecureContext && !(await hasEd25519())) {
+  if (isSecureContext && !(await makeKeys().catch(() => null))) {
     found.push("This browser makes no Ed25519 keys, by which the farm knows its nodes: update it, or take another.");
   }
   if (typeof indexedDB === "undefined") {
@@ -33,7 +35,7 @@ export async function obstacles() {
 
 /** The contract's Facts; what the browser does not say is null. @param {string} name */
 export async function facts(name) {
-  const told = await agentData();
+  const [told, missing] = [await agentData(), await webnn()];
   return {
     hostname: name,
     os: told.os,
@@ -47,7 +49,7 @@ export async function facts(name) {
       clock_resolution_ms: clockResolutionMs(),
       is_isolated: crossOriginIsolated,
       webgpu: (await adapter())?.name ?? "none",
-      webnn: ((why) => (!why ? "there" : why === NO_WEBNN ? why : `${NO_WEBNN}: ${why}`))(await webnn()),
+      webnn: !missing ? "there" : missing === NO_WEBNN ? NO_WEBNN : `${NO_WEBNN}: ${missing}`,
     },
   };
 }
@@ -93,15 +95,6 @@ export async function pauseOfDevice() {
   return "";
 }
 
-async function hasEd25519() {
-  try {
-    await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** @returns {Promise<{os: string, arch: string, browser: string, model: string}>} */
 async function agentData() {
   const data = /** @type {any} */ (navigator).userAgentData;
@@ -110,7 +103,7 @@ async function agentData() {
   if (!told) return { os: osOfText(), arch: "unknown", browser: browserOfText(), model: "" };
   /** @type {{brand: string, version: string}[]} */
   const brands = told.fullVersionList ?? data.brands;
-  const brand = brands.filter((one) => !/not.?a.?brand/i.test(one.brand)).at(-1);
+  const brand = brands.findLast(({ brand: name }) => !/not.?a.?brand/i.test(name));
   const kinds = /** @type {Record<string, string>} */ ({ "x86 64": "x86_64", "x86 32": "i686", "arm 64": "aarch64" });
   return {
     os: `${told.platform} ${told.platformVersion ?? ""}`.trim() || "unknown",
@@ -120,10 +113,6 @@ async function agentData() {
   };
 }
 
-function osOfText() {
-  return navigator.userAgent.match(/\(([^;)]+[^)]*)\)/)?.[1]?.slice(0, 80) ?? "unknown";
-}
-
-function browserOfText() {
-  return navigator.userAgent.match(/(Firefox|Version|Chrome)\/[\d.]+/)?.[0]?.replace("Version", "Safari") ?? "unknown";
-}
+const osOfText = () => navigator.userAgent.match(/\(([^;)]+[^)]*)\)/)?.[1]?.slice(0, 80) ?? "unknown";
+const browserOfText = () =>
+  navigator.userAgent.match(/(Firefox|Version|Chrome)\/[\d.]+/)?.[0]?.replace("Version", "Safari") ?? "unknown";

@@ -151,11 +151,5 @@ export function calledFor(offer) {
 }
 
 /** Seconds to wait after so many tries. @param {number} tries */
-export function pauseAfter(tries) {
-  return Math.min(30, 0.5 * 2 ** Math.min(tries, 8)) * (0.75 + Math.random() / 2);
-}
-
-/** @param {number} seconds */
-export function sleep(seconds) {
-  return new Promise((done) => setTimeout(done, seconds * 1000));
-}
+export const pauseAfter = (tries) => Math.min(30, 0.5 * 2 ** Math.min(tries, 8)) * (0.75 + Math.random() / 2);
+export const sleep = (/** @type {number} */ seconds) => new Promise((done) => setTimeout(done, seconds * 1000));

@@ -51,7 +51,7 @@ export class Files {
   async #sandbox(version, { files: names, isSecure }) {
     const files = await this.#listed(version);
     const bytes = async (/** @type {string} */ name) => {
-      const file = files.find((one) => one.name === name);
+      const file = files.find((listed) => listed.name === name);
       if (!file) throw new Problem("runtime_install_failed", `The farm has no ${name} of onnxruntime-web ${version}.`);
       return this.#kept(file);
     };
@@ -81,11 +81,8 @@ export class Files {
   async #kept(file) {
     const cache = await caches.open(KEPT);
     const place = `./${file.sha256}`;
-    const known = await cache.match(place);
-    if (known) {
-      const bytes = await known.arrayBuffer();
-      if ((await sha256(bytes)) === file.sha256) return bytes;
-    }
+    const known = await (await cache.match(place))?.arrayBuffer();
+    if (known && (await sha256(known)) === file.sha256) return known;
     const bytes = await checked(await this.farm.runtimeFile(file.sha256), file);
     await cache.put(place, new Response(bytes)).catch(() => undefined);
     return bytes;

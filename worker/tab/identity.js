@@ -10,9 +10,8 @@ const STORE = "kept";
 const KEY = "identity";
 
 /** A pair whose private half cannot be read, not by this page either. @returns {Promise<CryptoKeyPair>} */
-export async function makeKeys() {
-  return /** @type {CryptoKeyPair} */ (await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]));
-}
+export const makeKeys = async () =>
+  /** @type {CryptoKeyPair} */ (await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]));
 
 /** @param {CryptoKeyPair} keys @returns {Promise<string>} base64 of 32 bytes */
 export async function publicKey(keys) {
@@ -34,19 +33,10 @@ export async function proof({ nodeId, keys }) {
 }
 
 /** @returns {Promise<Identity | undefined>} */
-export async function load() {
-  return inStore("readonly", (store) => store.get(KEY));
-}
-
-/** @param {Identity} identity */
-export async function keep(identity) {
-  await inStore("readwrite", (store) => store.put(identity, KEY));
-}
-
+export const load = () => inStore("readonly", (store) => store.get(KEY));
+export const keep = (/** @type {Identity} */ identity) => inStore("readwrite", (store) => store.put(identity, KEY));
 /** The key is gone then: the same browser joins as another node. */
-export async function forget() {
-  await inStore("readwrite", (store) => store.delete(KEY));
-}
+export const forget = () => inStore("readwrite", (store) => store.delete(KEY));
 
 /** @param {BufferSource} bytes @returns {Promise<string>} in hexadecimal digits */
 export async function sha256(bytes) {
@@ -66,18 +56,14 @@ export function base64(bytes) {
  * @param {IDBTransactionMode} mode @param {(store: IDBObjectStore) => IDBRequest<T>} act @returns {Promise<T>}
  */
 async function inStore(mode, act) {
-  const database = await answered(opening());
+  const opening = indexedDB.open(DATABASE, 1);
+  opening.onupgradeneeded = () => opening.result.createObjectStore(STORE);
+  const database = await answered(opening);
   try {
     return await answered(act(database.transaction(STORE, mode).objectStore(STORE)));
   } finally {
     database.close();
   }
-}
-
-function opening() {
-  const request = indexedDB.open(DATABASE, 1);
-  request.onupgradeneeded = () => request.result.createObjectStore(STORE);
-  return request;
 }
 
 /** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */

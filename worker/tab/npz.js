@@ -29,9 +29,7 @@ const KINDS = {
 };
 
 /** The typed array of a type that ONNX Runtime Web names; none for one that is not read here. @param {string} dtype */
-export function arrayOf(dtype) {
-  return Object.values(KINDS).find(([name]) => name === dtype)?.[1];
-}
+export const arrayOf = (dtype) => Object.values(KINDS).find(([name]) => name === dtype)?.[1];
 
 /** By their names, which may be any. @param {ArrayBuffer} archive @returns {Promise<Record<string, Tensor>>} */
 export async function readArrays(archive) {

@@ -11,6 +11,7 @@ export class Pace {
     this.promisedS = promisedS ?? Infinity;
     this.rounds = 0;
     this.roundS = 0;
+    /** That the first trace of an arm took. */
     this.traceS = 0;
     this.began = performance.now();
   }
@@ -24,11 +25,6 @@ export class Pace {
   measured(seconds) {
     this.rounds++;
     this.roundS = seconds;
-  }
-
-  /** @param {number} seconds that the first trace of an arm took */
-  traced(seconds) {
-    this.traceS = seconds;
   }
 
   get hasRoomForARound() {

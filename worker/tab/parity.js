@@ -17,7 +17,7 @@ export function compareOutput(name, value, reference, { atol, rtol }) {
     shape: value.shape,
     elements: found.length,
     nan_count: count(found, Number.isNaN),
-    inf_count: count(found, (one) => Math.abs(one) === Infinity),
+    inf_count: count(found, (value) => Math.abs(value) === Infinity),
   };
   if (!reference) return facts;
   const known = { ...facts, reference_shape: reference.shape };
@@ -98,20 +98,12 @@ function top1(/** @type {Tensor} */ value, /** @type {Float64Array} */ found, /*
   return same / rows;
 }
 
-/** @param {Float64Array} row */
-function largest(row) {
-  let best = 0;
-  row.forEach((one, at) => {
-    if (one > row[best]) best = at;
-  });
-  return best;
-}
+/** Where the first largest one stands. @param {Float64Array} row */
+const largest = (row) => row.reduce((best, score, at) => (score > row[best] ? at : best), 0);
 
 /** @param {Tensor} tensor @returns {Float64Array} */
-function numbers({ dtype, data }) {
-  const isHalf = dtype === "float16" && data instanceof Uint16Array;
-  return Float64Array.from(data, isHalf ? halfOf : Number);
-}
+const numbers = ({ dtype, data }) =>
+  Float64Array.from(data, dtype === "float16" && data instanceof Uint16Array ? halfOf : Number);
 
 /** The number that these 16 bits are (IEEE 754 binary16). @param {number} bits */
 function halfOf(bits) {
@@ -120,7 +112,5 @@ function halfOf(bits) {
   return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
 }
 
-/** @param {Float64Array} all @param {(one: number) => boolean} is */
-function count(all, is) {
-  return all.reduce((sum, one) => sum + (is(one) ? 1 : 0), 0);
-}
+/** @param {Float64Array} values @param {(value: number) => boolean} is */
+const count = (values, is) => values.reduce((sum, value) => sum + (is(value) ? 1 : 0), 0);

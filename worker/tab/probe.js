@@ -16,9 +16,7 @@ const MODEL =
 const RUNTIME = `${DISTRIBUTION}==${PROBED_WITH}`;
 const SIDE = 8;
 const TIMEOUT_S = 120;
-const SESSION = {
-  threads: 1, optimization: "all", spinning: true, memory_pattern: true, arena: true, config: {},
-};
+const SESSION = { threads: 1, optimization: "all", spinning: true, memory_pattern: true, arena: true, config: {} };
 
 /**
  * @typedef {{tags: Record<string, string>, providers: string[],
@@ -28,9 +26,7 @@ const SESSION = {
 /** Tags, providers and self-test; none are claimed that no trace shows. @param {import("./files.js").Files} files */
 export async function probe(files) {
   const found = await tried(files, PROVIDER);
-  const selfTest = {
-    passed: found.shown > 0, sentence: found.sentence, runtime: RUNTIME, max_abs: found.gap, launches: 1,
-  };
+  const selfTest = { passed: found.shown > 0, sentence: found.sentence, runtime: RUNTIME, max_abs: found.gap, launches: 1 };
   /** @type {Abilities} */
   const abilities = { tags: {}, providers: [], selfTest };
   if (!found.shown) return abilities;
@@ -75,7 +71,7 @@ async function tried(/** @type {import("./files.js").Files} */ files, /** @type 
   const gap = Math.max(...expected(x).map((right, at) => Math.abs(right - (found[at] ?? NaN))));
   if (!(gap <= 1e-4)) return nothing("The probe's outputs are wrong.", Number.isFinite(gap) ? gap : null);
   const traced = await sandbox.launch({ ...order, kind: "trace", traceRuns: 3, traceS: 1 }, how);
-  const shown = traced.found?.providers.find((/** @type {{name: string}} */ one) => one.name === provider);
+  const shown = traced.found?.providers.find((/** @type {{name: string}} */ { name }) => name === provider);
   if (!shown) return nothing(`The probe's trace does not show ${provider} executing.`);
   return { shown: Number(shown.nodes), sentence: "The probe's outputs are right.", gap };
 }
@@ -89,9 +85,7 @@ function claim(abilities, tag, provider, nodes, where = "") {
 }
 
 /** @param {string} sentence @param {number | null} gap */
-function nothing(sentence, gap = null) {
-  return { shown: 0, sentence: sentence.slice(0, 1000), gap };
-}
+const nothing = (sentence, gap = null) => ({ shown: 0, sentence: sentence.slice(0, 1000), gap });
 
 /** A provider whose files cannot be had is not claimed. @param {unknown} problem */
 function unavailable(problem) {

@@ -103,10 +103,7 @@ function medianOfWhole(all) {
   return Math.max(0, middle - 0.5 + (sorted.length / 2 - below) / equal);
 }
 
-/** @param {Event} event */
-function isNode({ cat, name }) {
-  return cat === "Node" && name.endsWith(SUFFIX);
-}
+const isNode = (/** @type {Event} */ { cat, name }) => cat === "Node" && name.endsWith(SUFFIX);
 
 /** Whether what is read of an event has its type. @param {any} event */
 function isEvent(event) {
@@ -120,11 +117,11 @@ function isEvent(event) {
 
 /** Executed nodes of each provider by count and by time; by count where none took a measurable time. @param {Row[]} rows */
 function sharesOf(rows) {
-  const total = rows.reduce((sum, one) => sum + one.time_us, 0);
-  const names = [...new Set(rows.map((one) => one.provider))];
-  return names.map((name) => {
-    const own = rows.filter((one) => one.provider === name);
-    const spent = own.reduce((sum, one) => sum + one.time_us, 0);
-    return { name, nodes: own.length, time_share: Math.min(1, total ? spent / total : own.length / rows.length) };
+  const timeOf = (/** @type {Row[]} */ some) => some.reduce((sum, row) => sum + row.time_us, 0);
+  const total = timeOf(rows);
+  return [...new Set(rows.map(({ provider }) => provider))].map((name) => {
+    const own = rows.filter(({ provider }) => provider === name);
+    const share = total ? timeOf(own) / total : own.length / rows.length;
+    return { name, nodes: own.length, time_share: Math.min(1, share) };
   });
 }

@@ -11,7 +11,9 @@ export function roundOrder(arms, number, seed) {
   const dice = diceOf(`${seed}/${cycle}`);
   const names = shuffled([...arms].sort((one, other) => one - other), dice);
   const shifts = shuffled(Array.from(names, (_, at) => at), dice);
-  const places = zigzag(count).map((step) => (step + shifts[row]) % count);
+  // 0, 1, count-1, 2, count-2, …: neighbours differ by every amount once
+  const steps = Array.from(names, (_, at) => (at % 2 ? (at + 1) / 2 : count - at / 2));
+  const places = steps.map((step) => (step + shifts[row]) % count);
   // for an odd number every other cycle is read backwards, which balances who follows whom over two of them
   if (count % 2 && cycle % 2) places.reverse();
   return places.map((place) => names[place]);
@@ -38,9 +40,3 @@ export function diceOf(seed) {
   };
 }
 
-/** 0, 1, count-1, 2, count-2, …: neighbours differ by every amount once. @param {number} count */
-function zigzag(count) {
-  const steps = [0];
-  for (let at = 1; at < count; at++) steps.push(at % 2 ? (at + 1) / 2 : count - at / 2);
-  return steps;
-}

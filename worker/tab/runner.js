@@ -159,10 +159,9 @@ function feedsOf(ort, names, given) {
 }
 
 /** @param {Record<string, any>} outputs @returns {Record<string, Tensor>} */
-function tensorsOf(outputs) {
-  const copied = (/** @type {[string, any]} */ [name, one]) => [name, { dtype: one.type, shape: [...one.dims], data: one.data.slice() }];
-  return Object.fromEntries(Object.entries(outputs).map(copied));
-}
+const tensorsOf = (outputs) => Object.fromEntries(
+  Object.entries(outputs).map(([name, { type, dims, data }]) => [name, { dtype: type, shape: [...dims], data: data.slice() }]),
+);
 
 /** @template T @param {string} phase @param {() => Promise<T>} act @returns {Promise<T>} */
 async function timed(phase, act) {

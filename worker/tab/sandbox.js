@@ -11,7 +11,7 @@ import { Problem } from "./problem.js";
 
 const OPENING_MS = 120_000;
 /** What runs in the frame's workers, each behind what it imports. */
-const RUNNER = ["contract.js", "problem.js", "device.js", "identity.js", "parity.js", "windows.js", "runner.js"];
+const RUNNER = ["contract.js", "problem.js", "identity.js", "device.js", "parity.js", "windows.js", "runner.js"];
 /** What is said where the block ended before. @type {Reason} */
 export const CANCELLED = { code: "cancelled", text: "The block was cancelled before this was measured; start it again." };
 
@@ -51,8 +51,8 @@ export class Sandbox {
       const frame = await this.open();
       began = performance.now();
       const said = await ask(frame, { order }, { timeoutMs: timeoutS * 1000, signal });
-      if (said.problem !== undefined) throw new Problem("crashed", crashed(said.problem));
-      return readAnswer(order.kind, said.found);
+      if (said.problem === undefined) return readAnswer(order.kind, said.found);
+      throw new Problem("crashed", `The browser's runner stopped: ${cleaned(said.problem)}. Another release may do better.`);
     };
     const found = await answer().catch((problem) => {
       if (problem instanceof Problem) return { reason: problem.reason };
@@ -112,12 +112,7 @@ async function textOf(name) {
 }
 
 /** @param {number} timeoutS @returns {Reason} */
-function timedOut(timeoutS) {
-  const text = `The runner took longer than ${timeoutS.toFixed(0)} s and was ended. Give the cell more time, or a smaller batch or shapes.`;
-  return { code: "timeout", text };
-}
-
-/** @param {string} why */
-function crashed(why) {
-  return `The browser's runner stopped: ${cleaned(why)}. Another release may do better.`;
-}
+const timedOut = (timeoutS) => ({
+  code: "timeout",
+  text: `The runner took longer than ${timeoutS.toFixed(0)} s and was ended. Give the cell more time, or a smaller batch or shapes.`,
+});

@@ -18,26 +18,17 @@ const SLOW_MS = 100;
 const TICKS = 100;
 const MAX_TIMINGS = 10_000;
 
+const SHORT = { warmup_s: 0.15, warmup_cap_s: 1, windows_agreeing: 1, at_least_s: 0, at_most_s: 5 };
+const LONG = { warmup_s: 0.2, warmup_cap_s: 5, windows_agreeing: 3, at_least_s: 2, at_most_s: 30 };
 /** @type {Record<string, Budget>} */
 const BUDGETS = {
-  glance: budget({ warmup_s: 0.15, warmup_cap_s: 1, window_s: 0.2, window_runs: 3, window_runs_slow: 1, at_most_s: 5 }),
-  quick: budget({ warmup_s: 0.15, warmup_cap_s: 2, window_s: 0.3, window_runs: 3, window_runs_slow: 3 }),
-  standard: budget({ window_s: 0.5, window_runs: 20, window_runs_slow: 5, windows_agreeing: 3, at_least_s: 2 }),
-  precise: budget({
-    window_s: 1, window_runs: 40, window_runs_slow: 10, windows_agreeing: 3, at_least_s: 4, at_most_s: 60,
-  }),
+  glance: { ...SHORT, window_s: 0.2, window_runs: 3, window_runs_slow: 1 },
+  quick: { ...SHORT, warmup_cap_s: 2, window_s: 0.3, window_runs: 3, window_runs_slow: 3, at_most_s: 30 },
+  standard: { ...LONG, window_s: 0.5, window_runs: 20, window_runs_slow: 5 },
+  precise: { ...LONG, window_s: 1, window_runs: 40, window_runs_slow: 10, at_least_s: 4, at_most_s: 60 },
 };
 
-/** @param {Partial<Budget>} told @returns {Budget} */
-function budget(told) {
-  const usual = { warmup_s: 0.2, warmup_cap_s: 5, windows_agreeing: 1, at_least_s: 0, at_most_s: 30 };
-  return /** @type {Budget} */ ({ ...usual, ...told });
-}
-
-/** @param {string} name @returns {Budget} */
-export function budgetOf(name) {
-  return BUDGETS[name] ?? BUDGETS.quick;
-}
+export const budgetOf = (/** @type {string} */ name) => BUDGETS[name] ?? BUDGETS.quick;
 
 /**
  * Runs until the time and three runs have passed and the last two blocks of 50 ms agree within 5 %, or the cap is there.
@@ -62,9 +53,8 @@ export async function warmUp(call, how) {
 }
 
 /** How many inferences are timed at once. @param {number} runMs @param {number} resolutionMs */
-export function groupOf(runMs, resolutionMs) {
-  return Math.max(1, Math.ceil((TICKS * resolutionMs) / Math.max(runMs, resolutionMs / 10)));
-}
+export const groupOf = (runMs, resolutionMs) =>
+  Math.max(1, Math.ceil((TICKS * resolutionMs) / Math.max(runMs, resolutionMs / 10)));
 
 /**
  * One window, or windows until the last ones agree on p50 and throughput or the longest time has passed.
@@ -88,14 +78,14 @@ export async function measure(call, how, group) {
 /** p50, mean, standard deviation, extremes (ms) and the packed timings; no outlier is removed. @param {number[]} ns */
 export async function summarise(ns) {
   const n = ns.length;
-  const mean = ns.reduce((sum, one) => sum + one, 0) / n;
-  const squares = ns.reduce((sum, one) => sum + (one - mean) ** 2, 0);
+  const mean = ns.reduce((sum, time) => sum + time, 0) / n;
+  const squares = ns.reduce((sum, time) => sum + (time - mean) ** 2, 0);
   return {
     p50_ms: median(ns) / 1e6,
     mean_ms: mean / 1e6,
     std_ms: n > 1 ? Math.sqrt(squares / (n - 1)) / 1e6 : 0,
-    min_ms: ns.reduce((least, one) => Math.min(least, one)) / 1e6,
-    max_ms: ns.reduce((most, one) => Math.max(most, one)) / 1e6,
+    min_ms: ns.reduce((shortest, time) => Math.min(shortest, time)) / 1e6,
+    max_ms: ns.reduce((longest, time) => Math.max(longest, time)) / 1e6,
     n,
     timings: await packTimings(ns),
   };
@@ -118,10 +108,7 @@ export function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** @param {number[]} values */
-function doAgree(values) {
-  return Math.max(...values) <= Math.min(...values) * AGREEMENT;
-}
+const doAgree = (/** @type {number[]} */ values) => Math.max(...values) <= Math.min(...values) * AGREEMENT;
 
 /** @param {() => Promise<void>} call @returns {Promise<number[]>} milliseconds of each run */
 async function runBlock(call) {

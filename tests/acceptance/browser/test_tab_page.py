@@ -154,7 +154,7 @@ PACE = """async () => {
   const { Pace } = await import("./pace.js");
   const [pace, open] = [new Pace(100), new Pace(null)];
   const before = pace.remainingS(8, 0);
-  for (const one of [pace, open]) { one.traced(1); one.measured(2); }
+  for (const one of [pace, open]) { one.traceS = 1; one.measured(2); }
   return [before, pace.remainingS(7.5, 0), pace.remainingS(0, 3), pace.remainingS(80, 0),
     new Pace(null).remainingS(8, 0), open.remainingS(8, 0)];
 }"""

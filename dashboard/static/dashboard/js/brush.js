@@ -1,53 +1,44 @@
 // Cells chosen by a frame drawn in a chart: compared with one another, or shown alone in the table of cells below.
 // The same is done without a pointer by the table's filter and the page that compares.
-const MOST_COMPARED = 4;
+const MAX_COMPARED = 4;
 const CELL = /\/runs\/(\d+)\/cells\/([^/]+)\/$/;
 
 const table = () => document.getElementById("cells-table");
-const rowsOf = (addresses) => [...(table()?.tBodies[0].rows ?? [])].map((row) => (
-  { row, isChosen: addresses.includes(row.querySelector("a")?.getAttribute("href")) }
-));
+const element = (name, properties) => Object.assign(document.createElement(name), properties);
+const button = (textContent, onclick) => element("button", { type: "button", className: "copy", textContent, onclick });
+const link = (textContent, href) => element("a", { className: "button copy", textContent, href });
 
-const button = (words, act) => {
-  const made = Object.assign(document.createElement("button"), { type: "button", className: "copy" });
-  made.textContent = words;
-  made.addEventListener("click", act);
-  return made;
+const showOnly = (addresses) => {
+  for (const row of table()?.tBodies[0].rows ?? []) {
+    row.hidden = addresses !== null && !addresses.includes(row.querySelector("a")?.getAttribute("href"));
+  }
 };
 
-const compared = (addresses) => {
+const comparison = (addresses) => {
   const keys = addresses.map((address) => CELL.exec(address)).filter(Boolean);
   const query = new URLSearchParams(keys.map(([, run, cell]) => ["cells", `${run}:${decodeURIComponent(cell)}`]));
-  const link = Object.assign(document.createElement("a"), { href: `/compare/?${query}`, className: "button copy" });
-  link.textContent = "compare them";
-  return link;
+  return link("compare them", `/compare/?${query}`);
 };
 
 document.addEventListener("brushed", ({ target: chart, detail: addresses }) => {
-  const figure = chart.closest("figure");
-  const said = figure.querySelector(".brushed") ?? figure.insertBefore(document.createElement("p"), chart.nextSibling);
-  said.className = "brushed row";
-  said.setAttribute("role", "status");
+  const count = addresses.length;
+  const bar = chart.closest("figure").querySelector(".brushed") ?? element("p", { className: "brushed row", role: "status" });
   const clear = () => {
-    said.remove();
-    for (const { row } of rowsOf([])) row.hidden = false;
+    bar.remove();
+    showOnly(null);
     window.Plotly.restyle(chart, { selectedpoints: [null] });
     window.Plotly.relayout(chart, { selections: [] });
   };
-  if (addresses.length === 0) return clear();
-  const words = document.createElement("span");
-  words.textContent = addresses.length === 1 ? "1 cell chosen" : `${addresses.length} cells chosen`;
-  said.replaceChildren(words);
-  if (addresses.length === 1) {
-    const link = Object.assign(document.createElement("a"), { href: addresses[0], className: "button copy" });
-    link.textContent = "open it";
-    said.append(link);
-  } else if (addresses.length <= MOST_COMPARED) said.append(compared(addresses));
+  if (count === 0) return clear();
+  chart.after(bar);
+  bar.replaceChildren(element("span", { textContent: count === 1 ? "1 cell chosen" : `${count} cells chosen` }));
+  if (count === 1) bar.append(link("open it", addresses[0]));
+  else if (count <= MAX_COMPARED) bar.append(comparison(addresses));
   if (table()) {
-    said.append(button("only these in the table", () => {
-      for (const { row, isChosen } of rowsOf(addresses)) row.hidden = !isChosen;
+    bar.append(button("only these in the table", () => {
+      showOnly(addresses);
       table().closest("section").scrollIntoView({ block: "start" });
     }));
   }
-  said.append(button("clear", clear));
+  bar.append(button("clear", clear));
 });

@@ -6,7 +6,7 @@ const FONTS = { "@words": "--words", "@figures": "--figures" };
 const colour = (token) => {
   const [name, percent] = token.slice(1).split("/");
   probe.style.color = `var(--${name})`;
-  const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g).map(Number);
+  const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g);
   return `rgba(${r}, ${g}, ${b}, ${percent ? Number(percent) / 100 : 1})`;
 };
 
@@ -22,7 +22,6 @@ const resolved = (value) => {
 
 const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "" };
 const addressOf = (custom) => [custom].flat().find((value) => typeof value === "string" && value.startsWith("/"));
-const figureOf = (chart) => JSON.parse(document.getElementById(chart.dataset.figure).textContent);
 
 // Points that lead to pages can be chosen by a frame drawn around them, with a pointer fine enough to draw one.
 const leads = (figure) => figure.data.some(({ customdata }) => addressOf(customdata?.[0]));
@@ -39,8 +38,7 @@ const plotly = () => coming ??= new Promise((done, failed) => requestAnimationFr
 }));
 
 // In a narrow window a row's name stands above its bar or point, so that the drawing has the whole width.
-const NARROW = 560;
-const isNarrow = (chart) => chart.clientWidth < NARROW;
+const isNarrow = (chart) => chart.clientWidth < 560;
 const fitted = ({ data, layout }, chart) => {
   if (!isNarrow(chart) || layout.yaxis?.type !== "category") return { data, layout };
   const rows = [...new Set(data.flatMap(({ y }) => y))];
@@ -78,11 +76,10 @@ const placed = ({ data, layout }, width) => {
   const inner = { left: 72, right: width - 16, top: 8, bottom: (layout.height ?? 400) - 56 };
   const across = scale(layout.xaxis, inner.left, inner.right), up = scale(layout.yaxis, inner.bottom, inner.top);
   const sizeOf = ({ marker }, at) => (Array.isArray(marker?.size) ? marker.size[at] : marker?.size ?? 10);
-  const points = named.flatMap((trace) => trace.x.map((x, at) => {
+  const taken = named.flatMap((trace) => trace.x.map((x, at) => {
     const [left, top, half] = [across(x), up(trace.y[at]), sizeOf(trace, at) / 2];
     return { left: left - half, right: left + half, top: top - half, bottom: top + half };
   }));
-  const taken = [...points];
   // those drawn last lie above the others and are named first
   const names = new Map(named.toReversed().map((trace) => {
     const each = trace.x.map((x, at) => {
@@ -105,12 +102,10 @@ const placed = ({ data, layout }, width) => {
 
 // Series that were chosen in the key above the chart: the others fade.
 const keyOf = (chart) => document.querySelector(`.series[data-of="${chart.id}"]`);
-const chosenOf = (chart) => new Set(
-  [...keyOf(chart)?.querySelectorAll('[aria-pressed="true"]') ?? []].map(({ dataset }) => dataset.series)
-);
 const FADED = 0.15;
 const emphasised = (chart, figure) => {
-  const chosen = chosenOf(chart);
+  const pressed = keyOf(chart)?.querySelectorAll('[aria-pressed="true"]') ?? [];
+  const chosen = new Set([...pressed].map(({ dataset }) => dataset.series));
   if (chosen.size === 0) return figure;
   const accent = colour("@accent"), grey = colour("@series-other");
   const coloured = (part) => (part?.color === grey ? { ...part, color: accent } : part);
@@ -121,7 +116,8 @@ const emphasised = (chart, figure) => {
 };
 
 const draw = async (chart) => {
-  const figure = emphasised(chart, placed(fitted(resolved(figureOf(chart)), chart), chart.clientWidth));
+  const known = JSON.parse(document.getElementById(chart.dataset.figure).textContent);
+  const figure = emphasised(chart, placed(fitted(resolved(known), chart), chart.clientWidth));
   chart.dataset.narrow = isNarrow(chart);
   figure.layout.dragmode ??= canBrush && leads(figure) ? "select" : false;
   await window.Plotly.react(chart, figure.data, figure.layout, CONFIG);
@@ -160,19 +156,8 @@ window.addEventListener("resize", () => {
   }
 });
 
-document.addEventListener("click", (event) => {
-  const button = event.target.closest?.("[data-series]");
-  const chart = button && document.getElementById(button.closest(".series").dataset.of);
-  if (!chart) return;
-  button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
-  if (chart.classList.contains("ready")) draw(chart);
-});
-
-document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-picture]");
-  const chart = button && document.getElementById(button.dataset.of);
-  if (!chart) return;
-  // a picture leaves the page: it takes its title, its key and its ground along
+// a picture leaves the page: it takes its title, its key and its ground along
+const savePicture = (chart, format) => {
   const { width, height } = chart.getBoundingClientRect();
   const title = chart.closest("figure").querySelector("h3").textContent;
   const above = 56 + 20 * Math.ceil((keyOf(chart)?.querySelectorAll("[data-series]").length ?? 0) / 4);
@@ -185,6 +170,39 @@ document.addEventListener("click", (event) => {
     paper_bgcolor: colour("@paper"),
   };
   window.Plotly.downloadImage({ data: chart.data, layout }, {
-    format: button.dataset.picture, width, height: height + above, filename: chart.dataset.name, scale: 2,
+    format, width, height: height + above, filename: chart.dataset.name, scale: 2,
   });
+};
+
+// A figure marked `data-zoom` shows parts of itself: by dragging, by the buttons beside it, and by keys while it has the
+// focus: ← → along, + − closer and wider, 0 the whole. By how much of what is shown the two ends move:
+const MOVES = { earlier: [-0.25, -0.25], later: [0.25, 0.25], closer: [0.25, -0.25], wider: [-0.5, 0.5] };
+const MAX_ZOOM = 200;
+const KEYS = { ArrowLeft: "earlier", ArrowRight: "later", "+": "closer", "=": "closer", "-": "wider", 0: "whole" };
+
+const zoom = (chart, move) => {
+  chart.dataset.whole ??= JSON.stringify(chart.layout.xaxis.range);
+  const [first, last] = JSON.parse(chart.dataset.whole), [low, high] = chart.layout.xaxis.range, shown = high - low;
+  const [left, right] = MOVES[move] ?? [-Infinity, Infinity];
+  const span = Math.min(Math.max(shown * (1 + right - left), (last - first) / MAX_ZOOM), last - first);
+  const start = Math.min(Math.max(low + left * shown, first), last - span);
+  window.Plotly.relayout(chart, { "xaxis.range": [start, start + span] });
+};
+
+document.addEventListener("keydown", (event) => {
+  const chart = event.target.closest?.("[data-zoom]"), move = KEYS[event.key];
+  if (!chart?.layout || !move || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  zoom(chart, move);
+});
+
+document.addEventListener("click", ({ target }) => {
+  const button = target.closest?.("[data-series], [data-picture], [data-zoom-by]");
+  const chart = document.getElementById(button?.closest("[data-of]").dataset.of);
+  if (!chart?.classList.contains("ready")) return;
+  const { picture, zoomBy } = button.dataset;
+  if (zoomBy) return zoom(chart, zoomBy);
+  if (picture) return savePicture(chart, picture);
+  button.ariaPressed = String(button.ariaPressed !== "true");
+  draw(chart);
 });

@@ -1,7 +1,4 @@
 // Copy buttons: `data-copy` holds the text, or `data-copy-from` names the element whose text is copied.
-const textOf = (button) =>
-  button.dataset.copy ?? document.getElementById(button.dataset.copyFrom)?.textContent.trim() ?? "";
-
 const write = async (text) => {
   if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
   // plain HTTP on another machine has no clipboard interface
@@ -16,10 +13,10 @@ const write = async (text) => {
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy], [data-copy-from]");
   if (!button) return;
-  const label = button.dataset.label ?? button.textContent;
-  button.dataset.label = label;
+  const { copy, copyFrom } = button.dataset;
+  const label = button.dataset.label ??= button.textContent;
   try {
-    await write(textOf(button));
+    await write(copy ?? document.getElementById(copyFrom)?.textContent.trim() ?? "");
     button.textContent = "copied";
   } catch {
     button.textContent = "select and copy by hand";

@@ -6,9 +6,10 @@ const tools = document.querySelector("[data-graph-tools]");
 const rows = new Map();
 
 const tell = (kind, more = {}, given = []) => frame.contentWindow.postMessage({ kind, ...more }, "*", given);
-const isDark = () => getComputedStyle(document.documentElement).colorScheme === "dark"
-  || (document.documentElement.dataset.theme ?? "") === "dark"
-  || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+const system = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
+const button = (textContent, onclick, more) =>
+  Object.assign(document.createElement("button"), { type: "button", textContent, onclick, ...more });
 const say = (words) => {
   says.textContent = words;
   says.hidden = words === "";
@@ -16,18 +17,15 @@ const say = (words) => {
 
 // 202: a worker of the farm is still making it
 const TURN_MS = 1500, TURNS = 120;
-const made = async (address) => {
-  for (let turn = 1; ; turn += 1) {
-    const answer = await fetch(address, { headers: { "HX-Request": "true" } });
-    if (answer.status !== 202) return answer;
+const fetched = async (address) => {
+  const ask = () => fetch(address, { headers: { "HX-Request": "true" } });
+  let answer = await ask();
+  for (let turn = 1; answer.status === 202; turn += 1) {
     if (turn === TURNS) throw new Error("it is still being prepared; open this page again later.");
     say("The farm is preparing the graph …");
     await new Promise((resolve) => setTimeout(resolve, TURN_MS));
+    answer = await ask();
   }
-};
-
-const fetched = async (address) => {
-  const answer = await made(address);
   if (answer.ok) return answer;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   throw new Error((page.querySelector("main h1 ~ p") ?? page.querySelector("main h1"))?.textContent.trim() || `the farm answered ${answer.status}`);
@@ -38,9 +36,7 @@ const LARGE_BYTES = 1.5e6;
 const wanted = (bytes) => new Promise((resolve) => {
   if (bytes <= LARGE_BYTES) return resolve();
   say(`This is a large graph (${(bytes / 1e6).toFixed(1)} MB without its weights); drawing it may take minutes. `);
-  const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Draw it" });
-  button.addEventListener("click", resolve, { once: true });
-  says.append(button);
+  says.append(button("Draw it", resolve));
 });
 
 let isOpen = false;
@@ -62,17 +58,8 @@ const open = async () => {
 };
 
 const mark = (node) => {
-  for (const row of rows.values()) row.removeAttribute("aria-current");
-  const row = rows.get(node);
-  if (!row) return;
-  row.setAttribute("aria-current", "true");
-  row.scrollIntoView({ block: "nearest" });
-};
-
-const save = ({ name, blob }) => {
-  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  URL.revokeObjectURL(link.href);
+  for (const [name, row] of rows) row.ariaCurrent = name === node ? "true" : null;
+  rows.get(node)?.scrollIntoView({ block: "nearest" });
 };
 
 const heard = {
@@ -83,7 +70,11 @@ const heard = {
     frame.dataset.drawn = "yes";
   },
   picked: ({ node }) => mark(node),
-  file: save,
+  file: ({ name, blob }) => {
+    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  },
   problem: ({ text }) => say(`Netron says: ${text}`),
 };
 
@@ -91,14 +82,11 @@ const heard = {
 const prepare = () => {
   for (const row of document.querySelectorAll("#operators tbody tr")) {
     const name = row.cells[0].textContent.trim();
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "link" });
-    button.textContent = name;
-    button.title = "show it in the graph";
-    button.addEventListener("click", () => {
+    const show = () => {
       mark(name);
       tell("show", { node: name });
-    });
-    row.cells[0].replaceChildren(button);
+    };
+    row.cells[0].replaceChildren(button(name, show, { className: "link", title: "show it in the graph" }));
     rows.set(name, row);
   }
 };
@@ -111,9 +99,7 @@ if (frame) {
   tools.addEventListener("click", ({ target }) => {
     const what = target.dataset?.graph;
     if (!what) return;
-    if (target.hasAttribute("aria-pressed")) {
-      target.setAttribute("aria-pressed", String(target.getAttribute("aria-pressed") !== "true"));
-    }
+    if (target.ariaPressed) target.ariaPressed = String(target.ariaPressed !== "true");
     tell("do", { what });
   });
   prepare();

@@ -5,7 +5,6 @@ const seen = new Map();
 const nameOf = (target) => target.id || target;
 // each answer masks the token of its forms anew, which is no change
 const unmasked = (text) => text.replace(/(name="csrfmiddlewaretoken" value=")[^"]*/g, "$1");
-const banner = () => document.getElementById("away");
 
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { target, xhr, requestConfig } = event.detail;
@@ -15,21 +14,7 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   seen.set(nameOf(target), text);
 });
 
-document.addEventListener("htmx:afterRequest", (event) => {
-  const status = event.detail.xhr?.status ?? 0;
-  const isAway = status === 0 || status >= 502;
-  if (banner()) banner().hidden = !isAway;
-});
-
-// how far an upload is
-document.addEventListener("htmx:xhr:progress", (event) => {
-  const bar = event.target.querySelector?.("progress[data-upload]");
-  if (!bar || !event.detail.lengthComputable) return;
-  const { loaded, total } = event.detail;
-  bar.hidden = false;
-  bar.max = total;
-  bar.value = loaded;
-  const words = event.target.querySelector("[data-upload-words]");
-  const mb = (bytes) => (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0);
-  if (words) words.textContent = loaded < total ? `${mb(loaded)} of ${mb(total)} MB` : "stored; checking …";
+document.addEventListener("htmx:afterRequest", ({ detail }) => {
+  const status = detail.xhr?.status ?? 0;
+  document.getElementById("away").hidden = status !== 0 && status < 502;
 });

@@ -1,13 +1,12 @@
 // The page of a run that fills in. It asks for what its address shows, and says of which sections it has which state
 // already. What a reader has of a section stays when it is put in again: kept.js.
-const held = () => [...document.querySelectorAll("section[data-at]")].map(({ id, dataset }) => `${id}.${dataset.at}`);
-
 document.addEventListener("htmx:configRequest", ({ detail }) => {
   if (detail.elt.id !== "live") return;
   // other charts are chosen without loading the page: only the address knows of them
   const query = new URLSearchParams(location.search);
   query.set("part", "live");
-  query.set("have", held().join(","));
+  const held = [...document.querySelectorAll("section[data-at]")].map(({ id, dataset }) => `${id}.${dataset.at}`);
+  query.set("have", held.join(","));
   detail.path = `${location.pathname}?${query}`;
 });
 
@@ -15,8 +14,7 @@ document.addEventListener("htmx:configRequest", ({ detail }) => {
 const markCurrent = () => {
   const now = new Set([...document.querySelectorAll("#now a.name")].map((link) => link.getAttribute("href")));
   for (const link of document.querySelectorAll("#map td a")) {
-    if (now.has(link.getAttribute("href"))) link.setAttribute("aria-current", "true");
-    else link.removeAttribute("aria-current");
+    link.ariaCurrent = now.has(link.getAttribute("href")) ? "true" : null;
   }
 };
 markCurrent();

@@ -13,11 +13,10 @@ const compare = (a, b) =>
 const sort = (table, column, direction) => {
   const body = table.tBodies[0];
   const rows = [...body.rows].map((row) => ({ row, value: valueOf(row, column) }));
-  const full = rows.filter(({ value }) => value !== null).sort((a, b) => compare(a.value, b.value) * direction);
-  body.append(...full.map(({ row }) => row), ...rows.filter(({ value }) => value === null).map(({ row }) => row));
-  for (const [index, head] of [...table.tHead.rows[0].cells].entries()) {
-    if (index === column) head.setAttribute("aria-sort", direction === 1 ? "ascending" : "descending");
-    else head.removeAttribute("aria-sort");
+  rows.sort((a, b) => (a.value === null) - (b.value === null) || compare(a.value, b.value) * direction);
+  body.append(...rows.map(({ row }) => row));
+  for (const head of table.tHead.rows[0].cells) {
+    head.ariaSort = head.cellIndex !== column ? null : direction === 1 ? "ascending" : "descending";
   }
 };
 
@@ -30,21 +29,20 @@ const remember = (table, column, direction) => {
 const prepare = (table) => {
   if (table.dataset.ready) return;
   table.dataset.ready = "yes";
-  for (const [column, head] of [...table.tHead.rows[0].cells].entries()) {
+  for (const head of table.tHead.rows[0].cells) {
     if (!head.textContent.trim()) continue;
     const button = Object.assign(document.createElement("button"), { type: "button" });
     // a link within a button could not be reached by keyboard: it stays beside a button of its own
     if (head.querySelector("a[href]")) {
-      button.setAttribute("aria-label", `Sort by ${head.textContent.trim()}`);
+      button.ariaLabel = `Sort by ${head.textContent.trim()}`;
       button.textContent = " ⇅";
     } else button.append(...head.childNodes);
     head.append(button);
     button.addEventListener("click", () => {
       const first = head.classList.contains("n") ? -1 : 1;
-      const now = head.getAttribute("aria-sort");
-      const direction = now === null ? first : now === "ascending" ? -1 : 1;
-      sort(table, column, direction);
-      remember(table, column, direction);
+      const direction = head.ariaSort === null ? first : head.ariaSort === "ascending" ? -1 : 1;
+      sort(table, head.cellIndex, direction);
+      remember(table, head.cellIndex, direction);
     });
   }
   const kept = new URL(location.href).searchParams.get(`sort-${table.id}`);
@@ -55,11 +53,7 @@ const prepare = (table) => {
 // tables written by hand get here.
 const label = (table) => {
   const heads = [...table.tHead.rows[0].cells].map((head) => head.textContent.trim());
-  for (const row of table.tBodies[0]?.rows ?? []) {
-    for (const cell of row.cells) {
-      if (cell.tagName === "TD" && cell.dataset.label === undefined) cell.dataset.label = heads[cell.cellIndex] ?? "";
-    }
-  }
+  for (const cell of table.querySelectorAll("tbody td")) cell.dataset.label ??= heads[cell.cellIndex] ?? "";
 };
 
 const prepareAll = () => {

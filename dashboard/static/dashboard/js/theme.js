@@ -2,24 +2,21 @@
 // Loaded before the first paint, so that a page never flashes in the other theme.
 (() => {
   const KEY = "onnxfarm.theme";
+  const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
-  const chosen = () => {
-    try { return localStorage.getItem(KEY); } catch { return null; }
+  const announce = () => document.dispatchEvent(new Event("themechange"));
+  const apply = (choice) => {
+    if (choice === "light" || choice === "dark") root.dataset.theme = choice;
+    else delete root.dataset.theme;
+    announce();
   };
-  const apply = () => {
-    const choice = chosen();
-    if (choice === "light" || choice === "dark") document.documentElement.dataset.theme = choice;
-    else delete document.documentElement.dataset.theme;
-    document.dispatchEvent(new Event("themechange"));
-  };
-  const isDark = () => (chosen() ?? (system.matches ? "dark" : "light")) === "dark";
-  apply();
-  system.addEventListener("change", () => document.dispatchEvent(new Event("themechange")));
-  window.addEventListener("storage", (event) => { if (event.key === KEY) apply(); });
-  document.addEventListener("click", (event) => {
-    if (!event.target.closest?.("[data-theme-toggle]")) return;
-    try { localStorage.setItem(KEY, isDark() ? "light" : "dark"); } catch { /* private window: lasts for this page only */ }
-    document.documentElement.dataset.theme = isDark() ? "dark" : "light";
-    document.dispatchEvent(new Event("themechange"));
+  try { apply(localStorage.getItem(KEY)); } catch { /* private window: a choice lasts for its page only */ }
+  system.addEventListener("change", announce);
+  window.addEventListener("storage", ({ key, newValue }) => { if (key === KEY) apply(newValue); });
+  document.addEventListener("click", ({ target }) => {
+    if (!target.closest?.("[data-theme-toggle]")) return;
+    const isDark = (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
+    apply(isDark ? "light" : "dark");
+    try { localStorage.setItem(KEY, root.dataset.theme); } catch { /* private window */ }
   });
 })();

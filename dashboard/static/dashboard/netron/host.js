@@ -11,13 +11,11 @@ const root = document.documentElement;
 // formats other than ONNX are never asked for; Netron tries some of them by the name's ending
 const MODULES = new Set(["./onnx", "./onnx-proto", "./onnx-schema"]);
 const STRANGE = { ModelFactory: class { async match() { return null; } } };
-// by day, inside Netron's own sheet, so that exported pictures carry the colours too
-const STEPS = ["#ffffff", "#eef1f6", "#dae1ee", "#bfcce4", "#a0b4d8", "#7f9aca"];
-// where two cells are compared: what takes longer than in the base, and what is shorter
-const MOVED = { longer: "#f2b36f", shorter: "#8fc1eb" };
+// fills of nodes by day and by night; where two cells are compared: what takes longer than in the base, and what is shorter
+const DAY = { longer: "#f2b36f", shorter: "#8fc1eb", ...["#ffffff", "#eef1f6", "#dae1ee", "#bfcce4", "#a0b4d8", "#7f9aca"] };
+const NIGHT = ["#191d21", "#1e2530", "#26324a", "#2f4265", "#3a5485", "#4768a6"];
 
 const tell = (kind, more = {}) => window.parent.postMessage({ kind, ...more }, "*");
-const element = (id) => document.getElementById(id);
 
 class Host {
   window = window;
@@ -89,12 +87,15 @@ grapher.Argument.prototype.build = function (...given) {
   return spell.apply(this, given);
 };
 
-const colour = () => {
-  const sheet = [...document.styleSheets].find((one) => one.href?.endsWith("/grapher.css"));
-  const fills = [...STEPS.entries(), ...Object.entries(MOVED)];
-  const rules = fills.map(([step, fill]) => `.farm-${step} path { fill: ${fill}; }`);
-  for (const rule of [...rules, ".farm-time text { fill: #16191d; }"]) sheet.insertRule(rule, sheet.cssRules.length);
-};
+// inside Netron's own sheet, so that exported pictures carry the colours too
+const { sheet } = document.querySelector('link[href="grapher.css"]');
+const fill = (where, fills, ink) => [
+  `${where} .farm-time text { fill: ${ink}; }`,
+  ...Object.entries(fills).map(([step, colour]) => `${where} .farm-${step} path { fill: ${colour}; }`),
+];
+for (const rule of [...fill("", DAY, "#16191d"), ...fill(':root[data-theme="dark"]', NIGHT, "#e8eaed")]) {
+  sheet.insertRule(rule, sheet.cssRules.length);
+}
 
 // Netron knows the system's theme only; the farm's may be chosen by hand
 const themed = [...document.styleSheets]
@@ -116,12 +117,11 @@ viewer.showNodeProperties = (node, source) => {
 const open = async ({ name, model, operators, notes: given }) => {
   notes = given;
   host.assets.set("onnx-metadata.json", operators);
-  const stream = new base.BinaryStream(new Uint8Array(model));
   const context = {
     // Netron takes the format from the ending, whatever the file is called
     identifier: name.endsWith(".onnx") ? name : `${name}.onnx`,
     name,
-    stream,
+    stream: new base.BinaryStream(new Uint8Array(model)),
     asset: (file) => host.asset(file),
     fetch: (file) => host.fetch(file),
     require: (id) => host.require(id),
@@ -137,31 +137,30 @@ const open = async ({ name, model, operators, notes: given }) => {
   tell("drawn", { nodes: viewer.activeTarget?.nodes?.length ?? 0 });
 };
 
-const show = (label) => {
-  const node = nodes.get(label);
-  if (node && viewer.target) viewer.target.scrollTo(viewer.target.select([node]));
-};
-
-const act = async (what) => {
-  if (what === "find") viewer.find();
-  else if (what === "png" || what === "svg") await viewer.export(`${document.title.replace(/\.onnx$/, "")}.${what}`);
-  else viewer.toggle(what);
+const ORDERS = {
+  hello: () => tell("ready"),
+  theme: ({ dark }) => paint(dark),
+  open,
+  show({ node: label }) {
+    const node = nodes.get(label);
+    if (node && viewer.target) viewer.target.scrollTo(viewer.target.select([node]));
+  },
+  do({ what }) {
+    if (what === "find") return viewer.find();
+    const isPicture = what === "png" || what === "svg";
+    return isPicture ? viewer.export(`${document.title.replace(/\.onnx$/, "")}.${what}`) : viewer.toggle(what);
+  },
 };
 
 window.addEventListener("message", async ({ source, data }) => {
   if (source !== window.parent) return;
   try {
-    if (data.kind === "hello") tell("ready");
-    else if (data.kind === "theme") paint(data.dark);
-    else if (data.kind === "open") await open(data);
-    else if (data.kind === "show") show(data.node);
-    else if (data.kind === "do") await act(data.what);
+    await ORDERS[data.kind]?.(data);
   } catch (error) {
     tell("problem", { text: error.message });
   }
 });
-colour();
 // Netron takes the focus with every drawing, and browsers scroll a page to what has it
-element("target").focus = () => {};
+document.getElementById("target").focus = () => {};
 await viewer.start();
 tell("ready");
