@@ -220,6 +220,8 @@ def _run(run: Run) -> RunOut:
             cells_planned=sum(progress.cells.values()),
             block=progress.words,
             waiting=progress.still.text,
+            begins_in_minutes=progress.expected and progress.expected.begins_s / 60.0,
+            ends_in_minutes=progress.expected and progress.expected.ends_s / 60.0,
         ),
     )
 

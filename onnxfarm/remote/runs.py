@@ -19,6 +19,8 @@ from onnxfarm.remote.client import Client
 POLL_S = 0.7
 # without a terminal; what still goes on is said again, with the time that is left
 LINE_EVERY_S = 4.5
+# while nothing of it is measured
+WAIT_EVERY_S = 60.0
 
 Say = Callable[["Standing"], None]
 
@@ -34,6 +36,7 @@ class Standing(NamedTuple):
     minutes_left: float | None
     is_finished: bool
     is_waiting: bool = False
+    begins_in_minutes: float | None = None
 
     @property
     def news(self) -> object:
@@ -50,7 +53,8 @@ class Standing(NamedTuple):
         if self.block:
             parts.append(self.block.removesuffix("."))  # a node's sentence, that goes on here
         if self.minutes_left is not None and not self.is_finished:
-            parts.append(words_left(60.0 * self.minutes_left, is_measuring=not self.is_waiting))
+            begins_s = 60.0 * (self.begins_in_minutes or 0.0)
+            parts.append(words_left(60.0 * self.minutes_left, is_measuring=not self.is_waiting, begins_s=begins_s))
         return ", ".join(parts)
 
 
@@ -100,6 +104,7 @@ def standing_of(run: RunOut) -> Standing:
         minutes_left=progress.minutes_left,
         is_finished=run.state == "finished",
         is_waiting=bool(progress.waiting),
+        begins_in_minutes=progress.begins_in_minutes,
     )
 
 
@@ -110,7 +115,7 @@ def shown(console: Console) -> Iterator[Say]:
         with _bar(console) as say:
             yield say
     else:
-        yield _lines(console)
+        yield lines(console)
 
 
 @contextlib.contextmanager
@@ -126,15 +131,16 @@ def _bar(console: Console) -> Iterator[Say]:
         yield say
 
 
-def _lines(console: Console) -> Say:
+def lines(console: Console, *, clock: Callable[[], float] = time.monotonic) -> Say:
     """A line when something changed; what does not change is said again now and then."""
     said: object = None
     said_at = 0.0
 
     def say(standing: Standing) -> None:
         nonlocal said, said_at
-        now = time.monotonic()
-        if standing.news != said or now - said_at > LINE_EVERY_S:
+        now = clock()
+        every_s = WAIT_EVERY_S if standing.is_waiting else LINE_EVERY_S
+        if standing.news != said or now - said_at > every_s:
             said, said_at = standing.news, now
             console.print(standing.words, highlight=False, soft_wrap=True)
 

@@ -34,6 +34,12 @@ class ProgressOut(Answer):
     minutes_left: float | None = Field(
         description="of measuring, at the pace so far; while it waits, from when that is over; null: unknown"
     )
+    begins_in_minutes: float | None = Field(
+        default=None, description="while it waits in the queue, minutes until what is ahead of it ends; null: unknown"
+    )
+    ends_in_minutes: float | None = Field(
+        default=None, description="while it waits in the queue, minutes until all of it is measured; null: unknown"
+    )
 
 
 class RunOut(Answer):

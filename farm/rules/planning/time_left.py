@@ -83,12 +83,22 @@ def seconds_left(blocks: Sequence[Ahead], *, at_once: int = 1) -> float | None:
     return max(max(known, default=0.0), sum(known) / max(1, at_once)) or None
 
 
-def words_left(seconds: float, *, is_measuring: bool = True) -> str:
-    """`about 3 min left`; while something else comes first, `about 20 s once it begins`."""
-    about = f"about {max(STEP_S, STEP_S * round(seconds / STEP_S)):.0f} s"
+def words_left(seconds: float, *, is_measuring: bool = True, begins_s: float | None = None) -> str:
+    """`about 3 min left`; while something else comes first, `about 20 s once it begins`, or `begins in about 12 min,
+    about 20 s of measuring` where somebody can tell when."""
+    if is_measuring:
+        return f"{_about(seconds)} left"
+    return (
+        f"begins in {_about(begins_s)}, {_about(seconds)} of measuring"
+        if begins_s
+        else f"{_about(seconds)} once it begins"
+    )
+
+
+def _about(seconds: float) -> str:
     if seconds >= MINUTES_FROM_S:
-        about = f"about {seconds / 60.0:.0f} min"
-    return f"{about} left" if is_measuring else f"{about} once it begins"
+        return f"about {seconds / 60.0:.0f} min"
+    return f"about {max(STEP_S, STEP_S * round(seconds / STEP_S)):.0f} s"
 
 
 def _left_s(ahead: Ahead, *, stretch: float) -> float | None:

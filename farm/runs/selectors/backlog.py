@@ -27,7 +27,7 @@ from farm.runs.states import OPEN_BLOCKS, BlockState
 class Queue:
     """Open blocks of one hardware. `minutes`: what the plans expect of them, less the rounds that are measured.
 
-    `nodes`: how many are online and take such blocks now, however busy they are.
+    `nodes`: how many are online and take such blocks now, however busy they are; `machines`: on how many machines.
     """
 
     hardware: str
@@ -35,18 +35,19 @@ class Queue:
     measuring: int
     minutes: float
     nodes: int
+    machines: int
 
     @property
     def start_minutes(self) -> float | None:
-        """Minutes until a block queued now may start: 0 while a node is free, None while no node takes it."""
-        if not self.nodes:
+        """Minutes until a block queued now may start: 0 while a machine is free, None while no node takes it."""
+        if not self.machines:
             return None
-        return 0.0 if not self.waiting and self.measuring < self.nodes else self.minutes / self.nodes
+        return 0.0 if not self.waiting and self.measuring < self.machines else self.minutes / self.machines
 
 
 def takers(user: Anyone) -> list[Node]:
     """The user's nodes that are online, with what tells which blocks they take."""
-    columns = ("id", "health", "tags", "owner_tags", "settings_json")
+    columns = ("id", "health", "tags", "owner_tags", "settings_json", "owner", "host")
     return list(Node.objects.visible_to(user).filter(state=NodeState.ONLINE).only(*columns))
 
 
@@ -62,20 +63,24 @@ def queues(user: Anyone, nodes: Sequence[Node]) -> list[Queue]:
         asked = names if only is None else [node_queue(str(only))]
         left = (minutes or 0.0) * max(0.0, 1.0 - rounds / most if most else 0.0)
         found.setdefault(hardware, []).append((state, asked, left))
-    served = [set(node.queues) for node in nodes]
+    served = [(node.device, set(node.queues)) for node in nodes]
     made = [_queue(hardware, blocks, served) for hardware, blocks in found.items()]
     return sorted(made, key=lambda one: (-one.waiting, one.hardware))
 
 
-def _queue(hardware: str, blocks: Sequence[tuple[str, list[str], float]], served: Iterable[set[str]]) -> Queue:
+def _queue(
+    hardware: str, blocks: Sequence[tuple[str, list[str], float]], served: Iterable[tuple[str, set[str]]]
+) -> Queue:
     asked = {name for _, names, _ in blocks for name in names}
+    taking = [device for device, names in served if not asked.isdisjoint(names)]
     measuring = sum(state == BlockState.LEASED for state, _, _ in blocks)
     return Queue(
         hardware=hardware,
         waiting=len(blocks) - measuring,
         measuring=measuring,
         minutes=sum(left for _, _, left in blocks),
-        nodes=sum(not asked.isdisjoint(names) for names in served),
+        nodes=len(taking),
+        machines=len(set(taking)),
     )
 
 

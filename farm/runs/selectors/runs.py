@@ -20,6 +20,7 @@ from farm.rules.planning.time_left import words_left
 from farm.rules.presenting.standstill import Waiting, standstill
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Block, Event, Run
+from farm.runs.selectors.forecasts import Expected, Forecast
 from farm.runs.selectors.minutes import why_no_minutes
 from farm.runs.selectors.paces import left_of
 from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState, activity_of
@@ -177,6 +178,8 @@ class Progress:
     still: Standstill = field(default_factory=Standstill)
     # seconds of measuring to come, at the pace so far; None: nobody can tell
     left_s: float | None = None
+    # what is ahead of it, and itself; None: nobody can tell, or it is being measured
+    expected: Expected | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -196,7 +199,10 @@ class Progress:
     @property
     def words_left(self) -> str:
         """`about 3 min left`, or what comes once it has waited; empty where nobody can tell."""
-        return "" if self.left_s is None else words_left(self.left_s, is_measuring=not self.still.text)
+        begins_s = self.expected.begins_s if self.expected else None
+        return (
+            "" if self.left_s is None else words_left(self.left_s, is_measuring=not self.still.text, begins_s=begins_s)
+        )
 
     @property
     def words(self) -> str:
@@ -276,6 +282,7 @@ def progress(run: Run, *, still: Standstill | None = None) -> Progress:
     blocks = list(run.blocks.values_list("state", "rounds", "max_rounds"))
     states = dict(Counter(state for state, _, _ in blocks))
     is_open = run.state != RunState.FINISHED
+    still = (still or standstill_of(run.pk)) if is_open else Standstill()
     return Progress(
         id=run.pk,
         state=run.state,
@@ -295,8 +302,9 @@ def progress(run: Run, *, still: Standstill | None = None) -> Progress:
         version=run.version.number,
         requested_by=run.requested_by.username if run.requested_by else "",
         doing=_doing(run) if is_open and BlockState.LEASED in states else (),
-        still=(still or standstill_of(run.pk)) if is_open else Standstill(),
+        still=still,
         left_s=left_of(run, has_ended=BlockState.DONE in states) if is_open else None,
+        expected=Forecast().of_run(run.pk) if still.text and BlockState.QUEUED in states else None,
     )
 
 

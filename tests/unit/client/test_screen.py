@@ -10,7 +10,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from onnxfarm.remote.runs import Standing, follow
+from onnxfarm.remote.runs import Standing, follow, lines
 from onnxfarm.screen import show
 from tests.answers import answer, plain
 from tests.documents import CPU, NEW, make_cell, make_comparison
@@ -206,6 +206,17 @@ def test_a_log_has_a_line_a_round_and_not_one_an_arm() -> None:
     assert at(f"{place}vm: installing onnxruntime==1.29.0") != at(f"{place}vm: installing onnxruntime==1.31.1")
     waits = "0 of 1 block done, round 0 of 8; waiting since 05:17 UTC: "
     assert at(f"{waits}a: x (process 1): y", is_waiting=True) != at(f"{waits}a: x (process 2): y", is_waiting=True)
+
+
+def test_a_run_that_waits_says_so_as_it_begins_and_then_once_a_minute() -> None:
+    text, moment = io.StringIO(), [0.0]
+    say = lines(Console(file=text, width=80), clock=lambda: moment[0])
+    waits = Standing(0, 2, 0.0, "waiting since 07:12 UTC: Queued.", 3.0, False, is_waiting=True, begins_in_minutes=12.0)
+    for second in range(130):
+        moment[0] = 100.0 + second
+        say(waits)
+    assert len(text.getvalue().splitlines()) == 3
+    assert waits.words.endswith("Queued, begins in about 12 min, about 3 min of measuring")
 
 
 def test_a_run_that_waits_has_an_estimate_of_what_comes_after() -> None:

@@ -87,3 +87,4 @@ def test_a_block_of_a_plan_is_read_off_it() -> None:
 def test_seconds_are_said_in_steps(seconds: float, words: str) -> None:
     assert words_left(seconds) == f"{words} left"
     assert words_left(seconds, is_measuring=False) == f"{words} once it begins"
+    assert words_left(20.0, is_measuring=False, begins_s=seconds) == f"begins in {words}, about 20 s of measuring"
