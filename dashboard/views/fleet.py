@@ -19,6 +19,7 @@ from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, co
 from farm.rules.wording import numbers
 from farm.runs.selectors import backlog, blocks_on
 from farm.runs.selectors.backlog import Queue
+from farm.runs.selectors.ledger import next_of
 
 if TYPE_CHECKING:
     from farm.fleet.models import Lending
@@ -116,7 +117,17 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
     user = person(request)
     nodes = paged(request, selectors.nodes_listed(user))
     busy = blocks_on(nodes)
-    rows = [{"node": node, "block": busy.get(node.pk), "alarms": selectors.false_alarms(node)} for node in nodes]
+    waits = next_of(user, nodes)
+    rows = [
+        {
+            "node": node,
+            "block": busy.get(node.pk),
+            "next": waits[node.pk][:1],
+            "waiting": len(waits[node.pk]),
+            "alarms": selectors.false_alarms(node),
+        }
+        for node in nodes
+    ]
     there = backlog.takers(user)
     waiting = backlog.queues(user, there)
     return {

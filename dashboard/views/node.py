@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from dashboard.reading.ledgers import next_table, work_table
 from dashboard.views.access import action, carry_out, page, person
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.contract.reports import Facts
@@ -19,6 +20,7 @@ from farm.rules.comparing.margins import NoiseFloor
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, moment, written
 from farm.rules.wording import numbers
 from farm.runs.selectors import Before, blocks_on, last_blocks_of
+from farm.runs.selectors.ledger import ledger, next_of
 
 if TYPE_CHECKING:
     from farm.fleet.models import Node
@@ -181,6 +183,8 @@ def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: o
     """The page of one node; `more`: what was typed into its form, and what is wrong with it."""
     floor = selectors.noise_floor(row)
     before = last_blocks_of(row, most=BLOCKS_SHOWN)
+    user = person(request)
+    did = ledger(user, row)
     context = {
         "node": row,
         "facts": row.facts,
@@ -194,8 +198,11 @@ def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: o
         "floor_table": floor_table(floor),
         "alarms": selectors.false_alarms(row),
         "events": list(selectors.events_of(row)[:EVENTS_SHOWN]),
-        "block": blocks_on([row]).get(row.pk),
-        "may_manage": selectors.can_manage_node(person(request), row),
+        "measures": blocks_on([row]).get(row.pk),
+        "next": next_table(next_of(user, [row])[row.pk]),
+        "ledger": did,
+        "work": work_table(did.work) if did else None,
+        "may_manage": selectors.can_manage_node(user, row),
         "orders": [(what, LABELS[what]) for what in ORDERS_OF.get(NodeHealth(row.health), ())],
         **more,
     }

@@ -16,6 +16,7 @@ NAMES: Mapping[str, str] = {
     "alert_id": "the alert's number",
     "cell": "the cell, as the run names it: c5",
     "channel_id": "the channel's number",
+    "days": "how many days back, 1 to 366",
     "divergence_id": "the question's number",
     "investigation_id": "the investigation's number",
     "key": "the last part of the upload's or badge's address",

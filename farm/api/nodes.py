@@ -10,10 +10,22 @@ from farm.accounts.selectors import team_to_write
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
 from farm.api.shapes import name_of, shaped
-from farm.contract.api.fleet import NodeInvitationOut, NodeOut, SelfTestOut
+from farm.base.refusals import NotAllowed
+from farm.contract.api.fleet import (
+    InstalledOut,
+    LedgerOut,
+    NextOut,
+    NodeInvitationOut,
+    NodeOut,
+    SelfTestOut,
+    WorkOut,
+)
 from farm.fleet import selectors, services
 from farm.fleet.enrolment import joining
 from farm.fleet.models import Node
+from farm.runs.selectors import blocks_on, runs_visible_to
+from farm.runs.selectors.ledger import DAYS, next_of
+from farm.runs.selectors.ledger import ledger as ledger_of
 
 # a token that uploads and runs, as in CI, lets no machine in
 router = Router(tags=["fleet"], auth=[TokenAuth(changes=Scope.NODES), BrowserAuth()])
@@ -77,6 +89,25 @@ def invite(request: HttpRequest, payload: Invitation) -> Status[NodeInvitationOu
 def node(request: HttpRequest, node_id: int) -> NodeOut:
     """One node."""
     return _node(selectors.node(person(request), node_id))
+
+
+@router.get("/nodes/{int:node_id}/ledger", response=LedgerOut)
+def ledger(request: HttpRequest, node_id: int, days: int = DAYS) -> LedgerOut:
+    """What a node did, for whom and for how many minutes, what was installed, and what waits; for its managers."""
+    user = person(request)
+    node = selectors.node(user, node_id)
+    found = ledger_of(user, node, days=days)
+    if found is None:
+        raise NotAllowed(f"Only the owner of {node.name} or an admin of its team reads its ledger.")
+    now = blocks_on([node]).get(node.pk)
+    return shaped(
+        LedgerOut,
+        found,
+        work=[shaped(WorkOut, work) for work in found.work],
+        installed=[shaped(InstalledOut, event) for event in found.installed],
+        measuring=now.run_id if now is not None and runs_visible_to(user).filter(pk=now.run_id).exists() else None,
+        next=[shaped(NextOut, waiting) for waiting in next_of(user, [node])[node.pk]],
+    )
 
 
 @router.patch("/nodes/{int:node_id}", response=NodeOut)

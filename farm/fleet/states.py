@@ -39,6 +39,7 @@ class NodeEventKind(models.TextChoices):
     REFUSED = "refused"
     LENDING = "lending"
     RENAMED = "renamed"
+    RUNTIMES = "runtimes"
 
 
 class LendingState(models.TextChoices):

@@ -1,7 +1,7 @@
 """`onnxfarm node invite|list|approve|…|lend|take-back|…`: the farm's nodes, from anybody's terminal."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import isfinite
 from typing import Annotated, Any
 
@@ -9,8 +9,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from farm.contract.api.fleet import LendingOut, NodeOut
+from farm.contract.api.fleet import LedgerOut, LendingOut, NodeOut
 from farm.contract.node import NodeSettings
+from farm.rules.wording.numbers import counted
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import say, write_plain
@@ -104,6 +105,37 @@ def pause(node: NodeArgument, server: ServerOption = None) -> None:
         found = node_named(client, node)
         done = client.call(operations.CHANGE_NODE, json={"is_paused": True}, node=found.id)
     print(standing_of(done))
+
+
+@app.command()
+def ledger(
+    node: NodeArgument,
+    days: Annotated[int, typer.Option(min=1, max=366, help="How many days it covers.")] = 30,
+    server: ServerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what your node did, for whom and for how many minutes, what was installed on it, and what waits."""
+    with Client(find_account(server)) as client:
+        found = node_named(client, node)
+        answer = client.ask(operations.NODE_LEDGER, node=found.id, params={"days": days})
+    if as_json:
+        write_plain(answer.plain)
+        return
+    for line in ledger_lines(found.name, answer.shape, days=days):
+        say(line)
+
+
+def ledger_lines(name: str, told: LedgerOut, *, days: int) -> Iterator[str]:
+    yield f"{name} measured {counted(told.blocks, 'block')} in {counted(days, 'day')}, {told.minutes:.0f} min in all."
+    for work in told.work:
+        whom = f"{work.person or 'a former user'} of {work.team}" + (f", {work.reason}" if work.reason else "")
+        yield f"  {work.minutes:.0f} min for {whom}: {counted(work.runs, 'run')}, {counted(work.blocks, 'block')}"
+    for installed in told.installed:
+        yield f"{installed.at:%Y-%m-%d %H:%M}: {installed.text}"
+    yield "Now: " + ("idle or out of your sight." if told.measuring is None else f"run {told.measuring}.")
+    for waiting in told.next:
+        what = f"run {waiting.run}" if waiting.run is not None else f"a run of {waiting.team}"
+        yield f"Next: {what}, in about {waiting.begins_in_minutes:.0f} min, for about {waiting.minutes:.0f} min."
 
 
 @app.command()

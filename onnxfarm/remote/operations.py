@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from farm.contract.api.alerts import AlertOut, AlertPageOut, InvestigationOut, RoundOut, WatchOut
-from farm.contract.api.fleet import LendingOut, NodeInvitationOut, NodeOut
+from farm.contract.api.fleet import LedgerOut, LendingOut, NodeInvitationOut, NodeOut
 from farm.contract.api.people import (
     InvitationOut,
     InvitedOut,
@@ -72,6 +72,7 @@ COMPILED = Operation("GET", "/runs/{run}/cells/{cell}/compiled.onnx", bytes)
 
 NODES = Operation("GET", "/nodes", list[NodeOut])
 INVITE_NODE = _once("POST", "/nodes/invitations", NodeInvitationOut)
+NODE_LEDGER = Operation("GET", "/nodes/{node}/ledger", LedgerOut)
 CHANGE_NODE = Operation("PATCH", "/nodes/{node}", NodeOut)
 ORDER_NODE = _once("POST", "/nodes/{node}/{what}", NodeOut)
 LENDINGS = Operation("GET", "/lendings", list[LendingOut])

@@ -43,6 +43,45 @@ class NodeOut(Answer):
     created_at: datetime = Field(description="when it joined")
 
 
+class WorkOut(Answer):
+    """Blocks that a node measured for somebody."""
+
+    team: str = Field(description="the team whose runs they were")
+    person: str = Field(description="who asked, or whose watch it was; empty: they were deleted")
+    reason: str = Field(description="watch, confirmation, bisection or work-around; empty: a person asked for it")
+    runs: int = Field(description="how many runs")
+    blocks: int = Field(description="how many blocks, those that were given up included")
+    minutes: float = Field(description="minutes from claim to end")
+
+
+class NextOut(Answer):
+    """A block that waits for a node's machine."""
+
+    run: int | None = Field(description="the run's number; null: you may not see it")
+    team: str = Field(description="the team whose run it is")
+    begins_in_minutes: float = Field(description="minutes until what is ahead of it has probably ended")
+    minutes: float = Field(description="minutes that it will probably take")
+
+
+class InstalledOut(Answer):
+    """What was installed or removed on a node."""
+
+    at: datetime = Field(description="when the node said so")
+    text: str = Field(description="the runtimes")
+
+
+class LedgerOut(Answer):
+    """What a node did, for whom, and what waits; for those who manage it."""
+
+    since: datetime = Field(description="what was measured from then on")
+    blocks: int = Field(description="how many blocks were measured")
+    minutes: float = Field(description="minutes from claim to end, of all of them")
+    work: list[WorkOut] = Field(description="for whom, what took longest first")
+    installed: list[InstalledOut] = Field(description="runtimes that were installed and removed, newest first")
+    measuring: int | None = Field(description="the run that it measures now; null: none, or none that you may see")
+    next: list[NextOut] = Field(description="what waits for its machine, in its order")
+
+
 class NodeInvitationOut(Answer):
     """`command` is typed on the machine that joins; the code works once and is not shown again."""
 

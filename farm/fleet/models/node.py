@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 
 
 # lines of a log that a machine can write again and again, how many of them are kept, and how often they are counted
-ROUTINE = (NodeEventKind.ONLINE, NodeEventKind.OFFLINE, NodeEventKind.REFUSED, NodeEventKind.SECRET_ISSUED)
+ROUTINE = (
+    NodeEventKind.ONLINE,
+    NodeEventKind.OFFLINE,
+    NodeEventKind.REFUSED,
+    NodeEventKind.SECRET_ISSUED,
+    NodeEventKind.RUNTIMES,
+)
 MOST_ROUTINE = 1_000
 TRIMMED_EVERY = 50
 

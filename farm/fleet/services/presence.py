@@ -74,7 +74,21 @@ def mark_offline() -> int:
     return sum(node.change_state(NodeState.OFFLINE) for node in silent)
 
 
+def _note_runtimes(node: Node, hello: Hello) -> None:
+    """Into its log, so that its owner finds what was installed on the machine, and for which block."""
+    before, now = set(node.runtimes), {str(runtime) for runtime in hello.runtimes}
+    told = [
+        f"{what} {', '.join(sorted(names))}"
+        for what, names in (("installed", now - before), ("removed", before - now))
+        if names
+    ]
+    if told:
+        text = f"{'; '.join(told).capitalize()}."
+        node.log(NodeEventKind.RUNTIMES, text[:1000], actor=None, **({"block": hello.block} if hello.block else {}))
+
+
 def _keep(node: Node, hello: Hello, *, host: str) -> None:
+    _note_runtimes(node, hello)
     node.contract_version = hello.contract_version
     node.facts_json = hello.facts.model_dump(mode="json")
     node.tags = dict(hello.tags)

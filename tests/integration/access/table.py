@@ -84,6 +84,7 @@ GET    api/v1/traces/<int:trace_id>.json                         ok    ok    ok 
 GET    api/v1/nodes                                              ok    ok    ok    ok    401   401   401
 POST   api/v1/nodes/invitations                                  ok    ok    no    404   401   401   401
 GET    api/v1/nodes/<int:node_id>                                ok    ok    ok    404   401   401   401
+GET    api/v1/nodes/<int:node_id>/ledger                         ok    no    no    404   401   401   401
 PATCH  api/v1/nodes/<int:node_id>                                ok    no    no    404   401   401   401
 POST   api/v1/nodes/<int:node_id>/<what>                         ok    no    no    404   401   401   401
 GET    api/v1/lendings                                           ok    ok    ok    ok    401   401   401

@@ -34,7 +34,7 @@ LISTS = {
     "/alerts/?state=all": 9,
     "/watches/": 13,
     "/trends/": 14,
-    "/fleet/": 13,  # the form of a node asks which teams there are, and which is the default
+    "/fleet/": 18,  # the form of a node asks which teams there are, and which is the default
     "/runtimes/": 13,
     "/compare/": 9,
     "/settings/": 13,

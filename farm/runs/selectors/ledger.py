@@ -1,0 +1,110 @@
+"""What a node did, for whom and for how many minutes; what it does now, and what waits for it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db.models import Count, DurationField, ExpressionWrapper, F, Sum
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from farm.accounts.selectors import Anyone
+from farm.base.refusals import Invalid
+from farm.fleet.models import Node, NodeEvent
+from farm.fleet.selectors import can_manage_node
+from farm.fleet.states import NodeEventKind
+from farm.runs.models import Attempt, Block, Run
+from farm.runs.selectors.forecasts import Forecast
+
+DAYS: Final = 30
+MAX_DAYS: Final = 366
+MAX_NEXT: Final = 20
+MAX_INSTALLED: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Blocks that were measured for a person of a team, or for the farm's own reasons on their behalf."""
+
+    team: str
+    person: str
+    reason: str
+    runs: int
+    blocks: int
+    minutes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """A block that waits for the node's machine. `run` is None where the reader may not see it."""
+
+    run: int | None
+    team: str
+    begins_in_minutes: float
+    minutes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """`installed`: what was installed and evicted there."""
+
+    since: datetime
+    work: list[Work]
+    installed: list[NodeEvent]
+
+    @property
+    def blocks(self) -> int:
+        return sum(work.blocks for work in self.work)
+
+    @property
+    def minutes(self) -> float:
+        return sum(work.minutes for work in self.work)
+
+
+def ledger(user: Anyone, node: Node, *, days: int = DAYS) -> Ledger | None:
+    """What the node did in so many days; None for those who do not manage it. Raises Invalid."""
+    if not 1 <= days <= MAX_DAYS:
+        raise Invalid(f"A ledger covers 1 to {MAX_DAYS} days, not {days}.", code="days")
+    if not can_manage_node(user, node):
+        return None
+    since = timezone.now() - timedelta(days=days)
+    installed = node.events.filter(kind=NodeEventKind.RUNTIMES, at__gte=since)[:MAX_INSTALLED]
+    return Ledger(since=since, work=_work(node, since), installed=list(installed))
+
+
+def _work(node: Node, since: datetime) -> list[Work]:
+    spent = ExpressionWrapper(Coalesce(F("ended_at"), timezone.now()) - F("claimed_at"), DurationField())
+    attempts = Attempt.objects.filter(node=node, claimed_at__gte=since).order_by()
+    rows = attempts.values_list("block__run__team__name", "block__run__requested_by__username", "block__run__reason")
+    summed = rows.annotate(runs=Count("block__run", distinct=True), blocks=Count("pk"), spent=Sum(spent))
+    found = [
+        Work(team, person or "", reason, runs, blocks, time.total_seconds() / 60.0)
+        for team, person, reason, runs, blocks, time in summed
+    ]
+    return sorted(found, key=lambda work: -work.minutes)
+
+
+def next_of(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast | None = None) -> dict[int, list[Next]]:
+    """What waits for each node's machine, in its order, by the node's number."""
+    forecast = forecast or Forecast()
+    spans = {node.pk: forecast.next_on(node.device)[:MAX_NEXT] for node in nodes}
+    numbers = {block for found in spans.values() for block, _ in found}
+    rows = Block.objects.filter(pk__in=numbers).select_related("run__team").defer("plan_json", "run__matrix")
+    blocks = rows.in_bulk() if numbers else {}
+    seen = (
+        set(Run.objects.visible_to(user).filter(blocks__in=numbers).values_list("pk", flat=True)) if numbers else set()
+    )
+    return {
+        key: [
+            Next(
+                run=blocks[block].run_id if blocks[block].run_id in seen else None,
+                team=blocks[block].run.team.name,
+                begins_in_minutes=span.begins_s / 60.0,
+                minutes=(span.ends_s - span.begins_s) / 60.0,
+            )
+            for block, span in found
+            if block in blocks
+        ]
+        for key, found in spans.items()
+    }

@@ -1,0 +1,142 @@
+"""What an owner reads of their machine: for whom it worked, for how long, what was installed, and what waits."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from farm.accounts.models import Team, User
+from farm.contract.api.fleet import LedgerOut
+from farm.fleet.models import Node
+from farm.fleet.services import hello
+from farm.registry.models import Version
+from farm.runs.models import Attempt, Block, Run
+from farm.runs.states import RunReason
+from onnxfarm.commands.fleet import ledger_lines
+from tests.conftest import ApiOf
+from tests.integration.runs.making import claim, make_node, make_version, measure
+from tests.integration.runs.test_turns import run_of
+from tests.unit.rules.making import make_facts
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def node(team: Team, owner: User) -> Node:
+    return make_node(team, owner=owner)
+
+
+@pytest.fixture
+def version(team: Team) -> Version:
+    return make_version(team)
+
+
+def worked(node: Node, block: Block, minutes: float, *, days_ago: float = 0.0) -> None:
+    """Measures the block, and has it have taken so long."""
+    measure(node, block, [1.0, 1.0])
+    end = timezone.now() - timedelta(days=days_ago)
+    Attempt.objects.filter(block=block).update(claimed_at=end - timedelta(minutes=minutes), ended_at=end)
+
+
+def told(client: Client, node: Node, **asked: object) -> LedgerOut:
+    answer = client.get(f"/api/v1/nodes/{node.pk}/ledger", asked)
+    assert answer.status_code == 200, answer.content
+    return LedgerOut.model_validate(answer.json())
+
+
+def test_the_ledger_says_for_whom_it_worked_and_how_long(
+    node: Node, version: Version, member: User, owner: User, api_of: ApiOf, team: Team
+) -> None:
+    for minutes in (3.0, 4.0):
+        worked(node, run_of(version, member), minutes)
+    worked(node, run_of(version, owner, reason=RunReason.WATCH), 10.0)
+    worked(node, run_of(version, member), 60.0, days_ago=31)
+    found = told(api_of(owner), node)
+    assert [
+        (work.team, work.person, work.reason, work.runs, work.blocks, round(work.minutes, 3)) for work in found.work
+    ] == [
+        (team.name, owner.username, "watch", 1, 1, 10.0),
+        (team.name, member.username, "", 2, 2, 7.0),
+    ]
+    assert (found.blocks, round(found.minutes, 3)) == (3, 17.0)
+    assert told(api_of(owner), node, days=60).blocks == 4
+    lines = list(ledger_lines(node.name, found, days=30))
+    assert lines[0] == "bench-1 measured 3 blocks in 30 days, 17 min in all."
+    assert lines[1] == f"  10 min for {owner.username} of {team.name}, watch: 1 run, 1 block"
+
+
+def test_what_it_measures_and_what_waits_is_in_it(
+    node: Node, version: Version, member: User, owner: User, api_of: ApiOf
+) -> None:
+    first, second, third = (run_of(version, member) for _ in range(3))
+    for block, minutes in ((first, 2.0), (second, 4.0), (third, 1.0)):
+        Block.objects.filter(pk=block.pk).update(plan_json={**block.plan_json, "minutes": minutes})
+    claim(node, first)
+    found = told(api_of(owner), node)
+    assert found.measuring == first.run_id
+    waits = [(waiting.run, round(waiting.begins_in_minutes), waiting.minutes) for waiting in found.next]
+    assert waits == [(second.run_id, 2, 4.0), (third.run_id, 6, 1.0)]
+    assert "Next: run" in "\n".join(ledger_lines(node.name, found, days=30))
+    page = Client()
+    page.force_login(owner)
+    fleet, own = (page.get(address).content.decode() for address in ("/fleet/", f"/fleet/{node.pk}/"))
+    assert f'data-next="{second.run_id}"' in fleet
+    assert 'id="next"' in own
+    assert 'id="ledger"' in own
+
+
+def test_a_run_that_the_owner_may_not_see_waits_without_its_number(
+    node: Node, version: Version, member: User, owner: User, api_of: ApiOf
+) -> None:
+    block = run_of(version, member)
+    hidden = Team.objects.create(name="hidden")
+    Run.objects.filter(pk=block.run_id).update(team=hidden)
+    node.lendings.create(team=hidden, state="agreed", asked_by=node.owner)
+    hidden.memberships.create(user=member)
+    node.lendings.update(asked_by=member)
+    (waiting,) = told(api_of(owner), node).next
+    assert (waiting.run, waiting.team) == (None, "hidden")
+
+
+def test_what_is_installed_and_removed_is_logged_once(node: Node, owner: User, api_of: ApiOf) -> None:
+    def say(*runtimes: str, block: str | None = None) -> None:
+        from farm.contract.node import Hello
+        from farm.contract.version import CONTRACT_VERSION
+
+        hello(
+            node=Node.objects.get(pk=node.pk),
+            hello=Hello.model_validate(
+                {
+                    "contract_version": CONTRACT_VERSION,
+                    "facts": make_facts().facts,
+                    "runtimes": [
+                        dict(zip(("distribution", "version"), name.split("=="), strict=True)) for name in runtimes
+                    ],
+                    "block": block,
+                }
+            ),
+        )
+
+    say("onnxruntime==1.31.1", block="7")
+    say("onnxruntime==1.31.1")
+    say("onnxruntime==1.30.0")
+    texts = [installed.text for installed in told(api_of(owner), node).installed]
+    assert texts == [
+        "Installed onnxruntime==1.30.0; removed onnxruntime==1.31.1.",
+        "Installed onnxruntime==1.31.1.",
+    ]
+    assert node.events.filter(kind="runtimes").last().facts == {"block": "7"}
+
+
+def test_a_ledger_is_its_owner_s_and_of_so_many_days(
+    node: Node, owner: User, member: User, stranger: User, api_of: ApiOf
+) -> None:
+    address = f"/api/v1/nodes/{node.pk}/ledger"
+    assert [api_of(user).get(address).status_code for user in (owner, member, stranger)] == [200, 403, 404]
+    for days in ("0", "367", "-1", "x", "9" * 30):
+        assert api_of(owner).get(address, {"days": days}).status_code in (400, 422), days
+    page = Client()
+    page.force_login(member)
+    shown = page.get(f"/fleet/{node.pk}/")
+    assert (shown.status_code, 'id="ledger"' in shown.content.decode()) == (200, False)
