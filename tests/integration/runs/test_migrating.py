@@ -1,5 +1,7 @@
 """Migrating beside a farm that goes on working, on PostgreSQL; tests/integration/test_postgres.py runs it there."""
 
+import threading
+
 import pytest
 from django.core.management.base import CommandError
 from django.db import OperationalError, connection, transaction
@@ -44,3 +46,31 @@ def test_a_statement_that_takes_long_ends_it_in_a_sentence(transactional_db: Non
 def test_other_problems_of_the_database_stay_as_they_are(transactional_db: None) -> None:
     with pytest.raises(OperationalError, match="gone"), migrate.briefly("default"):
         raise OperationalError("gone")
+
+
+def test_a_migration_begins_again_where_it_and_the_farm_wait_for_each_other(transactional_db: None) -> None:
+    farm, tries = connection.copy(), []
+    farm.inc_thread_sharing()
+    has_first = threading.Event()
+
+    def hold_both() -> None:
+        with farm.cursor() as cursor:
+            # the farm's session never looks for deadlocks itself, so that PostgreSQL ends the migration
+            cursor.execute("SET deadlock_timeout = '1min'; BEGIN; LOCK TABLE accounts_tick")
+            has_first.set()
+            cursor.execute("LOCK TABLE accounts_team; COMMIT")
+        farm.close()
+
+    def apply() -> None:
+        tries.append(len(tries))
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL deadlock_timeout = '50ms'; LOCK TABLE accounts_team")
+            if len(tries) == 1:
+                holder.start()
+                has_first.wait(10)
+            cursor.execute("LOCK TABLE accounts_tick")
+
+    holder = threading.Thread(target=hold_both)
+    migrate.again_after_deadlocks(apply)
+    holder.join()
+    assert tries == [0, 1]

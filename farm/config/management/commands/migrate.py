@@ -3,9 +3,10 @@
 An ALTER TABLE that waits for a lock keeps everybody behind it waiting too. So it gives up after LOCK_S, and a statement
 that works for more than STATEMENT_S is ended; a migration that needs longer, as it makes an index of a large table
 CONCURRENTLY, sets its own `statement_timeout` first. What was applied stays, and a second `migrate` goes on there.
+Where a migration of two tables and the farm wait for each other, PostgreSQL ends the migration, and it begins again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -18,7 +19,9 @@ from farm.backups.database import OUTDATED
 
 LOCK_S: Final = 4
 STATEMENT_S: Final = 5
-# of PostgreSQL: lock_not_available, query_canceled
+MAX_DEADLOCKS: Final = 5
+# of PostgreSQL: deadlock_detected; lock_not_available, query_canceled
+DEADLOCK: Final = "40P01"
 SENTENCES: Final = {
     "55P03": f"A migration waited {LOCK_S} s for a lock that the running farm holds; nothing is half done. "
     f"Run `python manage.py migrate` again.",
@@ -33,7 +36,21 @@ class Command(migrate.Command):
     def handle(self, *args: object, **options: object) -> None:
         refuse_outdated(str(options["database"]))
         with briefly(str(options["database"])):
-            super().handle(*args, **options)
+            again_after_deadlocks(lambda: super(Command, self).handle(*args, **options))
+
+
+def again_after_deadlocks(apply: Callable[[], None]) -> None:
+    for _ in range(MAX_DEADLOCKS):
+        try:
+            return apply()
+        except OperationalError as problem:
+            if sqlstate_of(problem) != DEADLOCK:
+                raise
+    apply()
+
+
+def sqlstate_of(problem: OperationalError) -> str:
+    return str(getattr(problem.__cause__, "sqlstate", ""))
 
 
 def refuse_outdated(alias: str) -> None:
@@ -58,7 +75,7 @@ def briefly(alias: str) -> Iterator[None]:
             cursor.execute(f"SET lock_timeout = '{LOCK_S}s'; SET statement_timeout = '{STATEMENT_S}s'")
         yield
     except OperationalError as problem:
-        sentence = SENTENCES.get(str(getattr(problem.__cause__, "sqlstate", "")))
+        sentence = SENTENCES.get(sqlstate_of(problem))
         if sentence is None:
             raise
         raise CommandError(sentence) from problem
