@@ -75,7 +75,7 @@ def test_what_it_measures_and_what_waits_is_in_it(
     claim(node, first)
     found = told(api_of(owner), node)
     assert found.measuring == first.run_id
-    waits = [(waiting.run, round(waiting.begins_in_minutes), waiting.minutes) for waiting in found.next]
+    waits = [(waiting.run, round(waiting.begins_in_minutes), round(waiting.minutes, 3)) for waiting in found.next]
     assert waits == [(second.run_id, 2, 4.0), (third.run_id, 6, 1.0)]
     assert "Next: run" in "\n".join(ledger_lines(node.name, found, days=30))
     page = Client()
