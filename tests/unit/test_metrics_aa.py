@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from farm.rules.changes.watch_rounds import Rule
-from farm.rules.comparing.power import LOOKS
 from tests.bench import metrics_aa
 from tests.bench.ledger import Line
 
@@ -29,9 +28,9 @@ def test_ten_releases_without_a_change_raise_at_most_one_alert(lines: list[Line]
     assert sum(farm.alerts(rule=rule) for _ in range(metrics_aa.RELEASES)) <= metrics_aa.MAX_ALERTS
 
 
-def test_a_fifth_more_of_session_creation_is_called_within_the_last_look(lines: list[Line]) -> None:
+def test_a_fifth_more_of_session_creation_is_called_by_the_rounds_of_quick(lines: list[Line]) -> None:
     farm = metrics_aa.Farm(lines, seed=2)
-    assert farm.power("session_ms", times=300, rounds=LOOKS[-1]) >= metrics_aa.MIN_POWER
+    assert farm.power("session_ms", times=600, rounds=metrics_aa.ROUNDS) >= metrics_aa.MIN_POWER
 
 
 def test_a_farm_whose_candidates_are_slower_raises_one_alert_a_model_and_metric(lines: list[Line]) -> None:

@@ -23,15 +23,16 @@ RATE: Words = ("higher", "lower")
 class Judging:
     """How comparisons judge a metric of which every launch says a figure.
 
-    `by`: pairs of launches by round, as their ratio or as their difference in the metric's own unit; or a repeat, of
-    what comes out alike at every launch. `margin`: what is of no consequence, as a fraction, where it is more than the
-    block's own; of differences and repeats in the metric's own unit, where `is_share` as a fraction too. `kinds`: the
-    scenarios whose launches say it, where others say something else by that name. `is_told`: in the run's sentence.
-    `alerts_as`: the kind of change by which a watch alerts when it is worse, by `min_alert` in its own unit at least.
+    `by`: pairs of launches by round, as their ratio or as their difference in the metric's own unit; their ratio and
+    the fastest launches, of what is short and happens once; or a repeat, of what comes out alike at every launch.
+    `margin`: what is of no consequence, as a fraction, where it is more than the block's own; of differences and
+    repeats in the metric's own unit, where `is_share` as a fraction too. `kinds`: the scenarios whose launches say it,
+    where others say something else by that name. `is_told`: in the run's sentence. `alerts_as`: the kind of change by
+    which a watch alerts when it is worse, by `min_alert` in its own unit at least.
     """
 
     words: Words
-    by: Literal["ratio", "difference", "repeat"] = "ratio"
+    by: Literal["ratio", "fastest", "difference", "repeat"] = "ratio"
     margin: float = 0.0
     is_share: bool = False
     kinds: tuple[str, ...] = ()

@@ -80,11 +80,14 @@ def judge_pairs(pairs: ArrayLike, *, margin: float = MARGIN, looks: Sequence[int
 
 
 def judge_many(
-    blocks: Sequence[ArrayLike], *, margin: float = MARGIN, looks: Sequence[int] = LOOKS
+    blocks: Sequence[ArrayLike], *, margin: float = MARGIN, looks: Sequence[int] = LOOKS, share: float = 1.0
 ) -> list[Comparison]:
-    """`judge_pairs` on each, in the same order; those with as many pairs are worked out together."""
+    """`judge_pairs` on each, in the same order; those with as many pairs are worked out together.
+
+    `share`: of every level, where another test has the rest.
+    """
     judged: dict[int, Comparison] = {}
-    for place, look, row in _last_looks(blocks, margin=margin, looks=looks):
+    for place, look, row in _last_looks(blocks, margin=margin, looks=looks, share=share):
         judged[place] = _comparison_of(look, row, margin=margin, looks=looks)
     return [judged[place] for place in range(len(blocks))]
 
@@ -152,7 +155,7 @@ def _samples_of(samples: ArrayLike) -> Floats:
 
 
 def _last_looks(
-    blocks: Sequence[ArrayLike], *, margin: float, looks: Sequence[int]
+    blocks: Sequence[ArrayLike], *, margin: float, looks: Sequence[int], share: float = 1.0
 ) -> Iterator[tuple[int, _Look, int]]:
     """The look at which each block is decided, or its last: the block's place, the look, and its row there."""
     check_margin(margin)
@@ -162,17 +165,19 @@ def _last_looks(
         for start in range(0, len(places), size):
             chunk = places[start : start + size]
             rows = np.stack([ratios[place] for place in chunk])
-            for member, look, row_of_look in _looks_at_rows(rows, margin=margin, looks=looks):
+            for member, look, row_of_look in _looks_at_rows(rows, margin=margin, looks=looks, share=share):
                 yield chunk[member], look, row_of_look
 
 
-def _looks_at_rows(ratios: Floats, *, margin: float, looks: Sequence[int]) -> Iterator[tuple[int, _Look, int]]:
+def _looks_at_rows(
+    ratios: Floats, *, margin: float, looks: Sequence[int], share: float
+) -> Iterator[tuple[int, _Look, int]]:
     """Takes the looks in turn, each at the rows that none before has decided."""
     available = ratios.shape[1]
     due = [rounds for rounds in looks if rounds <= available] or [available]
     still_open = np.arange(len(ratios))
     for place, rounds in enumerate(due):
-        levels = look_levels.levels(place)
+        levels = look_levels.levels(place, share=share)
         look = _look_at(ratios[still_open, :rounds], levels, margin=margin, may_decide=rounds in looks)
         stays = look.verdict == _UNDECIDED
         for row in np.flatnonzero(~stays | (rounds == due[-1])):

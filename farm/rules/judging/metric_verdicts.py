@@ -8,7 +8,7 @@ from farm.contract.verdicts import MetricVerdict, Verdict
 from farm.rules.cells import scenarios
 from farm.rules.cells.metric import Judging, Metric
 from farm.rules.cells.metrics import BY_NAME, COMPARED, JUDGED
-from farm.rules.comparing import differences, repeats, verdicts
+from farm.rules.comparing import differences, fastest, repeats, verdicts
 from farm.rules.comparing.comparisons import Comparison
 from farm.rules.comparing.pooled import joined
 from farm.rules.comparing.repeats import Repeated, Way
@@ -137,7 +137,8 @@ def _by_ratio(
     whole = [joined(some, per_pair=per_pair) for some in pairs]
     # what is of no consequence, and what the metric's own A/A pairs on the node differ by
     margin = max(judging.margin, judge.block.margins.get(metric.name, judge.block.margin))
-    said = iter(verdicts.judge_many([some for some in whole if len(some) >= FEWEST_PAIRS], margin=margin))
+    judge_many = fastest.judge_many if judging.by == "fastest" else verdicts.judge_many
+    said = iter(judge_many([some for some in whole if len(some) >= FEWEST_PAIRS], margin=margin))
     found: list[MetricChange | None] = []
     for some, chunks, (_, by_processor) in zip(pairs, whole, told, strict=True):
         if len(chunks) < FEWEST_PAIRS:
@@ -150,7 +151,7 @@ def _by_ratio(
     return found
 
 
-_BY = {"repeat": _by_repeat, "difference": _by_difference, "ratio": _by_ratio}
+_BY = {"repeat": _by_repeat, "difference": _by_difference, "ratio": _by_ratio, "fastest": _by_ratio}
 
 
 def _pairs(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[list[Pair], bool]:
