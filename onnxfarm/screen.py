@@ -14,7 +14,7 @@ from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import change_of
-from farm.rules.presenting import metric_changes, prefills
+from farm.rules.presenting import metric_changes, prefills, refusals
 from farm.rules.presenting.called_operators import called_operators, note_of_traces, operator_size, operator_times
 from farm.rules.presenting.headlines import axis_rank, opening_of
 from farm.rules.presenting.lines import BUSY, Line, is_by_processor, is_less_accurate, line_of
@@ -29,6 +29,7 @@ NAMED_OPERATORS = 3
 # of all comparisons, so many that have a verdict of their own
 CALLED_OPERATORS = 12
 NAMED_INPUTS = 8
+NAMED_CELLS = 8
 MOST_WAYS = 8
 MOST_COMPARISONS = 40
 MAX_DIFFERENCES = 10
@@ -36,6 +37,9 @@ MAX_DIFFERENCES = 10
 NARROW = 100
 TWIN = "twin"
 HEADS = ("p50", "items/s", "session", "memory")
+# columns of words that become a line above the table where all of them say the same
+LIFTED = ("parity", "accuracy", "state")
+LIFTED_COMPARED = ("rounds", "detectable", "prefill", "memory")
 TOKEN_HEADS = ("per token", "first token", "tokens/s", "memory")
 # by the tone of a word
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "bad": "red"}
@@ -54,14 +58,16 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:
         varying = _varying(document.cells)
-        console.print(Text(_in_common(document.cells[0], varying), style="dim"))
-        console.print(_cells(document, varying, is_wide=console.width >= NARROW))
+        said, table = _lifted(_cells(document, varying, is_wide=console.width >= NARROW), *LIFTED)
+        console.print(Text(", ".join(filter(None, (_in_common(document.cells[0], varying), said))), style="dim"))
+        console.print(table)
         _show_inputs(document.cells, console=console)
         _show_reasons(document.cells, console=console)
         _show_differences(document.cells, console=console)
         if document.comparisons:
-            console.print()
-            console.print(_comparisons(document, varying, is_wide=console.width >= NARROW))
+            said, table = _lifted(_comparisons(document, varying, is_wide=console.width >= NARROW), *LIFTED_COMPARED)
+            console.print(Text(f"\n{said}" if said else "", style="dim"))
+            console.print(table)
     _show_operators(document, console=console)
     _show_called_operators(document, console=console)
     if address:
@@ -196,9 +202,12 @@ def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
 
 
 def _show_reasons(cells: Sequence[Cell], *, console: Console) -> None:
+    for reason, alike in refusals.by_reason(cells).items():
+        named = ", ".join(cell.id for cell in alike[:NAMED_CELLS])
+        more = f" and {len(alike) - NAMED_CELLS} more" if len(alike) > NAMED_CELLS else ""
+        who = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
+        say(f"{signed(alike[0].status)} {who}: {reason}", console=console)
     for cell in cells:
-        if cell.reason is not None:
-            say(f"{signed(cell.status)} {cell.id}: {cell.reason.text}", console=console)
         if cell.scenario_text:
             say(f"{cell.id}, {scenarios.label(cell.scenario)}: {cell.scenario_text}", console=console)
         if cell.sustained is not None:
@@ -357,7 +366,26 @@ def _called_line(one: OperatorChange, *, where: str) -> Text:
 
 
 def _table(*heads: str) -> Table:
-    return table_of(*(Column(head, no_wrap=head in ("cell", "runtime", "verdict")) for head in heads))
+    return table_of(*(Column(head, no_wrap=head in ("cell", "runtime", "verdict", "decoding")) for head in heads))
+
+
+def _lifted(table: Table, *heads: str) -> tuple[str, Table]:
+    """What columns under these heads say that have one value in all rows, and the table without them."""
+    texts = {column.header: {str(cell) for cell in column.cells} for column in table.columns if column.header in heads}
+    # wrong outputs are marked in every row
+    same = {
+        head: said.pop()
+        for head, said in texts.items()
+        if table.row_count > 1 and len(said) == 1 and not min(said).startswith("fail")
+    }
+    kept = [column for column in table.columns if column.header not in same]
+    narrower = table_of(
+        *(Column(one.header, justify=one.justify, no_wrap=one.no_wrap, overflow=one.overflow) for one in kept)
+    )
+    narrower.caption = table.caption
+    for row in zip(*(column.cells for column in kept), strict=True):
+        narrower.add_row(*row)
+    return ", ".join(f"{head} {said}" for head, said in same.items() if said), narrower
 
 
 def _coloured(text: str, key: str) -> Text:

@@ -10,6 +10,7 @@ from dashboard.figures.figure import Address
 from dashboard.metrics import metric_with_unit
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.contract.reasons import CellStatus
 from farm.rules.cells.metrics import BY_NAME as MEASURED
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting import prefills
@@ -200,7 +201,11 @@ def layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns:
         column_axis=column_axis,
         row_axes=row_axes,
         heads=[place[0] for place in axes.places(shown, [column_axis])],
-        rows=[(labels, groups[labels]) for labels in axes.places(shown, row_axes)],
+        rows=sorted(
+            ((labels, groups[labels]) for labels in axes.places(shown, row_axes)),
+            # of what the plan refused nothing will ever be seen
+            key=lambda row: all(cell.status == CellStatus.REFUSED for cells in row[1].values() for cell in cells),
+        ),
         by_id={cell.id: cell for cell in shown},
         compared=_by_candidate(comparisons),
     )

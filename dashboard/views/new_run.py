@@ -31,8 +31,9 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.planning.blocks import TWIN
-from farm.rules.planning.plans import Arm, Plan, PlannedBlock, PlannedComparison, RefusedPoint
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, written
+from farm.rules.planning.plans import Arm, Plan, PlannedBlock, PlannedComparison
+from farm.rules.presenting import refusals
+from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.runtimes import providers
 from farm.rules.wording import numbers
 from farm.runs import selectors, services
@@ -208,13 +209,10 @@ def _smallest(block: PlannedBlock) -> Entry:
     return Entry(numbers.share(min(seen)) if seen else "nothing to compare", min(seen, default=None))
 
 
-def refused(plan: Plan) -> Table:
-    """The points that will not run, with the rule and the way out."""
-    columns: tuple[Column[RefusedPoint], ...] = (
-        Column("Point", lambda point: Entry(_labels(point.labels))),
-        Prose("Why, and the way out", lambda point: Entry(point.reason.text)),
-    )
-    return Table.of("refused", "Points that will not run", columns, plan.refused)
+def refused(plan: Plan) -> dict[str, list[str]]:
+    """The points that will not run, by the rule and the way out."""
+    groups = refusals.by_reason(plan.refused)
+    return {reason: [_labels(point.labels) for point in points] for reason, points in groups.items()}
 
 
 def cells(plan: Plan) -> Table:

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from farm.contract.api.runs import OpenPlanOut
-from farm.rules.planning.plans import Plan, PlannedBlock
+from farm.rules.planning.plans import Plan, PlannedBlock, RefusedPoint
+from farm.rules.presenting import refusals
 from farm.rules.wording.numbers import counted
 from onnxfarm.commands import options
 from onnxfarm.commands.feed_options import with_feed
@@ -20,6 +21,9 @@ from onnxfarm.problems import main_guard
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
 from onnxfarm.remote.uploads import Bundle, uploaded
+
+# of points that one reason refuses
+NAMED_POINTS = 4
 
 
 @main_guard()
@@ -77,9 +81,12 @@ def show_plan(plan: Plan, *, console: Console) -> None:
     for block in plan.blocks:
         if block.wish:
             say(f"{block.id}: {block.wish.text}", console=console)
-    for point in plan.refused:
-        labels = " ".join(f"{axis}={value}" for axis, value in point.labels.items())
-        say(f"⊘ {labels or point.id}: {point.reason.text}", console=console)
+    for reason, alike in refusals.by_reason(plan.refused).items():
+        say(f"⊘ {_point(alike[0]) if len(alike) == 1 else f'{len(alike)} points'}: {reason}", console=console)
+        for point in alike[:NAMED_POINTS] if len(alike) > 1 else ():
+            say(f"    {_point(point)}", console=console)
+        if len(alike) > NAMED_POINTS:
+            say(f"    and {len(alike) - NAMED_POINTS} more: --json lists them", console=console)
 
 
 def _blocks(blocks: Sequence[PlannedBlock]) -> Table:
@@ -96,3 +103,7 @@ def _blocks(blocks: Sequence[PlannedBlock]) -> Table:
             f"{100 * min(seen):.2g}–{100 * max(seen):.2g} %" if seen else "",
         )
     return table
+
+
+def _point(point: RefusedPoint) -> str:
+    return " ".join(f"{axis}={value}" for axis, value in point.labels.items()) or point.id

@@ -1,6 +1,8 @@
 """The last screen: what it says first, that nothing is folded away, and which operators it names."""
 
 import io
+import json
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -10,10 +12,13 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from farm.rules.presenting.lines import line_of
+from farm.rules.wording.numbers import latency
 from onnxfarm.remote.runs import Standing, follow, lines
 from onnxfarm.screen import show
 from tests.answers import answer, plain
 from tests.documents import CPU, NEW, make_cell, make_comparison
+from tests.recorded import presenting
 
 
 def cell(name: str, **changes: object) -> Cell:
@@ -131,6 +136,42 @@ def test_a_cell_that_did_not_finish_gives_its_reason() -> None:
     broken = cell("c9", status=CellStatus.CRASHED, reason=why, p50_ms=None, p50_ci_ms=None, throughput=None)
     text = screen(document(cells=[cell("c1"), broken], comparisons=[]))
     assert "✕ crashed c9: It crashed with SIGSEGV (signal 11)." in text
+
+
+def test_cells_of_one_reason_share_a_line_with_their_count() -> None:
+    why = Reason(code=ReasonCode.PROVIDER_NOT_IN_BUILD, text="CUDA is not in this build. Add onnxruntime-gpu.")
+    empty = {"status": CellStatus.REFUSED, "reason": why, "p50_ms": None, "p50_ci_ms": None, "throughput": None}
+    cells = [cell("c1"), *(cell(f"c{number}", batch=number, **empty) for number in range(2, 14))]
+    lines = screen(document(cells=cells, comparisons=[])).splitlines()
+    (told,) = [line for line in lines if why.text in line]
+    assert "12 cells (c2, c3, c4, c5, c6, c7, c8, c9 and 4 more)" in told
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("path", presenting.recorded(), ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_no_terminal_cuts_a_figure_or_a_reason(path: Path, width: int) -> None:
+    plain = json.loads(presenting.read(path))
+    if plain["schema"] != "onnxfarm.bench/1":
+        pytest.skip("another kind of document")
+    told = Document.model_validate(plain)
+    text = screen(told, width=width)
+    assert "…" not in text
+    for one in told.cells:
+        assert one.p50_ms is None or latency(one.p50_ms, one.p50_ci_ms) in text
+        assert one.reason is None or one.reason.text in text
+    for pair in told.comparisons:
+        assert line_of(pair, {one.id: one for one in told.cells}).told in text
+
+
+def test_a_column_with_one_value_is_a_line_above_the_table() -> None:
+    passed = {"parity": {"verdict": "pass"}}
+    same = document(cells=[cell("c1", runtime="onnxruntime==1.29.0", **passed), cell("c2", **passed)])
+    assert [line for line in screen(same, width=120).splitlines() if "pass" in line] == [
+        "encoder, CPU, fp32, batch 1, 1 thread, parity pass"
+    ]
+    wrong = {"parity": {"verdict": "fail", "outputs": []}}
+    off = document(cells=[cell("c1", runtime="onnxruntime==1.29.0", **wrong), cell("c2", **wrong)])
+    assert sum(line.rstrip().endswith("fail") for line in screen(off, width=120).splitlines()) == 2
 
 
 def test_the_three_operators_of_the_largest_change_are_named() -> None:

@@ -5,6 +5,7 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.contract.reasons import CellStatus
 from tests.unit.dashboard.conftest import address
 
 
@@ -42,6 +43,17 @@ def test_refused_and_crashed_cells_show_their_sign_and_reason(document: Document
     assert (refused.sign.mark, refused.tone) == ("⊘", "off")
     assert "onnxruntime-openvino has it" in refused.title
     assert place_of(document, ("OpenVINO", "batch 8", "fp32"), "openvino 1.24.1").sign.mark == "✕"
+
+
+def test_rows_that_were_refused_stand_below_those_that_are_measured(document: Document) -> None:
+    cells = [
+        cell.model_copy(update={"status": CellStatus.REFUSED, "p50_ms": None}) if cell.batch == 1 else cell
+        for cell in document.cells
+    ]
+    rows = heat_map(cells, document.comparisons, address).rows
+    refused = ["batch 1" in row.labels for row in rows]
+    assert True in refused
+    assert refused == sorted(refused)
 
 
 def test_a_point_that_the_matrix_does_not_have_is_empty(document: Document) -> None:

@@ -34,7 +34,7 @@ def test_a_plan_says_cells_blocks_time_and_what_will_not_run() -> None:
     table = blocks(plan, {"1": "bench-1"})
     assert table.rows[0][2].text == "bench-1"
     assert table.rows[0][5].text.endswith(" %")
-    assert len(refused(plan).rows) == 8
+    assert sum(map(len, refused(plan).values())) == 8 > len(refused(plan))
     assert len(plan_cells(plan).rows) == 8
 
 
