@@ -28,7 +28,7 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
     )
     table = Table.of(NAME, "Median latency of each cell", shown, measured)
     if not measured:
-        return nothing(NAME, "No cell has a latency yet.", table)
+        return nothing(NAME, "No cell has ended with a latency yet.", table)
     rows = axes.places(measured, others)
     values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]
     scale = theme.spread(values, theme.ends([cell.p50_ci_ms for cell in measured], *values))

@@ -293,7 +293,7 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     href = grid.address(cell.id)
     if state in OPEN_STATES:
         return _open_place(cell, state, href)
-    if cell.p50_ms is None:
+    if cell.p50_ms is None or cell.status == CellStatus.CANCELLED:
         return Place(href, sign=sign_of(state), tone="off", title=cell.reason.text if cell.reason else "")
     if grid.metric.name != "verdict":
         sign = STATES[WRONG] if is_wrong(cell) else None

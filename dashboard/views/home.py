@@ -83,9 +83,9 @@ def home(request: HttpRequest) -> HttpResponse:
     is_part = bool(request.headers.get("HX-Request"))
     here = visit(request)
     known = open_runs(user)
-    states = shown_states(run for run, _ in known)
+    states = shown_states(run for run, *_ in known)
     opened = [
-        {"run": run, "ended": ended, "planned": run.cell_count or 1, "state": states[run.pk]} for run, ended in known
+        {"run": run, "ended": ended, "planned": planned or 1, "state": states[run.pk]} for run, ended, planned in known
     ]
     open_count, searches = open_run_counts(user)
     online, node_count = nodes_online(user)

@@ -187,9 +187,12 @@ def _origin(row: "Run") -> dict[str, object] | None:
 def _progress(row: "Run", still: Standstill | None) -> dict[str, object]:
     """How far it is, how long it has taken, and what is left at the pace of its rounds."""
     progress = selectors.progress(row, still=still)
-    planned = sum(progress.cells.values())
-    parts = [f"{progress.cells_ended} of {numbers.counted(planned, 'cell')} ended"]
-    parts.append(f"round {progress.rounds} of {progress.rounds_most}")
+    refused = progress.cells.get("refused")
+    parts = [
+        f"{progress.cells_ended} of {numbers.counted(progress.cells_planned, 'cell')} ended",
+        *([f"{refused} refused"] if refused else []),
+        f"{progress.rounds} of {numbers.counted(progress.rounds_most, 'round')} measured",
+    ]
     return {
         "percent": round(100 * progress.share),
         "words": "; ".join(parts),

@@ -26,6 +26,7 @@ from dashboard.views.lists import part_of
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.contract.reasons import CellStatus
 from farm.registry.selectors import model_file_digest
 from farm.rules.presenting import sentences
 from farm.rules.presenting.headlines import opening_of
@@ -166,8 +167,9 @@ def _whole(row: "Run") -> Whole:
     by_id = {cell.id: cell for cell in document.cells}
     # of a cell that is measured the document may tell what is known so far
     everything = [*document.cells, *(cell for cell in opened if cell.id not in by_id)]
-    planned = len({cell.digest for cell in everything if cell.twin_of is None})
-    ended = len({cell.digest for cell in document.cells if cell.twin_of is None and cell.id not in states})
+    to_measure = [cell for cell in everything if cell.twin_of is None and cell.status != CellStatus.REFUSED]
+    planned = len({cell.digest for cell in to_measure})
+    ended = len({cell.digest for cell in to_measure if cell.id not in states})
     model = str(row.version.model)
     headline, because = verdict.opening(document, model=model, planned=planned, ended=ended, activity=activity)
     return Whole(

@@ -26,6 +26,7 @@ from farm.accounts import services as account_services
 from farm.accounts.services import open_share
 from farm.accounts.states import ShareKind
 from farm.base.refusals import Gone, Refusal, TooMany
+from farm.contract.reasons import CellStatus
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState
 from farm.runs import selectors
@@ -93,8 +94,9 @@ def _run(request: HttpRequest, share: "Share") -> Context:
     [state] = shown_states([row]).values()
     is_open = row.state != RunState.FINISHED
     states = dict.fromkeys(unended_cells(row), state) if is_open else {}
-    ended = len({cell.digest for cell in document.cells if cell.twin_of is None and cell.id not in states})
-    planned = max(ended, row.cells.count())
+    own = [cell for cell in document.cells if cell.twin_of is None and cell.status != CellStatus.REFUSED]
+    ended = len({cell.digest for cell in own if cell.id not in states})
+    planned = max(ended, row.cells.exclude(status=CellStatus.REFUSED).count())
     first, because = verdict.opening(
         document, model=str(row.version.model), planned=planned, ended=ended, activity=state if is_open else ""
     )

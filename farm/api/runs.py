@@ -217,7 +217,7 @@ def _run(run: Run) -> RunOut:
             ProgressOut,
             progress,
             cells_done=progress.cells_ended,
-            cells_planned=sum(progress.cells.values()),
+            cells_planned=progress.cells_planned,
             block=progress.words,
             waiting=progress.still.text,
             begins_in_minutes=progress.expected and progress.expected.begins_s / 60.0,

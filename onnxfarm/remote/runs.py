@@ -44,7 +44,7 @@ class Standing(NamedTuple):
         where, _, doing = self.block.partition("; ")
         told = doing if self.is_waiting else tuple(_phase(part) for part in doing.split("; "))
         # a node that says which round it measures says it once a round
-        return self.done, where.partition(", round ")[0] if doing else where, told
+        return self.done, where.rpartition(", ")[0] if doing else where, told
 
     @property
     def words(self) -> str:

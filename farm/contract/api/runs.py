@@ -17,13 +17,13 @@ class OpenPlanOut(Answer):
 
 
 class ProgressOut(Answer):
-    """`cells_done`: cells that have ended, whichever way; `share`: 0–1 by rounds; `minutes_left`: null: unknown.
+    """`share`: 0–1 by rounds; `minutes_left`: null: unknown.
 
     Where `waiting` is not empty, they count from when what it waits for is over.
     """
 
-    cells_done: int = Field(description="cells that have ended, whichever way")
-    cells_planned: int = Field(description="cells that the run has")
+    cells_done: int = Field(description="cells that have ended, whichever way, of those that were not refused")
+    cells_planned: int = Field(description="cells that the run has, without those that were refused")
     cells: dict[str, int] = Field(description="how many cells are in each state")
     blocks: dict[str, int] = Field(description="how many blocks are in each state")
     rounds: int = Field(description="rounds that were measured")

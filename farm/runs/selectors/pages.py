@@ -16,6 +16,7 @@ from farm.accounts.states import WRITING_ROLES, Role
 from farm.base.refusals import Missing
 from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.cells import CellSpec
+from farm.contract.reasons import CellStatus
 from farm.contract.reports import RoundReport
 from farm.registry.models import Model, Version
 from farm.rules.planning.plans import PlannedBlock
@@ -87,12 +88,14 @@ def launches_so_far(run: Run) -> dict[str, list[float]]:
     return found
 
 
-def open_runs(user: Anyone) -> list[tuple[Run, int]]:
-    """The newest runs that are not finished and no searches of the farm's own, each with how many cells have ended."""
+def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
+    """The newest runs that are not finished and no searches of the farm's own, each with how many of its cells have
+    ended, of how many that were not refused."""
     found = list(runs_listed(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FARM_MADE)[:MOST_OPEN])
-    rows = Cell.objects.filter(run__in=found, status__gt="").values_list("run")
-    ended = dict(rows.annotate(Count("pk")).order_by())
-    return [(run, ended.get(run.pk, 0)) for run in found]
+    rows = Cell.objects.filter(run__in=found).exclude(status=CellStatus.REFUSED).order_by().values_list("run")
+    rows = rows.annotate(ended=Count("pk", filter=Q(status__gt="")), planned=Count("pk"))
+    counts = {run: (ended, planned) for run, ended, planned in rows}
+    return [(run, *counts.get(run.pk, (0, 0))) for run in found]
 
 
 def open_run_counts(user: Anyone) -> tuple[int, int]:

@@ -187,9 +187,14 @@ class Progress:
         return self.state == RunState.FINISHED
 
     @property
+    def cells_planned(self) -> int:
+        """How many cells are measured: what was refused never is."""
+        return sum(self.cells.values()) - self.cells.get("refused", 0)
+
+    @property
     def cells_ended(self) -> int:
-        """How many cells have a status, whichever it is."""
-        return sum(self.cells.values()) - self.cells.get("open", 0)
+        """How many of those have a status, whichever it is."""
+        return self.cells_planned - self.cells.get("open", 0)
 
     @property
     def minutes_left(self) -> float | None:
@@ -217,7 +222,7 @@ class Progress:
         if settling and not busy:
             where = f"{settling} of {of} settling"
         waits = (f"waiting{self._since}: {self.still.text}",) if self.still.text else ()
-        return "; ".join((f"{where}, round {self.rounds} of {self.rounds_most}", *self.doing, *waits))
+        return "; ".join((f"{where}, {self.rounds} of {counted(self.rounds_most, 'round')}", *self.doing, *waits))
 
     @property
     def _since(self) -> str:

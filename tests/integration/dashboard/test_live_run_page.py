@@ -35,7 +35,7 @@ def test_a_running_run_shows_how_far_it_is_and_asks_for_its_changes(signed_in: C
     words = assert_is_page(response)
     assert "Measuring encoder" in words
     assert words.count("0 of 8 cells ended") == 1
-    assert "round 3 of 8" in words
+    assert "3 of 8 rounds measured" in words
     text = response.content.decode()
     assert text.count('class="running"') == 8
     assert words.count("3 rounds so far") == 8
@@ -55,13 +55,13 @@ def test_a_live_run_says_who_measures_what_since_when_and_how_it_ends(signed_in:
     begun.touch()
     text = signed_in.get(f"/runs/{begun.pk}/?part=live").content.decode()
     now = text[text.index('id="now"') : text.index("</section>", text.index('id="now"'))]
-    assert "round 3 of 8</span>" in now
+    assert "3 of 8 rounds measured</span>" in now
     assert "round 4: onnxruntime==1.31.1, int8-dynamic" in now
     name = begun.blocks.get().arms.get(number=2).name
     assert f'href="/runs/{begun.pk}/cells/{name}/"' in now
     assert "bench-1 measures block 1." in now
     took = r"<time [^>]*data-elapsed[^>]*>[\d.]+ s</time>"
-    assert re.search(rf"0 of 8 cells ended; round 3 of 8; started {took} ago; about [^<]* left\.", text)
+    assert re.search(rf"0 of 8 cells ended; 3 of 8 rounds measured; started {took} ago; about [^<]* left\.", text)
     # one state on the whole page
     assert "measuring</span>" in text[: text.index("<h1")]
     assert "queued" not in text[: text.index("<h1")]
@@ -140,7 +140,7 @@ def test_a_page_that_fills_in_is_sent_the_sections_that_changed_and_no_others(
     assert {row[2] for row in table_rows(whole, "cells-table")} == {"● measuring"}
     words = words_of(whole)
     assert "So far: 0 of 8 cells have ended." in words
-    assert "0 of 8 cells ended; round 8 of 8" in words
+    assert "0 of 8 cells ended; 8 of 8 rounds measured" in words
     assert words.count("8 rounds so far") == 8
 
 

@@ -237,15 +237,15 @@ def test_a_log_has_a_line_a_round_and_not_one_an_arm() -> None:
     def at(block: str, *, is_waiting: bool = False) -> object:
         return Standing(0, 2, 0.0, block, None, False, is_waiting).news
 
-    place = "1 of 1 block being measured, round 3 of 8; "
+    place = "1 of 1 block being measured, 3 of 8 rounds; "
     assert at(f"{place}vm: round 4: onnxruntime==1.31.1, fp32, arm 0") == at(
-        "1 of 1 block being measured, round 4 of 8; vm: round 4: onnxruntime==1.29.0, fp32, arm 1"
+        "1 of 1 block being measured, 4 of 8 rounds; vm: round 4: onnxruntime==1.29.0, fp32, arm 1"
     )
     assert at(f"{place}vm: round 4: onnxruntime==1.31.1, arm 0") != at(
         f"{place}vm: round 5: onnxruntime==1.31.1, arm 0"
     )
     assert at(f"{place}vm: installing onnxruntime==1.29.0") != at(f"{place}vm: installing onnxruntime==1.31.1")
-    waits = "0 of 1 block done, round 0 of 8; waiting since 05:17 UTC: "
+    waits = "0 of 1 block done, 0 of 8 rounds; waiting since 05:17 UTC: "
     assert at(f"{waits}a: x (process 1): y", is_waiting=True) != at(f"{waits}a: x (process 2): y", is_waiting=True)
 
 
@@ -261,7 +261,7 @@ def test_a_run_that_waits_says_so_as_it_begins_and_then_once_a_minute() -> None:
 
 
 def test_a_run_that_waits_has_an_estimate_of_what_comes_after() -> None:
-    waits = Standing(0, 2, 0.0, "round 0 of 8; waiting since 07:12 UTC: vm: It waits.", 3.0, False, is_waiting=True)
+    waits = Standing(0, 2, 0.0, "0 of 8 rounds; waiting since 07:12 UTC: vm: It waits.", 3.0, False, is_waiting=True)
     assert waits.words.endswith("waiting since 07:12 UTC: vm: It waits, about 3 min once it begins")
 
 

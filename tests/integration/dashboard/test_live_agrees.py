@@ -1,0 +1,88 @@
+"""A run's page agrees with itself at each of the run's states: what is refused, counted, measured and cancelled."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from farm.accounts.models import User
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from farm.runs import selectors
+from farm.runs.models import Run
+from farm.runs.selectors.pages import open_runs
+from tests.integration.dashboard import rows
+from tests.integration.dashboard.pages import assert_is_page, words_of
+
+pytestmark = pytest.mark.django_db
+
+HALF_REFUSED: dict[str, Any] = {**rows.MATRIX, "matrix": {**rows.MATRIX["matrix"], "provider": ["cpu", "cuda"]}}
+
+
+@pytest.fixture
+def half(version: Version, node: Node, owner: User) -> Run:
+    """A run that waits for a node: 8 cells, and 8 points that the plan refused."""
+    return rows.begin_run(version, owner, matrix=HALF_REFUSED)
+
+
+def page_of(client: Client, run: Run) -> str:
+    return assert_is_page(client.get(f"/runs/{run.pk}/"))
+
+
+def map_of(client: Client, run: Run) -> str:
+    """The heat map's part of the page."""
+    text = client.get(f"/runs/{run.pk}/").content.decode()
+    return text[text.index('id="map"') : text.index("</section>", text.index('id="map"'))]
+
+
+def test_nothing_has_ended_before_anything_began(signed_in: Client, half: Run, owner: User) -> None:
+    words = page_of(signed_in, half)
+    assert "0 of 8 cells ended; 8 refused; 0 of 8 rounds measured" in words
+    told = selectors.progress(half)
+    assert (told.cells_ended, told.cells_planned) == (0, 8)
+    assert [(run.pk, ended, planned) for run, ended, planned in open_runs(owner)] == [(half.pk, 0, 8)]
+    assert "0 of 8 cells" in words_of(signed_in.get("/"))
+
+
+def test_rounds_that_are_measured_and_the_round_that_is_measured_are_told_apart(
+    signed_in: Client, half: Run, node: Node
+) -> None:
+    rows.MadeUpNode(node).measure(half, most_rounds=2)
+    Node.objects.filter(pk=node.pk).update(doing="round 3: onnxruntime==1.31.1, int8-dynamic, arm 2")
+    half.touch()
+    words = page_of(signed_in, half)
+    assert "2 of 8 rounds measured" in words
+    assert "round 3: onnxruntime==1.31.1" in words
+    # "round 2 of 8" above "round 3: …" would be two claims about one moment
+    assert not re.search(r"\bround 2\b", words)
+
+
+def test_launches_so_far_are_no_cells_that_have_ended(signed_in: Client, half: Run, node: Node) -> None:
+    rows.MadeUpNode(node).measure(half, most_rounds=3)
+    words = page_of(signed_in, half)
+    assert words.count("3 rounds so far") == 8
+    assert "0 of 8 cells ended" in words
+    assert "No cell has a latency" not in words
+
+
+def test_rows_that_were_refused_stand_last_and_every_point_is_in_the_matrix(
+    signed_in: Client, half: Run, node: Node
+) -> None:
+    rows.MadeUpNode(node).measure(half, most_rounds=3)
+    shown = map_of(signed_in, half)
+    assert shown.rindex("so far") < shown.index("refused")
+    assert "not in the matrix" not in shown
+
+
+def test_a_blocks_copy_of_its_baseline_is_no_row_of_its_own(signed_in: Client, half: Run, node: Node) -> None:
+    rows.MadeUpNode(node).measure(half)
+    assert "twin" not in map_of(signed_in, half)
+
+
+def test_a_cancelled_cell_has_its_state_and_no_median(signed_in: Client, half: Run, node: Node) -> None:
+    rows.MadeUpNode(node).measure(half, most_rounds=3)
+    assert_is_page(signed_in.post(f"/runs/{half.pk}/cancel/", follow=True))
+    shown = map_of(signed_in, half)
+    assert shown.count("cancelled") >= 8
+    assert not re.search(r"\d ms", shown)
