@@ -42,7 +42,7 @@ def test_nothing_has_ended_before_anything_began(signed_in: Client, half: Run, o
     told = selectors.progress(half)
     assert (told.cells_ended, told.cells_planned) == (0, 8)
     assert [(run.pk, ended, planned) for run, ended, planned in open_runs(owner)] == [(half.pk, 0, 8)]
-    assert "0 of 8 cells" in words_of(signed_in.get("/"))
+    assert "0 of 8" in words_of(signed_in.get("/"))
 
 
 def test_rounds_that_are_measured_and_the_round_that_is_measured_are_told_apart(

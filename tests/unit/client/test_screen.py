@@ -160,7 +160,7 @@ def test_no_terminal_cuts_a_figure_or_a_reason(path: Path, width: int) -> None:
         assert one.p50_ms is None or latency(one.p50_ms, one.p50_ci_ms) in text
         assert one.reason is None or one.reason.text in text
     for pair in told.comparisons:
-        assert line_of(pair, {one.id: one for one in told.cells}).told in text
+        assert line_of(pair, {one.id: one for one in told.cells}).words in text
 
 
 def test_a_column_with_one_value_is_a_line_above_the_table() -> None:
