@@ -39,7 +39,7 @@ def _clearer(judged: Comparison, pairs: statistics.Floats) -> Comparison:
     if len(pairs) < ROUNDS:
         return judged
     old, new = np.sort(statistics.logarithms(pairs[:ROUNDS].T))
-    olds, news = np.count_nonzero(old < new[0]), np.count_nonzero(new < old[0])
+    olds, news = int((old < new[0]).sum()), int((new < old[0]).sum())
     p = chance(max(olds, news), ROUNDS)
     if p / SHARE > TOTAL_LEVEL or (judged.rounds_used == ROUNDS and judged.p_total <= p / SHARE):
         return judged

@@ -38,8 +38,8 @@ class Levels(NamedTuple):
 def levels(place: int, *, share: float = 1.0) -> Levels:
     """Those of the look that has this place among its looks, counted from 0; `share`: of the level of each test."""
     later = 1.0 if place < PLANNED else _share(place - PLANNED + 1)
-    tests = (share * later * level for level in (T_LEVEL, FLIP_LEVEL, SIGN_LEVEL))
-    return Levels(*tests, equality=1.0 - later * (1.0 - EQUALITY_LEVEL))
+    part = share * later
+    return Levels(part * T_LEVEL, part * FLIP_LEVEL, part * SIGN_LEVEL, 1.0 - later * (1.0 - EQUALITY_LEVEL))
 
 
 def spent(rounds: int) -> int:

@@ -92,9 +92,9 @@ def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
     """The newest runs that are not finished and no searches of the farm's own, each with how many of its cells have
     ended, of how many that were not refused."""
     found = list(runs_listed(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FARM_MADE)[:MOST_OPEN])
-    rows = Cell.objects.filter(run__in=found).exclude(status=CellStatus.REFUSED).order_by().values_list("run")
-    rows = rows.annotate(ended=Count("pk", filter=Q(status__gt="")), planned=Count("pk"))
-    counts = {run: (ended, planned) for run, ended, planned in rows}
+    rows = Cell.objects.filter(run__in=found).exclude(status=CellStatus.REFUSED).order_by()
+    told = rows.values_list("run").annotate(ended=Count("pk", filter=Q(status__gt="")), planned=Count("pk"))
+    counts = {run: (ended, planned) for run, ended, planned in told.values_list("run", "ended", "planned")}
     return [(run, *counts.get(run.pk, (0, 0))) for run in found]
 
 
