@@ -39,14 +39,14 @@ class Command(migrate.Command):
             again_after_deadlocks(lambda: super(Command, self).handle(*args, **options))
 
 
-def again_after_deadlocks(apply: Callable[[], None]) -> None:
+def again_after_deadlocks(apply: Callable[[], object]) -> object:
     for _ in range(MAX_DEADLOCKS):
         try:
             return apply()
         except OperationalError as problem:
             if sqlstate_of(problem) != DEADLOCK:
                 raise
-    apply()
+    return apply()
 
 
 def sqlstate_of(problem: OperationalError) -> str:
