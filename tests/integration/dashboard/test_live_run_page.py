@@ -7,6 +7,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from dashboard.views import run as run_page
 from farm.accounts.models import Membership, User
 from farm.accounts.states import Role
 from farm.base.refusals import Missing
@@ -169,7 +170,7 @@ def test_a_page_of_a_run_that_changes_while_it_is_made_is_made_again(
         rows.MadeUpNode(node).measure(begun, most_rounds=1)
         return busy(row)
 
-    monkeypatch.setattr(runs, "busy_blocks", meanwhile)
+    monkeypatch.setattr(run_page, "busy_blocks", meanwhile)
     words = assert_is_page(signed_in.get(f"/runs/{begun.pk}/"))
     assert "Measuring encoder" in words
     assert "queued" not in words.lower().replace("block_queued", "")

@@ -45,9 +45,10 @@ def test_an_empty_page_has_a_command_to_copy(signed_in: Client, address: str, co
     assert re.search(rf'data-copy="[^"]*{command}', text)
 
 
-@pytest.mark.parametrize("address", ["/", "/models/", "/runs/", "/fleet/"])
+# the fleet says what comes next on each machine, and when
+@pytest.mark.parametrize(("address", "most"), [("/", 13), ("/models/", 13), ("/runs/", 13), ("/fleet/", 19)])
 def test_lists_cost_as_many_queries_for_many_rows_as_for_few(
-    signed_in: Client, team: Team, owner: User, node: Node, address: str
+    signed_in: Client, team: Team, owner: User, node: Node, address: str, most: int
 ) -> None:
     for number in range(2):
         rows.begin_run(rows.make_version(team, owner, name=f"m{number}"), owner)
@@ -56,7 +57,7 @@ def test_lists_cost_as_many_queries_for_many_rows_as_for_few(
     for number in range(2, 8):
         rows.begin_run(rows.make_version(team, owner, name=f"m{number}"), owner)
         rows.make_node(team, owner, name=f"n{number}")
-    assert count_queries(signed_in, address) == few <= 13
+    assert count_queries(signed_in, address) == few <= most
 
 
 def test_a_stranger_finds_nothing_of_another_team(run: Run, node: Node, version: Version, stranger: User) -> None:
