@@ -1,6 +1,6 @@
 """How well a queued run knows when it will be measured, in a replay of recorded blocks.
 
-    python -m tests.bench.queue [--runs 200] [--seed 1] [--skip 8]
+    python -m tests.bench.queued_runs [--runs 200] [--seed 1] [--skip 8]
 
 Nothing is measured: runs of one to three blocks arrive at random at two nodes on one machine, faster than it measures
 them, with the farm's own searches between them. Each block takes what a real one took (`real_aa.jsonl`, in the order in
