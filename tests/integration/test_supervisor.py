@@ -57,7 +57,7 @@ def test_stopping_ends_every_process_and_its_children(tmp_path: Path) -> None:
     processes = [process for each in started for process in family(each.handle.pid)]
     assert len(processes) == 3
     one.stop(grace_s=0.5)
-    assert alive(processes) == []
+    wait_for(lambda: alive(processes) == [], what="the end of all its processes", seconds=12)
 
 
 def test_a_process_that_ends_is_named_with_its_last_words(supervised: Supervisor) -> None:
