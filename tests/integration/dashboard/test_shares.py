@@ -200,7 +200,8 @@ def test_the_api_makes_lists_and_closes_links(team: Team, owner: User, run: Run)
     answer = client.post("/api/v1/shares", sent, content_type="application/json")
     assert answer.status_code == 201, answer.content
     new = answer.json()
-    assert Client().get(path_of(new["url"])).status_code == 200
+    shared = Client().get(path_of(new["url"]))
+    assert (shared.status_code, "<title>Comparison" in shared.content.decode()) == (200, True)
     [listed] = client.get("/api/v1/shares").json()
     assert "url" not in listed
     assert (listed["title"], listed["is_open"]) == (f"2 cells: {run.pk}:c1, {run.pk}:c5", True)
