@@ -134,20 +134,22 @@ def _before(entry: Entry) -> str:
 def _words(entry: Entry, table: Table) -> str:
     soft = f' <span class="soft">{escape(entry.soft)}</span>' if entry.soft else ""
     signs = "<br>".join(map(sign, [entry.sign] if entry.sign else entry.signs))
-    if signs:
-        soft = f" {signs}{soft}" if entry.text else signs + soft
-    if signs and not entry.text:
-        return soft
+    if not signs:
+        return _text(entry, table) + soft
+    return f"{_text(entry, table)} {signs}{soft}" if entry.text else signs + soft
+
+
+def _text(entry: Entry, table: Table) -> str:
     if entry.at is not None:
-        return moment(entry.at) + soft
+        return moment(entry.at)
     if entry.act is not None:
-        return _button(entry.act, table) + soft
+        return _button(entry.act, table)
     text, title = escape(entry.text), f' title="{escape(entry.title)}"' if entry.title else ""
     if entry.href:
-        return f'<a href="{escape(entry.href)}"{title}>{text}</a>{soft}'
+        return f'<a href="{escape(entry.href)}"{title}>{text}</a>'
     if entry.text == numbers.NOT_MEASURED:
-        return f'<span class="soft">{text}</span>{soft}'
-    return (f"<span{title}>{text}</span>" if title else text) + soft
+        return f'<span class="soft">{text}</span>'
+    return f"<span{title}>{text}</span>" if title else text
 
 
 def _button(act: Act, table: Table) -> str:

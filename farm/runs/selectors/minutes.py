@@ -1,5 +1,6 @@
 """Minutes that nodes measure, by the team they are measured for."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 from django.db.models import Q
@@ -15,19 +16,25 @@ def day_began_at() -> datetime:
     return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def minutes_today(team: Team | int) -> float:
-    """Minutes that nodes have measured for a team today, those of attempts in progress included."""
+def minutes_by_team(teams: Collection[int]) -> dict[int, float]:
+    """Minutes that nodes have measured for each of these teams today, those of attempts in progress included."""
     since, now = day_began_at(), timezone.now()
-    recent = Run.objects.filter(Q(finished_at=None) | Q(finished_at__gte=since), team=team)
+    recent = Run.objects.filter(Q(finished_at=None) | Q(finished_at__gte=since), team__in=teams)
     attempts = Attempt.objects.filter(Q(ended_at__gte=since) | Q(state=AttemptState.LEASED), block__run__in=recent)
-    spans = attempts.order_by().values_list("claimed_at", "ended_at")
-    return sum(((ended_at or now) - max(claimed_at, since)).total_seconds() for claimed_at, ended_at in spans) / 60.0
+    minutes = dict.fromkeys(teams, 0.0)
+    for team, claimed_at, ended_at in attempts.order_by().values_list("block__run__team", "claimed_at", "ended_at"):
+        minutes[team] += ((ended_at or now) - max(claimed_at, since)).total_seconds() / 60.0
+    return minutes
+
+
+def minutes_today(team: Team) -> float:
+    return minutes_by_team([team.pk])[team.pk]
 
 
 def teams_without_minutes() -> list[int]:
-    """Teams that have had all of their minutes today."""
-    limited = Team.objects.exclude(daily_minutes=None).order_by().values_list("pk", "daily_minutes")
-    return [pk for pk, most in limited if most is not None and minutes_today(pk) >= most]
+    """Teams that have had all of their minutes today. Asked whenever a node is offered a block: two queries."""
+    limits = dict(Team.objects.exclude(daily_minutes=None).order_by().values_list("pk", "daily_minutes"))
+    return [pk for pk, spent in minutes_by_team(limits).items() if spent >= (limits[pk] or 0)] if limits else []
 
 
 def why_no_minutes(team: Team) -> str:
