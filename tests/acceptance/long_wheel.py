@@ -16,8 +16,8 @@ import zipfile
 from pathlib import Path
 
 from farm.fleet.own_wheel import wheel_of
-from tests.conftest import PROJECT
 
+PROJECT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.11", "3.12", "3.13")
 # uv as this environment has it; which Pythons are here is found, none is fetched
 UV = str(Path(sys.executable).with_name("uv"))
