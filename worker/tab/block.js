@@ -72,7 +72,7 @@ export class Block {
     await environment.report({ kind: "facts", facts: await environment.facts() });
     if (order.divergences.length) throw new Stop({ code: "not_supported", text: NOT_HERE });
     for (const arm of order.arms) await this.#prepare(arm);
-    this.pace.begin();
+    this.pace.began = performance.now();
     for (const arm of [...this.alive.values()]) await this.#check(arm);
     await this.#traceFirst();
     await this.#tellWhatIsLeftOut(order.arms.filter((arm) => arm.evaluation), "accuracy");

@@ -13,11 +13,7 @@ export class Pace {
     this.roundS = 0;
     /** That the first trace of an arm took. */
     this.traceS = 0;
-    this.began = performance.now();
-  }
-
-  /** The promised time counts from now on. */
-  begin() {
+    /** Since when the promised time counts. */
     this.began = performance.now();
   }
 
