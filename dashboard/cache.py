@@ -1,4 +1,4 @@
-"""What was made for one reader and serves the next who may see the same: Django's cache, in this process."""
+"""What was made for a reader and serves the next who may see the same: Django's cache, in this process."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from django.core.cache.backends.base import DEFAULT_TIMEOUT, BaseCache
 Value = TypeVar("Value")
 
 
-def kept(cache: str, *key: object, make: Callable[[], Value]) -> Value:
+def cached(cache: str, *key: object, make: Callable[[], Value]) -> Value:
     """The value of this key in one of the settings' CACHES; made once, however many ask for it at the same time.
 
     Rights are asked before, and what differs by them is part of the key. The key names all that the value depends on:

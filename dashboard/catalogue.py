@@ -60,7 +60,7 @@ def kinds() -> tuple[Kind, ...]:
 
 
 def place_of(name: str) -> Place:
-    """The document's kind and neighbours; nothing for one that the index does not list."""
+    """The document's kind and neighbours; nothing where the index does not list it."""
     flat = [(kind.name, entry) for kind in kinds() for entry in kind.entries]
     at = next((at for at, (_, entry) in enumerate(flat) if entry.name == name), None)
     if at is None:
@@ -121,7 +121,9 @@ def marked(text: str, words: Sequence[str]) -> SafeString:
     either = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     pieces = re.split(f"({either})", text, flags=re.IGNORECASE)
     # what was split by stands at odd places
-    return mark_safe("".join(f"<mark>{escape(one)}</mark>" if at % 2 else escape(one) for at, one in enumerate(pieces)))
+    return mark_safe(
+        "".join(f"<mark>{escape(part)}</mark>" if at % 2 else escape(part) for at, part in enumerate(pieces))
+    )
 
 
 def passage(text: str, words: Sequence[str]) -> str:

@@ -31,7 +31,9 @@ def unbroken(text: str) -> SafeString:
     """A sentence whose intervals (`25–35 %`, `−8 to 4 %`) stay on one line; what it says is not changed."""
     pieces = _INTERVAL.split(numbers.unbroken(text))
     # what was split by stands at odd places
-    whole = (f'<span class="nowrap">{escape(one)}</span>' if at % 2 else escape(one) for at, one in enumerate(pieces))
+    whole = (
+        f'<span class="nowrap">{escape(part)}</span>' if at % 2 else escape(part) for at, part in enumerate(pieces)
+    )
     return mark_safe("".join(whole))
 
 

@@ -93,7 +93,7 @@ def operators() -> bytes:
     if where is None:
         return gzip.compress(b"[]")
     known = json.loads((where / "onnx-metadata.json").read_bytes())
-    kinds = [{name: part for name, part in one.items() if name != "examples"} for one in known]
+    kinds = [{name: part for name, part in operator.items() if name != "examples"} for operator in known]
     return gzip.compress(json.dumps(kinds, separators=(",", ":")).encode(), mtime=0)
 
 

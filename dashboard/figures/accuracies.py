@@ -37,8 +37,8 @@ def difference(accuracy: Accuracy | None) -> str:
         return ""
     scale, unit = (100.0, " points") if accuracy.higher_is_better else (1.0, "")
     shown, low, high = (
-        _signed(scale * (one or 0.0), points=accuracy.higher_is_better)
-        for one in (accuracy.difference, accuracy.difference_low, accuracy.difference_high)
+        _signed(scale * (points or 0.0), points=accuracy.higher_is_better)
+        for points in (accuracy.difference, accuracy.difference_low, accuracy.difference_high)
     )
     return f"{shown}{unit} ({low} to {high})"
 

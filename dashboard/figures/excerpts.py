@@ -15,7 +15,7 @@ def barred(cells: Sequence[Cell], value: Callable[[Cell], float]) -> tuple[list[
     return shown, f" {numbers.counted(left, 'cell')} between them are in the table only." if left else ""
 
 
-def kept(values: Sequence[float], *, most: int) -> list[int]:
+def thinned(values: Sequence[float], *, most: int) -> list[int]:
     """Places of at most `most` (≥ 4) values, in order: the first, the last, and of each stretch its lowest and highest.
 
     All places when there are no more values than that.

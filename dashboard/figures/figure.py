@@ -54,15 +54,20 @@ class Figure:
     @property
     def greys(self) -> list[keys.Entry]:
         """Those of the key that have no colour of their own, where there are more series than colours."""
-        return [one for one in self.key if one.is_grey] if len(self.key) > SLOTS else []
+        return [entry for entry in self.key if entry.is_grey] if len(self.key) > SLOTS else []
 
     @property
     def json(self) -> str:
         """The drawing for the page's script, safe inside a script element."""
         # the page draws the key itself
-        layout = {**self.layout, "showlegend": False}
-        text = json.dumps({"data": self.data, "layout": layout}, allow_nan=False, separators=(",", ":"))
-        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+        layout: Json = {**self.layout, "showlegend": False}
+        return script_json({"data": self.data, "layout": layout})
+
+
+def script_json(content: object) -> str:
+    """JSON that is safe inside a script element."""
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def nothing(name: str, sentence: str, table: Table) -> Figure:

@@ -215,13 +215,7 @@ def _front_line(judged: Sequence[Judged]) -> Json:
 
 
 def _points(
-    points: Sequence[Judged],
-    names: Sequence[str],
-    says: Sequence[str],
-    *,
-    ink: str,
-    has_names: bool,
-    **more: object,
+    points: Sequence[Judged], names: Sequence[str], says: Sequence[str], *, ink: str, has_names: bool, **more: object
 ) -> Json:
     p50s, values = [point.p50_ms for point in points], [point.value for point in points]
     return theme.points(

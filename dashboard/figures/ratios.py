@@ -80,11 +80,7 @@ def ratios(named: Sequence[Named]) -> Figure:
         data=[_points(verdict, drawn) for verdict in dict.fromkeys(row.change.word for row in drawn)],
         layout=theme.layout(
             height=theme.row_height(len(drawn), per_row=26),
-            xaxis=theme.axis(
-                f"change of {quantity}{_step(drawn)}, logarithmic",
-                tickangle=0,
-                **theme.ratio(reached),
-            ),
+            xaxis=theme.axis(f"change of {quantity}{_step(drawn)}, logarithmic", tickangle=0, **theme.ratio(reached)),
             yaxis=theme.named_rows([_label(row, drawn) for row in drawn]),
             shapes=[theme.band("x", 1 / (1 + margin), 1 + margin, percent=8), theme.rule("x", 1)],
             showlegend=len({row.change.word for row in drawn}) > 1,

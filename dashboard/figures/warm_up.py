@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from dashboard.figures import colours, theme
-from dashboard.figures.excerpts import kept
+from dashboard.figures.excerpts import thinned
 from dashboard.figures.figure import Figure, nothing, rounded
 from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell
@@ -82,7 +82,7 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _line(cell: Cell, number: int, values: Sequence[float], *, most: int, is_last: bool) -> Json:
-    places = kept(values, most=max(4, most))
+    places = thinned(values, most=max(4, most))
     colour = colours.runtime(cell.runtime) if is_last else theme.OTHER
     return theme.points(
         [place + 1 for place in places],

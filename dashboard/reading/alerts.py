@@ -45,7 +45,7 @@ def state_of(alert: "Alert") -> str:
 
 def kinds_of(alert: "Alert") -> list[str]:
     """What kinds of change it has, the gravest first; those that are still there, unless none is."""
-    return sorted({one.kind for one in _left(alert)}, key=rank)
+    return sorted({symptom.kind for symptom in _left(alert)}, key=rank)
 
 
 def because(alert: "Alert") -> str:
@@ -230,7 +230,7 @@ def timeline(alert: "Alert") -> list[TimelineEntry]:
     """The oldest first."""
     # what was explained is what the searches found, which stands beside them
     events = [event for event in alert.events.all() if event.kind != "explained"][-SHOWN:]
-    searches = [entry for one in alert.investigations.all() for entry in _search(one)]
+    searches = [entry for investigation in alert.investigations.all() for entry in _search(investigation)]
     return sorted([*_round(alert), *map(_event, events), *searches], key=lambda entry: entry.at)
 
 

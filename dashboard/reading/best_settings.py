@@ -48,7 +48,7 @@ def panel(version: int | None, settings: Sequence[Measured], typed: str) -> Pane
         return None
     budget, error = read_budget(typed)
     best_of_nodes = best_settings(settings, budget_ms=budget)
-    latencies = [one.cell.p50_ms or 0.0 for one in settings]
+    latencies = [measured.cell.p50_ms or 0.0 for measured in settings]
     rows = [row for best in best_of_nodes for row in _rows(best, budget)]
     return Panel(
         version=version,
@@ -84,8 +84,8 @@ def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
     within = f" within {numbers.plain(budget)} ms" if budget is not None else ""
     if most is None:
         fastest = min((best.fastest[0] for best in best_of_nodes), key=lambda one: one.cell.p50_ms or 0.0)
-        return f"No measured setting is{within}; the fastest is {_told(fastest)}."
-    text = f"Most{within}: {numbers.plain(most[0].cell.throughput)} items/s with {_told(most[0])}."
+        return f"No measured setting is{within}; the fastest is {_setting(fastest)}."
+    text = f"Most{within}: {numbers.plain(most[0].cell.throughput)} items/s with {_setting(most[0])}."
     return f"{text} {_alike(len(most) - 1)}".rstrip()
 
 
@@ -100,10 +100,10 @@ def _left_out(settings: Sequence[Measured]) -> str:
     if others is None:
         return ""
     what = "setting whose outputs do" if others.count == 1 else "settings whose outputs do"
-    return f"Left out: {others.count} {what} not pass parity; the fastest of them is {_told(others.fastest)}."
+    return f"Left out: {others.count} {what} not pass parity; the fastest of them is {_setting(others.fastest)}."
 
 
-def _told(one: Measured) -> str:
+def _setting(one: Measured) -> str:
     return f"{setting(one)} on {one.node}, {numbers.latency(one.cell.p50_ms, one.cell.p50_ci_ms)}"
 
 
@@ -118,7 +118,7 @@ def _rows(best: Best, budget: float | None) -> list[tuple[Entry, ...]]:
 def _each(node: str, wanted: str, alike: Sequence[Measured]) -> list[tuple[Entry, ...]]:
     """A row; of several that do not differ a row each, up to so many."""
     which = f", one of {len(alike)} that do not differ" if len(alike) > 1 else ""
-    return [_row(node, f"{wanted}{which}", one) for one in alike[:MAX_ALIKE]]
+    return [_row(node, f"{wanted}{which}", measured) for measured in alike[:MAX_ALIKE]]
 
 
 def _row(node: str, wanted: str, one: Measured) -> tuple[Entry, ...]:

@@ -177,7 +177,7 @@ def operators(cell: Cell) -> Table:
     stands as a whole beside it.
     """
     rest = _beside_operators(cell)
-    whole = sum(one.time_us for one in (*cell.operators, *(part for part, _ in rest)))
+    whole = sum(operator.time_us for operator in (*cell.operators, *(part for part, _ in rest)))
     figures = figure_columns(cell.operators, whole, "µs per token" if TPOT in cell.figures else "µs per inference")
     ordered = sorted(cell.operators, key=lambda one: -one.time_us)
     title = "Executed operators of a token, from a trace" if cell.prompt else "Executed operators, from a trace"
@@ -185,8 +185,16 @@ def operators(cell: Cell) -> Table:
     table = Table.of("operators", title, (NODE, TYPE, RAN_ON, *figures, COVERS), ordered)
     time, share, *memory = figures
     left = [
-        (Entry(one.node), Entry(), Entry(), time.entry(one), share.entry(one), *(Entry() for _ in memory), Entry(what))
-        for one, what in rest
+        (
+            Entry(part.node),
+            Entry(),
+            Entry(),
+            time.entry(part),
+            share.entry(part),
+            *(Entry() for _ in memory),
+            Entry(what),
+        )
+        for part, what in rest
     ]
     return replace(table, rows=[*table.rows, *left])
 
@@ -251,7 +259,7 @@ def _cosine(value: float | None) -> str:
 
 def siblings(cells: Sequence[Cell], cell: Cell, address: Address) -> Table:
     """The other cells of the block, for a step to the side."""
-    block = [one for one in cells if one.block == cell.block]
+    block = [other for other in cells if other.block == cell.block]
     along = axes.varying(block)
     shown: tuple[Column[Cell], ...] = (
         Column(
@@ -261,7 +269,7 @@ def siblings(cells: Sequence[Cell], cell: Cell, address: Address) -> Table:
         figure.P50,
         Column("State", lambda one: verdict_entry(one.status.value)),
     )
-    return Table.of("siblings", "Measured in the same block", shown, [one for one in block if one.id != cell.id])
+    return Table.of("siblings", "Measured in the same block", shown, [other for other in block if other.id != cell.id])
 
 
 # tokens shown before the first that differs, and from it on
@@ -295,7 +303,7 @@ def generated(cells: Sequence[Cell], cell: Cell, address: Address) -> Generated 
     """None for a cell that generated nothing."""
     if not cell.tokens:
         return None
-    first = next((one for one in cells if one.block == cell.block and one.tokens), cell)
+    first = next((other for other in cells if other.block == cell.block and other.tokens), cell)
     place = streams.first_difference(first.tokens, cell.tokens)
     sides = [cell] if first.id == cell.id else [first, cell]
     start = 0 if place is None else max(0, place - 1 - BEFORE)
@@ -303,7 +311,7 @@ def generated(cells: Sequence[Cell], cell: Cell, address: Address) -> Generated 
     shown = f"Tokens {start + 1} to {min(end, len(cell.tokens))} of {len(cell.tokens)}"
     return Generated(
         text=cell.scenario_text,
-        lines=tuple(_line(one, address, start=start, end=end, place=place) for one in sides),
+        lines=tuple(_line(side, address, start=start, end=end, place=place) for side in sides),
         place=place,
         shown=shown,
     )

@@ -39,12 +39,12 @@ def _memory(comparison: Comparison) -> Entry:
 
 def _others(comparison: Comparison) -> Entry:
     """Metrics that are neither the headline nor memory: what changed, losses first; else whether all are equal."""
-    told = [one for one in metric_changes.further(comparison) if one.unit != "bytes"]
+    told = [change for change in metric_changes.further(comparison) if change.unit != "bytes"]
     changed = [change for change in metric_changes.changed(comparison) if change in told]
     if not told:
         return Entry(numbers.NOT_MEASURED)
     if not changed:
-        undecided = [metric_changes.title(one) for one in told if one.verdict == "undecided"]
+        undecided = [metric_changes.title(change) for change in told if change.verdict == "undecided"]
         return verdict_entry("undecided", soft=numbers.listed(undecided)) if undecided else verdict_entry("equal")
     said = [f"{metric_changes.title(change)} {metric_changes.size(change)}".rstrip() for change in changed]
     alike = [text for text, change in zip(said, changed, strict=True) if change.verdict == changed[0].verdict]
@@ -101,7 +101,7 @@ def leading_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -
 def without_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
     """Those that charts draw: a cell that a block repeats as its A/A twin is compared once, unless nothing else is."""
     known = [comparison for comparison in comparisons if comparison.baseline in cells and comparison.candidate in cells]
-    single = [one for one in known if not cells[one.baseline].twin_of and not cells[one.candidate].twin_of]
+    single = [pair for pair in known if not cells[pair.baseline].twin_of and not cells[pair.candidate].twin_of]
     return single or known
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dashboard.figures.lines import Line, Spot
+from dashboard.figures.trends import Line, Spot
 from dashboard.reading.alerts import because, kinds_of, state_of
 from dashboard.reading.alerts import lead_of as leading
 from dashboard.reading.runs import lead_of

@@ -160,9 +160,9 @@ class Grid:
     @cached_property
     def judged_by_processor(self) -> frozenset[str]:
         """The cells of which a comparison along the columns rests on processor time."""
-        judged = [one for some in self.compared.values() for one in some if is_by_processor(one)]
+        judged = [pair for some in self.compared.values() for pair in some if is_by_processor(pair)]
         along = [pair for pair in judged if pair.axis == self.column_axis.name]
-        return frozenset(side for one in along for side in (one.baseline, one.candidate))
+        return frozenset(side for pair in along for side in (pair.baseline, pair.candidate))
 
     def figure(self, cell: Cell) -> float | None:
         """The figure that stands in a cell's field beside a verdict."""
@@ -288,7 +288,7 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     """The field of the cells at one place; where a block repeats its baseline, the first one measured stands."""
     if not group:
         return Place(title="not in the matrix")
-    cell = next((one for one in group if one.p50_ms is not None), group[0])
+    cell = next((cell for cell in group if cell.p50_ms is not None), group[0])
     state = grid.states.get(cell.id, cell.status.value)
     href = grid.address(cell.id)
     if state in OPEN_STATES:
@@ -356,7 +356,7 @@ def _against(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison |
     """The comparison along the columns with the first of them, else with any of them."""
     compared = [pair for cell in group for pair in grid.compared.get(cell.id, ()) if pair.baseline in grid.cells]
     along = [pair for pair in compared if _differs_along(pair, grid)]
-    first = [one for one in along if grid.column_axis.label(grid.cells[one.baseline]) == first_head]
+    first = [pair for pair in along if grid.column_axis.label(grid.cells[pair.baseline]) == first_head]
     return next(iter(first or along), None)
 
 

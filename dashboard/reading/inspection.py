@@ -1,11 +1,8 @@
-"""What inspection found of a model and which releases load it, for its page.
-
-Read key by key: what an older farm stored may lack some.
-"""
+"""What inspection found of a model and which releases load it, for its page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from dashboard.reading.facts import Fact
 from farm.contract.cells import PROGRAM_ENDING
@@ -16,12 +13,13 @@ from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, co
 from farm.rules.quality.findings import EXPLANATIONS
 from farm.rules.runtimes import compatibility
 from farm.rules.runtimes.compatibility import Row
-from farm.rules.runtimes.models import CompiledFacts, ContextFacts, GenaiFacts
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign, sign_of
 
 if TYPE_CHECKING:
     from farm.registry.models import Version
+    from farm.workshop.inspection import Feed, FoundFinding, Port
+    from farm.workshop.inspection import Inspection as Inspected
 
 
 OPERATORS_SHOWN = 30
@@ -38,58 +36,6 @@ COLUMNS: tuple[Column[Range], ...] = (
         "measured: a runner of this release was given the model; derived: from the model's stamps",
     ),
 )
-
-
-# an inspection as it is stored, as far as the page shows it
-class Port(TypedDict, total=False):
-    name: str
-    dtype: str
-    shape: list[int | str] | None
-
-
-class Feed(TypedDict, total=False):
-    sizes: dict[str, int]
-    problem: str
-
-
-class Found(TypedDict, total=False):
-    id: str
-    detail: str
-    count: int
-    where: list[str]
-
-
-class Stored(TypedDict, total=False):
-    opsets: dict[str, int]
-    ir_version: int
-    nodes: int
-    nodes_below: int
-    parameters: int
-    parameters_bytes: int
-    trees: int
-    batch: int | str | None
-    dims: list[str]
-    dtypes: dict[str, int]
-    is_quantised: bool
-    custom_domains: list[str]
-    producer: str
-    inputs: list[Port]
-    outputs: list[Port]
-    operators: dict[str, int]
-    findings: list[Found]
-    feed: Feed | None
-    compiled: dict[str, object] | None
-    genai: dict[str, object] | None
-    context: dict[str, object] | None
-
-
-@dataclass(frozen=True)
-class Named:
-    """An input or output for the rules."""
-
-    name: str
-    dtype: str
-    shape: tuple[int | str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -124,93 +70,58 @@ class Inspection:
     tables: list[Table] = field(default_factory=list)
 
 
-def inspection(stored: Stored) -> Inspection:
-    """A stored inspection as the page shows it."""
+def shown(found: "Inspected") -> Inspection:
+    """An inspection as the page shows it."""
     return Inspection(
-        facts=[fact for fact in _facts(stored) if fact.text],
-        findings=[_finding(one) for one in stored.get("findings") or ()],
-        tables=[_ports(stored), _operators(stored.get("operators") or {})],
+        facts=[fact for fact in _facts(found) if fact.text],
+        findings=[_finding(finding) for finding in found.findings],
+        tables=[_ports(found), _operators(found.operators)],
     )
 
 
-def program(version: "Version") -> Program | None:
+def program(version: "Version", found: "Inspected | None") -> Program | None:
     """The program that came with a version; None where there is none."""
     files = version.artifact.files.all()
-    found = next((file for file in files if file.name.endswith(PROGRAM_ENDING)), None)
-    if found is None:
+    file = next((file for file in files if file.name.endswith(PROGRAM_ENDING)), None)
+    if file is None:
         return None
-    said = (version.inspection or {}).get("source") or {}
-    return Program(
-        found.name, found.blob.sha256, found.blob.bytes, str(said.get("saved_by") or ""), str(said.get("problem") or "")
-    )
+    source = found.source if found is not None else None
+    saved_by, problem = (source.saved_by, source.problem) if source is not None else ("", "")
+    return Program(file.name, file.blob.sha256, file.blob.bytes, saved_by, problem)
 
 
-def _facts(stored: Stored) -> list[Fact]:
-    opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in (stored.get("opsets") or {}).items())
-    nodes, below = stored.get("nodes") or 0, stored.get("nodes_below") or 0
+def _facts(found: "Inspected") -> list[Fact]:
+    opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in found.opsets.items())
+    below = f" and {numbers.fixed(found.nodes_below, 0)} below" if found.nodes_below else ""
+    precision = recipes.uploaded_words(found.dtypes, found.operators, is_quantised=found.is_quantised)
+    context, genai = found.context, found.genai
     return [
         Fact("Opset", opsets, is_name=True),
-        Fact("IR", str(stored.get("ir_version") or "")),
-        Fact("Nodes", numbers.fixed(nodes, 0) + (f" and {numbers.fixed(below, 0)} below" if below else "")),
-        Fact("Parameters", _parameters(stored)),
-        Fact("Batch", _batch(stored.get("batch"))),
-        Fact("Dynamic dimensions", ", ".join(stored.get("dims") or ()), is_name=True),
-        Fact("Generates", decoders.words_of(_named(stored.get("inputs")), _named(stored.get("outputs")))),
-        Fact("Context", _context(stored.get("context"))),
-        Fact("With onnxruntime-genai", _genai(stored.get("genai"))),
-        Fact("Measured with", _sizes(stored.get("feed") or {}), is_name=True),
-        Fact("Precision as uploaded", _uploaded(stored)),
-        Fact("Compiled by", _compiled(stored.get("compiled")), is_name=True),
-        Fact("Custom domains", ", ".join(stored.get("custom_domains") or ()), is_name=True),
-        Fact("Producer", str(stored.get("producer") or "")),
+        Fact("IR", str(found.ir_version or "")),
+        Fact("Nodes", f"{numbers.fixed(found.nodes, 0)}{below}"),
+        Fact("Parameters", _parameters(found)),
+        Fact("Batch", _batch(found.batch)),
+        Fact("Dynamic dimensions", ", ".join(found.dims), is_name=True),
+        Fact("Generates", decoders.words_of(found.inputs, found.outputs)),
+        Fact("Context", f"{numbers.fixed(context.tokens, 0)} tokens: {context.where}" if context else ""),
+        Fact("With onnxruntime-genai", genai.problem or genai.words if genai else ""),
+        Fact("Measured with", _sizes(found.feed) if found.feed else "", is_name=True),
+        Fact("Precision as uploaded", precision),
+        Fact("Compiled by", compiled.in_words(found.compiled) if found.compiled else "", is_name=True),
+        Fact("Custom domains", ", ".join(found.custom_domains), is_name=True),
+        Fact("Producer", found.producer),
     ]
 
 
-def _named(ports: Sequence[Port] | None) -> list[Named]:
-    return [
-        Named(str(port.get("name")), str(port.get("dtype")), tuple(port.get("shape") or ()) or None)
-        for port in ports or ()
-    ]
-
-
-def _context(found: object) -> str:
-    """The longest sequence that a decoder takes, and what says so; empty where nothing does."""
-    if not isinstance(found, Mapping):
-        return ""
-    told = ContextFacts.model_validate(found)
-    return f"{numbers.fixed(told.tokens, 0)} tokens: {told.where}"
-
-
-def _genai(found: object) -> str:
-    """What its configuration says, or why it cannot generate; empty without one."""
-    if not isinstance(found, Mapping):
-        return ""
-    told = GenaiFacts.model_validate(found)
-    return told.problem or told.words
-
-
-def _compiled(found: object) -> str:
-    """By what the code inside the model was compiled, and for what."""
-    return compiled.in_words(CompiledFacts.model_validate(found)) if found else ""
-
-
-def _sizes(feed: Feed) -> str:
+def _sizes(feed: "Feed") -> str:
     """The sizes that inspection chose; why it found none."""
-    sizes = " ".join(f"{name}={size}" for name, size in (feed.get("sizes") or {}).items())
-    return str(feed.get("problem") or sizes)
+    return feed.problem or " ".join(f"{name}={size}" for name, size in feed.sizes.items())
 
 
-def _uploaded(stored: Stored) -> str:
-    return recipes.uploaded_words(
-        stored.get("dtypes") or {}, stored.get("operators") or {}, is_quantised=bool(stored.get("is_quantised"))
-    )
-
-
-def _parameters(stored: Stored) -> str:
-    count = stored.get("parameters")
-    if not count:
-        return f"{trees:,} trees" if (trees := stored.get("trees")) else ""
-    return f"{_short(count)} in {numbers.size(stored.get('parameters_bytes'))}"
+def _parameters(found: "Inspected") -> str:
+    if not found.parameters:
+        return f"{found.trees:,} trees" if found.trees else ""
+    return f"{_short(found.parameters)} in {numbers.size(found.parameters_bytes)}"
 
 
 def _short(count: int) -> str:
@@ -226,29 +137,26 @@ def _batch(batch: int | str | None) -> str:
     return f"fixed at {batch}" if isinstance(batch, int) else f"dynamic ({batch})"
 
 
-def _finding(one: Found) -> Finding:
-    name, count = str(one.get("id") or ""), int(one.get("count") or 1)
-    known = EXPLANATIONS.get(name)
-    detail = str(one.get("detail") or "")
+def _finding(found: "FoundFinding") -> Finding:
+    known = EXPLANATIONS.get(found.id)
     return Finding(
         weight=known.weight if known else "note",
-        title=known.title if known else name.replace("_", " "),
-        detail=detail if count == 1 else f"{detail} ({numbers.counted(count, 'place')})",
+        title=known.title if known else found.id.replace("_", " "),
+        detail=found.detail if found.count == 1 else f"{found.detail} ({numbers.counted(found.count, 'place')})",
         why=known.why if known else "",
         fix=known.fix if known else "",
-        where=numbers.listed(list(one.get("where") or ()), most=5),
+        where=numbers.listed(list(found.where), most=5),
     )
 
 
-def _ports(stored: Stored) -> Table:
+def _ports(found: "Inspected") -> Table:
     columns: tuple[Column[tuple[str, Port]], ...] = (
-        Column("Name", lambda each: Entry(str(each[1].get("name")), is_name=True)),
+        Column("Name", lambda each: Entry(each[1].name, is_name=True)),
         Column("Side", lambda each: Entry(each[0])),
-        Column("Type", lambda each: Entry(str(each[1].get("dtype")))),
-        Column("Shape", lambda each: Entry(_shape(each[1].get("shape")), is_name=True)),
+        Column("Type", lambda each: Entry(each[1].dtype)),
+        Column("Shape", lambda each: Entry(_shape(each[1].shape), is_name=True)),
     )
-    inputs = [("input", port) for port in stored.get("inputs") or ()]
-    outputs = [("output", port) for port in stored.get("outputs") or ()]
+    inputs, outputs = [("input", port) for port in found.inputs], [("output", port) for port in found.outputs]
     return Table.of("ports", "Inputs and outputs", columns, [*inputs, *outputs])
 
 

@@ -148,11 +148,11 @@ def headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
     if not judged:
         return ""
     base, *others = names(chosen)
-    said = [f"{name} {_said(verdict)}" for name, verdict in zip(others, judged, strict=True)]
+    said = [f"{name} {_in_words(verdict)}" for name, verdict in zip(others, judged, strict=True)]
     return numbers.unbroken(f"Against {base}: {numbers.listed(said, most=MOST)}")
 
 
-def _said(one: Judged) -> str:
+def _in_words(one: Judged) -> str:
     if not one.change or one.is_wrong:
         return one.sign.word
     return one.change if one.change.endswith(one.sign.word) else f"{one.sign.word} ({one.change})"
@@ -257,7 +257,7 @@ def lines(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Line]:
     cells = [choice.cell for choice in chosen]
     measured = [_measured(metric, cells, judged) for metric in METRICS if _is_row(metric, cells)]
     settings = [(axis.heading, axis.label) for axis in axes.AXES]
-    told = [_told(name, [write(cell) for cell in cells]) for name, write in (*JUDGEMENTS, *settings, *FACTS)]
+    told = [_fact(name, [write(cell) for cell in cells]) for name, write in (*JUDGEMENTS, *settings, *FACTS)]
     return [line for line in (*measured, *told) if any(line.texts)]
 
 
@@ -266,7 +266,7 @@ def _is_row(metric: Metric, cells: Sequence[Cell]) -> bool:
     return bool(metric.title) and metric.name not in SELDOM and is_known
 
 
-def _told(name: str, texts: Sequence[str]) -> Line:
+def _fact(name: str, texts: Sequence[str]) -> Line:
     return Line(name, texts, [Change()] * len(texts), [text or None for text in texts])
 
 
@@ -340,7 +340,7 @@ def _row(line: Line) -> tuple[Entry, ...]:
     texts = zip(line.texts, line.changes, strict=True)
     return (
         Entry(line.name, soft="" if line.differs else "equal"),
-        *(Entry(text, soft=one.text) for text, one in texts),
+        *(Entry(text, soft=change.text) for text, change in texts),
     )
 
 

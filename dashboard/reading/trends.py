@@ -1,16 +1,23 @@
-"""Long series: each watched cell as a ratio to the pinned release of the same block, with its level shifts."""
+"""Long series: each watched cell as a ratio to the pinned release of the same block, with its level shifts; how a model
+stands by them, as small lines; and the badge that tells of it elsewhere."""
 
 from collections.abc import Callable, Iterable, Sequence
-from math import ceil, sqrt
+from dataclasses import dataclass
+from math import ceil, log, sqrt
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from dashboard.figures.lines import Line, Mark, Shift, Spot, shift_words
+from django.conf import settings
+
+from dashboard.cache import cached
+from dashboard.figures.excerpts import thinned
+from dashboard.figures.trends import Line, Mark, Shift, Spot, key_of, shift_words
+from farm.alerts.selectors import badges, pages
 from farm.rules.cells.metric import TIME, Metric, Words
 from farm.rules.cells.metrics import BY_NAME, METRICS
 from farm.rules.comparing.changepoints import find_changepoints
-from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, verdict_entry
+from farm.rules.presenting.tables import Column, Entry, Number, Spark, Table, counted, verdict_entry
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME
@@ -18,7 +25,9 @@ from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, Watch
-    from farm.alerts.selectors.pages import PointRow
+    from farm.alerts.selectors.pages import PointRow, ValueRow
+    from farm.registry.models import Model
+
 
 # so many values are searched for level shifts; of a longer line, the medians of so many stretches
 SEARCHED = 200
@@ -102,7 +111,8 @@ def _shifts(spots: Sequence[Spot]) -> list[Shift]:
     medians = [median(values[start : start + stretch]) for start in range(0, len(values), stretch)]
     changepoints = find_changepoints(medians)
     return [
-        Shift(_sharpest(values, one.index * stretch, stretch - 1), 1 + (one.magnitude or 0.0)) for one in changepoints
+        Shift(_sharpest(values, change.index * stretch, stretch - 1), 1 + (change.magnitude or 0.0))
+        for change in changepoints
     ]
 
 
@@ -129,8 +139,8 @@ def _marks(
     places: dict[str | int | None, int] = {}
     for place, spot in enumerate(spots):
         places.setdefault(spot.version if by_version else spot.round, place)
-    named = [(places.get(one.bad if by_version else one.round_id), one) for one in mine]
-    return [Mark(place, one.pk, one.state) for place, one in named if place is not None]
+    named = [(places.get(alert.bad if by_version else alert.round_id), alert) for alert in mine]
+    return [Mark(place, alert.pk, alert.state) for place, alert in named if place is not None]
 
 
 def words_of(metric: str) -> Words:
@@ -188,3 +198,136 @@ def shifts_words(line: Line, *, most: int) -> str:
 
 def _alerts(line: Line) -> str:
     return numbers.listed([f"alert {mark.alert}" for mark in line.marks], most=4) or "none"
+
+
+WIDTH, HEIGHT, ROOM = 120.0, 24.0, 3.0
+MOST_SPOTS = 60
+# what a small line reaches at least, so that noise looks like noise
+LEAST_REACH = 0.05
+WATCHES_SHOWN = 10
+# values of a small line in a list
+SPOTS = 40
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series of a watch."""
+
+    name: str
+    href: str
+    spark: Spark
+    last: str
+    interval: str
+    release: str
+    shifts: str
+    alerts: Sequence[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A watch of the model with its series."""
+
+    watch: "Watch"
+    series: Sequence[Series]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a model stands by that of its series that stands worst. `words`: which series, against what."""
+
+    spark: Spark
+    ratio: float
+    last: str
+    interval: str
+    release: str
+    words: str
+    href: str
+
+
+def standings(values: Iterable["ValueRow"]) -> dict[int, Standing]:
+    """A standing for each model that has long series. `values` as farm.alerts.selectors.pages.newest_values."""
+    models: dict[int, dict[tuple[int, str, str], list[ValueRow]]] = {}
+    for row in values:
+        model, watch, _, _, series, node, *_ = row
+        models.setdefault(model, {}).setdefault((watch, series, node), []).append(row)
+    return {model: _standing(list(lines.values())) for model, lines in models.items()}
+
+
+def _standing(lines: Sequence[Sequence["ValueRow"]]) -> Standing:
+    slowest = max(lines, key=lambda line: line[-1][8])
+    _, watch, distribution, reference, series, node, label, release, ratio, low, high = slowest[-1]
+    of = f", of {len(lines)} series the slowest" if len(lines) > 1 else ""
+    return Standing(
+        spark=spark([row[8] for row in slowest]),
+        ratio=ratio,
+        last=numbers.change(ratio, low, high),
+        interval=numbers.change_interval(low, high, ratio=ratio) if low is not None else "",
+        release=release,
+        words=f"{label} on {node}, against {distribution} {reference}{of}",
+        href=href_of(watch, key_of(series, node)),
+    )
+
+
+def _series(watch: "Watch", line: Line) -> Series:
+    return Series(
+        name=f"{line.name} on {line.node}" if line.node not in line.name else line.name,
+        href=href_of(watch.pk, line.key),
+        spark=spark([spot.ratio for spot in line.spots]),
+        last=last_change(line).text,
+        interval=last_interval(line),
+        release=line.spots[-1].version,
+        shifts=shifts_words(line, most=2),
+        alerts=[(mark.alert, f"/alerts/{mark.alert}/") for mark in line.marks],
+    )
+
+
+def spark(ratios: Sequence[float]) -> Spark:
+    """Ratios as a small line, logarithmic, the reference in it; a single value is a short dash."""
+    values = [log(ratio) for ratio in ratios]
+    low, high = min(0.0, *values), max(0.0, *values)
+    if high - low < LEAST_REACH:
+        low, high = low - LEAST_REACH / 2, high + LEAST_REACH / 2
+    places = thinned(values, most=MOST_SPOTS)
+    step = (WIDTH - 2 * ROOM) / max(1, len(places) - 1)
+
+    def height(value: float) -> float:
+        return HEIGHT - ROOM - (value - low) / (high - low) * (HEIGHT - 2 * ROOM)
+
+    spots = [(ROOM + number * step, height(values[place])) for number, place in enumerate(places)]
+    if len(spots) == 1:
+        spots = [spots[0], (WIDTH - ROOM, spots[0][1])]
+    return Spark(" ".join(f"{x:.1f},{y:.1f}" for x, y in spots), f"{height(0.0):.1f}")
+
+
+def of_model(model: "Model") -> dict[str, object]:
+    """The model's series by watch, its badge, and the text that shows the badge elsewhere."""
+    watches = pages.watches_of_model(model)
+    shown = [_watched(watch, model) for watch in watches[:WATCHES_SHOWN]]
+    said = badges.standing_of(model)
+    badge = f"/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
+    words = f"{said.label}: {said.text}"
+    markdown = f"[![{words}]({settings.PUBLIC_URL}{badge})]({settings.PUBLIC_URL}/models/{model.pk}/)"
+    return {
+        "watched": shown,
+        "badge": badge,
+        "badge_words": words,
+        "markdown": markdown,
+        "watch_command": f"onnxfarm watch add upgrades --model {model.pk} --reference 1.29.0",
+    }
+
+
+def _watched(watch: "Watch", model: "Model") -> Watched:
+    alerts = pages.alerts_of_watch(watch).filter(model=model)
+    return Watched(watch, [_series(watch, line) for line in lines(watch, pages.points_of_model(watch, model), alerts)])
+
+
+def standings_of(models: Iterable["Model"]) -> dict[int, Standing]:
+    """How each of these models stands by its watches, by its number; kept until any long series gets a value."""
+    numbers = tuple(model.pk for model in models)
+    return cached(
+        "pieces",
+        "standings",
+        pages.newest_of_all(),
+        numbers,
+        make=lambda: standings(pages.newest_values(numbers, most=SPOTS)),
+    )

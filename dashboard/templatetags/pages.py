@@ -118,7 +118,7 @@ def counted(number: int, noun: str) -> str:
 @register.filter
 @stringfilter
 def verdict_class(headline: str) -> str:
-    """The class of a headline: a smaller size for one that would take four lines."""
+    """The class of a headline: a smaller size where it would take four lines."""
     return "verdict long" if len(headline) > LONG_HEADLINE else "verdict"
 
 

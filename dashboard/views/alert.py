@@ -110,7 +110,9 @@ def opening(alert: "Alert") -> Opening:
 
 
 def _way_round(alert: "Alert") -> str:
-    answered = [one for one in alert.investigations.all() if one.kind == "work_around" and (one.answer or {})]
+    answered = [
+        search for search in alert.investigations.all() if search.kind == "work_around" and (search.answer or {})
+    ]
     return str(answered[-1].sentence) if answered and (answered[-1].answer or {}).get("is_found") else ""
 
 
@@ -156,10 +158,10 @@ def sides(alert: "Alert") -> tuple[Side, Side]:
 def named(alert: "Alert") -> list[Named]:
     """The compared series, as the figure of ratios labels them."""
     step = f"{alert.good} → {alert.bad}"
-    symptoms = {(one.node, one.series): one for one in alert.symptoms.all() if one.comparison}
+    symptoms = {(symptom.node, symptom.series): symptom for symptom in alert.symptoms.all() if symptom.comparison}
     return [
-        Named(Comparison.model_validate(one.comparison), _place(alert, one), step, address_of(one))
-        for one in symptoms.values()
+        Named(Comparison.model_validate(symptom.comparison), _place(alert, symptom), step, address_of(symptom))
+        for symptom in symptoms.values()
     ]
 
 
@@ -234,7 +236,7 @@ def _size(each: tuple["Symptom", Line | None]) -> Entry:
 
 def question(alert: "Alert", kind: str) -> Question | None:
     """The newest investigation of a kind; None when it was not asked yet."""
-    asked = [one for one in alert.investigations.all() if one.kind == kind]
+    asked = [search for search in alert.investigations.all() if search.kind == kind]
     if not asked:
         return None
     newest = asked[-1]

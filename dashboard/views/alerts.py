@@ -77,10 +77,6 @@ def days_of(text: str) -> int:
     return next((days for days in DAYS if str(days) == text), 7)
 
 
-def days_ago(days: int) -> datetime:
-    return timezone.now() - timedelta(days=days)
-
-
 def digest_for(
     team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"], opened: Iterable["Alert"]
 ) -> Digest:
@@ -179,7 +175,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
 def digest(request: HttpRequest) -> HttpResponse:
     """What the watches of each team did in some days, as channels are told it."""
     user, days = person(request), days_of(request.GET.get("days", ""))
-    since = days_ago(days)
+    since = timezone.now() - timedelta(days=days)
     shown = [_digest(user, team, since) for team in teams_visible_to(user)]
     context = {
         "days": days,
@@ -215,15 +211,14 @@ def _member(alert: "Alert", name: str) -> "User | None":
     """The member of that name; None for no name."""
     if not name:
         return None
-    member = next((one.user for one in members_of(alert.team) if one.user.username == name), None)
+    member = next((member.user for member in members_of(alert.team) if member.user.username == name), None)
     if member is None:
         raise Invalid(f"{name[:60]} is not in team “{alert.team.name}”.", code="assignee")
     return member
 
 
 def _snooze(alert: "Alert", by: "User", given: Given) -> str:
-    until = _date(given["until"])
-    triage.snooze(alert=alert, by=by, until=until, release=given["release"])
+    triage.snooze(alert=alert, by=by, until=_date(given["until"]), release=given["release"])
     return f"Alert {alert.pk} is snoozed until {given['until'] or given['release']}."
 
 

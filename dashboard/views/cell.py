@@ -93,14 +93,16 @@ def _precision(cell: Cell) -> Line:
 
 def _engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
     """This cell against earlier ones of its block, and later ones against this."""
-    block = [one for one in cells if one.block == cell.block]
+    block = [other for other in cells if other.block == cell.block]
     along = axes.varying(block)
-    by_id = {one.id: one for one in block}
+    by_id = {other.id: other for other in block}
     pairs = [(by_id[pair.cell], pair) for pair in cell.engines if pair.cell in by_id]
-    pairs += [(one, pair) for one in block for pair in one.engines if pair.cell == cell.id and one.id != cell.id]
+    pairs += [
+        (other, pair) for other in block for pair in other.engines if pair.cell == cell.id and other.id != cell.id
+    ]
     # what differs first
     ranked = sorted(pairs, key=lambda each: each[1].verdict != "fail")
-    return [_engine(one, pair, axes.name_of(one, along), address(one.id)) for one, pair in ranked]
+    return [_engine(other, pair, axes.name_of(other, along), address(other.id)) for other, pair in ranked]
 
 
 def _engine(other: Cell, pair: EngineParity, name: str, href: str) -> Line:
@@ -227,12 +229,9 @@ def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
         measured = selectors.cell_document(row, cell_id)
         return measured, measured.status.value
     opened, states = open_cells(
-        pages.open_blocks(row),
-        known=known,
-        model=str(row.version.model),
-        model_sha256=model_file_digest(row.version),
+        pages.open_blocks(row), known=known, model=str(row.version.model), model_sha256=model_file_digest(row.version)
     )
-    waiting = next((one for one in opened if one.id == cell_id), None)
+    waiting = next((cell for cell in opened if cell.id == cell_id), None)
     if waiting is None:
         raise Missing(f"Run {row.pk} has no cell {cell_id!r}.", hint="Its cells are listed on the run's page.")
     return waiting, states[cell_id]
@@ -272,7 +271,7 @@ def notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
 
 def _because(compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
     """The comparison that matters most, in words."""
-    known = [one for one in compared if one.baseline in by_id and one.candidate in by_id]
+    known = [comparison for comparison in compared if comparison.baseline in by_id and comparison.candidate in by_id]
     lead = opening_of(known, by_id).lead
     return sentences.comparison_sentence(lead.comparison, by_id) if lead is not None else ""
 

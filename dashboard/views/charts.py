@@ -116,7 +116,7 @@ def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
     by_id = {cell.id: cell for cell in document.cells}
     opening = headlines.opening_of(document.comparisons, by_id)
     known = comparisons.without_twins(comparisons.along(document.comparisons, opening.axis), by_id)
-    keys = {_key(one): one for one in known}
+    keys = {_key(comparison): comparison for comparison in known}
     lead = opening.lead.comparison if opening.lead is not None else next(iter(known), None)
     wanted = keys.get(request.GET.get("pair", "")) or lead
     if wanted is None:
@@ -124,7 +124,7 @@ def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
         sentence = "No two cells have been compared yet."
         return {"tabs": TABS, "chart": "operators", "figure": nothing(operators.NAME, sentence, empty)}
     chosen = wanted if wanted.operators else pages.with_operators(row, wanted)
-    labels = [(key, one.name) for key, one in zip(keys, comparisons.named(known, by_id, str), strict=True)]
+    labels = [(key, named.name) for key, named in zip(keys, comparisons.named(known, by_id, str), strict=True)]
     figure = operators.operators(chosen, operators.sides(by_id[chosen.baseline], by_id[chosen.candidate]))
     return {"tabs": TABS, "chart": "operators", "figure": figure, "pairs": labels, "pair": _key(chosen)}
 

@@ -1,17 +1,29 @@
-"""The operators of compared cells beside each other, and their traced inferences; which of them, the address says."""
+"""The operators of compared cells beside each other: the same of the model's own nodes in one row, what moved marked.
 
+Runtimes fuse differently, so executed operators are joined into the smallest groups of own nodes that every cell
+executes completely, as attributions do (farm.rules.tracing.attribution). Times are of traces, in µs per inference.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from dashboard.figures import timelines
-from dashboard.reading import operators_beside as reading
-from dashboard.reading import side
+from dashboard.figures.excerpts import end_of
+from dashboard.figures.figure import script_json
+from dashboard.reading.side import Chosen, names
 from dashboard.views import lists
 from dashboard.views.access import person
-from farm.contract.document_comparisons import Comparison
+from farm.contract.document_cells import Cell, OperatorTime
+from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing.sides import between, by_sides
+from farm.rules.presenting.tables import Entry, Head, Table
+from farm.rules.tracing.executions import joint_groups
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import Sign
 from farm.runs import selectors
 from farm.runs.services import timeline_of
 from farm.runs.services.timelines import WAITS
@@ -19,24 +31,247 @@ from farm.runs.services.timelines import WAITS
 if TYPE_CHECKING:
     from farm.accounts.models import User
 
+
+# a group moved where its change is so large a part of the base's traced time, and of its own
+LEAST_OF_WHOLE, LEAST_OF_OWN = 0.01, 0.1
+SHOWN = 300
+LONGER, SHORTER = Sign("▲", "longer", "slower"), Sign("▼", "shorter", "faster")
+ELSEWHERE = Sign("≠", "differs", "quiet")
+FEW = "Fewer than two of these cells were traced, so there are no operators to compare."
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one cell executes of a group. `time_us` is None where it executes nothing of it."""
+
+    time_us: float | None = None
+    types: tuple[str, ...] = ()
+    providers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Own nodes that at least one cell executes together, and each cell's side, the base first.
+
+    `moved`: a sign for each cell but the base where its time moved.
+    """
+
+    node: str
+    covers: tuple[str, ...]
+    sides: tuple[Side, ...]
+    moved: tuple[Sign | None, ...] = ()
+
+    def change_us(self, place: int) -> float:
+        """How much longer a cell takes for it than the base; what is not executed takes no time."""
+        return (self.sides[place].time_us or 0.0) - (self.sides[0].time_us or 0.0)
+
+    @property
+    def size(self) -> float:
+        """The largest change, up or down alike."""
+        return max((abs(self.change_us(place)) for place in range(1, len(self.sides))), default=0.0)
+
+    @property
+    def has_moved(self) -> bool:
+        return any(self.moved)
+
+
+def groups(chosen: Sequence[Chosen], paired: Sequence[Comparison | None]) -> list[Group]:
+    """Groups of the cells' operators, the largest change first. `paired`: of each cell but the base, its comparison
+    with the base where one block measured both, with operators and the base as its baseline."""
+    cells = [choice.cell for choice in chosen]
+    group_of = joint_groups(*(cell.operators for cell in cells))
+    known: dict[str, list[list[OperatorTime]]] = {}
+    for place, cell in enumerate(cells):
+        for row in cell.operators:
+            known.setdefault(group_of[row.node], [[] for _ in cells])[place].append(row)
+    members: dict[str, list[str]] = {}
+    for node, group in group_of.items():
+        members.setdefault(group, []).append(node)
+    made = [_group(sides, members[group]) for group, sides in known.items()]
+    return sorted(marked(made, cells, paired), key=lambda one: (-one.size, one.node))
+
+
+def marked(made: Sequence[Group], cells: Sequence[Cell], paired: Sequence[Comparison | None]) -> list[Group]:
+    """The groups with what moved. A cell that was not traced moved nowhere."""
+    return [replace(group, moved=_moved(group, cells, paired)) for group in made]
+
+
+def _group(rows: Sequence[Sequence[OperatorTime]], members: Sequence[str]) -> Group:
+    head = max((row for side in rows for row in side), key=lambda row: row.time_us)
+    covers = tuple(node for node in members if node != head.node)
+    return Group(head.node, covers, tuple(_side(side) for side in rows))
+
+
+def _side(rows: Sequence[OperatorTime]) -> Side:
+    if not rows:
+        return Side()
+    longest = sorted(rows, key=lambda row: -row.time_us)
+    types, ran_on = (
+        tuple(dict.fromkeys(told)) for told in zip(*((r.op_type, r.provider) for r in longest), strict=True)
+    )
+    return Side(sum(row.time_us for row in rows), types, ran_on)
+
+
+def _moved(group: Group, cells: Sequence[Cell], paired: Sequence[Comparison | None]) -> tuple[Sign | None, ...]:
+    whole = sum(row.time_us for row in cells[0].operators)
+    return tuple(
+        _mark(group, place, whole, is_like=_is_like(cells[0], cells[place]), known=known)
+        if cells[place].operators and whole
+        else None
+        for place, known in enumerate(paired, 1)
+    )
+
+
+def _is_like(base: Cell, other: Cell) -> bool:
+    """Whether a longer time is a worse one: one machine, one model, fed the same."""
+    fed = ("node", "model", "batch", "shapes")
+    return all(getattr(base, name) == getattr(other, name) for name in fed)
+
+
+def _mark(group: Group, place: int, whole: float, *, is_like: bool, known: Comparison | None) -> Sign | None:
+    """What moved; longer or shorter where both did the same work on one machine. An interval over 0 says it did not."""
+    change = group.change_us(place)
+    longest = max(group.sides[0].time_us or 0.0, group.sides[place].time_us or 0.0)
+    if abs(change) < LEAST_OF_WHOLE * whole or abs(change) < LEAST_OF_OWN * longest:
+        return None
+    own = _measured_change(group, known)
+    low, high = (None, None) if own is None else (own.change_low_us, own.change_high_us)
+    if low is not None and high is not None and low <= 0 <= high:
+        return None
+    if not is_like:
+        return ELSEWHERE
+    return LONGER if change > 0 else SHORTER
+
+
+def _measured_change(group: Group, known: Comparison | None) -> OperatorChange | None:
+    """What the comparison of the two cells says of the same group."""
+    nodes = {group.node, *group.covers}
+    return (
+        next((operator for operator in known.operators if operator.node in nodes), None) if known is not None else None
+    )
+
+
+def headline(chosen: Sequence[Chosen], found: Sequence[Group]) -> str:
+    """How many groups moved, and the largest of them."""
+    moved = [group for group in found if group.has_moved]
+    counted = numbers.counted(len(found), "operator")
+    if not moved:
+        return f"None of {counted} moved"
+    top = moved[0]
+    place = max(range(1, len(top.sides)), key=lambda one: abs(top.change_us(one)))
+    verb = "moved" if len(chosen) == 2 else "moved in at least one cell"
+    return (
+        f"{len(moved)} of {counted} {verb}, most {_type(top)} {end_of(top.node, most=40)}: "
+        f"{numbers.signed(top.change_us(place))} µs in {names(chosen)[place]}"
+    )
+
+
+def shown(found: Sequence[Group], *, every: bool, wanted: str) -> list[Group]:
+    """Those that moved, or all; of them those that have the words which were searched for."""
+    return [group for group in found if (every or group.has_moved) and _holds(group, wanted)]
+
+
+def _holds(one: Group, wanted: str) -> bool:
+    types = [name for side in one.sides for name in (*side.types, *side.providers)]
+    text = " ".join((one.node, *one.covers, *types)).lower()
+    return all(word in text for word in wanted.lower().split())
+
+
+def table(chosen: Sequence[Chosen], rows: Sequence[Group]) -> Table:
+    """A row a group: what each cell executes there and how long it takes, the base first."""
+    base, *others = names(chosen)
+    heads = [Head("Operator", note="the model's own node"), Head("Runs as"), Head(f"{base} (base), µs", is_number=True)]
+    for name in others:
+        heads += [Head(f"{name}, µs", is_number=True), Head("change, µs", is_number=True), Head("Moved")]
+    heads.append(Head("Fused with", is_text=True, note="own nodes that at least one cell executes together with it"))
+    longest = max((side.time_us or 0.0 for row in rows for side in row.sides), default=0.0)
+    return Table("operators", "Operators side by side", heads, [_row(row, longest) for row in rows[:SHOWN]])
+
+
+def _row(one: Group, longest: float) -> tuple[Entry, ...]:
+    entries = [Entry(one.node, is_name=True), Entry(_as(one)), _time(one.sides[0], longest)]
+    for place, sign in enumerate(one.moved, 1):
+        change = one.change_us(place)
+        entries += [_time(one.sides[place], longest), Entry(numbers.signed(change), change)]
+        entries.append(Entry(sign=sign, value=sign.word) if sign else Entry())
+    return (*entries, Entry(numbers.listed(one.covers, most=4), is_name=True))
+
+
+def _time(side: Side, longest: float) -> Entry:
+    if side.time_us is None:
+        return Entry("not executed")
+    return Entry(numbers.plain(side.time_us), side.time_us, share=side.time_us / (longest or 1.0))
+
+
+def _as(one: Group) -> str:
+    """What executes it: once where all cells do the same, else each cell's own, and the provider where that differs."""
+    executed = [side for side in one.sides if side.time_us is not None]
+    with_provider = len({side.providers for side in executed}) > 1
+    said = list(dict.fromkeys(_kernels(side, with_provider=with_provider) for side in executed))
+    return " | ".join(said)
+
+
+def _kernels(side: Side, *, with_provider: bool) -> str:
+    types = " + ".join(filter(None, side.types[:3])) or "further operators"
+    return f"{types} on {', '.join(map(titles.provider, side.providers))}" if with_provider else types
+
+
+def _type(one: Group) -> str:
+    longest = max(one.sides, key=lambda side: side.time_us or 0.0)
+    return longest.types[0] if longest.types else ""
+
+
+def as_row(chosen: Sequence[Chosen], one: Group) -> dict[str, str | float | None]:
+    """A group in a file: each cell's operators and time, the change against the base, and whether it moved."""
+    row: dict[str, str | float | None] = {"node": one.node, "covers": " ".join(one.covers)}
+    for place, (cell, side) in enumerate(zip(chosen, one.sides, strict=True)):
+        row |= {f"{cell.key} executes": " ".join(side.types), f"{cell.key} us": side.time_us}
+        if place:
+            sign = one.moved[place - 1]
+            row |= {f"{cell.key} change_us": one.change_us(place), f"{cell.key} moved": sign.word if sign else None}
+    return row
+
+
+def notes(found: Sequence[Group]) -> str:
+    """What the graph's frame writes on the model's nodes of the base and one other cell, as JSON (see views.graph).
+
+    A node says both times; its step is the direction in which it moved, or none.
+    """
+    written: dict[str, dict[str, str | int]] = {}
+    for group in found:
+        sign = group.moved[0]
+        step = {LONGER.mark: "longer", SHORTER.mark: "shorter"}.get(sign.mark if sign else "", 0)
+        written[group.node] = {"text": _both(group), "more": _as(group), "step": step}
+    for group in found:
+        for inner in group.covers:
+            written.setdefault(inner, {"text": f"with {end_of(group.node, most=24)}", "more": _both(group), "step": 0})
+    return script_json(written)
+
+
+def _both(one: Group) -> str:
+    base, other = (side.time_us for side in one.sides[:2])
+    old, new = (numbers.plain(time) if time is not None else "not executed" for time in (base, other))
+    return f"{old} → {new} µs ({numbers.signed(one.change_us(1))})"
+
+
 VIEWS = ("operators", "timeline")
 MOST_SEARCHED = 100
 
 
-def view_of(request: HttpRequest, chosen: list[side.Chosen]) -> str:
+def view_of(request: HttpRequest, chosen: list[Chosen]) -> str:
     """Which of these views the address asks for; empty for none, and where there are not two cells."""
     view = request.GET.get("view", "")
     return view if view in VIEWS and len(chosen) > 1 else ""
 
 
-def groups_of(user: "User", chosen: list[side.Chosen]) -> list[reading.Group]:
+def groups_of(user: "User", chosen: list[Chosen]) -> list[Group]:
     """The cells' operators, joined; none where fewer than two of them were traced."""
     if sum(bool(choice.cell.operators) for choice in chosen) < 2:
         return []
-    return reading.groups(chosen, paired(user, chosen))
+    return groups(chosen, paired(user, chosen))
 
 
-def paired(user: "User", chosen: list[side.Chosen]) -> list[Comparison | None]:
+def paired(user: "User", chosen: list[Chosen]) -> list[Comparison | None]:
     """Each cell but the base compared with the base, with operators; None where no block measured both."""
     base, *others = chosen
     run = selectors.run(user, base.run_id)
@@ -44,28 +279,28 @@ def paired(user: "User", chosen: list[side.Chosen]) -> list[Comparison | None]:
     return [between(known, base.cell.id, other.cell.id) if other.run_id == base.run_id else None for other in others]
 
 
-def panel(request: HttpRequest, view: str, chosen: list[side.Chosen], found: list[reading.Group]) -> dict[str, object]:
+def panel(request: HttpRequest, view: str, chosen: list[Chosen], found: list[Group]) -> dict[str, object]:
     """What the page says of them: the table of the operators, or the inferences on one axis."""
     if view == "timeline":
         return _timelines(request, chosen, found)
     every, wanted = request.GET.get("every") == "yes", request.GET.get("find", "").strip()[:MOST_SEARCHED]
-    rows = reading.shown(found, every=every, wanted=wanted)
+    rows = shown(found, every=every, wanted=wanted)
     return {
-        "said": reading.headline(chosen, found) if found else reading.FEW,
+        "said": headline(chosen, found) if found else FEW,
         "found": found,
         "every": every,
         "find": wanted,
-        "still": sum(not one.has_moved for one in found),
-        "left_out": max(0, len(rows) - reading.SHOWN),
-        "table": reading.table(chosen, rows),
+        "still": sum(not group.has_moved for group in found),
+        "left_out": max(0, len(rows) - SHOWN),
+        "table": table(chosen, rows),
         "graphs": _graphs(chosen) if found else [],
     }
 
 
-def _graphs(chosen: list[side.Chosen]) -> list[tuple[str, str]]:
+def _graphs(chosen: list[Chosen]) -> list[tuple[str, str]]:
     """Where the base and another cell of the same version lie over one graph."""
     base, *others = chosen
-    called = side.names(chosen)[1:]
+    called = names(chosen)[1:]
     address = reverse("dashboard:graph", args=[base.version_id])
     return [
         (name, f"{address}?cell={other.key}&against={base.key}")
@@ -74,16 +309,16 @@ def _graphs(chosen: list[side.Chosen]) -> list[tuple[str, str]]:
     ]
 
 
-def _timelines(request: HttpRequest, chosen: list[side.Chosen], found: list[reading.Group]) -> dict[str, object]:
+def _timelines(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -> dict[str, object]:
     rows = [selectors.run(person(request), choice.run_id) for choice in chosen]
     read = [timeline_of(row, choice.cell.id) for row, choice in zip(rows, chosen, strict=True)]
-    traced = [timelines.Traced(name, trace) for name, trace in zip(side.names(chosen), read, strict=True)]
-    moved = {node for one in found if one.has_moved for node in (one.node, *one.covers)}
+    traced = [timelines.Traced(name, trace) for name, trace in zip(names(chosen), read, strict=True)]
+    moved = {node for group in found if group.has_moved for node in (group.node, *group.covers)}
     return {"figure": timelines.timelines(traced, moved), "waits": WAITS in read}
 
 
-def as_file(request: HttpRequest, chosen: list[side.Chosen], found: list[reading.Group]) -> HttpResponse:
+def as_file(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -> HttpResponse:
     """The operators that the address chooses, as CSV, JSON or Parquet."""
     wanted = request.GET.get("find", "").strip()[:MOST_SEARCHED]
-    rows = reading.shown(found, every=request.GET.get("every") == "yes", wanted=wanted)
-    return lists.as_file(request, "compared-operators", rows, lambda one: reading.as_row(chosen, one))
+    rows = shown(found, every=request.GET.get("every") == "yes", wanted=wanted)
+    return lists.as_file(request, "compared-operators", rows, lambda one: as_row(chosen, one))

@@ -69,7 +69,7 @@ class Match:
 
 def matches(documents: Sequence[Document]) -> list[Match]:
     """The cells of the first document beside those of the others, the largest change first."""
-    own = [[cell for cell in one.cells if cell.twin_of is None] for one in documents]
+    own = [[cell for cell in document.cells if cell.twin_of is None] for document in documents]
     varied = [axis for axis in axes.AXES if any(len({axis.label(cell) for cell in cells}) > 1 for cells in own)]
     places: dict[tuple[str, ...], list[Cell | None]] = {}
     for number, cells in enumerate(own):
@@ -90,10 +90,6 @@ def _judged(base: Cell | None, other: Cell | None) -> Judged | None:
     if base is None or other is None or base.p50_ms is None or other.p50_ms is None:
         return None
     return judge(Chosen("", 0, base, ""), Chosen("", 1, other, ""), [])
-
-
-def shown(rows: Sequence[Match], filters: Filters) -> list[Match]:
-    return [row for row in rows if _fits(row, filters)]
 
 
 def _fits(one: Match, filters: Filters) -> bool:
@@ -120,13 +116,13 @@ def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     both = [row for row in rows if None not in row.judged]
     if not both:
         return f"{first}: no cell was measured in {'both' if len(runs) == 2 else 'all of them'}"
-    if all(each.sign == DIFFERENT_MODELS for one in both for each in one.judged if each is not None):
+    if all(each.sign == DIFFERENT_MODELS for match in both for each in match.judged if each is not None):
         return f"{first}: different models, shown side by side without a verdict"
-    return f"{first}: {_changed_most(both)}{_failing(both)}"
+    return f"{first}: {_largest_change(both)}{_failing(both)}"
 
 
-def _changed_most(both: Sequence[Match]) -> str:
-    sure = [one for one in both if any(_counts(each) for each in one.judged)]
+def _largest_change(both: Sequence[Match]) -> str:
+    sure = [match for match in both if any(_counts(each) for each in match.judged)]
     if not sure:
         return f"none of {numbers.counted(len(both), 'cell')} differs by more than its interval"
     top = max((each for each in sure[0].judged if _counts(each)), key=lambda one: abs(log(one.ratio or 1.0)))
@@ -135,7 +131,7 @@ def _changed_most(both: Sequence[Match]) -> str:
 
 
 def _failing(both: Sequence[Match]) -> str:
-    wrong = [one for one in both if any(each is not None and each.is_wrong for each in one.judged)]
+    wrong = [match for match in both if any(each is not None and each.is_wrong for each in match.judged)]
     return f"; {len(wrong)} {'fails' if len(wrong) == 1 else 'fail'} parity" if wrong else ""
 
 
@@ -149,9 +145,11 @@ def differing(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:
     rows = [(axis.heading, axis.label) for axis in axes.AXES] + list(FACTS)
     facts = []
     for name, write in rows:
-        texts = [sorted({write(cell) for cell in one.cells if cell.p50_ms is not None} - {""}) for one in documents]
-        if len({tuple(one) for one in texts}) > 1:
-            facts.append((name, [numbers.listed(one, most=3) or "none" for one in texts]))
+        texts = [
+            sorted({write(cell) for cell in document.cells if cell.p50_ms is not None} - {""}) for document in documents
+        ]
+        if len({tuple(values) for values in texts}) > 1:
+            facts.append((name, [numbers.listed(values, most=3) or "none" for values in texts]))
     return facts
 
 
@@ -161,7 +159,7 @@ def table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Tabl
     for run in runs[1:]:
         heads += [Head(f"run {run}, p50 ms", is_number=True), Head("change", is_number=True)]
         heads += [Head("95 % interval", is_number=True), Head("How", is_text=len(runs) == 2)]
-    rows = [_row(runs, one, address) for one in found]
+    rows = [_row(runs, match, address) for match in found]
     return Table("across", "Cells of these runs, the largest change first", heads, rows)
 
 
@@ -212,7 +210,7 @@ def whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
     documents = [selectors.document(row, with_operators=False) for row in rows]
     every = matches(documents)
     filters = Filters.read(request.GET)
-    left = shown(every, filters)
+    left = [match for match in every if _fits(match, filters)]
     if lists.is_wanted(request):
         return lists.as_file(request, "compared-runs", left, lambda one: as_row(numbers, one))
     context = {
@@ -234,11 +232,11 @@ def whole_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
 
 def _chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[str, object]:
     """The points of the metric that the address names; of the first one where it names none that is known."""
-    metrics = beside.drawable([cell for one in left for cell in one.cells if cell is not None])
+    metrics = beside.drawable([cell for match in left for cell in match.cells if cell is not None])
     if not metrics:
         return {}
     metric = next((metric for metric in metrics if metric.name == request.GET.get("metric")), metrics[0])
-    rows = [beside.Matched(one.name, one.cells) for one in left]
+    rows = [beside.Matched(match.name, match.cells) for match in left]
     figure = beside.runs_beside(metric, numbers, rows, _address)
     return {"figure": figure, "metrics": metrics, "metric": metric.name}
 

@@ -78,7 +78,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         "share_subject": ",".join(choice.key for choice in chosen),
         "may_share": selectors.can_write_runs(person(request), {known[choice.run_id].pk for choice in chosen}),
         "may_add": len(chosen) < side.MOST,
-        "kept": kept(request),
+        "kept": parameters(request),
         **offer,
         **_two_of(offer["runs"], numbers),
     }
@@ -95,7 +95,7 @@ def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: 
         "chosen": chosen,
         "compared": _compared(request, chosen, judged),
         "view": view,
-        "kept": kept(request),
+        "kept": parameters(request),
         **compared_operators.panel(request, view, chosen, found),
     }
     return render(request, "dashboard/compare_closer.html", context)
@@ -139,7 +139,7 @@ def _bars(metric: Metric, chosen: list[side.Chosen], judged: list[side.Judged]) 
     return beside.beside(metric, bars)
 
 
-def kept(request: HttpRequest) -> list[tuple[str, str]]:
+def parameters(request: HttpRequest) -> list[tuple[str, str]]:
     """Parameters of the address that the page's forms leave as they are."""
     return [(name, value) for name in KEPT for value in request.GET.getlist(name) if value]
 
@@ -204,8 +204,8 @@ def judged_by_base(
 def _two_of(runs: list["Run"], named: list[int]) -> dict[str, int | None]:
     """Which runs the form begins with: the named one, else the second newest, as base, against the newest other."""
     known = [run.pk for run in runs]
-    base = next((one for one in named if one in known), known[1] if len(known) > 1 else None)
-    return {"base": base, "against": next((one for one in known if one != base), None)}
+    base = next((number for number in named if number in known), known[1] if len(known) > 1 else None)
+    return {"base": base, "against": next((number for number in known if number != base), None)}
 
 
 RUNS_SHOWN = 50
@@ -228,7 +228,7 @@ def offered(request: HttpRequest, taken: set[str]) -> Offered:
     if typed:
         matching = cells_matching(person(request), typed)
         cells = [
-            _entry(_key(match), _said(match), f"run {match.run_id}, {match.name}", taken) for match in matching[:MOST]
+            _entry(_key(match), _words(match), f"run {match.run_id}, {match.name}", taken) for match in matching[:MOST]
         ]
         return {"runs": runs, "run": None, "words": typed, "cells": cells, "has_more": len(matching) > MOST}
     run = next((run for run in runs if str(run.pk) == request.GET.get("run", "")), runs[0] if runs else None)
@@ -249,7 +249,7 @@ def _key(one: MeasuredCell) -> str:
     return f"{one.run_id}:{one.name}"
 
 
-def _said(one: MeasuredCell) -> str:
+def _words(one: MeasuredCell) -> str:
     where = f" on {one.node}" if one.node else ""
     return f"{one.model} v{one.version}: {titles.setting(one)}{where}"
 

@@ -61,12 +61,12 @@ def questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
     """What is worth asking: the reference where parity failed, and each engine of the same variant that differs."""
     levels = cell.unoptimised is not None and cell.unoptimised.verdict == "fail"
     asked = [Question("Find the first divergent node")] if cell.parity.verdict == "fail" or levels else []
-    by_id = {one.id: one for one in cells if one.block == cell.block and one.recipe == cell.recipe}
+    by_id = {other.id: other for other in cells if other.block == cell.block and other.recipe == cell.recipe}
     differing = [by_id[pair.cell] for pair in cell.engines if pair.verdict == "fail" and pair.cell in by_id]
     differing += [
-        one for one in by_id.values() for pair in one.engines if pair.cell == cell.id and pair.verdict == "fail"
+        other for other in by_id.values() for pair in other.engines if pair.cell == cell.id and pair.verdict == "fail"
     ]
-    return [*asked, *(Question(f"Find where it parts from {_named(one)}", one.id) for one in differing)]
+    return [*asked, *(Question(f"Find where it parts from {_named(other)}", other.id) for other in differing)]
 
 
 def answers(rows: Iterable["Divergence"], cells: Sequence[Cell]) -> list[Answer]:

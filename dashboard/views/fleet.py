@@ -56,10 +56,6 @@ COLUMNS: tuple[Column[Queue], ...] = (
 )
 
 
-def table(queues: Sequence[Queue]) -> Table:
-    return Table.of("queues", "What waits for which hardware", COLUMNS, queues)
-
-
 def start_words(one: Queue) -> str:
     """When a block queued now may be expected to start."""
     minutes = one.start_minutes
@@ -101,15 +97,8 @@ def invite(request: HttpRequest) -> HttpResponse:
         return render(request, "dashboard/fleet.html", context, status=refusal.status)
     row, code = services.invite(team=team, by=user)
     how = joining(code)
-    known = {
-        "code": code,
-        "team": team,
-        "expires_at": row.expires_at,
-        "joining": how,
-        "joining_code": code_of(how.tab),
-    }
-    context = {**_fleet(request), **known}
-    return render(request, "dashboard/fleet.html", context)
+    known = {"code": code, "team": team, "expires_at": row.expires_at, "joining": how, "joining_code": code_of(how.tab)}
+    return render(request, "dashboard/fleet.html", {**_fleet(request), **known})
 
 
 def _fleet(request: HttpRequest) -> dict[str, object]:
@@ -135,7 +124,7 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
         "nodes": rows,
         "page": nodes,
         "alarms": selectors.of_fleet(user),
-        "queues": table(waiting),
+        "queues": Table.of("queues", "What waits for which hardware", COLUMNS, waiting),
         "lendings": offered(request),
         "team_choice": team_choice(user),
     }

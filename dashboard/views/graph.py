@@ -1,5 +1,8 @@
 """The graph of a version in Netron, with the times of a cell on its nodes."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,18 +15,111 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import condition, require_safe
 
 from dashboard import netron
-from dashboard.reading import graph as reading
-from dashboard.reading import operators_beside, side
+from dashboard.figures.excerpts import end_of
+from dashboard.figures.figure import script_json
+from dashboard.reading import side
+from dashboard.reading.cell import COVERS, NODE, RAN_ON, TYPE, time_columns, whole_us
+from dashboard.views import compared_operators
 from dashboard.views.access import page, person
-from dashboard.views.compared_operators import paired
 from farm.base.refusals import Missing
 from farm.config.security import CONTENT_SECURITY_POLICY
+from farm.contract.document_cells import Cell, OperatorTime
 from farm.registry import selectors, services
+from farm.rules.presenting.tables import Table
+from farm.rules.wording import numbers, titles
 from farm.runs.selectors import cell_document, run
 from farm.runs.selectors.cells import TracedCell, traced_cells
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
+
+
+# so much of the time is told by naming operators
+MOST_OF = 0.8
+SHOWN = 500
+# shares from which a node gets the next darker step of the one hue for magnitudes
+STEPS = (0.01, 0.03, 0.1, 0.25)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A cell to lay over the graph, as the address names it."""
+
+    key: str
+    label: str
+
+
+def choices(cells: Sequence[TracedCell]) -> list[Choice]:
+    """Cells to choose from, newest run first."""
+    return [Choice(key_of(cell), f"run {cell.run_id}, {cell.name}: {titles.setting(cell)}") for cell in cells]
+
+
+def key_of(cell: TracedCell) -> str:
+    """`12:c5`."""
+    return f"{cell.run_id}:{cell.name}"
+
+
+def headline(cell: Cell) -> str:
+    """How few operators have most of the time."""
+    times = sorted((operator.time_us for operator in cell.operators), reverse=True)
+    whole = sum(times)
+    few = next((number for number, so_far in enumerate(accumulate(times), 1) if so_far >= MOST_OF * whole), len(times))
+    executed = numbers.counted(len(times), "executed operator")
+    share = numbers.share(sum(times[:few]) / (whole or 1))
+    return f"{few} of {executed} {'has' if few == 1 else 'have'} {share} of the time"
+
+
+def because(cell: Cell) -> str:
+    """The operator at the top."""
+    whole = whole_us(cell)
+    top = max(cell.operators, key=lambda one: one.time_us)
+    part = numbers.share(top.time_us / whole if whole else None)
+    time_us, where = numbers.plain(top.time_us), titles.provider(top.provider)
+    return f"{top.op_type} {top.node} takes {time_us} µs of an inference, {part} of it, on {where}."
+
+
+def notes(cell: Cell) -> str:
+    """What the frame writes on the model's nodes, as JSON that is safe inside a script element.
+
+    Node → text, its tooltip and the step of its colour (1–5). Nodes fused into another say into which.
+    """
+    whole = whole_us(cell) or 1.0
+    written: dict[str, dict[str, str | int]] = {operator.node: _note(operator, whole) for operator in cell.operators}
+    for operator in cell.operators:
+        where = f"in {end_of(operator.node, most=24)}"
+        for inner in operator.covers:
+            more = f"fused into {operator.op_type} {operator.node}"
+            written.setdefault(inner, {"text": where, "more": more, "step": 0})
+    return script_json(written)
+
+
+def _note(one: OperatorTime, whole: float) -> dict[str, str | int]:
+    share = one.time_us / whole
+    text = f"{numbers.plain(one.time_us)} µs · {numbers.share(share)} · {titles.provider(one.provider)}"
+    fused = f", with {numbers.listed(one.covers, most=4)} in it" if one.covers else ""
+    more = f"ran as {one.op_type} on {one.provider}{fused}"
+    return {"text": text, "more": more, "step": 1 + sum(share >= at for at in STEPS)}
+
+
+def table(cell: Cell) -> Table:
+    """The list that stands beside the picture: the operators with most time."""
+    whole = whole_us(cell) or 1.0
+    longest = sorted(cell.operators, key=lambda one: -one.time_us)[:SHOWN]
+    time, share = time_columns(whole, "µs")
+    shown = (NODE, replace(time, note="per inference"), share, TYPE, RAN_ON, COVERS)
+    return Table.of("operators", "The model's nodes by time", shown, longest)
+
+
+def left_out(cell: Cell) -> str:
+    """What the table does not show, in a sentence."""
+    rest = len(cell.operators) - SHOWN
+    if rest <= 0:
+        return ""
+    shortest = sorted((operator.time_us for operator in cell.operators), reverse=True)[SHOWN - 1]
+    return (
+        f"{numbers.counted(rest, 'more operator')} of at most {numbers.plain(shortest)} µs each: see the cell's page."
+    )
+
 
 # the one page that shows a frame, and only this farm's own
 POLICY = f"{CONTENT_SECURITY_POLICY}; frame-src 'self'"
@@ -39,7 +135,7 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
     chosen = _chosen(cells, request.GET.get("cell", ""))
     context: dict[str, object] = {
         "version": version,
-        "choices": reading.choices(cells),
+        "choices": choices(cells),
         "netron": netron.release(),
         "facts": version.inspection or {},
     }
@@ -49,14 +145,14 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
         context |= {
             "run": row,
             "cell": cell,
-            "chosen": reading.key_of(chosen),
-            "headline": reading.headline(cell),
-            "because": reading.because(cell),
-            "notes": reading.notes(cell),
-            "table": reading.table(cell),
-            "left_out": reading.left_out(cell),
+            "chosen": key_of(chosen),
+            "headline": headline(cell),
+            "because": because(cell),
+            "notes": notes(cell),
+            "table": table(cell),
+            "left_out": left_out(cell),
         }
-        base = next((cell for cell in cells if reading.key_of(cell) == request.GET.get("against")), None)
+        base = next((cell for cell in cells if key_of(cell) == request.GET.get("against")), None)
         if base is not None and base != chosen:
             context |= _against(person(request), base, chosen)
     response = render(request, "dashboard/graph.html", context)
@@ -66,28 +162,28 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
 
 def _against(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, object]:
     """The same page of two cells: both times on each node, and what moved between them marked."""
-    pair = [_side(user, one) for one in (base, chosen)]
-    found = operators_beside.groups(pair, paired(user, pair))
+    pair = [_side(user, cell) for cell in (base, chosen)]
+    found = compared_operators.groups(pair, compared_operators.paired(user, pair))
     return {
-        "against": reading.key_of(base),
-        "headline": operators_beside.headline(pair, found),
+        "against": key_of(base),
+        "headline": compared_operators.headline(pair, found),
         "because": f"Times on the nodes: {' → '.join(side.names(pair))}, from traces.",
-        "notes": operators_beside.notes(found),
-        "table": operators_beside.table(pair, found),
+        "notes": compared_operators.notes(found),
+        "table": compared_operators.table(pair, found),
         "left_out": "",
     }
 
 
 def _side(user: "User", one: TracedCell) -> side.Chosen:
     row = run(user, one.run_id)
-    return side.Chosen(reading.key_of(one), row.pk, cell_document(row, one.name), "", row.version_id)
+    return side.Chosen(key_of(one), row.pk, cell_document(row, one.name), "", row.version_id)
 
 
 def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:
     """The cell that the address names, the newest when it names none. Raises Missing."""
     if not wanted:
         return cells[0] if cells else None
-    chosen = next((cell for cell in cells if reading.key_of(cell) == wanted), None)
+    chosen = next((cell for cell in cells if key_of(cell) == wanted), None)
     if chosen is None:
         raise Missing(f"This version has no traced cell {wanted!r}.", hint="Choose one on the page of its graph.")
     return chosen

@@ -93,7 +93,7 @@ def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel
     every = targets(measured, by=asked.by, goal=asked.goal, wish=asked.wish)
     found = of_wanted_version(every, asked.version)
     newest = of_version(found)
-    shown = [one for one in found if asked.every or not asked.wish.is_asked or one.keeping != "exceeded"]
+    shown = [target for target in found if asked.every or not asked.wish.is_asked or target.keeping != "exceeded"]
     names = sorted({pareto.target_of(cell) for cell in measured})
     versions = sorted({cell.version for cell in measured}, reverse=True)
     drawn = [cell for cell in measured if newest and cell.version == newest[0].version]
@@ -205,8 +205,8 @@ def _left_out(one: Target) -> str:
 
 def _grid(every: Sequence[Target], address: Address) -> Table:
     """Versions down, targets across: the best p50 of each, where it was measured."""
-    names = list(dict.fromkeys(hardware_words.target(one) for one in every))[:MOST_TARGETS]
-    by_place = {(one.version, hardware_words.target(one)): one for one in every}
+    names = list(dict.fromkeys(hardware_words.target(target) for target in every))[:MOST_TARGETS]
+    by_place = {(target.version, hardware_words.target(target)): target for target in every}
 
     def entry(version: int, name: str) -> Entry:
         target = by_place.get((version, name))
@@ -217,7 +217,7 @@ def _grid(every: Sequence[Target], address: Address) -> Table:
 
     columns: list[Column[int]] = [Column("Version", lambda version: Entry(f"version {version}", version))]
     columns += [Number(name, _at(entry, name), note="p50, ms") for name in names]
-    versions = dict.fromkeys(one.version for one in every)
+    versions = dict.fromkeys(target.version for target in every)
     return Table.of("versions-on-targets", "Best p50 in ms of each version on each target", columns, versions)
 
 

@@ -51,7 +51,7 @@ def paged_in_order(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
 
 
 class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the program runs
-    """Pages of rows that are counted as far as the page asked for, and `most`; `told` says how many there are."""
+    """Pages of rows that are counted as far as the page asked for, and `most`; `count_words` says how many."""
 
     def __init__(
         self, rows: QuerySet[Any], asked: str | None, *, per_page: int = PER_PAGE, most: int = MOST_COUNTED
@@ -67,7 +67,7 @@ class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the p
         return self._rows.order_by()[: self._most + 1].count()
 
     @property
-    def told(self) -> str:
+    def count_words(self) -> str:
         """`1,234`, or `more than 1,000`."""
         return f"{self.count:,}" if self.count <= self._most else f"more than {self._most:,}"
 
@@ -90,7 +90,7 @@ def part_of(request: HttpRequest) -> int:
 
 def numbered(given: QueryDict, name: str, *, most: int) -> list[int]:
     """The rows that boxes of this name chose, each once; what is no row's number names none."""
-    return [int(one) for one in dict.fromkeys(given.getlist(name)) if is_row_number(one)][:most]
+    return [int(number) for number in dict.fromkeys(given.getlist(name)) if is_row_number(number)][:most]
 
 
 def searched(request: HttpRequest) -> str:
@@ -161,7 +161,7 @@ def ordered(request: HttpRequest, rows: QuerySet[Row], orders: Orders) -> QueryS
     fields = orders.get(wanted.removeprefix("-"))
     if fields is None:
         return rows
-    return rows.order_by(*(_order(one, is_down=wanted.startswith("-")) for one in fields), "-pk")
+    return rows.order_by(*(_order(field, is_down=wanted.startswith("-")) for field in fields), "-pk")
 
 
 def _order(field: str, *, is_down: bool) -> OrderBy:

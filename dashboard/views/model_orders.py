@@ -51,7 +51,7 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
 
 def labels_of(text: str) -> list[str]:
     """Labels as they are typed, with commas between."""
-    return [one.strip() for one in text.split(",") if one.strip()]
+    return [label.strip() for label in text.split(",") if label.strip()]
 
 
 @action

@@ -1,6 +1,7 @@
 """Models, one model, and uploads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import RequestDataTooBig, TooManyFilesSent
@@ -11,11 +12,7 @@ from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django_htmx.http import HttpResponseClientRedirect
 
-from dashboard.reading import accuracy, best_settings, file_rows, standings
-from dashboard.reading import models as reading
-from dashboard.reading.inspection import Compatibility, compatibility_panel, inspection, program
-from dashboard.reading.runs import table as run_table
-from dashboard.reading.runs import version_address
+from dashboard.reading import accuracy, best_settings, file_rows, inspection, runs, trends
 from dashboard.views import charts, lists
 from dashboard.views.access import form_page, page, person, team_choice
 from dashboard.views.lists import Listing, Together, first, ordered, paged, searched
@@ -26,7 +23,8 @@ from farm.base.refusals import Refusal
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload
 from farm.registry.states import VersionState
-from farm.rules.presenting.tables import Table
+from farm.rules.presenting.headlines import Lead
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.wording import numbers
 from farm.runs.selectors import document, pages, runs_listed
 from farm.runs.selectors.cells import measured_settings
@@ -37,9 +35,129 @@ from farm.runs.states import FARM_MADE
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
 
+    from dashboard.reading.trends import Standing
     from farm.registry.models import Model, Version
-    from farm.registry.selectors import Removal
+    from farm.registry.selectors import Counted, Removal
     from farm.registry.services import Removed
+    from farm.runs.models import Run
+
+
+@dataclass(frozen=True)
+class Line:
+    """A model with its last run and with that of its series that stands worst, where there are any; `state` is that of
+    its newest version, `run_state` that of its last run."""
+
+    model: "WithAnnotations[Model, Counted]"
+    run: "Run | None"
+    stands: "Standing | None"
+    state: str = ""
+    run_state: str = ""
+
+    @property
+    def lead(self) -> Lead:
+        """What its last run leads with."""
+        return runs.lead_of(self.run)
+
+
+def _name(line: Line) -> Entry:
+    model = line.model
+    return Entry(model.name, href=reverse("dashboard:model", args=[model.pk]), title=model.description[:300])
+
+
+def _last_run(line: Line) -> Entry:
+    if line.run is None:
+        return Entry(numbers.NOT_MEASURED)
+    return runs.link(line.run.pk)
+
+
+def _state(line: Line) -> Entry:
+    """Of the last run; of a version that was never measured, whether it can be."""
+    if line.run is not None and line.state != "rejected":
+        return verdict_entry(line.run_state)
+    return verdict_entry(line.state) if line.state else Entry()
+
+
+def _measured(line: Line) -> Entry:
+    return Entry() if line.run is None else runs.moment(line.run.created_at)
+
+
+def _watched(line: Line) -> Entry:
+    stands = line.stands
+    if stands is None:
+        return Entry("", soft="not watched")
+    return Entry(
+        stands.last,
+        stands.ratio,
+        href=stands.href,
+        title=f"{stands.words}, {stands.interval}, with {stands.release}",
+        soft="" if stands.spark else f"with {stands.release}",
+        spark=stands.spark,
+    )
+
+
+COLUMNS: tuple[Column[Line], ...] = (
+    Column("Model", _name, order="name"),
+    Column("Last run", _last_run, order="run"),
+    Column("State", _state),
+    Column("Verdict", lambda line: runs.verdict(line.lead), order="verdict"),
+    Number("change", lambda line: runs.change(line.lead), "of what its last run leads with", order="change"),
+    Number("interval", lambda line: runs.interval(line.lead)),
+    Number("confidence", lambda line: runs.confidence(line.lead), "level of the interval, and rounds"),
+    Prose("What", lambda line: runs.what(line.lead)),
+    Column("Measured", _measured, order="at"),
+    Column("Watched", _watched, "p50 against the pinned release, over the rounds of a watch"),
+    Number("versions", lambda line: counted(line.model.version_count), order="versions"),
+    Column("Labels", lambda line: Entry(", ".join(line.model.labels))),
+    Column("Team", lambda line: Entry(line.model.team.name)),
+)
+ORDERS = {
+    "name": ("name",),
+    "run": ("last_run",),
+    "verdict": ("last_lead__verdict",),
+    "change": ("last_lead__ratio",),
+    "at": ("last_run",),
+    "versions": ("version_count",),
+}
+# orders that ask for the newest run of every model
+BY_RUN = ("run", "verdict", "change", "at")
+
+
+def table(lines: Iterable[Line], *, box: str = "") -> Table:
+    """Models in columns; their teams where there are several."""
+    rows = list(lines)
+    columns = COLUMNS if len({line.model.team_id for line in rows}) > 1 else COLUMNS[:-1]
+    return Table.of("models", "Models", columns, rows).keyed([line.model.pk for line in rows], box=box)
+
+
+VERSIONS: tuple[Column["Version"], ...] = (
+    Column("Version", lambda one: Entry(f"version {one.number}", one.number, href=f"?version={one.number}")),
+    Column("State", lambda one: verdict_entry(one.state)),
+    Column("Bundle digest", lambda one: Entry(one.artifact.sha256[:12], is_name=True, title=one.artifact.sha256)),
+    Number("size", lambda one: Entry(numbers.size(one.artifact.bytes), one.artifact.bytes)),
+    Prose("Note", lambda one: Entry(one.note)),
+    Column("Uploaded", lambda one: runs.moment(one.created_at)),
+    Column("By", lambda one: Entry(runs.name_of(one.uploaded_by))),
+)
+
+
+def version_table(rows: Iterable["Version"], chosen: "Version | None") -> Table:
+    """A model's versions; several with the same files name each other."""
+    listed = list(rows)
+    by_files: dict[str, list[int]] = {}
+    for row in listed:
+        by_files.setdefault(row.artifact.sha256, []).append(row.number)
+    same = {
+        row.pk: numbers.listed(
+            [f"version {number}" for number in by_files[row.artifact.sha256] if number != row.number]
+        )
+        for row in listed
+    }
+    columns = list(VERSIONS)
+    if any(same.values()):
+        columns.append(Column("Same files as", lambda one: Entry(same[one.pk])))
+    if chosen is not None:
+        columns.insert(1, Column("Shown", lambda one: Entry("shown above" if one.pk == chosen.pk else "")))
+    return Table.of("versions", "Versions", columns, listed).keyed([row.pk for row in listed])
 
 
 def what_goes(removal: "Removal") -> str:
@@ -53,8 +171,8 @@ def what_goes(removal: "Removal") -> str:
         )
     if removal.measured:
         stays = numbers.counted(removal.measured, "measured version")
-        runs = numbers.counted(removal.runs, "run")
-        parts.append(f"{stays} will be hidden and can be restored; {runs} and their results are kept.")
+        kept = numbers.counted(removal.runs, "run")
+        parts.append(f"{stays} will be hidden and can be restored; {kept} and their results are kept.")
     return " ".join(parts) or "It has no versions; nothing else is deleted with it."
 
 
@@ -86,30 +204,31 @@ def models(request: HttpRequest) -> HttpResponse:
     matching = selectors.models_visible_to(user).order_by("name", "pk")
     if wanted:
         matching = matching.filter(name__icontains=wanted)
-    if request.GET.get("sort", "").removeprefix("-") in reading.BY_RUN:
+    if request.GET.get("sort", "").removeprefix("-") in BY_RUN:
         matching = pages.with_last_run(matching)
-    rows = ordered(request, matching, reading.ORDERS)
+    rows = ordered(request, matching, ORDERS)
     if lists.is_wanted(request):
         every = list(rows[: lists.MOST_ROWS])
         latest = pages.last_runs(every)
         return lists.as_file(request, "models", every, lambda row: file_rows.model(row, latest.get(row.pk)))
     listed = paged(request, rows)
-    table = reading.table(lines(list(listed)), box="models")
     together = [Together("Label or delete", reverse("dashboard:chosen_models"))]
-    listing = Listing(table, listed, words=wanted, searches="Name", together=together)
+    listing = Listing(
+        table(lines(list(listed)), box="models"), listed, words=wanted, searches="Name", together=together
+    )
     return render(request, "dashboard/models.html", {"list": listing})
 
 
-def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[reading.Line]:
+def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[Line]:
     """Models as lists show them: with the last run of each, and how it stands by its watches."""
-    last, stands = pages.last_runs(listed), standings.standings_of(listed)
+    last, stands = pages.last_runs(listed), trends.standings_of(listed)
     states = selectors.newest_states(listed)
     measured = shown_states(last.values())
     told = []
     for row in listed:
         run = last.get(row.pk)
         said = measured[run.pk] if run else ""
-        told.append(reading.Line(row, run, stands.get(row.pk), state=states.get(row.pk, ""), run_state=said))
+        told.append(Line(row, run, stands.get(row.pk), state=states.get(row.pk, ""), run_state=said))
     return told
 
 
@@ -123,24 +242,28 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
     """The page of one model; `more`: errors and what was typed into its forms."""
     versions = list(selectors.versions_of(row, user=person(request))[:100])
     chosen = _chosen(versions, request.GET.get("version", ""))
+    found = selectors.inspection_of(chosen) if chosen else None
     every = runs_listed(person(request)).filter(version__model=row)
     # what the farm measured to be sure of something stands with its alert, and in the list of all runs
-    runs, farm_made = first(every.exclude(reason__in=FARM_MADE), RUNS_SHOWN), every.filter(reason__in=FARM_MADE).count()
+    listed, farm_made = (
+        first(every.exclude(reason__in=FARM_MADE), RUNS_SHOWN),
+        every.filter(reason__in=FARM_MADE).count(),
+    )
     labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
     context = {
         "model": row,
         "version": chosen,
-        "inspection": inspection(chosen.inspection) if chosen and chosen.inspection else None,
-        "program": program(chosen) if chosen else None,
+        "inspection": inspection.shown(found) if found else None,
+        "program": inspection.program(chosen, found) if chosen else None,
         "compatibility": _compatibility(request, chosen),
         "is_open": bool(chosen and chosen.state in OPEN_STATES) or bool(labelled and labelled.is_open),
         "evaluation": labelled,
         "may_write": can_write(person(request), team=row.team),
-        "runs": runs,
-        "run_table": run_table(runs, shown_states(runs)),
+        "runs": listed,
+        "run_table": runs.table(listed, shown_states(listed)),
         "farm_made": farm_made,
         # what was compared says more of a model than that something was measured
-        "said": next((run for run in runs if run.lead), next((run for run in runs if run.headline), None)),
+        "said": next((run for run in listed if run.lead), next((run for run in listed if run.headline), None)),
         "variants": _variants(chosen),
         "duplicates": selectors.duplicates_of(chosen, user=person(request)) if chosen else [],
     }
@@ -152,9 +275,9 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
     whole = {
         **context,
         **_pareto(request, row),
-        **standings.of_model(row),
+        **trends.of_model(row),
         "best": _best(request, row),
-        "version_table": reading.versions(versions, chosen),
+        "version_table": version_table(versions, chosen),
         "removed": list(selectors.versions_removed(row, user=person(request))[:100]),
         **(_goes(row, chosen) if context["may_write"] else {}),
         **more,
@@ -183,11 +306,11 @@ def _pareto(request: HttpRequest, model: "Model") -> dict[str, object]:
     return {"figure": figure, "figure_run": row}
 
 
-def _compatibility(request: HttpRequest, version: "Version | None") -> Compatibility | None:
+def _compatibility(request: HttpRequest, version: "Version | None") -> inspection.Compatibility | None:
     """None until the version is inspected."""
     if version is None or version.state != VersionState.READY:
         return None
-    return compatibility_panel(compatibility_of(version))
+    return inspection.compatibility_panel(compatibility_of(version))
 
 
 def _variants(version: "Version | None") -> Table | None:
@@ -233,7 +356,7 @@ def _upload(request: HttpRequest) -> HttpResponseBase:
         team=request.POST.get("team", ""),
         recipe=request.POST.get("recipe", ""),
     )
-    address = version_address(version)
+    address = runs.version_address(version)
     return HttpResponseClientRedirect(address) if request.htmx else redirect(address)  # type: ignore[attr-defined]
 
 

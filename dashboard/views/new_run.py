@@ -81,7 +81,7 @@ class Form:
 
     fields: list[Field]
     budget: str
-    budgets: tuple[str, ...] = tuple(one.value for one in Budget)
+    budgets: tuple[str, ...] = tuple(budget.value for budget in Budget)
 
 
 def form_of(text: str) -> Form | None:
@@ -101,7 +101,7 @@ def _field(name: str, matrix: Matrix) -> Field:
 
 
 def _line(name: str, value: Value) -> str | None:
-    """A value as its field has it; None for one with options of its own that are not part of its name."""
+    """A value as its field has it; None for a value with options of its own that are not part of its name."""
     plain = plain_of(value)
     if isinstance(plain, Mapping) and name != "precision":
         return None
@@ -114,7 +114,7 @@ def differs(text: str, posted: Mapping[str, object]) -> bool:
     form = form_of(text)
     if form is None:
         return False
-    said = {f"{PREFIX}{one.name}": one.value for one in form.fields if one.is_text} | {BUDGET: form.budget}
+    said = {f"{PREFIX}{field.name}": field.value for field in form.fields if field.is_text} | {BUDGET: form.budget}
     return any(_parts(str(posted[name])) != _parts(value) for name, value in said.items() if name in posted)
 
 
@@ -205,7 +205,7 @@ def _own(block: PlannedBlock) -> list[PlannedComparison]:
 
 
 def _smallest(block: PlannedBlock) -> Entry:
-    seen = [one.smallest_detectable for one in _own(block) if one.smallest_detectable is not None]
+    seen = [pair.smallest_detectable for pair in _own(block) if pair.smallest_detectable is not None]
     return Entry(numbers.share(min(seen)) if seen else "nothing to compare", min(seen, default=None))
 
 

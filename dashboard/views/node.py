@@ -1,7 +1,7 @@
 """One node: what it is, whether it is well, the owner's orders and limits."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -42,10 +42,9 @@ def advice(said: Facts, before: Sequence[Before]) -> list[str]:
         return list(said.advice)
     counts: dict[str, int] = {}
     newest: dict[str, str] = {}
-    for one in before:
-        for sentence in one.facts.advice:
-            counts[_kind(sentence)] = counts.get(_kind(sentence), 0) + 1
-            newest.setdefault(_kind(sentence), sentence)
+    for sentence in (sentence for block in before for sentence in block.facts.advice):
+        counts[_kind(sentence)] = counts.get(_kind(sentence), 0) + 1
+        newest.setdefault(_kind(sentence), sentence)
     return [f"{sentence} {_how_often(counts[kind], len(before))}" for kind, sentence in newest.items()]
 
 
@@ -86,14 +85,13 @@ def _how_often(count: int, blocks: int) -> str:
 
 EVENTS_SHOWN = 50
 BLOCKS_SHOWN = 10
-Order = Callable[..., object]
-ORDERS: dict[str, Order] = {
-    "approve": services.approve,
-    "drain": services.drain,
-    "resume": services.resume,
-    "revoke": services.revoke,
+# an order, what its button says, and what is said once it is done
+ORDERS: dict[str, tuple[Callable[..., object], str, str]] = {
+    "approve": (services.approve, "Approve", "approved"),
+    "drain": (services.drain, "Drain", "draining"),
+    "resume": (services.resume, "Resume", "taking blocks again"),
+    "revoke": (services.revoke, "Retire", "retired"),
 }
-LABELS = {"approve": "Approve", "drain": "Drain", "resume": "Resume", "revoke": "Retire"}
 # what may be ordered of a node in each health
 ORDERS_OF = {
     NodeHealth.PENDING: ("approve", "revoke"),
@@ -101,7 +99,6 @@ ORDERS_OF = {
     NodeHealth.DRAINING: ("resume", "revoke"),
     NodeHealth.QUARANTINED: ("resume", "revoke"),
 }
-DONE = {"approve": "approved", "drain": "draining", "resume": "taking blocks again", "revoke": "retired"}
 GIB = 1024**3
 MOST_DIGITS = 12
 # numbers with their unit and the ends that `NodeSettings` allows, in that unit
@@ -112,10 +109,7 @@ NUMBERS = {
     "runtimes": ("runtime cache", "GiB", 1, 2**20),
 }
 FIELDS = ("hours", "timezone", *NUMBERS, "tags", "teams")
-FIELD_OF_CODE = {
-    "bad_tag": "tags",
-    "not_found": "teams",
-}
+FIELD_OF_CODE = {"bad_tag": "tags", "not_found": "teams"}
 Shown = dict[str, str]
 
 
@@ -133,10 +127,6 @@ def settings_of(node: "Node") -> Shown:
         "tags": " ".join(node.owner_tags),
         "teams": ", ".join(lending.team.name for lending in node.lendings.select_related("team")),
     }
-
-
-def typed(post: Mapping[str, str]) -> Shown:
-    return {name: post.get(name, "").replace("\x00", "")[:500] for name in ("is_paused", *FIELDS)}
 
 
 def limits_of(given: Shown) -> dict[str, str | bool | float | None]:
@@ -203,7 +193,7 @@ def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: o
         "ledger": did,
         "work": work_table(did.work) if did else None,
         "may_manage": selectors.can_manage_node(user, row),
-        "orders": [(what, LABELS[what]) for what in ORDERS_OF.get(NodeHealth(row.health), ())],
+        "orders": [(what, ORDERS[what][1]) for what in ORDERS_OF.get(NodeHealth(row.health), ())],
         **more,
     }
     return render(request, "dashboard/node.html", context, status=status)
@@ -225,8 +215,8 @@ def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
     row = selectors.node(person(request), node_id)
     if what not in ORDERS:
         raise Missing(f"Unknown action “{what}”.", hint="See the node's page for available actions.")
-    act = ORDERS[what]
-    carry_out(request, lambda: act(node=row, by=person(request)), lambda _: f"{row.name} is {DONE[what]}.")
+    act, _, done = ORDERS[what]
+    carry_out(request, lambda: act(node=row, by=person(request)), lambda _: f"{row.name} is {done}.")
     return redirect("dashboard:node", node_id=node_id)
 
 
@@ -235,7 +225,7 @@ def change(request: HttpRequest, node_id: int) -> HttpResponseBase:
     """Keeps the form, or nothing of it: then the page has it as it was typed, with what is wrong beside its field."""
     user = person(request)
     row = selectors.node(user, node_id)
-    given = typed(request.POST)
+    given = {name: request.POST.get(name, "").replace("\x00", "")[:500] for name in ("is_paused", *FIELDS)}
     try:
         with transaction.atomic():
             limits = limits_of(given)

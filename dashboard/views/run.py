@@ -19,25 +19,9 @@ from dashboard.reading import runs as reading
 from dashboard.reading.heatmap import HeatMap
 from dashboard.reading.runs import name_of
 from dashboard.views import charts, lists
+from dashboard.views import run_pieces as pieces
 from dashboard.views.access import action, carry_out, page, person
 from dashboard.views.lists import Filter, Listing, Together, chosen, ordered, paged, searched
-from dashboard.views.run_pieces import (
-    ALWAYS,
-    MOST_CELLS,
-    TABLES,
-    Section,
-    Whole,
-    around,
-    head_of,
-    held,
-    live_part,
-    map_of,
-    newer,
-    settled,
-    standstill_at,
-    whole,
-    with_token,
-)
 from farm.accounts.selectors import teams_writable_by
 from farm.alerts.selectors.origins import origin_of
 from farm.contract.document import Document
@@ -59,9 +43,9 @@ if TYPE_CHECKING:
 EVENTS_SHOWN = 60
 # of an open run so many lines of its log stand at its head
 TAIL = 4
-STATES = (("running", "in progress"), *((one.value, one.value) for one in RunOutcome if one.value))
+STATES = (("running", "in progress"), *((outcome.value, outcome.value) for outcome in RunOutcome if outcome.value))
 # what the farm made to be sure of something stands apart, unless it is asked for
-REASONS = (("every", "every run"), *((one.value, one.value) for one in RunReason if one.value))
+REASONS = (("every", "every run"), *((reason.value, reason.value) for reason in RunReason if reason.value))
 
 
 class Shown(TypedDict):
@@ -85,55 +69,55 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     user, part = person(request), request.GET.get("part", "")
     if part == "live":
         seen = pages.revision_of(user, run_id)
-        still = standstill_at(seen)
-        return live_part(request, seen, still, lambda: _changed(request, seen, still))
+        still = pieces.standstill_at(seen)
+        return pieces.live_part(request, seen, still, lambda: _changed(request, seen, still))
 
     def make(row: "Run") -> HttpResponse:
         context = _context(request, row, may_write=selectors.can_write_run(user, row))
-        if part in TABLES:
-            return HttpResponse(Section.of(request, part, {**context, **own_tables(request, row, context)}).text)
-        head = mark_safe(with_token(request, context["head_text"]))
+        if part in pieces.TABLES:
+            return HttpResponse(pieces.Section.of(request, part, {**context, **own_tables(request, row, context)}).text)
+        head = mark_safe(pieces.with_token(request, context["head_text"]))
         return render(request, "dashboard/run.html", {**context, **_below(request, row, context), "head_text": head})
 
-    return settled(lambda: selectors.run(user, run_id), make)
+    return pieces.settled(lambda: selectors.run(user, run_id), make)
 
 
 def _changed(request: HttpRequest, seen: pages.Revision, still: Standstill) -> str:
     """The head, the map and the sections that the page has an older state of, for all with these rights."""
-    have = held(request)
+    have = pieces.held(request)
 
     def make(row: "Run") -> list[str]:
         known = still if row.revision == seen.revision else None
         context = _context(request, row, may_write=seen.may_write, still=known, part="live")
-        sections = newer(_sections(request, row, context, shown=have), have)
+        sections = pieces.newer(_sections(request, row, context, shown=have), have)
         return [context["head_text"], context["map_text"], *(section.out_of_band for section in sections)]
 
-    return "\n".join(settled(lambda: selectors.run(person(request), seen.run_id, is_light=True), make))
+    return "\n".join(pieces.settled(lambda: selectors.run(person(request), seen.run_id, is_light=True), make))
 
 
 def _context(
     request: HttpRequest, row: "Run", *, may_write: bool, still: Standstill | None = None, part: str = ""
 ) -> Shown:
     """What the head of the page and the map show, for all with these rights. `still`: as it was asked for already."""
-    whole_run = whole(row)
+    whole_run = pieces.whole(row)
     if still is None and row.state != RunState.FINISHED:
         still = standstill_of(row.pk)
-    drawn, text = map_of(request, row, whole_run, address=address_in(row.pk), part=part)
+    drawn, text = pieces.map_of(request, row, whole_run, address=address_in(row.pk), part=part)
     return {
         "run": row,
         "is_open": row.state != RunState.FINISHED,
         "may_write": may_write,
-        "head_text": head_of(
+        "head_text": pieces.head_of(
             request, row, lambda: _head(row, whole_run, still, may_write=may_write), may_write=may_write, still=still
         ),
         "map": drawn,
         "map_text": text,
-        "around": around(whole_run, drawn),
+        "around": pieces.around(whole_run, drawn),
         "states": whole_run.states,
     }
 
 
-def _head(row: "Run", whole_run: Whole, still: Standstill | None, *, may_write: bool) -> dict[str, object]:
+def _head(row: "Run", whole_run: pieces.Whole, still: Standstill | None, *, may_write: bool) -> dict[str, object]:
     """What the head says of the run at this revision, to everybody with the same rights."""
     is_open = row.state != RunState.FINISHED
     now = _live(row, still) if still is not None else None
@@ -148,7 +132,7 @@ def _head(row: "Run", whole_run: Whole, still: Standstill | None, *, may_write: 
         "because": whole_run.because,
         "progress": _progress(row, still) if is_open else None,
         "warnings": whole_run.warnings,
-        "facts": [*facts.with_nodes(whole_run.told, [one.node for one in now["busy"]] if now else []), *_who(row)],
+        "facts": [*facts.with_nodes(whole_run.told, [block.node for block in now["busy"]] if now else []), *_who(row)],
         "may_write": may_write,
         "may_continue": whole_run.may_continue,
     }
@@ -167,11 +151,7 @@ class Live(TypedDict):
 
 
 def _live(row: "Run", still: Standstill) -> Live:
-    return {
-        "busy": busy_blocks(row),
-        "still": still,
-        "tail": list(selectors.events(row).order_by("-pk")[:TAIL]),
-    }
+    return {"busy": busy_blocks(row), "still": still, "tail": list(selectors.events(row).order_by("-pk")[:TAIL])}
 
 
 def _origin(row: "Run") -> dict[str, object] | None:
@@ -203,21 +183,21 @@ def _progress(row: "Run", still: Standstill | None) -> dict[str, object]:
 
 def _is_large(request: HttpRequest, context: Shown) -> bool:
     """Whether the tables come when they are scrolled to."""
-    return len(context["around"].cells) > MOST_CELLS and request.GET.get("tables") != "yes"
+    return len(context["around"].cells) > pieces.MOST_CELLS and request.GET.get("tables") != "yes"
 
 
 def _sections(
     request: HttpRequest, row: "Run", context: Shown, *, shown: Mapping[str, str] | None = None
-) -> list[Section]:
+) -> list[pieces.Section]:
     """The sections of the page: a chart, the log, and the tables; of a large run those alone that the page has."""
     drawn = charts.of_run(request, row, context["around"], address_in(row.pk))
     is_large = _is_large(request, context)
     if is_large:
-        drawn["figure"] = replace(drawn["figure"], table=drawn["figure"].table.first(MOST_CELLS))
-    names = [*ALWAYS, *(name for name in TABLES if not is_large or name in (shown or {}))]
-    rows = own_tables(request, row, context) if set(names) & set(TABLES) else {}
+        drawn["figure"] = replace(drawn["figure"], table=drawn["figure"].table.first(pieces.MOST_CELLS))
+    names = [*pieces.ALWAYS, *(name for name in pieces.TABLES if not is_large or name in (shown or {}))]
+    rows = own_tables(request, row, context) if set(names) & set(pieces.TABLES) else {}
     events = list(selectors.events(row).order_by("-pk")[:EVENTS_SHOWN])
-    return [Section.of(request, name, {**context, **drawn, **rows, "events": events}) for name in names]
+    return [pieces.Section.of(request, name, {**context, **drawn, **rows, "events": events}) for name in names]
 
 
 def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
@@ -225,7 +205,7 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
     main = row.version.artifact.main
     return {
         "is_large": _is_large(request, context),
-        "sections": {one.name: mark_safe(one.text) for one in _sections(request, row, context)},
+        "sections": {section.name: mark_safe(section.text) for section in _sections(request, row, context)},
         "matrix_text": matrix_text(row),
         "copies": copies.of_run(row.pk, matrix=matrix_text(row), url=settings.PUBLIC_URL),
         "results_command": f"onnxfarm results {row.pk} --json > run-{row.pk}.json",
@@ -296,7 +276,7 @@ def more(request: HttpRequest, run_id: int) -> HttpResponseBase:
     row = selectors.run(person(request), run_id)
     typed = request.POST.get("rounds", "")
     rounds = int(typed) if typed.isdecimal() and len(typed) < 5 else 0
-    undecided = any(one.verdict == "undecided" for one in selectors.comparisons_of(row, with_operators=False))
+    undecided = any(pair.verdict == "undecided" for pair in selectors.comparisons_of(row, with_operators=False))
     blocks = None if undecided else list(row.blocks.filter(state="done").values_list("number", flat=True))
     carry_out(
         request,

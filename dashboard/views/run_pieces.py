@@ -17,7 +17,7 @@ from django.utils.cache import patch_cache_control
 from django.utils.crypto import salted_hmac
 from django.views.decorators.http import condition
 
-from dashboard.cache import kept
+from dashboard.cache import cached
 from dashboard.figures.figure import Address
 from dashboard.reading import facts, heatmap, verdict
 from dashboard.reading.cell import open_cells
@@ -55,7 +55,7 @@ def standstill_at(seen: Revision) -> Standstill:
     if seen.state == RunState.FINISHED:
         return Standstill()
     key = (seen.run_id, seen.created_at, seen.revision, int(time.time() / settings.LIVE_PERIOD_S))
-    return kept("pieces", "standstill", *key, make=lambda: standstill_of(seen.run_id))
+    return cached("pieces", "standstill", *key, make=lambda: standstill_of(seen.run_id))
 
 
 def settled(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) -> Made:
@@ -86,7 +86,7 @@ def _etag(request: HttpRequest, seen: Revision, still: Standstill, make: Callabl
 
 @condition(etag_func=_etag)
 def _unless_known(request: HttpRequest, seen: Revision, still: Standstill, make: Callable[[], str]) -> HttpResponse:
-    text = kept("pieces", "live", *astuple(seen), still, request.GET.urlencode(), make=make)
+    text = cached("pieces", "live", *astuple(seen), still, request.GET.urlencode(), make=make)
     return HttpResponse(with_token(request, text))
 
 
@@ -125,7 +125,7 @@ class Section:
 
 def held(request: HttpRequest) -> dict[str, str]:
     """What the page says it has, the state of each section by its name: `have=charts.0a1b2c3d4e5f,log.…`."""
-    pairs = (one.partition(".") for one in request.GET.get("have", "").split(","))
+    pairs = (entry.partition(".") for entry in request.GET.get("have", "").split(","))
     return {name: at for name, _, at in pairs if name in (*ALWAYS, *TABLES)}
 
 
@@ -158,7 +158,7 @@ def at_revision(row: "Run") -> tuple[object, ...]:
 
 def whole(row: "Run") -> Whole:
     """The run at this revision."""
-    return kept("large", "whole", *at_revision(row), make=lambda: _whole(row))
+    return cached("large", "whole", *at_revision(row), make=lambda: _whole(row))
 
 
 def _whole(row: "Run") -> Whole:
@@ -193,7 +193,7 @@ def with_opening_operators(row: "Run") -> Document:
     if lead is None or not lead.change.is_decided or lead.comparison.operators:
         return document
     wanted = lead.comparison
-    explained = [pages.with_operators(row, one) if one is wanted else one for one in document.comparisons]
+    explained = [pages.with_operators(row, pair) if pair is wanted else pair for pair in document.comparisons]
     told = document.model_copy(update={"comparisons": explained})
     return told.model_copy(update={"sentence": _sentence(row, told)})
 
@@ -212,11 +212,7 @@ def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str], s
     so_far = pages.launches_so_far(row)
     blocks = pages.open_blocks(row)
     opened, states = open_cells(
-        blocks,
-        known=known,
-        model=str(row.version.model),
-        model_sha256=model_file_digest(row.version),
-        so_far=so_far,
+        blocks, known=known, model=str(row.version.model), model_sha256=model_file_digest(row.version), so_far=so_far
     )
     return opened, states, activity_of([state for state, _ in blocks])
 
@@ -230,7 +226,7 @@ def map_of(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Addre
 
     def make() -> tuple[HeatMap, str]:
         made = heatmap.drawn(
-            kept("large", "layout", *at_revision(row), columns, make=laid),
+            cached("large", "layout", *at_revision(row), columns, make=laid),
             address,
             metric=metric,
             states=whole_run.states,
@@ -240,7 +236,7 @@ def map_of(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Addre
         shown = {"map": made, "map_title": title, "metrics": heatmap.METRICS, "address": address, "part": part}
         return made, render_to_string("dashboard/parts/run_map.html", shown, request)
 
-    return kept("pieces", "map", *at_revision(row), request.GET.urlencode(), part, make=make)
+    return cached("pieces", "map", *at_revision(row), request.GET.urlencode(), part, make=make)
 
 
 def head_of(
@@ -257,7 +253,7 @@ def head_of(
     def make() -> str:
         return render_to_string("dashboard/parts/run_head.html", {**tell(), "csrf_token": TOKEN}, request)
 
-    return kept("pieces", "head", *at_revision(row), may_write, still, request.GET.urlencode(), make=make)
+    return cached("pieces", "head", *at_revision(row), may_write, still, request.GET.urlencode(), make=make)
 
 
 def around(whole_run: Whole, shown: HeatMap) -> Document:

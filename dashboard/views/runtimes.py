@@ -1,9 +1,9 @@
 """Which releases of ONNX Runtime the fleet has, with which providers."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -55,8 +55,8 @@ class Row:
 
     version: str
     opset: str
-    is_gone: bool
-    places: Sequence[Place]
+    is_gone: bool = False
+    places: Sequence[Place] = ()
     yanked: str = ""
     seen_at: datetime | None = None
     measured: str = ""
@@ -82,7 +82,7 @@ def distributions(nodes: Iterable["Node"], known: Iterable[str]) -> list[str]:
     nodes = list(nodes)
     installed = {Runtime.of(text).distribution for node in nodes for text in node.runtimes}
     proven = {name for node in nodes for name in node.providers if name != CPU}
-    carrying = {one for entry in providers.PROVIDERS if entry.name in proven for one in entry.packages}
+    carrying = {package for entry in providers.PROVIDERS if entry.name in proven for package in entry.packages}
     names = {"onnxruntime", *installed, *carrying, *known}
     return sorted(names, key=lambda name: (name != "onnxruntime", name))
 
@@ -98,51 +98,41 @@ def board(
     """Every release of a distribution that is offered, installed or measured, the newest first."""
     columns = _columns(distribution, nodes)
     prefix = f"{distribution}=="
-    installed = {one.removeprefix(prefix) for node in nodes for one in node.runtimes if one.startswith(prefix)}
+    installed = {text.removeprefix(prefix) for node in nodes for text in node.runtimes if text.startswith(prefix)}
     versions = sorted({*offered, *installed, *measured, *history.alerts}, key=release_order, reverse=True)
     rows = [
-        Row(
-            version,
-            str(opsets.max_opset(version) or "unknown"),
-            bool(offered) and version not in offered,
-            [_place(prefix + version, name, nodes) for name in columns],
-            **_measured(measured.get(version)),
-            **_history(version, history),
+        replace(
+            _row(version, history, measured.get(version)),
+            is_gone=bool(offered) and version not in offered,
+            places=[_place(prefix + version, name, nodes) for name in columns],
         )
         for version in versions
     ]
     return Board(distribution, [titles.provider(name) for name in columns], rows, _headline(versions, installed, nodes))
 
 
-class _OfIndex(TypedDict):
-    """What a row takes from the history of its release."""
-
-    yanked: str
-    seen_at: datetime | None
-    outcomes: Sequence[Sign]
-    alerts: Sequence[tuple[str, str, Sign]]
-    references: Sequence[tuple[str, str]]
-
-
-def _history(version: str, history: "History") -> _OfIndex:
+def _row(version: str, history: "History", measured: "Measured | None") -> Row:
+    """What the index, the watches and the runs say of a release."""
     known = history.known.get(version)
     why = f": {known.yanked_because}" if known and known.yanked_because else ""
     counts = sorted(history.outcomes.get(version, {}).items())
     signs = [(sign_of(outcome), count) for outcome, count in counts if outcome != "alert"]
-    return {
-        "yanked": f"yanked{why}" if known and known.is_yanked else "",
-        "seen_at": known.seen_at if known else None,
-        "outcomes": [Sign(sign.mark, f"{sign.word} ({count})", sign.tone) for sign, count in signs],
-        "alerts": [
-            (f"alert {alert.pk}", reverse("dashboard:alert", args=[alert.pk]), _of_alert(alert))
-            for alert in history.alerts.get(version, ())[:NAMED]
+    raised = history.alerts.get(version, ())[:NAMED]
+    pinned = [watch for watch in history.watches if watch.reference == version]
+    return Row(
+        version,
+        opset=str(opsets.max_opset(version) or "unknown"),
+        yanked=f"yanked{why}" if known and known.is_yanked else "",
+        seen_at=known.seen_at if known else None,
+        measured=_measured_words(measured) if measured else "",
+        measured_at=measured.last_at if measured else None,
+        runs=measured.runs if measured else 0,
+        outcomes=[Sign(sign.mark, f"{sign.word} ({count})", sign.tone) for sign, count in signs],
+        alerts=[
+            (f"alert {alert.pk}", reverse("dashboard:alert", args=[alert.pk]), _of_alert(alert)) for alert in raised
         ],
-        "references": [
-            (watch.name, reverse("dashboard:watch", args=[watch.pk]))
-            for watch in history.watches
-            if watch.reference == version
-        ],
-    }
+        references=[(watch.name, reverse("dashboard:watch", args=[watch.pk])) for watch in pinned],
+    )
 
 
 def _of_alert(one: "Raised") -> Sign:
@@ -151,20 +141,9 @@ def _of_alert(one: "Raised") -> Sign:
     return Sign(sign.mark, f"{one.model}, {sign.word}", sign.tone)
 
 
-class _OfRuns(TypedDict):
-    """What a row takes from the runs that measured its release."""
-
-    measured: str
-    measured_at: datetime | None
-    runs: int
-
-
-def _measured(one: "Measured | None") -> _OfRuns:
-    if one is None:
-        return {"measured": "", "measured_at": None, "runs": 0}
-    what = f"{numbers.counted(one.runs, 'run')} of {numbers.counted(one.models, 'model')}"
-    where = f" on {numbers.listed(one.nodes)}" if one.nodes else ""
-    return {"measured": what + where, "measured_at": one.last_at, "runs": one.runs}
+def _measured_words(measured: "Measured") -> str:
+    where = f" on {numbers.listed(measured.nodes)}" if measured.nodes else ""
+    return f"{numbers.counted(measured.runs, 'run')} of {numbers.counted(measured.models, 'model')}{where}"
 
 
 def _columns(distribution: str, nodes: Sequence["Node"]) -> list[str]:

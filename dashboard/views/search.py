@@ -7,10 +7,9 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 
 from dashboard import catalogue
-from dashboard.reading import models
+from dashboard.views import models
 from dashboard.views.access import page, person
 from dashboard.views.lists import searched
-from dashboard.views.models import lines
 from farm.alerts.selectors.search import Hit, find
 from farm.registry.selectors import models_visible_to
 from farm.rules.presenting.tables import Column, Entry, Prose, Table
@@ -49,6 +48,6 @@ def search(request: HttpRequest) -> HttpResponseBase:
 def _models(user: "User", hits: list[Hit]) -> Table:
     """The models among them as the list of models shows them."""
     numbers = [int(hit.path.strip("/").rpartition("/")[2]) for hit in hits]
-    found = models.table(lines(list(models_visible_to(user).filter(pk__in=numbers).order_by("name", "pk"))))
+    found = models.table(models.lines(list(models_visible_to(user).filter(pk__in=numbers).order_by("name", "pk"))))
     # the list of models is sorted by the server, this part of it is not
     return replace(found, heads=[replace(head, order="") for head in found.heads])

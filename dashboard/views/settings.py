@@ -29,16 +29,9 @@ if TYPE_CHECKING:
 
 DIGESTS = (("never", "no digest"), ("day", "every day"), ("week", "every week"))
 FIELD_OF_CODE = {
-    "bad_name": "name",
-    "name_taken": "name",
-    "too_many": "name",
-    "unknown_kind": "kind",
-    "no_mail": "kind",
-    "digest": "digest",
-    "bad_target": "target",
-    "not_found": "team",
-    "not_allowed": "team",
-    "team_not_named": "team",
+    **dict.fromkeys(("bad_name", "name_taken", "too_many"), "name"),
+    **dict.fromkeys(("not_found", "not_allowed", "team_not_named"), "team"),
+    **{"unknown_kind": "kind", "no_mail": "kind", "digest": "digest"},
 }
 COLUMNS: tuple[Column["Delivery"], ...] = (
     Column("Message", lambda one: Entry(one.kind, href=_alert(one))),
@@ -77,13 +70,7 @@ def _line(channel: "Channel", fate: Fate, may_manage: bool) -> Line:
     if fate.failed:
         problem = f"{numbers.counted(fate.failed, 'message')} failed permanently; last error: {fate.problem}"
     return Line(
-        channel,
-        kind(channel),
-        shown_target(channel),
-        dict(DIGESTS)[channel.digest],
-        _fate(fate),
-        problem,
-        may_manage,
+        channel, kind(channel), shown_target(channel), dict(DIGESTS)[channel.digest], _fate(fate), problem, may_manage
     )
 
 
@@ -93,10 +80,6 @@ def _fate(fate: Fate) -> str:
     return ", ".join(parts) or "no messages yet"
 
 
-def messages_table(deliveries: Iterable["Delivery"]) -> Table:
-    return Table.of("messages", "Messages to this channel", COLUMNS, deliveries)
-
-
 def _alert(one: "Delivery") -> str:
     alert = one.event.alert_id if one.event else None
     return reverse("dashboard:alert", args=[alert]) if alert else ""
@@ -104,10 +87,6 @@ def _alert(one: "Delivery") -> str:
 
 def _again(one: "Delivery") -> str:
     return f"retry at {one.due_at:%H:%M} UTC" if one.state == "waiting" and one.tries else ""
-
-
-def field_of(refusal: Refusal) -> str:
-    return FIELD_OF_CODE.get(refusal.code, "target")
 
 
 @page
@@ -184,7 +163,7 @@ def add(request: HttpRequest) -> HttpResponseBase:
         rest = {name: given[name] for name in FIELDS if name != "team"}
         made = channel_services.create_channel(team=team, by=user, **rest)
     except Refusal as refusal:
-        errors = {field_of(refusal): str(refusal)}
+        errors = {FIELD_OF_CODE.get(refusal.code, "target"): str(refusal)}
         return shown(request, channel_errors=errors, channel_typed=given, status=refusal.status)
     messages.success(request, f"“{made.name}” was added. Send a test message to check it.")
     return redirect(f"{reverse('dashboard:settings')}#channels")
@@ -202,7 +181,7 @@ def _shown(request: HttpRequest, row: "Channel", **more: object) -> HttpResponse
     context = {
         "line": lines([row], fates([row]), managed=managed)[0],
         "channel": row,
-        "messages_table": messages_table(deliveries),
+        "messages_table": Table.of("messages", "Messages to this channel", COLUMNS, deliveries),
         **more,
     }
     return render(request, "dashboard/channel.html", context)

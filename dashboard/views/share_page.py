@@ -10,10 +10,9 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from dashboard.cache import kept
-from dashboard.reading import facts, file_rows, heatmap, side, verdict
+from dashboard.cache import cached
+from dashboard.reading import facts, file_rows, heatmap, inspection, side, verdict
 from dashboard.reading.copies import curl
-from dashboard.reading.inspection import compatibility_panel, inspection
 from dashboard.views import charts, hardware, lists
 from dashboard.views.access import action, carry_out, form_page, page, person
 from dashboard.views.cell import panels
@@ -51,7 +50,7 @@ Context = dict[str, object]
 
 @require_safe
 def shared(request: HttpRequest, secret: str) -> HttpResponse:
-    """The page behind a link, as whoever made the link may see it; 404 for no link, 410 for one that has ended."""
+    """The page behind a link, as whoever made the link may see it; 404 for no link, 410 once it has ended."""
     try:
         response = HttpResponse(_page(request, open_share(secret)))
     except Refusal as refusal:
@@ -80,7 +79,7 @@ def _page(request: HttpRequest, share: "Share") -> str:
     if share.kind != ShareKind.RUN or request.user.is_authenticated:
         return make()
     row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
-    return kept("pieces", "shared", share.pk, *at_revision(row), request.GET.urlencode(), make=make)
+    return cached("pieces", "shared", share.pk, *at_revision(row), request.GET.urlencode(), make=make)
 
 
 def nowhere(cell_id: str) -> str:
@@ -137,8 +136,8 @@ def _model(request: HttpRequest, share: "Share") -> Context:
     return {
         "model": model,
         "version": version,
-        "inspection": inspection(version.inspection) if version and version.inspection else None,
-        "compatibility": compatibility_panel(compatibility_of(version)) if version and is_ready else None,
+        "inspection": inspection.shown(found) if version and (found := registry.inspection_of(version)) else None,
+        "compatibility": inspection.compatibility_panel(compatibility_of(version)) if version and is_ready else None,
         "figure": charts.of_accuracy(row, selectors.document(row, with_operators=False), nowhere) if row else None,
         "runs": list(runs.exclude(reason__in=FARM_MADE)[:RUNS_SHOWN]),
     }

@@ -41,14 +41,14 @@ def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
     try:
         if request.method != "POST":
             shown = {"user_named": user_of_sign_in_link(secret), "next": wanted_page(request)}
-            return kept_private(render(request, "dashboard/sign_in_link.html", shown))
+            return private(render(request, "dashboard/sign_in_link.html", shown))
         login(request, redeem_sign_in_link(secret), backend=BACKEND)
         # as long as any: one that was begun for the identity provider is short
         request.session.set_expiry(None)
     except Refusal as refusal:
         if not request.user.is_authenticated:
-            return kept_private(refused(request, refusal))
-    return kept_private(redirect(wanted_page(request)))
+            return private(refused(request, refusal))
+    return private(redirect(wanted_page(request)))
 
 
 @require_POST
@@ -71,7 +71,7 @@ def wanted_page(request: HttpRequest) -> str:
     return wanted if wanted and is_in else "/"
 
 
-def kept_private(response: HttpResponseBase) -> HttpResponseBase:
+def private(response: HttpResponseBase) -> HttpResponseBase:
     """The page's address is a secret: no cache keeps it, no search engine lists it, no other address is told of it.
 
     The origin alone is told, because a form of a page without a referrer is taken for another site's.
@@ -89,8 +89,8 @@ def begin(request: HttpRequest) -> HttpResponseBase:
         name = registration().name
         address = sessions.begin(request, wanted=wanted_page(request))
     except Refusal as refusal:
-        return kept_private(refused(request, refusal))
-    return kept_private(render(request, "dashboard/onward.html", {"address": address, "name": name}))
+        return private(refused(request, refusal))
+    return private(render(request, "dashboard/onward.html", {"address": address, "name": name}))
 
 
 @require_safe
@@ -99,10 +99,10 @@ def back(request: HttpRequest) -> HttpResponseBase:
     try:
         user, wanted, is_new = sessions.sign_in_who_came_back(request)
     except Refusal as refusal:
-        return kept_private(refused(request, refusal))
+        return private(refused(request, refusal))
     if is_new:
         messages.success(request, _welcome(user.username, has_team=user.memberships.exists()))
-    return kept_private(redirect(own_page(request, wanted) or "/"))
+    return private(redirect(own_page(request, wanted) or "/"))
 
 
 @form_page

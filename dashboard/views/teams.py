@@ -1,5 +1,6 @@
 """Teams: who is in them, in which role; inviting people, for those who manage a team."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -105,11 +106,8 @@ def withdraw(request: HttpRequest, team_id: int, username: str) -> HttpResponseB
     """An invitation that was not answered ends; a refusal is said on the team's page."""
     user = person(request)
     found = selectors.team(user, team_id)
-    try:
-        memberships.withdraw_invitation(team=found, name=username, by=user)
-        messages.success(request, f"{username} is no longer invited.")
-    except Refusal as refusal:
-        messages.error(request, str(refusal))
+    withdraw = partial(memberships.withdraw_invitation, team=found, name=username, by=user)
+    carry_out(request, withdraw, lambda _: f"{username} is no longer invited.")
     return redirect("dashboard:team", team_id)
 
 
@@ -166,7 +164,7 @@ def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
             lambda: set_retention(
                 team=rule.team, by=user, **{name: _whole(text, "days") for name, text in typed.items()}
             ),
-            _told,
+            _rule_words,
         )
         return redirect("dashboard:retention", team_id)
     shown = {
@@ -180,7 +178,7 @@ def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
     return render(request, "dashboard/retention.html", shown)
 
 
-def _told(rule: "RetentionRule") -> str:
+def _rule_words(rule: "RetentionRule") -> str:
     if next_act(rule) is None:
         return "The rule was set: everything is kept."
     return f"The rule was set; it acts from {rule.acts_from:%Y-%m-%d %H:%M} UTC."

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from dashboard.cache import kept
+from dashboard.cache import cached
 from dashboard.figures.figure import Figure
-from dashboard.figures.lines import Line
-from dashboard.figures.trends import trend
+from dashboard.figures.trends import Line, trend
 from dashboard.reading import file_rows
 from dashboard.reading import trends as reading
 from dashboard.reading import watches as watch_reading
@@ -44,7 +43,7 @@ def trends(request: HttpRequest) -> HttpResponse:
     by = request.GET.get("by", "")
     chosen = request.GET.get("series", "")
     offered = reading.metrics_of(pages.metrics_of(watch)) if watch is not None else []
-    metric = next((one.name for one in offered if one.name == request.GET.get("metric")), "")
+    metric = next((metric.name for metric in offered if metric.name == request.GET.get("metric")), "")
     if lists.is_wanted(request):
         lines = reading.lines(watch, _points(watch, metric)) if watch is not None else []
         spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
@@ -78,13 +77,13 @@ def figure_of(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "
     # neither values nor the series of an alert ever change: newer ones make another key
     marked = tuple((alert.pk, alert.state, len(alert.symptoms.all())) for alert in alerts)
     key = (metric, watch.pk, watch.created_at, watch.distribution, watch.reference, count, newest, marked)
-    return kept(
+    return cached(
         "pieces",
         "trend",
         *key,
         by,
         chosen,
-        make=lambda: _drawn(watch, kept("large", "lines", *key, make=made), by=by, chosen=chosen, metric=metric),
+        make=lambda: _drawn(watch, cached("large", "lines", *key, make=made), by=by, chosen=chosen, metric=metric),
     )
 
 

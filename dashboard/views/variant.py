@@ -138,8 +138,8 @@ def _sentence(variant: "Variant") -> str:
 
 def _quantised(coverage: Sequence["Coverage"]) -> str:
     """`12 of 16 operators`; empty where nothing was to be quantised."""
-    ran = sum(one.all - len(one.kept_float) for one in coverage)
-    return f"{ran} of {numbers.counted(sum(one.all for one in coverage), 'operator')}" if coverage else ""
+    ran = sum(kind.all - len(kind.kept_float) for kind in coverage)
+    return f"{ran} of {numbers.counted(sum(kind.all for kind in coverage), 'operator')}" if coverage else ""
 
 
 def _errors(report: "QuantisedReport") -> Table:
@@ -246,7 +246,7 @@ def finding(measured: Sequence["Measured"]) -> str:
     if not measured:
         return ""
     right = [setting for setting in measured if setting.cell.parity.verdict != "fail"]
-    decided = [(one, change) for one in right if (change := _change(one)) is not None and change.is_decided]
+    decided = [(setting, change) for setting in right if (change := _change(setting)) is not None and change.is_decided]
     if all(setting.against is None for setting in measured):
         first = "Not measured beside the upload yet."
     elif decided:

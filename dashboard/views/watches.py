@@ -1,7 +1,7 @@
 """Watches: the list, one of them with its rounds, the form, and the orders."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from django.conf import settings
 from django.contrib import messages
@@ -41,19 +41,10 @@ if TYPE_CHECKING:
 
 LIMITS = {name: field.title for name, field in Rule.model_fields.items() if field.title}
 FIELD_OF_CODE = {
-    "bad_name": "name",
-    "name_taken": "name",
-    "too_many": "name",
-    "no_models": "models",
-    "foreign_model": "models",
-    "bad_label": "label",
-    "unknown_runtime": "reference",
-    "matrix": "matrix",
-    "schedule": "schedule",
-    "foreign_channel": "channels",
-    "not_found": "team",
-    "not_allowed": "team",
-    "team_not_named": "team",
+    **dict.fromkeys(("bad_name", "name_taken", "too_many"), "name"),
+    **dict.fromkeys(("not_found", "not_allowed", "team_not_named"), "team"),
+    **{"no_models": "models", "foreign_model": "models", "bad_label": "label", "foreign_channel": "channels"},
+    **{"unknown_runtime": "reference", "matrix": "matrix", "schedule": "schedule"},
 }
 ROUNDS_SHOWN = 30
 ALERTS_SHOWN = 10
@@ -61,22 +52,27 @@ RELEASES_OFFERED = 40
 MODELS_OFFERED = 100
 
 
-class Typed(TypedDict):
+class Settings(TypedDict):
+    """What a watch's services take alike, whether it is new or not."""
+
+    matrix: str
+    reference: str
+    schedule: str
+    on_release: bool
+    on_version: bool
+    with_prereleases: bool
+
+
+class Typed(Settings):
     """What stands in the fields. `models` and `channels` are row numbers, limits are percent."""
 
     name: str
     label: str
     team: str
     distribution: str
-    reference: str
-    matrix: str
-    schedule: str
     models: list[str]
     channels: list[str]
     kinds: list[str]
-    on_release: bool
-    on_version: bool
-    with_prereleases: bool
     limits: dict[str, str]
 
 
@@ -165,17 +161,6 @@ def _fraction(name: str, text: str) -> float:
 def field_of(refusal: Refusal) -> str:
     """The field that a refusal speaks of; the name's, which is the first, when it names none."""
     return FIELD_OF_CODE.get(refusal.code) or (refusal.code if refusal.code in (*LIMITS, "kinds") else "name")
-
-
-class Settings(TypedDict):
-    """What a watch's services take alike, whether it is new or not."""
-
-    matrix: str
-    reference: str
-    schedule: str
-    on_release: bool
-    on_version: bool
-    with_prereleases: bool
 
 
 @page
@@ -274,14 +259,7 @@ def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
 
 
 def _settings(given: Typed) -> Settings:
-    return {
-        "matrix": given["matrix"],
-        "reference": given["reference"],
-        "schedule": given["schedule"],
-        "on_release": given["on_release"],
-        "on_version": given["on_version"],
-        "with_prereleases": given["with_prereleases"],
-    }
+    return cast(Settings, {name: value for name, value in given.items() if name in Settings.__annotations__})
 
 
 def _chosen(rows: QuerySet[Row], ids: list[str]) -> list[Row]:
@@ -318,7 +296,7 @@ def _models_offered(user: "User", ticked: list[str]) -> dict[str, object]:
     every = models_visible_to(user)
     chosen = _chosen(every, ticked)
     newest = list(every.order_by("-pk")[:MODELS_OFFERED])
-    shown = {one.pk: one for one in [*chosen, *newest]}
+    shown = {model.pk: model for model in [*chosen, *newest]}
     further = every.count() - len(shown) if len(newest) == MODELS_OFFERED else 0
     return {"models": sorted(shown.values(), key=lambda one: one.name), "further": further}
 

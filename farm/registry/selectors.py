@@ -246,11 +246,16 @@ def model_file_digest(version: Version) -> str:
     return files.values_list("blob__sha256", flat=True).first() or ""
 
 
+def inspection_of(version: Version) -> Inspection | None:
+    """What inspection found of a version; None before it."""
+    return Inspection.model_validate(version.inspection) if version.inspection else None
+
+
 def model_facts(version: Version) -> ModelFacts:
     """What planning must know of an inspected version. Raises Conflict before inspection has accepted it."""
-    if version.inspection is None:
+    found = inspection_of(version)
+    if found is None:
         raise Conflict(f"{version} is {version.state}; it can be planned once it is inspected.", code="not_inspected")
-    found = Inspection.model_validate(version.inspection)
     bundle, given = version.artifact.bundle, version.artifact.inputs
     return ModelFacts(
         name=version.model.name,

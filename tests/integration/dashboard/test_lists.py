@@ -250,7 +250,7 @@ def test_a_list_counts_no_more_rows_than_it_needs_to_and_says_so(
     pages = lists.Counting(Run.objects.order_by("-pk"), asked, per_page=1, most=1)
     with CaptureQueriesContext(connection) as captured:
         page = pages.get_page(asked)
-    assert ([run.pk for run in page], pages.told) == ([listed[3 - number].pk], told)
+    assert ([run.pk for run in page], pages.count_words) == ([listed[3 - number].pk], told)
     counts = [query["sql"] for query in captured if "COUNT(" in query["sql"]]
     assert counts
     assert all("LIMIT" in query for query in counts)

@@ -1,13 +1,21 @@
 """What pages read from a version's inspection: pure, in words."""
 
+from collections.abc import Mapping
+
 import pytest
 
-from dashboard.reading.inspection import Port, inspection
+from dashboard.reading.inspection import Inspection as Shown
+from dashboard.reading.inspection import shown
 from farm.rules.runtimes.models import GenaiFacts
+from farm.workshop.inspection import Inspection
+
+
+def inspected(found: Mapping[str, object]) -> Shown:
+    return shown(Inspection.model_validate({"ok": True, **found}))
 
 
 def test_an_inspection_is_shown_with_its_findings_explained() -> None:
-    found = inspection(
+    found = inspected(
         {
             "opsets": {"": 17, "com.microsoft": 1},
             "ir_version": 8,
@@ -40,21 +48,21 @@ def test_an_inspection_is_shown_with_its_findings_explained() -> None:
 
 
 def test_an_inspection_says_of_a_decoder_what_it_is_or_what_is_missing() -> None:
-    ids: Port = {"name": "input_ids", "dtype": "int64", "shape": ["batch", "sequence"]}
-    scores: Port = {"name": "logits", "dtype": "float32", "shape": ["batch", "sequence", 99]}
-    past: Port = {"name": "past_0", "dtype": "float32", "shape": [2, "batch", 4, "past", 8]}
-    present: Port = {**past, "name": "present_0"}
-    paired = inspection({"inputs": [ids, past], "outputs": [scores, present]})
+    ids: dict[str, object] = {"name": "input_ids", "dtype": "int64", "shape": ["batch", "sequence"]}
+    scores: dict[str, object] = {"name": "logits", "dtype": "float32", "shape": ["batch", "sequence", 99]}
+    past: dict[str, object] = {"name": "past_0", "dtype": "float32", "shape": [2, "batch", 4, "past", 8]}
+    present: dict[str, object] = {**past, "name": "present_0"}
+    paired = inspected({"inputs": [ids, past], "outputs": [scores, present]})
     assert {fact.name: fact.text for fact in paired.facts}["Generates"] == (
         "a decoder with past: 1 layer, 4 heads of 8, vocabulary 99"
     )
-    alone = inspection({"inputs": [ids, past], "outputs": [scores]})
+    alone = inspected({"inputs": [ids, past], "outputs": [scores]})
     assert "past_0 has no present output" in {fact.name: fact.text for fact in alone.facts}["Generates"]
 
 
 @pytest.mark.parametrize(("batch", "text"), [(4, "fixed at 4"), (None, "the first dimension is not a batch")])
 def test_an_old_or_sparse_inspection_is_shown_as_far_as_it_goes(batch: int | None, text: str) -> None:
-    found = inspection({"batch": batch, "parameters": 900, "parameters_bytes": 3600})
+    found = inspected({"batch": batch, "parameters": 900, "parameters_bytes": 3600})
     shown = {fact.name: fact.text for fact in found.facts}
     assert shown["Batch"] == text
     assert shown["Parameters"] == "900 in 3.60 kB"
@@ -72,5 +80,5 @@ LLAMA = GenaiFacts(type="llama", vocabulary=1000, context=512)
     ],
 )
 def test_a_configuration_of_onnxruntime_genai_is_said_in_a_line(told: dict[str, object], text: str) -> None:
-    facts = {fact.name: fact.text for fact in inspection({"genai": told}).facts}
+    facts = {fact.name: fact.text for fact in inspected({"genai": told}).facts}
     assert facts["With onnxruntime-genai"] == text

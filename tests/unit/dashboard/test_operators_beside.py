@@ -5,8 +5,8 @@ import json
 import pytest
 
 from dashboard.figures import timelines
-from dashboard.reading import operators_beside as reading
 from dashboard.reading import side
+from dashboard.views import compared_operators as reading
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.tracing.timeline import Span, Timeline

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.figures.excerpts import kept
-from dashboard.figures.lines import shift_words
-from dashboard.figures.trends import COLOURED, trend
+from dashboard.figures.excerpts import thinned
+from dashboard.figures.trends import COLOURED, shift_words, trend
 from dashboard.reading import trends as reading
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -35,7 +34,7 @@ def stepped(count: int, *, at: int) -> list[float]:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 39, 40])
 def test_short_lines_are_not_thinned(count: int) -> None:
-    assert kept([1.0] * count, most=40) == list(range(count))
+    assert thinned([1.0] * count, most=40) == list(range(count))
 
 
 @pytest.mark.parametrize("count", [41, 99, 1000, 9999])
@@ -45,7 +44,7 @@ def test_thinning_keeps_the_ends_and_every_extreme(count: int) -> None:
     spikes = {count // 3: 9.0, count // 2: -9.0}
     for place, value in spikes.items():
         values[place] = value
-    places = kept(values, most=40)
+    places = thinned(values, most=40)
     assert len(places) <= 40
     assert places == sorted(set(places))
     assert {0, count - 1, *spikes} <= {*places}

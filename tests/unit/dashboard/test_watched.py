@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.reading.standings import HEIGHT, WIDTH, spark
+from dashboard.reading.trends import HEIGHT, WIDTH, spark
 
 
 def spots(ratios: list[float]) -> list[tuple[float, float]]:
