@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.figures import keys
+from dashboard.figures.figure import Series
 from farm.rules.presenting.tables import Act, Entry, Head, Spark, Table
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign
@@ -73,7 +73,7 @@ def spark(drawn: Spark) -> SafeString:
     return mark_safe(f'<svg class="spark" viewBox="0 0 120 24" aria-hidden="true">{level}{line}</svg>')
 
 
-def key(drawn: keys.Entry) -> SafeString:
+def key(drawn: Series) -> SafeString:
     """The mark of a series, as the chart draws it."""
     half = drawn.colour.split("/")
     colour = f"var(--{half[0]})"

@@ -4,9 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dashboard.figures import colours, theme
-from dashboard.figures.excerpts import start_of
-from dashboard.figures.figure import Figure, nothing
-from dashboard.figures.theme import Json
+from dashboard.figures.figure import Figure, nothing, start_of
 from dashboard.metrics import axis_title, axis_value, metric_with_unit, title
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metric import Metric
@@ -158,7 +156,9 @@ def _colours(runs: Sequence[int], rows: Sequence[Matched]) -> list[str]:
     return colours.of_names([f"run {run}" for run in runs])
 
 
-def _points(metric: Metric, place: int, run: int, drawn: Sequence[Matched], colour: str, href: RunAddress) -> Json:
+def _points(
+    metric: Metric, place: int, run: int, drawn: Sequence[Matched], colour: str, href: RunAddress
+) -> theme.Json:
     mine = [(row.name, cell) for row in drawn if (cell := row.cells[place]) is not None and _value(metric, cell)]
     values = [_value(metric, cell) or 0.0 for _, cell in mine]
     return theme.dots(

@@ -6,9 +6,7 @@ from functools import cached_property
 
 from dashboard import axes
 from dashboard.figures import colours, figure, theme
-from dashboard.figures.excerpts import barred
-from dashboard.figures.figure import Address, Figure, nothing
-from dashboard.figures.theme import Json
+from dashboard.figures.figure import Address, Figure, barred, nothing
 from farm.contract.document_cells import Cell, ProviderTime
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.wording import numbers, titles
@@ -16,7 +14,7 @@ from farm.rules.wording.numbers import MIB
 
 COLD_START, MEMORY, PROVIDERS = "cold-start", "memory", "providers"
 # between the parts of a bar
-EDGE: Json = {"color": "@paper", "width": 1}
+EDGE: theme.Json = {"color": "@paper", "width": 1}
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class CellBars:
     def names(self, cells: Sequence[Cell]) -> list[str]:
         return [axes.name_of(cell, self.along) for cell in cells]
 
-    def stacked(self, parts: Sequence[Part], shown: Sequence[Cell]) -> list[Json]:
+    def stacked(self, parts: Sequence[Part], shown: Sequence[Cell]) -> list[theme.Json]:
         """A series for each part of the bars of those that are shown, in ms."""
         return [
             theme.bars(
@@ -221,7 +219,7 @@ def _share_elsewhere(cell: Cell) -> float:
     return sum(part.time_share for part in cell.providers if part.name != cell.provider)
 
 
-def _shares(provider: str, bars: CellBars, address: Address) -> Json:
+def _shares(provider: str, bars: CellBars, address: Address) -> theme.Json:
     parts = [next((part for part in cell.providers if part.name == provider), None) for cell in bars.cells]
     return theme.bars(
         [100 * part.time_share if part else 0 for part in parts],

@@ -8,7 +8,6 @@ from typing import Generic, TypeVar
 from dashboard import axes
 from dashboard.figures import colours, theme
 from dashboard.figures.figure import Address, Figure
-from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.tables import Column, Entry, Table
 from farm.rules.wording import titles
@@ -59,8 +58,8 @@ class CellLines:
         *,
         title: str,
         summary: str,
-        xaxis: Json,
-        yaxis: Json,
+        xaxis: theme.Json,
+        yaxis: theme.Json,
         height: int = 240,
         note: str = "",
         **layout: object,
@@ -76,7 +75,7 @@ class CellLines:
             note=note,
         )
 
-    def _curve(self, curve: Curve[Row], cell: Cell) -> Json:
+    def _curve(self, curve: Curve[Row], cell: Cell) -> theme.Json:
         rows = curve.rows_of(cell)
         return self.line(cell, map(curve.x, rows), map(curve.y, rows), hover=curve.hover)
 
@@ -90,7 +89,7 @@ class CellLines:
         name: str = "",
         dash: str = "",
         **more: object,
-    ) -> Json:
+    ) -> theme.Json:
         """A line with its points."""
         colour = self._colour_of(cell) if self.cells.index(cell) < theme.SLOTS else colours.GREY
         heights = [*y]
@@ -128,7 +127,7 @@ class CellLines:
         return colours.of_cells(self.cells)
 
 
-def of_cell(cell: Cell, x: Iterable[object], y: Iterable[float], *, hover: str) -> Json:
+def of_cell(cell: Cell, x: Iterable[object], y: Iterable[float], *, hover: str) -> theme.Json:
     """The only line of a cell's own chart."""
     return theme.line(x, y, colours.runtime(cell.runtime), name=titles.runtime(cell.runtime), hover=hover)
 

@@ -1,17 +1,82 @@
-"""What a figure is: a finding as its title, a summary for those who cannot see it, the drawing, and its numbers."""
+"""What a figure is: a finding as its title, a summary for those who cannot see it, the drawing, its key, its numbers.
+
+The key says which line or bar is what; it stands above the chart, so that it never lies over data. Of a long line fewer
+points are drawn, fewer bars, fewer letters: what stood out still stands out.
+"""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from dashboard import axes
-from dashboard.figures import keys
-from dashboard.figures.theme import SLOTS, Json
+from dashboard.figures.theme import INK, OTHER, SLOTS, Json
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.lines import is_wrong
 from farm.rules.presenting.tables import Column, Entry, Number, Table
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import STATES, WRONG
+
+# by Plotly's names, around 0 0, up to 4 away
+_SHAPES: Mapping[str, str] = {
+    "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+    "square": "M-3.5-3.5h7v7h-7z",
+    "diamond": "M0-4.5 4.5 0 0 4.5-4.5 0z",
+    "cross": "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
+    "triangle-up": "M0-4.5 4.5 4h-9z",
+    "triangle-left": "M-4.5 0 4-4.5v9z",
+    "triangle-right": "M4.5 0-4-4.5v9z",
+    "star": "M0-5 1.2-1.5H5L2 .8 3.1 4.5 0 2.2-3.1 4.5-2 .8-5-1.5h3.8z",
+    "x-thin-open": "M-4-4 4 4M4-4-4 4",
+}
+_DASHES: Mapping[str, str] = {"dash": "5 3", "dot": "1.5 2.5", "dashdot": "5 2 1.5 2"}
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series: its name, the token of its colour, the path of its mark, whether that is filled, its line's dashes.
+
+    `dashes` is None where no line is drawn, and empty for a whole one.
+    """
+
+    name: str
+    colour: str
+    shape: str
+    is_filled: bool
+    dashes: str | None
+
+    @property
+    def is_grey(self) -> bool:
+        """Whether it is one of those without a colour of their own."""
+        return self.colour == OTHER.removeprefix("@")
+
+
+def series_of(data: Iterable[Json], layout: Json) -> list[Series]:
+    """The named series of a figure that wants a key, those drawn last first where the layout says so."""
+    if not layout.get("showlegend"):
+        return []
+    made = [_entry(trace) for trace in data if trace.get("name") and trace.get("showlegend", True)]
+    is_reversed = _part(layout, "legend").get("traceorder") == "reversed"
+    return made[::-1] if is_reversed else made
+
+
+def _entry(trace: Json) -> Series:
+    marker, line = _part(trace, "marker"), _part(trace, "line")
+    colour = str(marker.get("color") or line.get("color") or INK)
+    symbol = "square" if trace["type"] == "bar" else str(marker.get("symbol", "circle"))
+    has_line = "lines" in str(trace.get("mode", ""))
+    return Series(
+        name=str(trace["name"]),
+        colour=colour.removeprefix("@"),
+        shape=_SHAPES.get(symbol.removesuffix("-open")) or _SHAPES.get(symbol) or _SHAPES["circle"],
+        is_filled=not symbol.endswith("-open"),
+        dashes=_DASHES.get(str(line.get("dash")), "") if has_line else None,
+    )
+
+
+def _part(whole: Json, name: str) -> Json:
+    return cast(Json, whole.get(name) or {})
+
 
 # from a cell's id to its page
 Address = Callable[[str], str]
@@ -47,12 +112,12 @@ class Figure:
     note: str = ""
 
     @property
-    def key(self) -> list[keys.Entry]:
+    def key(self) -> list[Series]:
         """Which line or bar is what; empty for a figure that says so itself."""
-        return keys.entries(self.data, self.layout)
+        return series_of(self.data, self.layout)
 
     @property
-    def greys(self) -> list[keys.Entry]:
+    def greys(self) -> list[Series]:
         """Those of the key that have no colour of their own, where there are more series than colours."""
         return [entry for entry in self.key if entry.is_grey] if len(self.key) > SLOTS else []
 
@@ -89,3 +154,49 @@ def name_column(along: Sequence[axes.Axis], address: Address, *, only: str = "")
 def rounded(value: float, decimals: int = 0) -> Entry:
     """A figure with so many decimals, sortable by itself."""
     return Entry(numbers.fixed(value, decimals), value)
+
+
+MAX_BARS = 40
+
+
+def barred(cells: Sequence[Cell], value: Callable[[Cell], float]) -> tuple[list[Cell], str]:
+    """The cells that get a bar, at most MAX_BARS, and a sentence about the others; empty when there are none."""
+    shown = [cells[place] for place in spread([value(cell) for cell in cells], most=MAX_BARS)]
+    left = len(cells) - len(shown)
+    return shown, f" {numbers.counted(left, 'cell')} between them are in the table only." if left else ""
+
+
+def thinned(values: Sequence[float], *, most: int) -> list[int]:
+    """Places of at most `most` (≥ 4) values, in order: the first, the last, and of each stretch its lowest and highest.
+
+    All places when there are no more values than that.
+    """
+    count = len(values)
+    if count <= most:
+        return list(range(count))
+    stretches = (most - 2) // 2
+    chosen = {0, count - 1}
+    for number in range(stretches):
+        start, stop = number * count // stretches, (number + 1) * count // stretches
+        chosen.add(min(range(start, stop), key=values.__getitem__))
+        chosen.add(max(range(start, stop), key=values.__getitem__))
+    return sorted(chosen)
+
+
+def spread(values: Sequence[float], *, most: int) -> list[int]:
+    """Places of at most `most` (≥ 2) values: the lowest, the highest, and evenly many ranks between, in their order."""
+    count = len(values)
+    if count <= most:
+        return list(range(count))
+    ranked = sorted(range(count), key=values.__getitem__)
+    return sorted({ranked[number * (count - 1) // (most - 1)] for number in range(most)})
+
+
+def start_of(name: str, *, most: int) -> str:
+    """The first letters of a long name."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def end_of(name: str, *, most: int) -> str:
+    """The last letters of a long name: nodes of one model are told apart by them."""
+    return name if len(name) <= most else f"…{name[-most + 1 :]}"

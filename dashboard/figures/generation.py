@@ -6,8 +6,7 @@ from dashboard import axes
 from dashboard.figures import figure, theme
 from dashboard.figures.cell_bars import CellBars, Part, ms
 from dashboard.figures.cell_lines import CellLines, Curve
-from dashboard.figures.excerpts import barred
-from dashboard.figures.figure import Address, Figure, rounded
+from dashboard.figures.figure import Address, Figure, barred, rounded
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import scenarios
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT, TTFT

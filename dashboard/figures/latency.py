@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dashboard import axes
 from dashboard.figures import colours, figure, theme
 from dashboard.figures.figure import Address, Figure, nothing
-from dashboard.figures.theme import Json
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
@@ -82,7 +81,9 @@ def _name(labels: Sequence[str]) -> str:
     return " · ".join(labels) or "all cells"
 
 
-def _series(runtime: Runtime, mine: Sequence[Cell], others: Sequence[axes.Axis], address: Address, colour: str) -> Json:
+def _series(
+    runtime: Runtime, mine: Sequence[Cell], others: Sequence[axes.Axis], address: Address, colour: str
+) -> theme.Json:
     values = [cell.p50_ms or 0.0 for cell in mine]
     ends = [cell.p50_ci_ms or (value, value) for cell, value in zip(mine, values, strict=True)]
     return theme.dots(

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 from dashboard import axes
 from dashboard.figures import colours, theme
-from dashboard.figures.excerpts import end_of
-from dashboard.figures.figure import Figure, nothing
-from dashboard.figures.theme import Json
+from dashboard.figures.figure import Figure, end_of, nothing
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
@@ -117,7 +115,7 @@ def _called(comparison: Comparison) -> str:
     return f"; significant on their own: {named}{more}"
 
 
-def _bars(side: Side, values: Sequence[float], changes: Sequence[OperatorChange]) -> Json:
+def _bars(side: Side, values: Sequence[float], changes: Sequence[OperatorChange]) -> theme.Json:
     return theme.bars(
         values,
         map(_short, changes),

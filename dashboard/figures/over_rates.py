@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dashboard.figures import theme
 from dashboard.figures.cell_lines import CellLines, Curve
 from dashboard.figures.figure import Address, Figure, rounded
-from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells.load import up_to
 from farm.rules.cells.scenario_metrics import MAX_RATE
@@ -39,7 +38,7 @@ def latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
     lines = CellLines(cells, address)
     bounds = sorted({bound for cell in cells if (bound := of_text(cell.scenario).bound_ms) is not None})
     reached = [*_all(lines, "p50_ms"), *_all(lines, "p99_ms"), *bounds]
-    data: list[Json] = []
+    data: list[theme.Json] = []
     for cell in cells:
         for what, dash in (("p50", "dot"), ("p99", "")):
             line = lines.line(
@@ -129,7 +128,7 @@ def _summary(lines: CellLines, what: str) -> str:
     )
 
 
-def _rate_axis(lines: CellLines) -> Json:
+def _rate_axis(lines: CellLines) -> theme.Json:
     return theme.axis("requests per s", **theme.linear(_all(lines, "rate_per_s")))
 
 

@@ -7,7 +7,6 @@ from math import sqrt
 from dashboard import axes
 from dashboard.figures import accuracies, colours, theme
 from dashboard.figures.figure import P50, Address, Figure, nothing
-from dashboard.figures.theme import Json
 from farm.contract.document_cells import Accuracy, Cell
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.hardware import Measured, fault_of
@@ -78,7 +77,7 @@ def pareto(cells: Sequence[Cell], address: Address) -> Figure:
     takes = f"{_latency(fastest)} at {metric} {accuracies.value(fastest.accuracy)}"
     largest = max(cell.model_bytes or 0 for cell in known)
 
-    def drawn(points: Sequence[Judged], *, is_front: bool) -> Json:
+    def drawn(points: Sequence[Judged], *, is_front: bool) -> theme.Json:
         names = [axes.name_of(point.cell, along) if along else "the model" for point in points]
         says = [
             f"{name}<br>{p.words}<br>{numbers.size(p.cell.model_bytes)}" for name, p in zip(names, points, strict=True)
@@ -154,7 +153,7 @@ def over_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
     )
 
 
-def _target_points(judged: Sequence[Judged], target: str, place: int) -> Json:
+def _target_points(judged: Sequence[Judged], target: str, place: int) -> theme.Json:
     """A mark for each setting of the target, which is the one at `place` of all: in the colour of its provider where
     targets differ in that, as on every page, else of its place."""
     own = [point for point in judged if point.target == target]
@@ -196,7 +195,7 @@ def _latency(point: Judged) -> str:
     return numbers.latency(point.cell.p50_ms, point.cell.p50_ci_ms)
 
 
-def _layout(judged: Sequence[Judged], metric: str, xaxis: str, *, showlegend: bool) -> Json:
+def _layout(judged: Sequence[Judged], metric: str, xaxis: str, *, showlegend: bool) -> theme.Json:
     form = ".4~p" if judged[0].accuracy.higher_is_better else ".3~g"
     values = theme.linear(theme.ends([point.accuracies for point in judged]), from_zero=False)
     return theme.layout(
@@ -207,7 +206,7 @@ def _layout(judged: Sequence[Judged], metric: str, xaxis: str, *, showlegend: bo
     )
 
 
-def _front_line(judged: Sequence[Judged]) -> Json:
+def _front_line(judged: Sequence[Judged]) -> theme.Json:
     """The front of latency and accuracy alone, as steps: what one gives up for speed."""
     front = [judged[place] for place in _front(judged)]
     steps = {**theme.pen(theme.SOFT, 1.5, "dot"), "shape": "hv"}
@@ -216,7 +215,7 @@ def _front_line(judged: Sequence[Judged]) -> Json:
 
 def _points(
     points: Sequence[Judged], names: Sequence[str], says: Sequence[str], *, ink: str, has_names: bool, **more: object
-) -> Json:
+) -> theme.Json:
     p50s, values = [point.p50_ms for point in points], [point.value for point in points]
     return theme.points(
         p50s,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
-from dashboard.figures.theme import Json
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.quantities import Change
 from farm.rules.presenting.lines import Line
@@ -110,7 +109,7 @@ def finding(named: Sequence[Named]) -> str:
     return f"{numbers.counted(len(named), 'comparison')}: {numbers.listed(parts, most=5)}"
 
 
-def _points(verdict: str, drawn: Sequence[Named]) -> Json:
+def _points(verdict: str, drawn: Sequence[Named]) -> theme.Json:
     mine = [row for row in drawn if row.change.word == verdict]
     values = [row.change.ratio or 1.0 for row in mine]
     ends = [(row.change.low or value, row.change.high or value) for row, value in zip(mine, values, strict=True)]

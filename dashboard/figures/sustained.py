@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dashboard.figures import cell_lines, theme
 from dashboard.figures.cell_lines import CellLines, Curve
 from dashboard.figures.figure import Address, Figure, nothing, rounded
-from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell, CurvePoint, Sustained
 from farm.rules.presenting.tables import Column, Number, Table, written
 from farm.rules.wording import numbers
@@ -96,7 +95,7 @@ def _unit(points: Sequence[CurvePoint]) -> tuple[float, str]:
     return (60.0, "min") if max(map(_end_s, points)) >= LONG_S else (1.0, "s")
 
 
-def _shapes(curve: Sustained, unit_s: float) -> list[Json]:
+def _shapes(curve: Sustained, unit_s: float) -> list[theme.Json]:
     """The first point's level, and the moment it was left for good."""
     level = theme.rule("y", curve.points[0].p50_ms, colour=theme.INK)
     if curve.throttle_s is None:

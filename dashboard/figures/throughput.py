@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dashboard import axes
 from dashboard.figures import colours, figure, theme
 from dashboard.figures.figure import Address, Figure, nothing
-from dashboard.figures.theme import Json
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.tables import Column, Number, Table, counted, written
 from farm.rules.wording import numbers
@@ -65,7 +64,9 @@ def _with_gaps(line: Sequence[Cell], batches: Sequence[int]) -> list[Cell | None
     return [by_batch.get(batch) for batch in batches]
 
 
-def _line(cells: Sequence[Cell | None], batches: Sequence[int], *, name: str, colour: str, address: Address) -> Json:
+def _line(
+    cells: Sequence[Cell | None], batches: Sequence[int], *, name: str, colour: str, address: Address
+) -> theme.Json:
     first = next(cell for cell in cells if cell is not None)
     values = [None if cell is None else cell.throughput for cell in cells]
     ends = [(0.0, 0.0) if cell is None else _ends(cell) for cell in cells]

@@ -6,9 +6,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from dashboard.figures import colours, theme
-from dashboard.figures.excerpts import thinned
-from dashboard.figures.figure import Figure, nothing
-from dashboard.figures.theme import Json
+from dashboard.figures.figure import Figure, nothing, thinned
 from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
 
@@ -196,7 +194,7 @@ def _colours(lines: Sequence[Line], chosen: str) -> dict[tuple[str, str], str]:
     return {**dict.fromkeys(own, colours.GREY), wanted[0]: shown}
 
 
-def _axis(releases: Sequence[str]) -> Json:
+def _axis(releases: Sequence[str]) -> theme.Json:
     if not releases:
         return theme.axis("measured, UTC", type="date")
     ends = [-0.5, len(releases) - 0.5]
@@ -213,7 +211,7 @@ def _has_whiskers(line: Line) -> bool:
     return len(line.spots) <= WHISKERS
 
 
-def _drawn(line: Line, across: Across, colour: str) -> list[Json]:
+def _drawn(line: Line, across: Across, colour: str) -> list[theme.Json]:
     is_grey = colour == colours.GREY
     marked = {shift.place for shift in line.shifts} | {mark.place for mark in line.marks}
     places = thinned([spot.ratio for spot in line.spots], most=MAX_GREY_SPOTS if is_grey else MAX_SPOTS)
@@ -226,11 +224,11 @@ def _drawn(line: Line, across: Across, colour: str) -> list[Json]:
     return drawn
 
 
-def _line(line: Line, places: Sequence[int], across: Across, *, colour: str) -> Json:
+def _line(line: Line, places: Sequence[int], across: Across, *, colour: str) -> theme.Json:
     """The values, and a gap wherever others were measured and this line was not."""
     points = across.with_gaps(line, places)
     spots = [spot for _, _, spot in points]
-    more: Json = {}
+    more: theme.Json = {}
     if _has_whiskers(line):
         values = [1.0 if spot is None else spot.ratio for spot in spots]
         ends = [
@@ -269,7 +267,7 @@ def _words(line: Line, spot: Spot) -> str:
     return line.change(spot) if spot.low is None else f"{line.change(spot)} ({line.interval(spot)})"
 
 
-def _shifts(line: Line, across: Across, *, colour: str) -> Json:
+def _shifts(line: Line, across: Across, *, colour: str) -> theme.Json:
     return _marked(
         line,
         [shift.place for shift in line.shifts],
@@ -280,7 +278,7 @@ def _shifts(line: Line, across: Across, *, colour: str) -> Json:
     )
 
 
-def _alerts(line: Line, across: Across) -> Json:
+def _alerts(line: Line, across: Across) -> theme.Json:
     return _marked(
         line,
         [mark.place for mark in line.marks],
@@ -298,7 +296,7 @@ def _alerts(line: Line, across: Across) -> Json:
 
 def _marked(
     line: Line, places: Sequence[int], across: Across, *, hover: str, mode: str = "markers", **more: object
-) -> Json:
+) -> theme.Json:
     spots = [line.spots[place] for place in places]
     return theme.points(
         [across.x(spot) for spot in spots],

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 
 from dashboard.cache import cached
-from dashboard.figures.excerpts import thinned
+from dashboard.figures.figure import thinned
 from dashboard.figures.trends import Line, Mark, Shift, Spot, key_of, shift_words
 from farm.alerts.selectors import badges, pages
 from farm.rules.cells.metric import TIME, Metric, Words

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from dashboard.reading import runs, verdict
+from dashboard.reading import runs
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import ProviderChoice, Value, words_of
@@ -173,7 +173,7 @@ def last(rounds: Sequence["WatchRound"]) -> Last | None:
     worst = min(rounds, key=lambda one: GRAVEST.index(one.outcome))
     sentence = numbers.unbroken(worst.sentence or f"{worst.new} was judged against {worst.old} on {worst.version}.")
     short = SHORT.get(worst.outcome, "").format(model=worst.version, new=worst.new, old=worst.old)
-    headline, rest = (short, sentence) if short else verdict.split(sentence)
+    headline, rest = (short, sentence) if short else runs.split(sentence)
     return Last(sign_of(worst.outcome), sentence, headline, rest, worst.judged_at, False, worst.run_id)
 
 

@@ -12,7 +12,7 @@ from dashboard.figures import operators, ratios
 from dashboard.figures.figure import Figure
 from dashboard.figures.operators import Side, of_runtimes
 from dashboard.figures.ratios import Named
-from dashboard.reading import alerts, runs, verdict
+from dashboard.reading import alerts, runs
 from dashboard.reading import alerts as listing
 from dashboard.reading.alerts import timeline
 from dashboard.views.access import page, person
@@ -103,7 +103,7 @@ class Opening:
 
 def opening(alert: "Alert") -> Opening:
     """The alert in a sentence, and in a second one since when, through what, and the way round it."""
-    headline, rest = verdict.split(alert.sentence)
+    headline, rest = runs.split(alert.sentence)
     parts = [part for part in (rest, alert.since, alerts.because(alert), _way_round(alert)) if part]
     text = " ".join(part.rstrip(".") + "." for part in parts)
     return Opening(headline, numbers.unbroken(text), _notes(alert))

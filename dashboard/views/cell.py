@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from dashboard import axes
-from dashboard.figures import accuracies, placement_map, samples, scenarios, timelines, warm_up
+from dashboard.figures import accuracies, samples, scenarios, timelines
 from dashboard.figures.figure import Address
 from dashboard.reading import accuracy, comparisons, copies, facts
 from dashboard.reading import cell as reading
@@ -321,8 +321,8 @@ def closer(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "cell": cell,
         "figures": [
             timelines.timeline(trace, untraced_ms=cell.p50_ms),
-            placement_map.placed(trace),
-            *([] if gone else [warm_up.warm_up(cell, launches_of(row, cell_id))]),
+            timelines.placed(trace),
+            *([] if gone else [samples.warm_up(cell, launches_of(row, cell_id))]),
         ],
         "gone": gone,
         "waits": trace == WAITS,

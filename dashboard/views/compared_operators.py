@@ -12,8 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from dashboard.figures import timelines
-from dashboard.figures.excerpts import end_of
-from dashboard.figures.figure import script_json
+from dashboard.figures.figure import end_of, script_json
 from dashboard.reading.side import Chosen, names
 from dashboard.views import lists
 from dashboard.views.access import person

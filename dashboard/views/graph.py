@@ -15,8 +15,7 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import condition, require_safe
 
 from dashboard import netron
-from dashboard.figures.excerpts import end_of
-from dashboard.figures.figure import script_json
+from dashboard.figures.figure import end_of, script_json
 from dashboard.reading import side
 from dashboard.reading.cell import COVERS, NODE, RAN_ON, TYPE, time_columns, whole_us
 from dashboard.views import compared_operators

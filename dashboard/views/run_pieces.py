@@ -19,7 +19,8 @@ from django.views.decorators.http import condition
 
 from dashboard.cache import cached
 from dashboard.figures.figure import Address
-from dashboard.reading import facts, heatmap, verdict
+from dashboard.reading import facts, heatmap
+from dashboard.reading import runs as reading
 from dashboard.reading.cell import open_cells
 from dashboard.reading.heatmap import HeatMap, Layout
 from dashboard.views.lists import part_of
@@ -171,14 +172,14 @@ def _whole(row: "Run") -> Whole:
     planned = len({cell.digest for cell in to_measure})
     ended = len({cell.digest for cell in to_measure if cell.id not in states})
     model = str(row.version.model)
-    headline, because = verdict.opening(document, model=model, planned=planned, ended=ended, activity=activity)
+    headline, because = reading.opening(document, model=model, planned=planned, ended=ended, activity=activity)
     return Whole(
         document=document,
         everything=everything,
         states=states,
         headline=headline,
         because=because,
-        warnings=verdict.warnings(document.cells),
+        warnings=reading.warnings(document.cells),
         told=facts.of_run(document.model_copy(update={"cells": everything})),
         may_continue=any(cell.status == "done" for cell in document.cells),
         activity=activity,

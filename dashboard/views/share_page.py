@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from dashboard.cache import cached
-from dashboard.reading import facts, file_rows, heatmap, inspection, side, verdict
+from dashboard.reading import facts, file_rows, heatmap, inspection, runs, side
 from dashboard.reading.copies import curl
 from dashboard.views import charts, hardware, lists
 from dashboard.views.access import action, carry_out, form_page, page, person
@@ -96,7 +96,7 @@ def _run(request: HttpRequest, share: "Share") -> Context:
     own = [cell for cell in document.cells if cell.twin_of is None and cell.status != CellStatus.REFUSED]
     ended = len({cell.digest for cell in own if cell.id not in states})
     planned = max(ended, row.cells.exclude(status=CellStatus.REFUSED).count())
-    first, because = verdict.opening(
+    first, because = runs.opening(
         document, model=str(row.version.model), planned=planned, ended=ended, activity=state if is_open else ""
     )
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
@@ -106,7 +106,7 @@ def _run(request: HttpRequest, share: "Share") -> Context:
         "is_open": is_open,
         "headline": first,
         "because": because,
-        "warnings": verdict.warnings(document.cells),
+        "warnings": runs.warnings(document.cells),
         "facts": [*facts.of_run(document), facts.Fact("Started", f"{row.created_at:%Y-%m-%d %H:%M} UTC")],
         "map": heatmap.heat_map(
             document.cells, document.comparisons, nowhere, columns=columns, metric=metric, part=part_of(request)

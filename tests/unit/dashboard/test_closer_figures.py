@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.figures import cell_bars, placement_map, theme, timelines, warm_up
-from dashboard.figures.excerpts import spread
-from dashboard.figures.figure import Figure
+from dashboard.figures import cell_bars, samples, theme, timelines
+from dashboard.figures.figure import Figure, spread
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.tracing.timeline import Span, Timeline
@@ -33,7 +32,7 @@ def figures(document: Document) -> list[Figure]:
     mixed = traced(*(span(number, provider=CUDA if number % 3 else CPU) for number in range(30)))
     launches = [(number, [2.0] * 3 + [1.0] * 97) for number in range(8)]
     return [
-        timelines.timeline(mixed), placement_map.placed(mixed), warm_up.warm_up(document.cells[0], launches),
+        timelines.timeline(mixed), timelines.placed(mixed), samples.warm_up(document.cells[0], launches),
         cell_bars.cold_start(document.cells, address), cell_bars.memory(document.cells, address),
     ]  # fmt: skip
 
@@ -73,9 +72,7 @@ def test_a_timeline_says_how_much_of_the_inference_its_nodes_are_and_which_is_lo
     assert inside.layout["yaxis"]["ticktext"] == ["nodes", "inside"]
 
 
-@pytest.mark.parametrize(
-    "figure", [timelines.timeline("Why."), placement_map.placed("Why."), timelines.timeline(traced())]
-)
+@pytest.mark.parametrize("figure", [timelines.timeline("Why."), timelines.placed("Why."), timelines.timeline(traced())])
 def test_what_cannot_be_drawn_is_a_sentence(figure: Figure) -> None:
     assert figure.empty.endswith(".")
     assert figure.data == []
@@ -90,14 +87,14 @@ def test_a_timeline_says_that_tracing_adds_time_and_how_long_the_inference_takes
 
 
 def test_a_cell_on_one_provider_has_a_sentence_for_a_map() -> None:
-    figure = placement_map.placed(traced(span(0), span(1)))
+    figure = timelines.placed(traced(span(0), span(1)))
     assert figure.empty == "All 2 executed nodes of the main graph ran on CPU, one after another."
     assert len(figure.table.rows) == 1
 
 
 def test_switches_between_providers_are_counted_and_lie_end_to_end() -> None:
     spans = [span(0), span(1, provider=CUDA), span(2, provider=CUDA), span(3), span(4, depth=1, provider=CUDA)]
-    figure = placement_map.placed(traced(*spans))
+    figure = timelines.placed(traced(*spans))
     assert figure.title == "2 switches between CPU and CUDA in one inference"
     cpu, cuda = figure.data
     assert (cpu["base"], cpu["x"], cuda["base"], cuda["x"]) == ([0.0, 30.0], [10.0, 10.0], [10.0], [20.0])
@@ -106,18 +103,18 @@ def test_switches_between_providers_are_counted_and_lie_end_to_end() -> None:
 def test_a_slow_beginning_is_told_and_no_extreme_is_lost(by_id: dict[str, Cell]) -> None:
     values = [3.0] * 600 + [1.0] * 5400
     values[4321] = 50.0
-    figure = warm_up.warm_up(by_id["b1-a0"], [(number, values) for number in range(24)])
+    figure = samples.warm_up(by_id["b1-a0"], [(number, values) for number in range(24)])
     assert figure.title == "The first tenth of a launch is 200 % slower than its last half"
-    assert len(figure.data) == warm_up.MAX_LAUNCHES
+    assert len(figure.data) == samples.MAX_LAUNCHES
     assert all(max(line["y"]) == 50.0 for line in figure.data)
-    assert sum(len(line["x"]) for line in figure.data) <= warm_up.MAX_POINTS
+    assert sum(len(line["x"]) for line in figure.data) <= samples.MAX_POINTS
     assert len(figure.json.encode()) < LIMIT
     assert len(figure.table.rows) == 24
 
 
 def test_a_steady_launch_is_called_settled_and_too_few_timings_are_said(by_id: dict[str, Cell]) -> None:
-    assert warm_up.warm_up(by_id["b1-a0"], [(0, [1.0] * 50)]).title.startswith("Settled")
-    assert "No launch has 10 timings" in warm_up.warm_up(by_id["b1-a0"], [(0, [1.0] * 3)]).empty
+    assert samples.warm_up(by_id["b1-a0"], [(0, [1.0] * 50)]).title.startswith("Settled")
+    assert "No launch has 10 timings" in samples.warm_up(by_id["b1-a0"], [(0, [1.0] * 3)]).empty
 
 
 def test_cold_start_and_memory_lead_to_cells_and_name_the_ends(document: Document) -> None:

@@ -4,8 +4,8 @@ import json
 import re
 
 from dashboard import markup
-from dashboard.figures import cell_bars, keys, latency, throughput, trends
-from dashboard.figures.figure import Figure
+from dashboard.figures import cell_bars, latency, throughput, trends
+from dashboard.figures.figure import Figure, series_of
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -56,14 +56,14 @@ def test_every_mark_and_dash_of_the_theme_has_a_drawing() -> None:
     from dashboard.figures import theme
 
     for symbol in {*theme.MARKS, *map(theme.verdict_mark, VERDICTS)}:
-        (entry,) = keys.entries([{"type": "scatter", "name": "x", "marker": {"symbol": symbol}}], {"showlegend": True})
+        (entry,) = series_of([{"type": "scatter", "name": "x", "marker": {"symbol": symbol}}], {"showlegend": True})
         plain = symbol.removesuffix("-open")
         assert (
             plain == "circle"
-            or entry.shape != keys.entries([{"type": "scatter", "name": "x"}], {"showlegend": True})[0].shape
+            or entry.shape != series_of([{"type": "scatter", "name": "x"}], {"showlegend": True})[0].shape
         ), symbol
     for dash in theme.DASHES:
-        (entry,) = keys.entries(
+        (entry,) = series_of(
             [{"type": "scatter", "mode": "lines", "name": "x", "line": {"dash": dash}}], {"showlegend": True}
         )
         assert re.fullmatch(r"[\d. ]*", entry.dashes or "")

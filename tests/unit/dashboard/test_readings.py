@@ -4,7 +4,7 @@ import pytest
 
 from dashboard import axes
 from dashboard.reading import cell as reading
-from dashboard.reading import cells, comparisons, facts, side, verdict
+from dashboard.reading import cells, comparisons, facts, runs, side
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, CellMetric, Input
@@ -56,18 +56,18 @@ def test_a_session_set_is_named_and_says_what_it_changes(by_id: dict[str, Cell])
 
 
 def test_the_first_sentence_stands_alone_and_keeps_numbers_with_their_units() -> None:
-    first, rest = verdict.split("It is 24 % slower. Gelu explains 96 % of it.")
+    first, rest = runs.split("It is 24 % slower. Gelu explains 96 % of it.")
     assert first == "It is 24\N{NO-BREAK SPACE}% slower."
     assert rest == "Gelu explains 96\N{NO-BREAK SPACE}% of it."
-    assert verdict.split("One sentence.") == ("One sentence.", "")
+    assert runs.split("One sentence.") == ("One sentence.", "")
 
 
 def test_an_open_run_says_how_far_it_is_and_what_it_knows_already(document: Document) -> None:
     early = document.model_copy(update={"comparisons": []})
-    told = verdict.opening(early, model="encoder", planned=9, ended=1, activity="measuring")
+    told = runs.opening(early, model="encoder", planned=9, ended=1, activity="measuring")
     wrong = "Wrong outputs of ONNX Runtime 1.24.1 (onnxruntime-openvino): 1 of 9 cells fails parity."
     assert told == ("Measuring encoder", wrong)
-    first, rest = verdict.opening(document, model="encoder", planned=9, ended=4, activity="queued")
+    first, rest = runs.opening(document, model="encoder", planned=9, ended=4, activity="queued")
     assert first.startswith("ONNX Runtime 1.31.1 runs encoder")
     assert rest.endswith("So far: 4 of 9 cells have ended.")
 
@@ -90,7 +90,7 @@ def test_an_open_run_has_one_state_in_its_sign_its_headline_and_its_cells(
 ) -> None:
     assert activity_of(blocks) == word
     early = document.model_copy(update={"comparisons": []})
-    assert verdict.opening(early, model="encoder", planned=9, ended=0, activity=activity_of(blocks))[0] == headline
+    assert runs.opening(early, model="encoder", planned=9, ended=0, activity=activity_of(blocks))[0] == headline
     assert [activity_of([state]) for state in blocks if state in UNSETTLED_BLOCKS] == cells
     # each of these words has its sign, and measuring is said of what a node measures alone
     assert [sign_of(one).word for one in (word, *cells)] == [word, *cells]
@@ -98,12 +98,12 @@ def test_an_open_run_has_one_state_in_its_sign_its_headline_and_its_cells(
 
 
 def test_differences_between_asked_and_ran_are_warned_of_first(document: Document) -> None:
-    (asked,) = verdict.warnings(document.cells)
+    (asked,) = runs.warnings(document.cells)
     assert (
         asked
         == "Not as asked: 1 cell ran on other providers than requested (OpenVINO · batch 1 · fp32 · openvino 1.24.1)."
     )
-    assert verdict.warnings(document.cells[:4]) == []
+    assert runs.warnings(document.cells[:4]) == []
 
 
 def test_facts_of_a_run_cover_what_was_measured_where(document: Document) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.figures.excerpts import thinned
+from dashboard.figures.figure import thinned
 from dashboard.figures.trends import COLOURED, shift_words, trend
 from dashboard.reading import trends as reading
 
