@@ -380,7 +380,10 @@ def _lifted(table: Table, *heads: str) -> tuple[str, Table]:
     }
     kept = [column for column in table.columns if column.header not in same]
     narrower = table_of(
-        *(Column(one.header, justify=one.justify, no_wrap=one.no_wrap, overflow=one.overflow) for one in kept)
+        *(
+            Column(column.header, justify=column.justify, no_wrap=column.no_wrap, overflow=column.overflow)
+            for column in kept
+        )
     )
     narrower.caption = table.caption
     for row in zip(*(column.cells for column in kept), strict=True):

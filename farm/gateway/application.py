@@ -212,9 +212,11 @@ def _endpoint(scope: Scope) -> Endpoint:
     there = endpoints_at(scope["path"])
     if not there:
         raise Missing(SERVED_HERE)
-    found = next((one for one in there if one.method == scope["method"]), None)
+    found = next((endpoint for endpoint in there if endpoint.method == scope["method"]), None)
     if found is None:
-        raise WrongMethod(f"This address takes {' or '.join(one.method for one in there)}, not {scope['method']}.")
+        raise WrongMethod(
+            f"This address takes {' or '.join(endpoint.method for endpoint in there)}, not {scope['method']}."
+        )
     return found
 
 

@@ -168,7 +168,7 @@ def file(request: HttpRequest, sha256: str) -> StoredFile:
 
 def _note(request: HttpRequest, *, status: int, code: str, detail: str) -> None:
     """In the audit log, by the name of the address: what else stands in it is chosen by whoever asks."""
-    names = [one.name for one in endpoints_at(request.path)]
+    names = [endpoint.name for endpoint in endpoints_at(request.path)]
     bearer = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
     fleet.note_refusal(
         node=getattr(request, "node", None),

@@ -58,6 +58,6 @@ def _groups(claims: Mapping[str, object], claim: str, provider: str) -> frozense
         return None
     if isinstance(said, str):
         said = [said]
-    if not isinstance(said, list) or len(said) > MAX_GROUPS or not all(isinstance(one, str) for one in said):
+    if not isinstance(said, list) or len(said) > MAX_GROUPS or not all(isinstance(group, str) for group in said):
         raise Invalid(f"{provider} sent “{claim}” as something other than a list of at most {MAX_GROUPS:,} names.")
-    return frozenset(one for one in said if 0 < len(one) <= MAX_GROUP)
+    return frozenset(group for group in said if 0 < len(group) <= MAX_GROUP)

@@ -90,7 +90,7 @@ def allowed_address(host: str, port: int, *, networks: Sequence[str] = (), looku
 
 def is_allowed(address: Address, networks: Iterable[Network] = ()) -> bool:
     """Whether a message may go there: the address and all that it stands for are public, or in a named network."""
-    return all(_is_public(one) or any(one in network for network in networks) for one in stands_for(address))
+    return all(_is_public(ip) or any(ip in network for network in networks) for ip in stands_for(address))
 
 
 def stands_for(address: Address) -> list[Address]:

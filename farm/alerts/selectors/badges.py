@@ -37,16 +37,18 @@ class Standing(NamedTuple):
 def standing_of(model: Model) -> Standing:
     """Open alerts first, else what the last judged round came to; what calls with older candidates found is neither."""
     rows = Alert.objects.unsettled().filter(model=model).prefetch_related("symptoms").order_by("-pk")
-    alerts = [one for one in rows if not goes_back(one.good, one.bad)]
+    alerts = [alert for alert in rows if not goes_back(alert.good, alert.bad)]
     if alerts:
         newest = alerts[0]
-        kinds = dict.fromkeys(one.kind for alert in alerts for one in alert.symptoms.all() if not one.resolved_in)
+        kinds = dict.fromkeys(
+            symptom.kind for alert in alerts for symptom in alert.symptoms.all() if not symptom.resolved_in
+        )
         more = f", {counted(len(alerts), 'alert')}" if len(alerts) > 1 else ""
         text = f"{', '.join(kinds) or 'alert'} {newest.began}{more}"
         return Standing(newest.distribution, text, "bad")
     rounds = WatchRound.objects.filter(version__model=model, state=RoundState.JUDGED).select_related("watch")
     newest_first = rounds.order_by("-judged_at").defer("findings", "watch__matrix")[:NEWEST_ROUNDS]
-    last = next((one for one in newest_first if not goes_back(one.old, one.new)), None)
+    last = next((alert for alert in newest_first if not goes_back(alert.old, alert.new)), None)
     if last is None:
         return Standing("onnxfarm", "not watched yet", "unknown")
     # the farm's own troubles are no news of the model

@@ -53,7 +53,7 @@ def history_of(user: Anyone, distribution: str) -> History:
     for pk, model, state, bad, first in raised.values_list("pk", "model__name", "state", "bad", "first_bad")[:ALERTS]:
         alerts[first or bad].append(Raised(pk, model, state))
     return History(
-        {one.version: Known(one.seen_at, one.is_yanked, one.yanked_because) for one in releases},
+        {release.version: Known(release.seen_at, release.is_yanked, release.yanked_because) for release in releases},
         _outcomes(rounds),
         alerts,
         list(watches.only("pk", "name", "reference", "schedule").order_by("pk")[:WATCHES]),

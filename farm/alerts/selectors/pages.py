@@ -112,8 +112,8 @@ def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:
         asked |= Q(watch_id=watch_id, key=key)
     found: dict[int, list[WatchRound]] = {}
     rounds = WatchRound.objects.filter(asked).select_related("version__model", "watch").order_by("pk")
-    for one in rounds.defer("findings", "version__inspection", "watch__matrix"):
-        found.setdefault(one.watch_id, []).append(one)
+    for watch_round in rounds.defer("findings", "version__inspection", "watch__matrix"):
+        found.setdefault(watch_round.watch_id, []).append(watch_round)
     return found
 
 

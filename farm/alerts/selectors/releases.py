@@ -113,7 +113,7 @@ def watched_models(watch: Watch) -> list[Model]:
     own = {model.pk: model for model in watch.watched.all() if model.removed_at is None}
     if watch.label:
         # JSON lists cannot be searched alike in every database, and a team's models are few
-        labelled = [one for one in Model.objects.kept().filter(team=watch.team_id) if watch.label in one.labels]
+        labelled = [model for model in Model.objects.kept().filter(team=watch.team_id) if watch.label in model.labels]
         own |= {model.pk: model for model in labelled}
     return sorted(own.values(), key=lambda model: model.name)
 

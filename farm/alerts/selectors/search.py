@@ -61,22 +61,22 @@ def _digests(user: Anyone, text: str) -> Iterator[Hit]:
         return
     start = named[1].lower()
     fits = Q(artifact__sha256__startswith=start) | Q(artifact__files__blob__sha256__startswith=start)
-    for one in versions_visible_to(user).filter(fits).distinct().defer("inspection").prefetch_related(None)[:MOST]:
-        path = f"/models/{one.model_id}/?version={one.number}"
-        yield Hit("version", str(one), f"digest {one.artifact.sha256[:12]}", path)
+    for version in versions_visible_to(user).filter(fits).distinct().defer("inspection").prefetch_related(None)[:MOST]:
+        path = f"/models/{version.model_id}/?version={version.number}"
+        yield Hit("version", str(version), f"digest {version.artifact.sha256[:12]}", path)
 
 
 def _models(user: Anyone, text: str) -> Iterator[Hit]:
-    for one in models_visible_to(user).filter(name__icontains=text).order_by("name", "pk")[:MOST]:
-        about = ", ".join([one.team.name, *one.labels])
-        yield Hit("model", one.name, about, f"/models/{one.pk}/")
+    for model in models_visible_to(user).filter(name__icontains=text).order_by("name", "pk")[:MOST]:
+        about = ", ".join([model.team.name, *model.labels])
+        yield Hit("model", model.name, about, f"/models/{model.pk}/")
 
 
 def _nodes(user: Anyone, text: str) -> Iterator[Hit]:
-    for one in nodes_listed(user).filter(name__icontains=text).order_by("name", "pk")[:MOST]:
-        yield Hit("node", one.name, f"{one.state}, {one.health}", f"/fleet/{one.pk}/")
+    for node in nodes_listed(user).filter(name__icontains=text).order_by("name", "pk")[:MOST]:
+        yield Hit("node", node.name, f"{node.state}, {node.health}", f"/fleet/{node.pk}/")
 
 
 def _watches(user: Anyone, text: str) -> Iterator[Hit]:
-    for one in Watch.objects.visible_to(user).filter(name__icontains=text).order_by("name", "pk")[:MOST]:
-        yield Hit("watch", one.name, f"{one.distribution}, against {one.reference}", f"/watches/{one.pk}/")
+    for watch in Watch.objects.visible_to(user).filter(name__icontains=text).order_by("name", "pk")[:MOST]:
+        yield Hit("watch", watch.name, f"{watch.distribution}, against {watch.reference}", f"/watches/{watch.pk}/")

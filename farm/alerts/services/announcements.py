@@ -89,7 +89,7 @@ def _text(alert: Alert, event: AlertEvent) -> str:
         left = sorted(alert.symptoms.filter(resolved_in=""), key=lambda row: (rank(row.kind), -(row.size or 0.0)))
         lines += [f"- {symptom.text}" for symptom in left]
         lines += [f"{alert.since}."] if alert.since else []
-        lines += [f"- {one.sentence}" for one in alert.investigations.exclude(sentence="")]
+        lines += [f"- {investigation.sentence}" for investigation in alert.investigations.exclude(sentence="")]
     return "\n".join([*lines, "", f"Watch: {alert.watch.name}", address_of(alert), ""])
 
 
@@ -123,5 +123,7 @@ def _payload(alert: Alert, event: AlertEvent) -> dict[str, object]:
             }
             for symptom in alert.symptoms.all()
         ],
-        "investigations": {one.kind: one.sentence for one in alert.investigations.exclude(sentence="")},
+        "investigations": {
+            investigation.kind: investigation.sentence for investigation in alert.investigations.exclude(sentence="")
+        },
     }

@@ -65,7 +65,11 @@ def notice_versions() -> int:
         # one that is still being inspected is waited for, with all that came after it
         settled = [version for version in fresh if version.state in (VersionState.READY, VersionState.REJECTED)]
         waiting = [version.pk for version in fresh if version not in settled]
-        ready = [one for one in settled if one.state == VersionState.READY and one.pk < min([*waiting, one.pk + 1])]
+        ready = [
+            version
+            for version in settled
+            if version.state == VersionState.READY and version.pk < min([*waiting, version.pk + 1])
+        ]
         for _, versions in groupby(ready, key=lambda version: version.model_id):
             count += _notice_version(watch, [*versions][-1])
         seen = [version.pk for version in fresh if not waiting or version.pk < min(waiting)]
@@ -125,7 +129,7 @@ def call_watch(
         raise Invalid(f"{foreign[0]} is not watched by “{watch.name}”.", code="not_watched")
     key = f"call:{secrets.token_hex(8)}"
     opened = [_open(watch, version, cause=Cause.CALL, key=key, old=old, new=new) for version in found]
-    rounds = [one for one in opened if one is not None]
+    rounds = [watch_round for watch_round in opened if watch_round is not None]
     if not rounds:
         raise Conflict(f"No model of “{watch.name}” has a version ready to measure.", code="nothing_to_measure")
     return rounds

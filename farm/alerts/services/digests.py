@@ -77,7 +77,7 @@ def digest_of(team: Team, *, since: datetime) -> Digest:
         "since": since.isoformat(),
         "rounds": {outcome: rounds.filter(outcome=outcome).count() for outcome in RoundOutcome.values if outcome},
         "comparisons": compared,
-        "opened": [{"id": one.pk, "sentence": one.sentence, "url": address_of(one)} for one in alerts],
+        "opened": [{"id": alert.pk, "sentence": alert.sentence, "url": address_of(alert)} for alert in alerts],
         "open": Alert.objects.filter(team=team).unsettled().count(),
         "invalid": _called_invalid(team, since=since),
         "expected_false_alerts": expected_false_alerts(compared, rate=rate),
@@ -120,7 +120,7 @@ def _queue(channel: Channel, *, since: datetime) -> None:
     told = digest_of(channel.team, since=since)
     line = sentence_of(told)
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in told["rounds"].items() if count) or "none"
-    lines = [line, "", f"Rounds: {outcomes}.", *(f"- {one['sentence']} {one['url']}" for one in told["opened"])]
+    lines = [line, "", f"Rounds: {outcomes}.", *(f"- {entry['sentence']} {entry['url']}" for entry in told["opened"])]
     queue_message(
         channel,
         cause=f"digest:{since.date().isoformat()}",

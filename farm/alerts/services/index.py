@@ -43,8 +43,8 @@ def look_if_due() -> int:
     if settings.INDEX_POLL_S <= 0:
         return 0
     watched = Watch.objects.filter(is_active=True).values_list("distribution", "reference").order_by().distinct()
-    wanted = {one for distribution, reference in watched for one in pairs.packages(distribution, reference)}
-    return sum(look_for_releases(one) for one in sorted(wanted) if _is_my_turn(one))
+    wanted = {package for distribution, reference in watched for package in pairs.packages(distribution, reference)}
+    return sum(look_for_releases(package) for package in sorted(wanted) if _is_my_turn(package))
 
 
 def look_for_releases(distribution: str) -> int:

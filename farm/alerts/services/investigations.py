@@ -177,12 +177,16 @@ def advance_investigations() -> int:
     moved = 0
     related = ("alert__watch__created_by", "alert__watch__team", "alert__version__model", "alert__team", "symptom__run")
     rows = Investigation.objects.filter(state__in=OPEN_INVESTIGATIONS).select_related(*related, "run").order_by("pk")
-    for one in rows:
+    for investigation in rows:
         try:
-            moved += _advance(one)
+            moved += _advance(investigation)
         except Exception:
-            log.exception("%s broke", one)
-            _end(one, InvestigationState.FAILED, sentence="Internal error during this search; see the farm's log.")
+            log.exception("%s broke", investigation)
+            _end(
+                investigation,
+                InvestigationState.FAILED,
+                sentence="Internal error during this search; see the farm's log.",
+            )
     return moved
 
 
@@ -270,13 +274,13 @@ def _explain(alert_id: int) -> None:
     alert = Alert.objects.select_for_update(of=("self",)).select_related("watch", "team", "model", "version")
     row = alert.get(pk=alert_id)
     rows = row.investigations.all()
-    if any(one.state in OPEN_INVESTIGATIONS for one in rows):
+    if any(investigation.state in OPEN_INVESTIGATIONS for investigation in rows):
         return
     last = AlertEvent.objects.filter(alert=row, kind__in=[*NEWS, AlertEventKind.EXPLAINED]).order_by("-pk").first()
     if last is not None and last.kind == AlertEventKind.EXPLAINED:
         return
     texts = [symptom.explanation for symptom in row.symptoms.exclude(explanation="")[:1]]
-    texts += [one.sentence for one in rows if one.sentence]
+    texts += [investigation.sentence for investigation in rows if investigation.sentence]
     tell(row, row.log(AlertEventKind.EXPLAINED, " ".join(text.rstrip(".") + "." for text in texts)))
 
 

@@ -66,8 +66,8 @@ def keep_points(one: WatchRound, document: Document) -> int:
 
 def _metrics(comparison: Comparison) -> dict[str, list[float]] | None:
     """Further metrics that have a ratio."""
-    further = [one for one in metric_changes.further(comparison) if one.ratio]
-    return {one.name: list(metric_changes.figures(one)) for one in further} or None
+    further = [change for change in metric_changes.further(comparison) if change.ratio]
+    return {change.name: list(metric_changes.figures(change)) for change in further} or None
 
 
 class _Stage(NamedTuple):
@@ -90,12 +90,12 @@ def advance_rounds() -> int:
     """Takes every open round one step further where it can; gives how many moved."""
     related = ("watch__team", "watch__created_by", "version__model", "run", "confirming")
     moved = 0
-    for one in WatchRound.objects.filter(state__in=_STAGES).select_related(*related).order_by("pk"):
+    for watch_round in WatchRound.objects.filter(state__in=_STAGES).select_related(*related).order_by("pk"):
         try:
-            moved += _advance(one)
+            moved += _advance(watch_round)
         except Exception:
             # one round that breaks keeps no other from its step
-            log.exception("round %s broke in the state %s", one.pk, one.state)
+            log.exception("round %s broke in the state %s", watch_round.pk, watch_round.state)
     return moved
 
 
