@@ -175,7 +175,7 @@ def _page(alert: Alert) -> AlertPageOut:
 
 def _member(alert: Alert, name: str) -> User:
     """The member of that name. Raises Invalid."""
-    found = next((one.user for one in members_of(alert.team) if one.user.username == name), None)
+    found = next((membership.user for membership in members_of(alert.team) if membership.user.username == name), None)
     if found is None:
         raise Invalid(f"{name[:60]} is not in team “{alert.team.name}”.", code="assignee")
     return found

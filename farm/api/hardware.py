@@ -112,7 +112,7 @@ def across_hardware(request: HttpRequest, model_id: int, asked: Query[HardwareAs
         sentence=hardware_words.answer(hardware.of_version(found), wish, asked.goal),
         left_out=hardware_words.left_out(found),
         note=hardware_words.SIDE_BY_SIDE,
-        targets=[_target(one) for one in found],
+        targets=[_target(place) for place in found],
     )
 
 

@@ -83,7 +83,7 @@ def start_sweep(request: HttpRequest, payload: SweepOrder) -> Status[SweepStarte
         raise Invalid(choice_sentence("distribution", payload.distribution, EVERY_DISTRIBUTION), code="unknown_runtime")
     found = version(user, payload.version)
     versions, reference = _releases(payload)
-    runtimes = [f"{payload.distribution}=={one}" for one in dict.fromkeys([reference, *versions])]
+    runtimes = [f"{payload.distribution}=={version}" for version in dict.fromkeys([reference, *versions])]
     run = services.start_run(
         version=found,
         matrix=_matrix(payload.matrix, runtimes),

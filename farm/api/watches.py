@@ -107,7 +107,7 @@ def create_watch(request: HttpRequest, payload: WatchIn) -> Status[WatchOut]:
     made = watches.create_watch(
         team=team,
         by=user,
-        watched=[_model(user, one, team=team.name) for one in payload.models],
+        watched=[_model(user, wanted, team=team.name) for wanted in payload.models],
         channels=_channels(user, payload.channels or []),
         **given,
     )
@@ -147,7 +147,7 @@ def remove_watch(request: HttpRequest, watch_id: int) -> Status[None]:
 def call_watch(request: HttpRequest, watch_id: int, payload: Call) -> Status[list[RoundOut]]:
     """Measure now: a round for each watched model, to be followed under `rounds`."""
     user = person(request)
-    versions = [registry.version(user, one) for one in payload.versions]
+    versions = [registry.version(user, reference) for reference in payload.versions]
     opened = causes.call_watch(
         watch=selectors.watch(user, watch_id),
         by=user,

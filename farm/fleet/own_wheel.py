@@ -105,15 +105,18 @@ def _metadata(project: Mapping[str, object]) -> bytes:
         "Requires-Python": "requires-python",
     }
     lines += [f"{head}: {project[key]}" for head, key in heads.items()]
-    lines += [f"Requires-Dist: {Requirement(one)}" for one in _texts(project["dependencies"])]
+    lines += [f"Requires-Dist: {Requirement(requirement)}" for requirement in _texts(project["dependencies"])]
     extras = project["optional-dependencies"]
     for extra, wanted in extras.items() if isinstance(extras, dict) else ():
-        lines += [f"Provides-Extra: {extra}", *(f"Requires-Dist: {_of_extra(one, extra)}" for one in _texts(wanted))]
+        lines += [
+            f"Provides-Extra: {extra}",
+            *(f"Requires-Dist: {_of_extra(requirement, extra)}" for requirement in _texts(wanted)),
+        ]
     return ("\n".join(lines) + "\n").encode()
 
 
 def _texts(said: object) -> list[str]:
-    return [str(one) for one in said] if isinstance(said, list) else []
+    return [str(text) for text in said] if isinstance(said, list) else []
 
 
 def _of_extra(wanted: str, extra: str) -> Requirement:

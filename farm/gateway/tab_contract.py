@@ -92,7 +92,7 @@ def type_of(schema: dict[str, Any]) -> str:
             items = schema.get("prefixItems") or [schema.get("items", {})]
             return f"({' | '.join(dict.fromkeys(map(type_of, items)))})[]"
         case "object" if "properties" in schema:
-            return "{" + ", ".join(f"{name}: {type_of(one)}" for name, one in schema["properties"].items()) + "}"
+            return "{" + ", ".join(f"{name}: {type_of(field)}" for name, field in schema["properties"].items()) + "}"
         case "object":
             more = schema.get("additionalProperties")
             return f"Record<string, {type_of(more) if isinstance(more, dict) else 'any'}>"

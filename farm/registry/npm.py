@@ -72,7 +72,7 @@ def versions(name: str, *, registry: str, client: httpx2.Client | None = None) -
     offered = said.get("versions")
     if not isinstance(offered, dict):
         raise NpmError(f"{_host(registry)} lists no releases of {name}; check ONNXFARM_NPM_REGISTRY.")
-    return {version: _deprecated(one) for version, one in offered.items()}
+    return {version: _deprecated(entry) for version, entry in offered.items()}
 
 
 def _deprecated(one: object) -> str:

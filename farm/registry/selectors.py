@@ -192,7 +192,7 @@ def variant_file(variant: Variant, name: str) -> BinaryIO:
 
 def coverage_of(variant: Variant) -> list[Coverage]:
     """Which operators of an 8-bit variant were quantised."""
-    return [Coverage.model_validate(one) for one in variant.coverage]
+    return [Coverage.model_validate(coverage) for coverage in variant.coverage]
 
 
 def quantised_report(variant: Variant) -> QuantisedReport | None:

@@ -103,7 +103,7 @@ def _remove_artifact(artifact: Artifact) -> int:
     """Remove an artifact that is neither a version nor a variant of another, with what was made of it."""
     if artifact.versions.exists() or artifact.derived_by.exclude(artifact=artifact).exists():
         return 0
-    derived = [one.derived for one in artifact.variants.all() if one.derived not in (None, artifact)]
+    derived = [made.derived for made in artifact.variants.all() if made.derived not in (None, artifact)]
     candidates: set[int | None] = {file.blob_id for file in artifact.files.all()}
     candidates |= {artifact.inputs_id, artifact.expected_id, artifact.prompts_id, artifact.calibration_id}
     candidates |= set(Outline.objects.filter(artifact=artifact).values_list("blob_id", flat=True))
@@ -111,7 +111,7 @@ def _remove_artifact(artifact: Artifact) -> int:
         candidates |= {preparation.inputs_id, preparation.reference_id}
     Variant.objects.filter(artifact=artifact).delete()
     artifact.delete()
-    return remove_unused(candidates) + sum(_remove_artifact(one) for one in derived if one is not None)
+    return remove_unused(candidates) + sum(_remove_artifact(artifact) for artifact in derived if artifact is not None)
 
 
 def remove_unused(candidates: Iterable[int | None]) -> int:
@@ -182,7 +182,7 @@ def _folders() -> Iterator[tuple[int, Path]]:
     store = Path(settings.STORE_DIR)
     teams = [path for path in store.iterdir() if path.name.isdecimal()] if store.is_dir() else []
     found = [(int(team.name), folder) for team in teams if int(team.name) != OF_THE_FARM for folder in team.iterdir()]
-    found = sorted((one for one in found if one[1].is_dir()), key=lambda one: str(one[1]))
+    found = sorted((entry for entry in found if entry[1].is_dir()), key=lambda entry: str(entry[1]))
     start = int(time.time() // 86_400) * 97 % len(found) if found else 0
     return iter(found[start:] + found[:start])
 

@@ -277,7 +277,7 @@ def _make_variant(variant: Variant, bench: Bench) -> None:
         for part in parts:
             part.draft.discard()
     variant.history = list(made.history)
-    variant.coverage = [one.model_dump(mode="json") for one in made.coverage]
+    variant.coverage = [coverage.model_dump(mode="json") for coverage in made.coverage]
 
 
 def _calibration(variant: Variant, bench: Bench) -> Path | None:

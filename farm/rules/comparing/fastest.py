@@ -26,7 +26,10 @@ ROUNDS = look_levels.LOOKS[0]
 def judge_many(blocks: Sequence[ArrayLike], *, margin: float) -> list[Comparison]:
     """`verdicts.judge_many`, in which the fastest launches of the first look may decide too."""
     judged = verdicts.judge_many(blocks, margin=margin, share=1.0 - SHARE)
-    return [_clearer(one, np.asarray(pairs, dtype=np.float64)) for one, pairs in zip(judged, blocks, strict=True)]
+    return [
+        _clearer(comparison, np.asarray(pairs, dtype=np.float64))
+        for comparison, pairs in zip(judged, blocks, strict=True)
+    ]
 
 
 def chance(ahead: int, rounds: int) -> float:

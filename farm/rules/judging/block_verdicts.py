@@ -132,7 +132,11 @@ class BlockJudge:
     def twins(self) -> list[PlannedComparison]:
         """The comparisons of a cell with itself: a digest takes longer than a comparison, and every one asks for it."""
         digests = [arm.spec.digest for arm in self.block.arms]
-        return [one for one in self.block.comparisons if digests[one.baseline] == digests[one.candidate]]
+        return [
+            comparison
+            for comparison in self.block.comparisons
+            if digests[comparison.baseline] == digests[comparison.candidate]
+        ]
 
     def wants_more_rounds(self) -> bool:
         """Whether another round may still decide something, within the budget."""
@@ -197,8 +201,8 @@ class BlockJudge:
         per_pair = ROUNDS[self.block.budget].per_pair
         obstacles = [comparability.obstacle(planned, self.block, self.evidence) for planned in asked]
         paired = [self.paired(planned) for planned in asked]
-        wall = self._figures([one.wall for one in paired], per_pair=per_pair)
-        processor = self._figures([one.processor for one in paired], per_pair=per_pair)
+        wall = self._figures([pair.wall for pair in paired], per_pair=per_pair)
+        processor = self._figures([pair.processor for pair in paired], per_pair=per_pair)
         found = []
         for planned, obstacle, one, *both in zip(asked, obstacles, paired, wall, processor, strict=True):
             figures = both[one.verdict_from == "processor"]

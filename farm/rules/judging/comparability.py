@@ -56,7 +56,7 @@ def _ran_elsewhere(arm: int, block: PlannedBlock, evidence: Evidence) -> str:
 
 def _unlike_attempts(facts: list[Facts]) -> str:
     """The block was measured in several attempts: the machine must have been the same."""
-    stated = [_lasting(one) for one in facts]
+    stated = [_lasting(fact) for fact in facts]
     for later in stated[1:]:
         if found := confounders(stated[0], later):
             return f"The node changed between two attempts: {' '.join(found)}"

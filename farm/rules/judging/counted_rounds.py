@@ -106,7 +106,9 @@ def _processor(rounds: Sequence[tuple[Sample, Sample]]) -> list[Pair]:
 
 
 def _core_share(rounds: Sequence[tuple[Sample, Sample]]) -> float | None:
-    shares = [one.cpu_share for pair in rounds for one in pair if one.is_disturbed and one.cpu_share is not None]
+    shares = [
+        launch.cpu_share for pair in rounds for launch in pair if launch.is_disturbed and launch.cpu_share is not None
+    ]
     return median(shares) if shares else None
 
 

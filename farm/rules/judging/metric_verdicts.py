@@ -24,12 +24,12 @@ def changes(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChan
     A metric is there where both arms' launches say it in two rounds at least; one that a repeat decides, and that one
     round says, is there as undecided with the reason.
     """
-    found = [_headline(judge, one) for one in judged]
+    found = [_headline(judge, comparison) for comparison in judged]
     for metric, judging in COMPARED:
         places = [
             place
-            for place, one in enumerate(judged)
-            if metric is not headline_of(one) and _is_said(judge, one, judging)
+            for place, comparison in enumerate(judged)
+            if metric is not headline_of(comparison) and _is_said(judge, comparison, judging)
         ]
         told = _BY[judging.by](judge, [judged[place] for place in places], metric, judging)
         for place, change in zip(places, told, strict=True):
@@ -73,9 +73,9 @@ def _by_repeat(
     judge: BlockJudge, judged: Sequence[Judged], metric: Metric, judging: Judging
 ) -> list[MetricChange | None]:
     found: list[MetricChange | None] = []
-    for one in judged:
+    for comparison in judged:
         # other programs do not change what a launch takes
-        every = judge.evidence.launched(one.planned.baseline, one.planned.candidate, metric=metric)
+        every = judge.evidence.launched(comparison.planned.baseline, comparison.planned.candidate, metric=metric)
         pairs = [pair for pair in every if min(pair) > 0.0]
         middle = median(old for old, _ in pairs) if pairs else 0.0
         least = judging.margin * (middle if judging.is_share and pairs else 1.0)
@@ -106,7 +106,7 @@ def _by_difference(
     judge: BlockJudge, judged: Sequence[Judged], metric: Metric, judging: Judging
 ) -> list[MetricChange | None]:
     per_pair = ROUNDS[judge.block.budget].per_pair
-    pairs = [_pairs(judge, one, metric)[0] for one in judged]
+    pairs = [_pairs(judge, comparison, metric)[0] for comparison in judged]
     starts = [range(0, len(some) - per_pair + 1, per_pair) for some in pairs]
     whole = [[_mean(some[start : start + per_pair]) for start in own] for some, own in zip(pairs, starts, strict=True)]
     enough = [len(some) >= FEWEST_PAIRS for some in whole]
@@ -132,7 +132,7 @@ def _by_ratio(
     judge: BlockJudge, judged: Sequence[Judged], metric: Metric, judging: Judging
 ) -> list[MetricChange | None]:
     per_pair = ROUNDS[judge.block.budget].per_pair
-    told = [_pairs(judge, one, metric) for one in judged]
+    told = [_pairs(judge, comparison, metric) for comparison in judged]
     pairs = [[pair for pair in some if min(pair) > 0.0] for some, _ in told]
     whole = [joined(some, per_pair=per_pair) for some in pairs]
     # what is of no consequence, and what the metric's own A/A pairs on the node differ by

@@ -19,7 +19,7 @@ Refused = TypeVar("Refused", bound=WithReason)
 def by_reason(refused: Iterable[Refused]) -> dict[str, list[Refused]]:
     """Those with a reason, by its text."""
     groups: dict[str, list[Refused]] = {}
-    for one in refused:
-        if one.reason is not None:
-            groups.setdefault(one.reason.text, []).append(one)
+    for refusal in refused:
+        if refusal.reason is not None:
+            groups.setdefault(refusal.reason.text, []).append(refusal)
     return dict(sorted(groups.items(), key=lambda group: -len(group[1])))

@@ -72,7 +72,7 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
     own = ("runtime", "provider", "precision", "batch", "threads")
     found = rows.order_by("-block__run_id", "number").values_list(
         "block__run_id", "name", "block__run__version__model__name", "block__run__version__number",
-        "block__node__name", *(f"cell__{one}" for one in own),
+        "block__node__name", *(f"cell__{field}" for field in own),
     )  # fmt: skip
     return [
         MeasuredCell(run_id, name, model, version, node or "", *rest)
@@ -84,9 +84,9 @@ def _says(word: str, field: str | None) -> Q:
     """`field`: what the word is a number of; None where nothing before it says so."""
     if is_row_number(word):
         fields = [field] if field else NUMBERS.values()
-        return reduce(or_, (Q(**{one: int(word)}) for one in fields))
+        return reduce(or_, (Q(**{field: int(word)}) for field in fields))
     said = Q(name=word) | Q(block__node__name__icontains=word)
-    return said | reduce(or_, (Q(**{f"cell__{one}__icontains": word}) for one in TEXTS))
+    return said | reduce(or_, (Q(**{f"cell__{field}__icontains": word}) for field in TEXTS))
 
 
 def launches_of(run: Run, name: str) -> list[tuple[int, list[float]]]:

@@ -114,7 +114,7 @@ def comparisons_of(
     if name is not None and run.is_concluded:
         return _concluded_comparisons(run, name, with_operators=with_operators)
     held = hold_across(_raw_comparisons(run, with_operators))
-    return [one for one in held if name is None or name in (one.baseline, one.candidate)]
+    return [comparison for comparison in held if name is None or name in (comparison.baseline, comparison.candidate)]
 
 
 def measured_cells(run: Run) -> QuerySet[CellDocument]:
@@ -133,8 +133,8 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
     settled = _settled_cells(run, with_operators=with_operators)
     is_over = run.state == RunState.FINISHED
     live = [] if is_over else [_live_document(block) for block in _live_blocks(run)]
-    comparisons = [*_raw_comparisons(run, with_operators), *(c for one in live for c in one.comparisons)]
-    cells = [*settled, *(cell for one in live for cell in one.cells), *_unsettled_cells(run), *_refused(run)]
+    comparisons = [*_raw_comparisons(run, with_operators), *(c for part in live for c in part.comparisons)]
+    cells = [*settled, *(cell for part in live for cell in part.cells), *_unsettled_cells(run), *_refused(run)]
     document = doc.Document(
         machine=_machine_of(run),
         seed=run.seed,
@@ -182,15 +182,16 @@ def _concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list
     rows = Comparison.objects.filter(Q(baseline__in=arms) | Q(candidate__in=arms)).order_by("block__number", "pk")
     found = list(rows if with_operators else rows.defer("operators"))
     said = [doc_comparisons.Comparison.model_validate_json(_body(row, with_operators=with_operators)) for row in found]
-    if any(change.p is not None for one in said for change in metric_changes.changed(one)):
+    if any(change.p is not None for comparison in said for change in metric_changes.changed(comparison)):
         # whether those hold is told by all of the run
         held = hold_across(_raw_comparisons(run, with_operators))
-        return [one for one in held if name in (one.baseline, one.candidate)]
-    if all(one.verdict == row.verdict for one, row in zip(said, found, strict=True)):
+        return [comparison for comparison in held if name in (comparison.baseline, comparison.candidate)]
+    if all(comparison.verdict == row.verdict for comparison, row in zip(said, found, strict=True)):
         return said
     count = Comparison.objects.filter(run=run, is_tested=True).count()
     return [
-        one if one.verdict == row.verdict else fallen(one, among=count) for one, row in zip(said, found, strict=True)
+        comparison if comparison.verdict == row.verdict else fallen(comparison, among=count)
+        for comparison, row in zip(said, found, strict=True)
     ]
 
 
@@ -253,7 +254,7 @@ def _unsettled_cells(run: Run) -> list[doc_cells.Cell]:
     """Arms of blocks that failed or were cancelled without ever being settled."""
     blocks = run.blocks.filter(state__in=ENDED_BLOCKS).exclude(arms__document__isnull=False)
     ended = [block_document(block) for block in blocks.select_related("node", "run__version__model").distinct()]
-    return [_as_ended(cell, run) for one in ended for cell in one.cells]
+    return [_as_ended(cell, run) for document in ended for cell in document.cells]
 
 
 def _as_ended(cell: doc_cells.Cell, run: Run) -> doc_cells.Cell:

@@ -42,11 +42,12 @@ def measured_across(user: Anyone, model: Model) -> list[Measured]:
     """
     places = _newest(user, model)
     nodes = {
-        node.pk: node for node in Node.objects.filter(pk__in={one.node for one in places}).only("name", "facts_json")
+        node.pk: node
+        for node in Node.objects.filter(pk__in={place.node for place in places}).only("name", "facts_json")
     }
-    bodies = dict(CellDocument.objects.filter(arm__in=[one.arm for one in places]).values_list("arm", "body"))
-    known = [one for one in places if one.arm in bodies]
-    cells = _paired([CellPart.model_validate_json(bodies[one.arm]) for one in known])
+    bodies = dict(CellDocument.objects.filter(arm__in=[place.arm for place in places]).values_list("arm", "body"))
+    known = [place for place in places if place.arm in bodies]
+    cells = _paired([CellPart.model_validate_json(bodies[place.arm]) for place in known])
     return [
         _measured(place, cell, nodes.get(place.node) if place.node else None)
         for place, cell in zip(known, cells, strict=True)

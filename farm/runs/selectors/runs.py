@@ -96,14 +96,14 @@ def standstill_of(run_id: int) -> Standstill:
     rows = Block.objects.filter(run=run_id).order_by("number")
     columns = rows.values_list("state", "queues", "only_node_id", "hardware", "queued_at")
     blocks = [_Waiting(*row) for row in columns]
-    queued = [one for one in blocks if one.state == BlockState.QUEUED]
-    preparing = [one for one in blocks if one.state == BlockState.WAITING]
-    if any(one.state == BlockState.LEASED for one in blocks) or not (queued or preparing):
+    queued = [block for block in blocks if block.state == BlockState.QUEUED]
+    preparing = [block for block in blocks if block.state == BlockState.WAITING]
+    if any(block.state == BlockState.LEASED for block in blocks) or not (queued or preparing):
         return Standstill()
     run = Run.objects.select_related("team", "version__uploaded_by").defer("matrix").get(pk=run_id)
     if not queued:
         return Standstill(standstill(Waiting(preparing=len(preparing))), run.started_at)
-    since = min((one.since for one in queued if one.since is not None), default=run.started_at)
+    since = min((block.since for block in queued if block.since is not None), default=run.started_at)
     return Standstill(standstill(_waiting(run, queued, preparing=len(preparing))), since)
 
 
@@ -126,14 +126,16 @@ def _waiting(run: Run, queued: Sequence[_Waiting], *, preparing: int) -> Waiting
         busy=[] if free else busy[:MOST_TOLD],
         nodes=len(there),
         offline=[node.name for node in nodes if node.state != NodeState.ONLINE][:MOST_TOLD],
-        hardware=sorted({one.hardware for one in queued}),
+        hardware=sorted({block.hardware for block in queued}),
     )
 
 
 def _takers(run: Run, queued: Sequence[_Waiting]) -> list[Node]:
     """Nodes that are asked for one of these blocks, when they are there."""
     asked = {
-        name for one in queued for name in (one.queues if one.only_node is None else [node_queue(str(one.only_node))])
+        name
+        for block in queued
+        for name in (block.queues if block.only_node is None else [node_queue(str(block.only_node))])
     }
     serving = Node.objects.serving(run.team, uploader=run.version.uploaded_by)
     return [node for node in serving.defer("log_tail").order_by("pk") if not asked.isdisjoint(node.queues)]

@@ -136,7 +136,9 @@ def _must_be_askable(arm: Arm, other: Arm | None) -> None:
             "held against each other.",
             code="other_block",
         )
-    unmeasured = next((one for one in (arm, other) if one is not None and one.status != CellStatus.DONE), None)
+    unmeasured = next(
+        (compared for compared in (arm, other) if compared is not None and compared.status != CellStatus.DONE), None
+    )
     if unmeasured is not None:
         raise Conflict(f"{unmeasured.name} has no outputs: it is {unmeasured.status or 'not measured yet'}.")
     if block.node is None or block.node.health == NodeHealth.RETIRED:

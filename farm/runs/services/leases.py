@@ -66,7 +66,7 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
     makeable = block.arms.exclude(UNMAKEABLE).select_related(*RELATED_TO_ARMS).defer(*UNREAD_OF_ARMS)
     arms, asked = list(makeable.order_by("number")), questions_of(block)
     if asked:
-        wanted = {number for one in asked for number in (one.arm, one.against)}
+        wanted = {number for comparison in asked for number in (comparison.arm, comparison.against)}
         arms = [arm for arm in arms if arm.number in wanted]
     derived = [arm.cell.variant.derived for arm in arms if arm.cell.variant is not None]
     _read_files([version.artifact, *(artifact for artifact in derived if artifact is not None)])

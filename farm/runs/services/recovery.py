@@ -54,7 +54,7 @@ def end_stranded(*, at_once: int = MOST) -> int:
         if block is None or takers.of(block) & set(_nodes_of(block)):
             continue
         why = why_stranded(block)
-        ended += sum(_end(one, why) for one in bound.filter(**group)[: at_once - ended]) if why else 0
+        ended += sum(_end(attempt, why) for attempt in bound.filter(**group)[: at_once - ended]) if why else 0
     return ended
 
 

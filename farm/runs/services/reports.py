@@ -103,7 +103,7 @@ def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report
     if not held.is_current:
         raise Conflict(f"Attempt {attempt} at block {block_id} is over and accepts no more reports.", code="stale")
     try:
-        timed_s = _checked(report, held, measured=sum(one.kind == "round" for one in earlier))
+        timed_s = _checked(report, held, measured=sum(part.kind == "round" for part in earlier))
     except Unprocessable as refusal:
         note_refused(node, held.block, refusal)
         raise

@@ -128,15 +128,15 @@ def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm
         Comparison(
             run=block.run,
             block=block,
-            baseline=arms[one.baseline],
-            candidate=arms[one.candidate],
-            axis=one.axis,
-            is_tested=is_tested(one),
-            verdict=one.verdict,
-            body=one.model_dump_json(exclude={"operators"}),
-            operators=operators_json(one),
+            baseline=arms[comparison.baseline],
+            candidate=arms[comparison.candidate],
+            axis=comparison.axis,
+            is_tested=is_tested(comparison),
+            verdict=comparison.verdict,
+            body=comparison.model_dump_json(exclude={"operators"}),
+            operators=operators_json(comparison),
         )
-        for one in document.comparisons
+        for comparison in document.comparisons
     )
 
 
@@ -226,7 +226,7 @@ def _conclude(run: Run) -> bool:
 
 def _write_verdicts(run: Run, comparisons: list[doc_comparisons.Comparison]) -> None:
     """The verdicts that changed because the run has so many comparisons (Benjamini-Hochberg)."""
-    held = {(one.baseline, one.candidate): one.verdict for one in comparisons}
+    held = {(comparison.baseline, comparison.candidate): comparison.verdict for comparison in comparisons}
     rows = Comparison.objects.filter(run=run).select_related("baseline", "candidate")
     changed = []
     for row in rows.only("verdict", "baseline__name", "candidate__name"):

@@ -38,10 +38,10 @@ def share(*, kind: str, subject: str, by: User, days: int = 30) -> tuple[Share, 
 def split(subject: str) -> list[tuple[int, str]]:
     """The runs and cells that a subject of cells names. Raises Invalid."""
     found = []
-    for one in subject.split(","):
-        run_id, _, cell = one.partition(":")
+    for part in subject.split(","):
+        run_id, _, cell = part.partition(":")
         if not cell or not is_row_number(run_id):
-            raise Invalid(f"“{one[:60]}” names no cell: write RUN:CELL.", code="subject")
+            raise Invalid(f"“{part[:60]}” names no cell: write RUN:CELL.", code="subject")
         found.append((int(run_id), cell))
     return found
 
