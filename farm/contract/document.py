@@ -7,7 +7,7 @@ History
 Absent metrics are null. Times are milliseconds unless the name says otherwise, sizes are bytes, shares are 0–1.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -52,3 +52,15 @@ class Document(Part):
     def to_json(self, *, indent: int | None = 2) -> str:
         """The document as it is written to disk, with `schema` as its first key."""
         return self.model_dump_json(by_alias=True, indent=indent)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema (2020-12) of every document of this schema, those of before too."""
+    found = Document.model_json_schema()
+    # a reader without it could not tell what it has
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **found,
+        "title": SCHEMA,
+        "required": ["schema", *found["required"]],
+    }

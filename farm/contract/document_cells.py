@@ -310,7 +310,7 @@ class Cell(LaterAxes, Part):
     tokens: list[int] = Field(default_factory=list, exclude_if=lambda tokens: not tokens)
     metrics: list[CellMetric] = Field(default_factory=list, exclude_if=lambda metrics: not metrics)
 
-    @field_validator("metrics", mode="before")
+    @field_validator("metrics", mode="before", json_schema_input_type=list[CellMetric] | dict[str, Figure])
     @classmethod
     def _of_before(cls, given: object) -> object:
         """What farms wrote until 23 November 2026: figures by name."""

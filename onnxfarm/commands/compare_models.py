@@ -40,9 +40,12 @@ def measured(base: Path, new: Path, wanted: Wanted, *, console: Console) -> Docu
     with needs_extra("node"):
         from onnxfarm.here import workbench
     sides = [Subject(model, wanted.inputs, seed=wanted.seed) for model in (base, new)]
-    home = wanted.home or default_home()
-    with workbench.opened(sides[0], beside=sides[1], home=home, console=console) as bench:
-        if wanted.evaluation is not None:
-            bench.label(wanted.evaluation, wanted.recipe or "top1")
-        plan = workbench.reshaped(bench.plan(declared), lambda block: workbench.along(block, axis="model"))
-        return bench.measure(plan)
+    return workbench.measured_once(
+        sides[0],
+        declared,
+        beside=sides[1],
+        evaluation=wanted.evaluation,
+        recipe=wanted.recipe,
+        home=wanted.home or default_home(),
+        console=console,
+    )

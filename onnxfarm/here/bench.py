@@ -180,6 +180,8 @@ def stopped_by_signals(
 ) -> Iterator[Callable[[], bool]]:
     """Whether Ctrl-C was pressed: the running process is ended and what was measured is kept."""
     stop = threading.Event()
+    # other threads cannot ask for signals, and are sent none
+    signals = signals if threading.current_thread() is threading.main_thread() else ()
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in signals}
     try:
         yield stop.is_set

@@ -141,6 +141,29 @@ def along(
     return block.model_copy(update=changes)
 
 
+def measured_once(
+    subject: Subject,
+    matrix: Matrix,
+    *,
+    home: Path,
+    console: Console,
+    beside: Subject | None = None,
+    evaluation: Path | None = None,
+    recipe: str = "",
+) -> Document:
+    """A model, or two side by side with their comparisons alone, judged on labelled data where there are some.
+
+    Raises Usage, Infrastructure and Stopped.
+    """
+    with opened(subject, beside=beside, home=home, console=console) as bench:
+        if evaluation is not None:
+            bench.label(evaluation, recipe or "top1")
+        plan = bench.plan(matrix)
+        if beside is not None:
+            plan = reshaped(plan, lambda block: along(block, axis="model"))
+        return bench.measure(plan)
+
+
 def measured(bench: Bench, matrix: Matrix, reshape: Reshape) -> tuple[Measured, Plan]:
     """A matrix as a search reads it, and its plan with each of its blocks changed."""
     plan = reshaped(bench.plan(matrix), reshape)

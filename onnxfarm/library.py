@@ -1,0 +1,135 @@
+"""What Python programs call: `onnxfarm.bench`, `onnxfarm.compare` and `onnxfarm.open`, as the commands do.
+
+    results = onnxfarm.bench("model.onnx", runtime=["1.29.0", "1.31.1"], batch=[1, 8], budget="quick")
+    results.cells[0].p50_ms, results.comparisons[0].verdict
+
+Keywords are the keys of a matrix file, its axes and settings, with `_` for `-`. Each raises a
+`onnxfarm.problems.Problem` whose text says what happened and what to do next.
+"""
+
+import os
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from rich.console import Console
+
+from farm.contract.document import SCHEMA, Document
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.matrices import matrix as matrices
+from farm.rules.presenting.spreadsheets import rows_of
+from onnxfarm.documents import read_object
+from onnxfarm.outputs import console_for
+from onnxfarm.problems import Infrastructure, Usage, needs_extra
+from onnxfarm.subject import Subject
+
+AnyPath = str | os.PathLike[str]
+
+
+class Results(Document):
+    """A bench document, docs/bench.md: `cells`, `comparisons`, `sentence` and all its other keys, as typed values."""
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with a row for each cell and the columns of `results --csv`."""
+        try:
+            import pandas
+        except ModuleNotFoundError as missing:
+            raise Infrastructure("to_pandas() needs pandas, which is not installed: pip install pandas.") from missing
+        return pandas.DataFrame(rows_of(self))
+
+
+def bench(
+    model: AnyPath,
+    *,
+    inputs: AnyPath | None = None,
+    expected: AnyPath | None = None,
+    evaluation: AnyPath | None = None,
+    recipe: str = "top1",
+    seed: int = 0,
+    home: AnyPath | None = None,
+    quiet: bool = False,
+    **matrix: object,
+) -> Results:
+    """Measures a model on this machine. `evaluation`: labelled data that every cell is judged on, by `recipe`.
+
+    Progress goes to stderr unless `quiet`. The results are there whatever the verdicts: a cell that failed says why.
+    """
+    subject = Subject(Path(model), _path(inputs), _path(expected), seed)
+    return _measured(subject, None, matrix, evaluation=_path(evaluation), recipe=recipe, home=home, quiet=quiet)
+
+
+def compare(
+    base: AnyPath,
+    new: AnyPath,
+    *,
+    inputs: AnyPath | None = None,
+    evaluation: AnyPath | None = None,
+    recipe: str = "top1",
+    seed: int = 0,
+    home: AnyPath | None = None,
+    quiet: bool = False,
+    **matrix: object,
+) -> Results:
+    """Measures two models in the same rounds on this machine; comparisons of the axis `model` say how `new` is."""
+    first, second = (Subject(Path(side), _path(inputs), seed=seed) for side in (base, new))
+    return _measured(first, second, matrix, evaluation=_path(evaluation), recipe=recipe, home=home, quiet=quiet)
+
+
+def open(run_or_path: int | AnyPath, *, server: str | None = None) -> Results:
+    """The results of a run, by its number on a farm, or in a file that `bench --json` or `results --json` wrote.
+
+    `server`: the farm's address; else that of $ONNXFARM_SERVER or of `onnxfarm login`.
+    """
+    if isinstance(run_or_path, int):
+        from onnxfarm.remote.account import find_account
+        from onnxfarm.remote.client import Client
+        from onnxfarm.remote.runs import read_document
+
+        with Client(find_account(server)) as client:
+            return _results(read_document(client, str(run_or_path)))
+    plain = read_object(Path(run_or_path))
+    try:
+        return Results.model_validate(plain)
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise Usage(f"{run_or_path} is no document of {SCHEMA}: {place}: {first['msg']}.") from problem
+
+
+def _measured(
+    subject: Subject,
+    beside: Subject | None,
+    matrix: Mapping[str, object],
+    *,
+    evaluation: Path | None,
+    recipe: str,
+    home: AnyPath | None,
+    quiet: bool,
+) -> Results:
+    try:
+        declared = matrices.parse({"matrix": {}, **matrix})
+    except MatrixProblem as problem:
+        raise Usage(str(problem)) from problem
+    with needs_extra("node"):
+        from onnxfarm.here import workbench
+        from onnxfarm.here.home import default_home
+    document = workbench.measured_once(
+        subject,
+        declared,
+        beside=beside,
+        evaluation=evaluation,
+        recipe=recipe,
+        home=Path(home or default_home()),
+        console=Console(file=StringIO()) if quiet else console_for(stderr=True),
+    )
+    return _results(document)
+
+
+def _results(document: Document) -> Results:
+    return Results.model_validate(document.model_dump(by_alias=True))
+
+
+def _path(given: AnyPath | None) -> Path | None:
+    return None if given is None else Path(given)
