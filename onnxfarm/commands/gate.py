@@ -35,6 +35,8 @@ from onnxfarm.here.published import beyond, refuse_uninstalled
 from onnxfarm.model_files import files_of
 from onnxfarm.outputs import console_for, say, write_document, write_plain, write_text
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
+from onnxfarm.remote import lookups
+from onnxfarm.remote.downloads import downloaded
 from onnxfarm.screen import show
 from onnxfarm.subject import Given, Subject
 
@@ -126,8 +128,8 @@ def gate(  # noqa: PLR0913  every option of the command
     against: Annotated[
         str,
         typer.Option(
-            metavar="FILE|git:REF[:PATH]",
-            help="The model in use now, in place of two runtimes: a file, or as a commit of its repository has it.",
+            metavar="FILE|git:REF[:PATH]|NAME@VERSION",
+            help="The model in use now, in place of two runtimes: a file, as a commit has it, or a farm's version.",
             show_default="none",
         ),
     ] = "",
@@ -267,6 +269,8 @@ def _base(where: _Where, folder: Path) -> Subject:
     path = Path(where.against)
     if where.against.startswith(git_models.PREFIX):
         path = git_models.written_out(where.against, beside=where.subject.model, folder=folder)
+    elif not path.exists() and (named := lookups.VERSION.fullmatch(where.against)):
+        path = downloaded(named, folder=folder)
     old, new = files_of(path), files_of(where.subject.model)
     if len(old) == len(new) and all(filecmp.cmp(*both, shallow=False) for both in zip(old, new, strict=True)):
         say(f"The gate passed: {where.subject.model} is {where.against}, byte for byte, and nothing was measured.")

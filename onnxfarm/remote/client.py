@@ -10,6 +10,7 @@ may be sent twice without harm are repeated when the farm is away.
 """
 
 import contextlib
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -97,11 +98,34 @@ class Client:
         """The same, with its JSON as the farm wrote it."""
         method = operation.method
         body = {} if json is None and method == "POST" else json
-        path = operation.path.format(**{name: _named(name, str(value)) for name, value in place.items()})
+        address = _address(operation, place)
         response = self._send(
-            lambda: self._http.request(method, path, json=body, params=params), is_repeatable=operation.is_repeatable
+            lambda: self._http.request(method, address, json=body, params=params),
+            is_repeatable=operation.is_repeatable,
         )
         return _answered(operation.answers, response)
+
+    def save(self, operation: Operation[bytes], path: Path, *, max_bytes: int, **place: str | int) -> str:
+        """Writes what the farm answers to a file, piece by piece; gives its SHA-256. Raises Infrastructure."""
+        address = _address(operation, place)
+
+        def fetch() -> httpx2.Response:
+            with self._http.stream(operation.method, address) as response, path.open("wb") as file:
+                if not response.is_success:
+                    response.read()
+                    return response
+                for piece in response.iter_bytes():
+                    file.write(piece)
+                    if file.tell() > max_bytes:
+                        raise Infrastructure(f"{response.url} goes on after the {max_bytes:,} bytes that it has.")
+            return response
+
+        try:
+            self._send(fetch, is_repeatable=True)
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as problem:
+            raise Infrastructure(f"{path} cannot be written ({problem.strerror}): is the disk full?") from problem
 
     def pages(
         self, operation: Operation[list[Row]], *, params: Params | None = None, **place: str | int
@@ -218,6 +242,10 @@ def ask_farm(
 def order_of(version_id: int, matrix: Mapping[str, object] | None) -> dict[str, object]:
     """What a run or a plan is asked by; without a matrix the farm's own."""
     return {"version": version_id} | ({} if matrix is None else {"matrix": matrix})
+
+
+def _address(operation: Operation[Shape], place: Mapping[str, str | int]) -> str:
+    return operation.path.format(**{name: _named(name, str(value)) for name, value in place.items()})
 
 
 def _named(name: str, text: str) -> str:

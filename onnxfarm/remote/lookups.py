@@ -1,5 +1,6 @@
 """What people name on the command line, by its number or its name. Each raises Usage where none fits, or several do."""
 
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -12,6 +13,9 @@ from onnxfarm.remote import operations
 from onnxfarm.remote.client import Client
 
 Named = TypeVar("Named")
+
+# NAME@VERSION, a version of a model
+VERSION = re.compile(r"(?P<model>.+)@v?(?P<number>\d{1,9})")
 
 
 def team_named(client: Client, name: str) -> TeamWithMembersOut:
