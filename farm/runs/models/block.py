@@ -89,10 +89,16 @@ class Block(models.Model):
         """Writes a line about the block into its run's log."""
         self.run.log(kind, text, block_id=self.pk, **facts)
 
-    def queue(self, kind: EventKind = EventKind.BLOCK_QUEUED, *, text: str = "", **changes: Any) -> bool:
-        """→ queued under the next attempt number. Whoever held the block is fenced off by it."""
+    def queue(
+        self, kind: EventKind = EventKind.BLOCK_QUEUED, *, came_from: BlockState, text: str = "", **changes: Any
+    ) -> bool:
+        """`came_from` → queued under the next attempt number. Whoever held the block is fenced off by it.
+
+        Another process may have queued it since it was read, and a node taken it: that attempt stands.
+        """
         moved = self._move(
             BlockState.QUEUED,
+            where=Q(state=came_from),
             attempt=F("attempt") + 1,
             queued_at=timezone.now(),
             lease_expires_at=None,

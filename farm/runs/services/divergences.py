@@ -155,7 +155,7 @@ def _queue(block: Block, cell: str) -> None:
         raise _not_now(block)
     text = f"Searching for the first divergent node of {cell} on {block.node.name if block.node else 'its node'}."
     changes = {"only_node": block.node, "first_round": block.rounds, "max_rounds": block.max_rounds, "failures": 0}
-    if not block.queue(EventKind.BLOCK_REQUEUED, text=text, **changes):
+    if not block.queue(EventKind.BLOCK_REQUEUED, came_from=BlockState.DONE, text=text, **changes):
         raise _not_now(block)
     ring_on_commit(block)
 

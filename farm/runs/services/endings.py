@@ -159,7 +159,8 @@ def give_up_attempt(
     is_last = is_hopeless or block.failures + is_failure >= MAX_FAILURES or _tries_since_result(block) >= MAX_ATTEMPTS
     if not is_last:
         text = f"Block {block.number} goes back into the queue: {reason.text}"
-        block.queue(EventKind.BLOCK_REQUEUED, text=text, failures=F("failures") + int(is_failure))
+        failures = F("failures") + int(is_failure)
+        block.queue(EventKind.BLOCK_REQUEUED, came_from=BlockState.LEASED, text=text, failures=failures)
         ring_on_commit(block)
     elif block.first_round:
         keep_earlier(block, reason)

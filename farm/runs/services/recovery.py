@@ -165,7 +165,7 @@ def _take(block: Block, reason: Reason) -> bool:
         attempt = Attempt.objects.select_related("node").filter(block=current, number=current.attempt).first()
         if attempt is None:
             log.error("Block %s is leased without an attempt; it is queued again.", block.pk)
-            return current.queue(text="The lease had no attempt.")
+            return current.queue(came_from=BlockState.LEASED, text="The lease had no attempt.")
         return give_up_attempt(current, attempt, reason, state=AttemptState.LOST)
 
 

@@ -66,7 +66,7 @@ def _release(block: Block) -> bool:
             block.fail(why)
             finish_run_if_over(run)
             return False
-        if not block.queue():
+        if not block.queue(came_from=BlockState.WAITING):
             return False
         ring_on_commit(block)
     return True
@@ -327,6 +327,7 @@ def _node_is_there(block: Block) -> bool:
 def _go_on(block: Block, rounds: int) -> None:
     block.queue(
         EventKind.BLOCK_REQUEUED,
+        came_from=BlockState.DONE,
         text=f"Block {block.number} continues for {rounds} more rounds.",
         only_node=block.node,
         first_round=block.rounds,

@@ -84,7 +84,8 @@ def assert_is_of_one_state(seen: Seen) -> None:
 def send_back(run: Run) -> None:
     """The node went away: its block waits for another one."""
     block = Block.objects.get(run=run, state=BlockState.LEASED)
-    assert block.queue(EventKind.BLOCK_REQUEUED, text="bench-1 went away; block 1 waits again.")
+    text = "bench-1 went away; block 1 waits again."
+    assert block.queue(EventKind.BLOCK_REQUEUED, came_from=BlockState.LEASED, text=text)
 
 
 def test_a_live_run_never_shows_two_states_from_its_queue_to_its_end(

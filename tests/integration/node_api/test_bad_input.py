@@ -18,6 +18,7 @@ from farm.fleet import services as fleet
 from farm.fleet.models import EnrolmentCode, Node
 from farm.fleet.services.enrolment import STRANGER
 from farm.runs.models import Block
+from farm.runs.states import BlockState
 from tests.integration.node_api.calls import FACTS, NodeClient
 from tests.integration.runs.making import first_block, make_run, make_version
 from tests.responses import Response
@@ -89,7 +90,7 @@ def _nan_sample(case: Case) -> Response:
 def _replayed(case: Case) -> Response:
     """A report of the attempt before, word for word, once the block was given out again."""
     block = Block.objects.select_related("run").get(pk=case.block.pk)
-    block.queue()
+    block.queue(came_from=BlockState.LEASED)
     return case.report(make_check(0))
 
 

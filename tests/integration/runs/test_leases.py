@@ -30,6 +30,14 @@ def test_a_claim_repeated_by_the_same_node_gives_the_same_lease(block: Block, no
     assert Attempt.objects.count() == 1
 
 
+def test_a_process_that_read_the_block_as_waiting_takes_it_from_no_node(block: Block, node: Node) -> None:
+    stale = Block.objects.select_related("run").get(pk=block.pk)
+    claim(node, block)
+    assert not stale.queue(came_from=BlockState.WAITING)
+    held = Block.objects.get(pk=block.pk)
+    assert (held.state, held.attempt) == (BlockState.LEASED, Attempt.objects.get().number)
+
+
 def test_a_second_node_is_refused(block: Block, node: Node, team: Team) -> None:
     claim(node, block)
     with pytest.raises(Conflict, match="is leased at attempt 1"):

@@ -40,7 +40,7 @@ def test_another_report_for_the_same_place_is_refused(lease: Lease, node: Node) 
 
 def test_a_report_of_an_earlier_attempt_is_stale(lease: Lease, node: Node) -> None:
     block = Block.objects.select_related("run").get(pk=lease.order.block)
-    block.queue()
+    block.queue(came_from=BlockState.LEASED)
     with pytest.raises(Conflict, match="is over"):
         post(node, lease, make_check(0))
     assert ReportRow.objects.count() == 0
