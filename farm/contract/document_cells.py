@@ -229,6 +229,8 @@ class Cell(LaterAxes, Part):
     # empty: the model was looked into before its inputs were
     inputs: list[Input] = Field(default_factory=list)
     precision: str
+    # what the numbers of a model that is measured in `fp32`, as it came, are: fp16, int8 QDQ; absent where not known
+    uploaded: str = Field(default="", exclude_if=lambda words: not words)
     recipe: str = ""
     threads: int
     session: dict[str, object] = Field(default_factory=dict)

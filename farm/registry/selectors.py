@@ -270,6 +270,7 @@ def model_facts(version: Version) -> ModelFacts:
         batch=found.batch,
         dims={name: None for name in found.dims if name != found.batch},
         is_quantised=found.is_quantised,
+        uploaded=found.uploaded,
         inputs_sha256=given.sha256 if given else None,
         inputs_batch=version.artifact.inputs_batch,
         inputs=found.fed,

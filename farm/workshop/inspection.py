@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints, field_validator
 
 from farm.contract.base import Message, Sha256
-from farm.rules.cells import fills
+from farm.rules.cells import fills, recipes
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import CompiledFacts, ContextFacts, GenaiFacts, ModelInput, SourceFacts
 
@@ -113,6 +113,11 @@ class Inspection(Message):
     genai: GenaiFacts | None = None
     # the longest sequence that a decoder takes; None: nothing in the graph says it, or nobody looked
     context: ContextFacts | None = None
+
+    @property
+    def uploaded(self) -> str:
+        """What its numbers are, `fp16`, `int8 QDQ`; empty where it stores none."""
+        return recipes.uploaded_words(self.dtypes, self.operators, is_quantised=self.is_quantised)
 
     @property
     def opset(self) -> int | None:

@@ -11,6 +11,7 @@ from rich.text import Text
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
+from farm.rules.cells.axes import BY_NAME
 from farm.rules.presenting.lines import is_less_accurate
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import plain
@@ -85,12 +86,14 @@ def _ended(cell: Cell) -> Cell:
 def _show(document: Document, *, console: Console, json_file: Path | None) -> None:
     write_document(document, json_file)
     console.print(Text(f"\n{document.sentence}\n", style="bold"))
-    figures = ("bytes", "accuracy", "interval", "against FP32")
+    figures = ("bytes", "accuracy", "interval", "against upload")
     columns = (Column(head, justify="right", no_wrap=True) for head in figures)
     table = table_of(*map(Column, ("cell", "runtime", "provider", "variant")), *columns)
     for cell in document.cells:
         provider = cell.provider.removesuffix("ExecutionProvider")
-        table.add_row(cell.id, str(cell.runtime), provider, cell.recipe or cell.precision, *_figures(cell))
+        table.add_row(
+            cell.id, str(cell.runtime), provider, cell.recipe or BY_NAME["precision"].label(cell), *_figures(cell)
+        )
     console.print(table)
     for cell in document.cells:
         if cell.reason is not None:

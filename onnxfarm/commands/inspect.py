@@ -12,7 +12,6 @@ import typer
 from rich.console import Console
 from rich.table import Column
 
-from farm.rules.cells import recipes
 from farm.rules.generation import decoders
 from farm.rules.quality.findings import EXPLANATIONS
 from farm.rules.runtimes import compatibility as rules
@@ -142,8 +141,9 @@ def _summary(found: "Inspection") -> str:
         size(found.main_bytes + found.data_bytes),
         versions,
     ]
-    words = recipes.uploaded_words(found.dtypes, found.operators, is_quantised=found.is_quantised)
-    return ", ".join([*parts, f"IR {found.ir_version}", *([f"as uploaded: {words}"] if words else [])])
+    return ", ".join(
+        [*parts, f"IR {found.ir_version}", *([f"as uploaded: {found.uploaded}"] if found.uploaded else [])]
+    )
 
 
 def _words(finding: "FoundFinding") -> str:

@@ -81,6 +81,7 @@ class Uploaded:
             batch=inspection.batch,
             dims={name: None for name in inspection.dims if name != inspection.batch},
             is_quantised=inspection.is_quantised,
+            uploaded=inspection.uploaded,
             inputs_sha256=inputs.sha256 if inputs else None,
             inputs_batch=inputs_batch,
             inputs=inspection.fed,

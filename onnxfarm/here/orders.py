@@ -13,7 +13,7 @@ from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, CellSpec, FileRef, Recipe
 from farm.contract.evaluation import EvaluationOrder
 from farm.contract.reports import CheckReport
-from farm.rules.cells import scenarios
+from farm.rules.cells import recipes, scenarios
 from farm.rules.judging.block_verdicts import ordered_rounds
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.quality.parity import preset_for
@@ -179,7 +179,7 @@ class Preparation:
         opset = self._opset(spec)
 
         def make() -> Bundle:
-            what = f"{spec.recipe.precision}, opset {opset or spec.recipe.opset}"
+            what = recipes.label(spec.recipe.model_copy(update={"opset": opset or spec.recipe.opset}))
             self.say("reading the model's program" if spec.recipe.is_program else f"making the variant {what}")
             made = orders.make_variant(
                 self.model.folder,

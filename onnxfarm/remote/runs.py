@@ -59,7 +59,7 @@ class Standing(NamedTuple):
 
 
 def _phase(doing: str) -> str:
-    """Of `vm: round 3: onnxruntime==1.31.1, fp32, arm 6` the part that stays the same from arm to arm."""
+    """Of `vm: round 3: onnxruntime==1.31.1, as uploaded, arm 6` the part that stays the same from arm to arm."""
     return ":".join(doing.split(":")[:2])
 
 

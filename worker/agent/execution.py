@@ -264,7 +264,7 @@ class _Block:
         return Launcher(stage=stage, timeout_s=timeout_s, memory_bytes=memory_bytes, is_cancelled=self._is_cancelled)
 
     def _say(self, arm: PreparedArm, what: str) -> None:
-        self._environment.say(f"{what}: {arm.order.cell.runtime}, {arm.order.cell.recipe.precision}, arm {arm.arm}")
+        self._environment.say(f"{what}: {arm.words}")
 
     def _stop_if_over(self) -> None:
         if self._is_cancelled():

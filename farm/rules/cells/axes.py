@@ -152,7 +152,7 @@ AXES: tuple[Axis, ...] = (
     Axis(
         "precision",
         "Precision",
-        short_of=lambda c: recipes.precision_words(c.precision, c.recipe),
+        short_of=lambda c: recipes.precision_words(c.precision, c.recipe, uploaded=c.uploaded),
         order_of=lambda c: ("fp32" not in c.precision, c.precision, c.recipe),
         fields=("precision", "recipe"),
         declared=Declared(

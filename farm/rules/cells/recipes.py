@@ -134,11 +134,13 @@ def label(recipe: Recipe) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def precision_words(precision: str, label: str) -> str:
+def precision_words(precision: str, label: str = "", *, uploaded: str = "") -> str:
     """A cell's precision with what tells it from others of that name, from its recipe in words.
 
-    Unsigned activations go without saying, random calibration data never do.
+    Unsigned activations go without saying, random calibration data never do. `uploaded`: as of `uploaded_words`.
     """
+    if precision == "fp32" and uploaded not in ("", "fp32"):
+        return f"as uploaded: {uploaded}"
     parts = label.split(", ")
     text = next((part for part in parts if part.partition(":")[0] == precision), precision)
     drawn = " (random calibration data)" if f"{RANDOM} calibration data" in parts else ""

@@ -135,7 +135,7 @@ def issue(case: Case) -> str:
         f"{case.new.provider}{f' {as_code(options)}' if case.new.provider_options else ''}, {case.new.threads} "
         f"intra-op threads, graph optimization level `{case.new.optimization}`",
         "### Model file and quantization",
-        f"`{MODEL_FOLDER}/{case.model}` in the zip, opset {case.new.opset}, {case.new.precision}"
+        f"`{MODEL_FOLDER}/{case.model}` in the zip, opset {case.new.opset}, {BY_NAME['precision'].label(case.new)}"
         f"{'' if case.new.batch is None else f', batch {case.new.batch}'}",
     ]
     return "\n\n".join(parts) + "\n"

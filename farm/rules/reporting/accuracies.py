@@ -125,7 +125,8 @@ def _against(cell: doc_cells.Cell, own: doc_cells.Accuracy, baseline: doc_cells.
             "only_this": found.only_new,
         }
     )
-    return told.model_copy(update={"text": f"{_own_sentence(told)} {_difference_sentence(told, found.change)}"})
+    differs = _difference_sentence(told, found.change, uploaded=baseline.uploaded or "FP32")
+    return told.model_copy(update={"text": f"{_own_sentence(told)} {differs}"})
 
 
 def _samples(judged: doc_cells.Accuracy) -> evaluation.Judged:
@@ -144,7 +145,7 @@ def _own_sentence(judged: doc_cells.Accuracy) -> str:
     return f"{numbers.accuracy(judged.value)} of {judged.n:,} samples are {right} ({interval})."
 
 
-def _difference_sentence(judged: doc_cells.Accuracy, change: accuracy.Change) -> str:
+def _difference_sentence(judged: doc_cells.Accuracy, change: accuracy.Change, *, uploaded: str) -> str:
     figures = [value or 0.0 for value in (judged.difference, judged.difference_low, judged.difference_high)]
     if judged.metric == "mse":
         unit = ""
@@ -156,5 +157,5 @@ def _difference_sentence(judged: doc_cells.Accuracy, change: accuracy.Change) ->
     moved = ""
     if judged.only_baseline is not None and judged.only_this is not None:
         moved = f"; {judged.only_baseline} samples only {judged.baseline} got right, {judged.only_this} only this cell"
-    words = f"Against FP32 ({judged.baseline}): {shown}{unit} ({low} to {high}{unit}{moved}); {verdict}."
+    words = f"Against {uploaded} ({judged.baseline}): {shown}{unit} ({low} to {high}{unit}{moved}); {verdict}."
     return words.replace("-", "\N{MINUS SIGN}") if unit else words

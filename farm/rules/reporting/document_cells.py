@@ -121,6 +121,7 @@ def _identity(
     return {
         "model": model.name,
         "model_sha256": model.main_sha256,
+        "uploaded": model.uploaded if spec.recipe.precision == "fp32" else "",
         "inputs": scenarios.of(spec).inputs(spec.workload) or inputs_of(spec, model),
         "requested_providers": list(providers.requested_list(providers.of(spec.provider))),
         **identity.fields_of(

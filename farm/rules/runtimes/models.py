@@ -103,7 +103,7 @@ class ModelFacts(Message):
     `latency_ms`: what one inference takes on average in the cells that were measured last, where it is known;
     `quickest_ms`: the least of them. `source`: the framework's program that came with it.
     `compiled`: code in it that runs on the provider alone that compiled it. `context`: None where nothing says it.
-    `is_grouped`: whether it has a GroupQueryAttention.
+    `is_grouped`: whether it has a GroupQueryAttention. `uploaded`: what its numbers are, `fp16`, `int8 QDQ`.
     """
 
     name: str = "model"
@@ -118,6 +118,7 @@ class ModelFacts(Message):
     batch: int | str | None = None
     dims: dict[str, int | None] = Field(default_factory=dict)
     is_quantised: bool = False
+    uploaded: str = ""
     inputs_sha256: Sha256 | None = None
     inputs_batch: int | None = None
     inputs: tuple[ModelInput, ...] = ()

@@ -1,6 +1,7 @@
 """Measured cells of every run that somebody may see: by words, by model, those with a trace, and their launches."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -15,6 +16,7 @@ from farm.contract.reasons import CellStatus
 from farm.contract.reports import RoundReport
 from farm.fleet.selectors.nodes import name_of
 from farm.registry.models import Model, Version
+from farm.rules.cells import recipes
 from farm.rules.cells.axes import AXES
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
 from farm.rules.presenting.hardware import Measured
@@ -31,6 +33,8 @@ NUMBERS: Final = {
     "batch": "cell__batch",
     "threads": "cell__threads",
 }
+# what says of a version's inspection what its numbers are
+TYPES: Final = ("dtypes", "operators", "is_quantised")
 TEXTS: Final = ("runtime", "provider", "precision", "hardware", "run__version__model__name")
 MAX_TRACED = 200
 # of the newest runs
@@ -39,7 +43,7 @@ MAX_MEASURED = 500
 UNUSED = ("operators", "arm__cell__spec_json", "arm__block__plan_json", "arm__block__node__facts_json")
 # what of a cell's document tells settings apart and says how good one is: the rest of it is not read
 READ = {field for axis in AXES for field in axis.fields} | {
-    *("id", "digest", "model_sha256", "status", "p50_ms", "p50_ci_ms", "throughput", "parity", "simulated"),
+    *("id", "digest", "model_sha256", "uploaded", "status", "p50_ms", "p50_ci_ms", "throughput", "parity", "simulated"),
     *("active_providers", "providers"),
 }
 
@@ -55,9 +59,9 @@ class MeasuredCell:
     node: str
     runtime: str
     provider: str
-    precision: str
     batch: int | None
     threads: int | None
+    precision: str
 
 
 def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
@@ -69,15 +73,24 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
     for before, word in zip(["", *typed], typed, strict=False):
         if word not in NUMBERS:
             rows = rows.filter(_says(word, NUMBERS.get(before)))
-    own = ("runtime", "provider", "precision", "batch", "threads")
+    own = ("runtime", "provider", "batch", "threads", "precision")
     found = rows.order_by("-block__run_id", "number").values_list(
         "block__run_id", "name", "block__run__version__model__name", "block__run__version__number",
         "block__node__name", *(f"cell__{field}" for field in own),
+        *(f"block__run__version__inspection__{fact}" for fact in TYPES),
     )  # fmt: skip
     return [
-        MeasuredCell(run_id, name, model, version, node or "", *rest)
-        for run_id, name, model, version, node, *rest in found[: MOST + 1]
+        MeasuredCell(run_id, name, model, version, node or "", runtime, provider, batch, threads, _precision(*facts))
+        for run_id, name, model, version, node, runtime, provider, batch, threads, *facts in found[: MOST + 1]
     ]
+
+
+def _precision(
+    precision: str, dtypes: Mapping[str, int] | None, operators: Mapping[str, int] | None, is_quantised: bool | None
+) -> str:
+    """As it is shown, by TYPES of the version."""
+    uploaded = recipes.uploaded_words(dtypes or {}, operators or (), is_quantised=bool(is_quantised))
+    return recipes.precision_words(precision, uploaded=uploaded)
 
 
 def _says(word: str, field: str | None) -> Q:
@@ -115,20 +128,24 @@ class TracedCell:
     name: str
     runtime: str
     provider: str
-    precision: str
     batch: int | None
     threads: int | None
+    precision: str
 
 
 def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
     """Traced cells of the version's runs that the user may see, A/A twins left out: newest run first, 200 at most."""
     rows = CellDocument.objects.filter(arm__cell__run__version=version, arm__twin_of=None).exclude(operators="[]")
     visible = rows.filter(arm__cell__run__in=Run.objects.visible_to(user))
-    columns = ("run_id", "runtime", "provider", "precision", "batch", "threads")
+    types = [(version.inspection or {}).get(fact) for fact in TYPES]
+    columns = ("run_id", "runtime", "provider", "batch", "threads", "precision")
     found = visible.order_by("-arm__cell__run_id", "arm__cell__number").values_list(
         "arm__name", *(f"arm__cell__{name}" for name in columns)
     )
-    return [TracedCell(name=name, **dict(zip(columns, rest, strict=True))) for name, *rest in found[:MAX_TRACED]]
+    return [
+        TracedCell(run_id, name, runtime, provider, batch, threads, _precision(precision, *types))
+        for name, run_id, runtime, provider, batch, threads, precision in found[:MAX_TRACED]
+    ]
 
 
 def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Measured]]:

@@ -56,6 +56,15 @@ def test_cells_of_every_run_are_found_by_words(signed_in: Client, stranger: User
         assert_is_page(signed_in.get("/compare/", {"q": odd}))
 
 
+def test_a_cell_found_by_words_is_called_what_its_numbers_are(signed_in: Client, run: Run) -> None:
+    run.version.inspection |= {"dtypes": {"float16": 90, "float32": 9}, "operators": {"Conv": 1}}
+    run.version.save()
+    found = signed_in.get("/compare/", {"q": f"run {run.pk}"}).context["cells"]
+    names = [cell["name"] for cell in found]
+    assert {"as uploaded: fp16" in name for name in names if "int8" not in name} == {True}
+    assert not any("as uploaded" in name for name in names if "int8" in name)
+
+
 def test_the_rows_are_a_file_with_figures_as_numbers(signed_in: Client, run: Run) -> None:
     text = signed_in.get(address(run, "c1", "c5", more="&as=csv")).content.decode()
     rows = {row["row"]: row for row in csv.DictReader(io.StringIO(text))}

@@ -11,6 +11,7 @@ from farm.contract.evaluation import AccuracyReport
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import EndReport
 from farm.contract.sustained import CurvePoint, CurveReport
+from farm.rules.cells import label
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.quality import evaluation
@@ -339,3 +340,11 @@ def test_the_memory_of_operators_stands_in_the_document_where_the_trace_has_it()
     (cell,) = assemble(record_of(make_block(runtime="1.31.1"), [trace, *make_rounds(8, {0: 1.0})])).cells
     assert [one.memory_bytes for one in cell.operators] == [4096, None]
     assert [one.get("memory_bytes", "absent") for one in cell.model_dump(mode="json")["operators"]] == [4096, "absent"]
+
+
+def test_a_cell_says_what_the_numbers_of_its_model_are() -> None:
+    block = make_block(runtime="1.31.1", precision="fp32,int8-dynamic")
+    document = assemble(record_of(block, [], model=make_model(uploaded="fp16")))
+    assert {cell.precision: cell.uploaded for cell in document.cells} == {"fp32": "fp16", "int8-dynamic": ""}
+    (varying,) = label.varying(document.cells)
+    assert {varying.label(cell) for cell in document.cells} == {"as uploaded: fp16", "int8-dynamic"}

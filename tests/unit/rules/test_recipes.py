@@ -192,3 +192,17 @@ def test_an_upload_is_called_what_its_numbers_are(
     dtypes: dict[str, int], operators: list[str], is_quantised: bool, words: str
 ) -> None:
     assert recipes.uploaded_words(dtypes, operators, is_quantised=is_quantised) == words
+
+
+@pytest.mark.parametrize(
+    ("precision", "uploaded", "words"),
+    [
+        ("fp32", "fp16", "as uploaded: fp16"),
+        ("fp32", "int8 QDQ", "as uploaded: int8 QDQ"),
+        ("fp32", "fp32", "fp32"),
+        ("fp32", "", "fp32"),
+        ("int8-dynamic", "fp16", "int8-dynamic"),
+    ],
+)
+def test_a_precision_that_changes_nothing_is_the_uploads(precision: str, uploaded: str, words: str) -> None:
+    assert recipes.precision_words(precision, uploaded=uploaded) == words

@@ -9,7 +9,7 @@ import psutil
 from farm.contract.blocks import ArmOrder, BlockOrder
 from farm.contract.cells import Bundle, FileRef
 from farm.contract.reasons import Reason
-from farm.rules.cells import threads
+from farm.rules.cells import recipes, threads
 from farm.rules.runtimes import engines
 from worker.agent.kit import cache, stages
 from worker.agent.kit.environment import NodeEnvironment
@@ -33,6 +33,12 @@ class PreparedArm:
     @property
     def arm(self) -> int:
         return self.order.arm
+
+    @property
+    def words(self) -> str:
+        """`onnxruntime==1.31.1, int8-dynamic, arm 3`."""
+        cell = self.order.cell
+        return f"{cell.runtime}, {recipes.label(cell.recipe) or 'as uploaded'}, arm {self.arm}"
 
     @property
     def engines(self) -> Path:

@@ -70,7 +70,7 @@ def judge_block(
     )
 
     def say(arm: PreparedArm, what: str) -> None:
-        environment.say(f"{what}: {arm.order.cell.runtime}, {arm.order.cell.recipe.precision}, arm {arm.arm}")
+        environment.say(f"{what}: {arm.words}")
 
     try:
         ready, refused = prepare_arms(order, environment=environment, folder=folder, is_cancelled=is_cancelled)
