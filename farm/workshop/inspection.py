@@ -47,11 +47,13 @@ class Feed(Message):
     """What a model is fed where nobody says: sizes of dynamic dimensions, and how each input is made, both by name.
 
     The texts of `inputs` are those of `farm.rules.cells.fills`; inputs that came with the model are `given`. `tries`:
-    how often the model was run to find them; `problem`: why nothing was found that it runs with.
+    how often the model was run to find them; `problem`: why nothing was found that it runs with. `prompt`: sizes with
+    which a decoder takes a prompt behind nothing, in place of those of one more token; empty where it was not seen to.
     """
 
     sizes: Annotated[dict[PortName, Size], Field(max_length=MOST_PORTS)] = Field(default_factory=dict)
     inputs: Annotated[dict[PortName, str], Field(max_length=MOST_PORTS)] = Field(default_factory=dict)
+    prompt: Annotated[dict[PortName, Size], Field(max_length=MOST_PORTS)] = Field(default_factory=dict)
     tries: Count = 0
     problem: Annotated[str, StringConstraints(max_length=4000)] = ""
 

@@ -124,7 +124,7 @@ def _measured(
         if extras.evaluation is not None:
             bench.label(extras.evaluation, extras.recipe)
         # stopped by Ctrl-C, what was measured is kept
-        document = bench.template.measure(bench.plan(declared))
+        document = bench.template.measure(bench.plan(bench.from_defaults(declared)))
         is_stopped = bench.template.is_cancelled()
     if extras.is_diverging and not is_stopped:
         from onnxfarm.commands.bench_divergence import with_nodes

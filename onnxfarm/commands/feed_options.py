@@ -84,8 +84,8 @@ def sizes_of(given: Sequence[str] | None) -> list[dict[str, int]] | None:
             raise Usage(f"--shape {text!r} holds several sizes: give --shape once for each.")
         if not sign or not name or not size.isdecimal():
             raise Usage(f"--shape {text!r} is not NAME=SIZE, like sequence=64.")
-        if len(size) > _MAX_DIGITS or not 1 <= int(size) <= MAX_DIMENSION:
-            raise Usage(f"--shape {name} is {size[:_MAX_DIGITS]}: write a size from 1 to {MAX_DIMENSION}.")
+        if len(size) > _MAX_DIGITS or int(size) > MAX_DIMENSION:
+            raise Usage(f"--shape {name} is {size[:_MAX_DIGITS]}: write a size from 0 to {MAX_DIMENSION}.")
         if name in sizes:
             raise Usage(f"--shape {name} is given twice, with {sizes[name]} and {size}: keep one of them.")
         sizes[name] = int(size)

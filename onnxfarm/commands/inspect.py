@@ -114,7 +114,7 @@ def _generates(found: "Inspection") -> Iterator[str]:
     if words := decoders.words_of(found.inputs, found.outputs):
         yield f"generates: {words}" + (f", {found.context.words}" if found.context is not None else "")
         if not decoders.problem_of(found.inputs, found.outputs):
-            yield "--scenario generate measures it as a user feels it: the first token, and each one after"
+            yield decoders.HINT
     if found.genai is not None:
         yield f"! {found.genai.problem}" if found.genai.problem else f"onnxruntime-genai: {found.genai.words}"
 

@@ -6,6 +6,7 @@ Each function raises Usage with the sentence of what does not fit the model.
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from farm.contract.cells import FileRef
@@ -74,6 +75,16 @@ def take_evaluation(model: Uploaded, path: Path, *, recipe: str, folder: Path, f
         out = _made(folder / "labelled")
         found = orders.check_evaluation(model.folder, model.main, data=given, recipe=how, out_dir=out)
     return EvaluationOrder(data=files.add(found.path, name="evaluation.npz"), recipe=how)
+
+
+def with_prompt(matrix: Matrix, given: Given, *, model: Uploaded) -> Matrix:
+    """The matrix with a prompt behind nothing beside the one token behind a past that a decoder is measured with."""
+    feed = model.inspection.feed
+    is_asked = bool({"shapes", "scenario"} & matrix.axes.keys()) or matrix.include or given.inputs is not None
+    if is_asked or feed is None or not feed.prompt:
+        return matrix
+    changed = {name: size for name, size in feed.prompt.items() if size != feed.sizes[name]}
+    return replace(matrix, axes={**matrix.axes, "shapes": ({}, changed)})
 
 
 def refuse_contradiction(matrix: Matrix, given: Given, *, model: Uploaded) -> None:

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
+from farm.rules.generation import decoders
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import beside as side_by_side
 from farm.rules.planning import planner
@@ -87,6 +88,14 @@ class Workbench:
         if found.problem is not None:
             raise Usage(found.problem)
         return found
+
+    def from_defaults(self, matrix: Matrix) -> Matrix:
+        """The matrix with what a decoder is measured with where nobody says; how its users feel it is a hint."""
+        model = self.template.preparation.model
+        whole = bench_given.with_prompt(matrix, self.given, model=model)
+        if whole is not matrix and not self.template.model.generation_problem:
+            self.console.print(decoders.HINT, highlight=False, soft_wrap=True)
+        return whole
 
     def label(self, data: Path, recipe: str) -> None:
         """Judge every cell on labelled data. Raises Usage when they do not fit the model."""

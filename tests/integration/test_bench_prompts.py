@@ -56,3 +56,23 @@ def test_prompts_that_do_not_fit_and_those_of_nothing_that_generates_are_refused
         refuse_prompts_alone(bad, ("fresh",))
     refuse_prompts_alone(bad, ("single", "generate:new=8"))
     refuse_prompts_alone(None, ())
+
+
+@pytest.mark.parametrize(
+    ("declared", "lengths"),
+    [
+        ({}, [(1, 256), (64, 0)]),
+        ({"shapes": [{"sequence_length": 8}]}, [(8, 256)]),
+        ({"scenario": ["fresh"]}, [(1, 256)]),
+    ],
+)
+def test_a_decoder_is_measured_by_a_token_and_by_a_prompt_where_nobody_says(
+    declared: dict[str, object], lengths: list[tuple[int, int]], model: Path, tmp_path: Path
+) -> None:
+    said = io.StringIO()
+    with workbench.opened(Subject(model), home=tmp_path / "home", console=Console(file=said, width=200)) as bench:
+        plan = bench.plan(bench.from_defaults(matrices.parse({"runtime": ["1.31.1"], **declared})))
+    shapes = [arm.spec.workload.shapes for block in plan.blocks for arm in block.arms if arm.twin_of is None]
+    assert [(sizes["sequence_length"], sizes["past_sequence_length"]) for sizes in shapes] == lengths
+    assert {sizes["total_sequence_length"] - sizes["past_sequence_length"] for sizes in shapes} <= {1, 64}
+    assert ("--scenario generate" in said.getvalue()) == (declared == {})

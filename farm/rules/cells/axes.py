@@ -44,6 +44,16 @@ def _sizes(cell: Cell) -> Mapping[str, int]:
     return {} if scenarios.of_text(cell.scenario).takes_prompts else cell.shapes
 
 
+def sizes_words(sizes: Mapping[str, int]) -> str:
+    """Names with their values; of the lengths of a decoder and its past `1 token behind 256`."""
+    whole = {name: size for name, size in sizes.items() if "+" in name or "total" in name}
+    past = [size for name, size in sizes.items() if "past" in name and name not in whole]
+    now = [size for name, size in sizes.items() if "seq" in name and "past" not in name and name not in whole]
+    if len(past) == len(now) == 1 and len(sizes) == len(whole) + 2 and {*whole.values()} <= {past[0] + now[0]}:
+        return f"{counted(now[0], 'token')} behind {past[0]}"
+    return pairs(sizes)
+
+
 def version_key(runtime: Runtime) -> tuple[bool, str, Version, str]:
     """Sorts runtimes by distribution, then by version number: 1.9 before 1.31."""
     distribution, version = runtime.distribution, runtime.version
@@ -138,8 +148,8 @@ AXES: tuple[Axis, ...] = (
         "shapes",
         "Shapes",
         value_of=lambda c: cast("SupportsRichComparison", _sizes(c)),
-        short_of=lambda c: pairs(_sizes(c)),
-        label_of=lambda c: pairs(_sizes(c)) or "default shapes",
+        short_of=lambda c: sizes_words(_sizes(c)),
+        label_of=lambda c: sizes_words(_sizes(c)) or "default shapes",
         order_of=lambda c: sorted(_sizes(c).items()),
         default={},
         declared=Declared(

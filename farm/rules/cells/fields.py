@@ -52,9 +52,9 @@ class Kind:
             raise _problem(problem, what, written, schema=self.schema) from None
 
 
-def whole(most: int) -> Kind:
-    """A whole number from 1 on."""
-    return Kind(Annotated[StrictInt, Field(ge=1, le=most), AS_TEXT])
+def whole(most: int, *, least: int = 1) -> Kind:
+    """A whole number from `least` on."""
+    return Kind(Annotated[StrictInt, Field(ge=least, le=most), AS_TEXT])
 
 
 def finite(written: object) -> float | None:

@@ -17,7 +17,7 @@ from farm.rules.runtimes.nearest import choice_sentence, shown
 
 MAX_MEMORY_LIMIT_MB = 1 << 24
 MAX_DIMENSION = 1 << 24
-DIMENSION, OPSET, MEMORY_LIMIT = whole(MAX_DIMENSION), whole(1000), whole(MAX_MEMORY_LIMIT_MB)
+DIMENSION, OPSET, MEMORY_LIMIT = whole(MAX_DIMENSION, least=0), whole(1000), whole(MAX_MEMORY_LIMIT_MB)
 
 _TAG = re.compile(r"^[a-z0-9][a-z0-9._-]{0,63}$")
 _PROVIDER = re.compile(r"^[A-Za-z0-9_]{1,64}$")

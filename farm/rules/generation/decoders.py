@@ -12,6 +12,7 @@ from typing import Protocol
 _CACHE = re.compile(
     r"^(?P<side>past|present)(?:_key_values)?(?:_(?P<early>key|value))?[._](?P<layer>\d{1,4})(?:[._](?P<late>key|value))?$"
 )
+HINT = "--scenario generate measures it as a user feels it: the first token, and each one after"
 _ANY_CACHE = re.compile(r"^(past|present)([._]|$)")
 _ENCODER = re.compile(r"(^|[._])(encoder|cross)([._]|$)|^decoder_input_ids$")
 _TOKENS = re.compile(r"^(input_ids|input_tokens|tokens?|token_ids|ids)$")

@@ -286,6 +286,8 @@ def _wrong_shapes(spec: CellSpec, about: Circumstances) -> Reason | None:
 
 def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
     model = about.model
+    if name == model.batch and size == 0:
+        return f"The dimension {name!r} is the batch, of which there is at least 1: leave it out of `shapes`."
     if name == model.batch:
         return f"The dimension {name!r} is the batch and is {about.asked_batch} already: leave it out of `shapes`."
     if name not in model.dims:

@@ -258,8 +258,8 @@ def _workload_of(point: Point, request: Request) -> dict[str, Any]:
     chosen = {name: size for name, size in model.sizes.items() if name != model.batch}
     asked = {str(name): int(size) for name, size in _mapping(values.get("shapes")).items()}
     shapes, batch = chosen | asked, values.get("batch")
-    if batch is None and isinstance(model.batch, str):
-        batch = shapes.pop(model.batch, None)
+    if batch is None and isinstance(model.batch, str) and shapes.get(model.batch):
+        batch = shapes.pop(model.batch)
     if model.is_grouped and isinstance(batch, int) and batch > 1 and model.inputs_sha256 is None:
         stepped = decoders.single_token_sizes(model.inputs, chosen)
         shapes |= {} if stepped.keys() & asked.keys() else stepped

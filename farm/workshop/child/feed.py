@@ -48,6 +48,7 @@ class Found:
     problem: str = ""
     # of the run that showed it; None: nothing was shown
     took_s: float | None = field(default=None, kw_only=True)
+    prompt: dict[str, int] = field(default_factory=dict, kw_only=True)
 
 
 @answering
@@ -58,7 +59,8 @@ def choose(payload: payloads.Written) -> dict[str, object]:
     found = found_for(model, path)
     if found.took_s is not None:
         found.inputs = _steady(model, path, found, folder=Path(payload["out"]))
-    return {"sizes": found.sizes, "inputs": found.inputs, "tries": found.tries, "problem": found.problem}
+    named = ("sizes", "inputs", "prompt", "tries", "problem")
+    return {name: getattr(found, name) for name in named}
 
 
 @answering
@@ -89,6 +91,9 @@ def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1) -
     except trials.NoSessionError:
         return Found(sizes, texts)
     found = _tried(model, facts, texts, session=session, ways=ways)
+    if found.took_s is not None:
+        prompt = size_candidates.prompt_of(found.sizes, facts, required)
+        found.prompt = prompt if prompt and _takes(session, model, facts, texts, prompt) else {}
     if found.problem and (asked := required.disagreements()):
         found.problem = f"The model ran in none of {_many(found.tries)}: {asked}"
     return found
@@ -128,6 +133,20 @@ def _tried(
             return Found(sizes, texts, len(tried), took_s=time.monotonic() - began)
         said = said or complaint
     return Found(tried[0], texts, len(tried), _sentence(facts, texts, tried=tried, said=said))
+
+
+def _takes(
+    session: onnxruntime.InferenceSession,
+    model: onnx.ModelProto,
+    facts: signature.Signature,
+    texts: Mapping[str, str],
+    sizes: dict[str, int],
+) -> bool:
+    try:
+        feed = inputs.seeded(model, facts, chosen=sizes, seed=0, asked=texts)
+        return trials.complaint(session, feed) is None
+    except (Problem, trials.TookTooLongError):
+        return False
 
 
 def _sentence(facts: signature.Signature, texts: Mapping[str, str], *, tried: list[dict[str, int]], said: str) -> str:

@@ -86,6 +86,12 @@ def _around(
         yield from ({**known, **usual, dim: size} for dim in free for size in (1, SEQUENCE))
 
 
+def prompt_of(sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required) -> dict[str, int]:
+    """The sizes with a prompt behind nothing in place of one token behind a past; empty where there is no past."""
+    changed = {dim: 0 if size == PAST else SEQUENCE for dim, size in _stepped(facts, list(sizes), required).items()}
+    return _with_sums({**sizes, **changed}, facts, required) if set(changed.values()) == {0, SEQUENCE} else {}
+
+
 def _stepped(facts: signature.Signature, free: list[str], required: consumers.Required) -> dict[str, int]:
     """Of a model that keeps what came before: one step more, behind a past. The others may be what an encoder gave."""
     pasts = {dim: PAST for dim in free if dim in required.pasts}

@@ -11,7 +11,7 @@ from dashboard import axes as pages
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.cells import label
+from farm.rules.cells import axes, label
 from farm.rules.cells.axes import AXES, BY_NAME, MATRIX_AXES, SAID, Axis
 from farm.rules.cells.matrices import matrix_of
 from farm.rules.findings import cell_pairs
@@ -139,3 +139,18 @@ def test_every_setting_is_an_axis_of_a_matrix_and_stands_in_copied_matrices() ->
     assert set(matrix_of([CellSpec(artifact_sha256="0" * 64, runtime=spec.runtime)])) == {
         axis.name for axis in AXES if axis.is_setting and axis.default is SAID and axis.name != "model"
     }
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ({"past_sequence_length": 256, "sequence_length": 1}, "1 token behind 256"),
+        ({"past_length": 0, "seq": 64, "total_length": 64}, "64 tokens behind 0"),
+        ({"p": 256, "past + sequence": 257, "sequence": 1}, "p=256 past + sequence=257 sequence=1"),
+        ({"past": 256, "past + sequence": 300, "sequence": 1}, "past=256 past + sequence=300 sequence=1"),
+        ({"past": 256, "encoder": 64, "sequence": 1}, "encoder=64 past=256 sequence=1"),
+        ({}, ""),
+    ],
+)
+def test_lengths_of_a_decoder_are_said_in_words(sizes: dict[str, int], words: str) -> None:
+    assert axes.sizes_words(sizes) == words

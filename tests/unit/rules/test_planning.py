@@ -208,6 +208,7 @@ def test_the_newest_opset_never_converts_a_model_down():
         ({"shapes": [{"x": 8}]}, {"dims": {}}, ReasonCode.NOT_SUPPORTED, "all its dimensions are fixed"),
         ({"shapes": [{"hidden": 8}]}, {}, ReasonCode.NOT_SUPPORTED, "'hidden' of encoder is fixed at 256"),
         ({"batch": "1", "shapes": [{"N": 8}]}, {}, ReasonCode.NOT_SUPPORTED, "'N' is the batch and is 1 already"),
+        ({"shapes": [{"N": 0}]}, {}, ReasonCode.NOT_SUPPORTED, "'N' is the batch, of which there is at least 1"),
     ],
 )
 def test_a_point_that_cannot_run_is_refused_with_its_reason(options, facts, code, words):

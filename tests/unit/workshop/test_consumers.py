@@ -207,6 +207,8 @@ def test_a_decoder_makes_one_token_behind_a_past(names: dict[str, str]) -> None:
     made = inputs.seeded(model, facts, chosen=found.sizes, seed=0, asked=found.inputs)
     assert made["position_ids"].tolist() == [[256]]
     assert made["attention_mask"].all()
+    prompt = {port["name"]: shape_of(port["shape"], found.prompt) for port in facts["inputs"]}
+    assert list(prompt.values()) == [[1, 64], [1, 64], [1, 64], [1, 4, 0, 8]]
 
 
 def test_a_past_ends_where_the_positions_do() -> None:
@@ -214,6 +216,14 @@ def test_a_past_ends_where_the_positions_do() -> None:
     table = next(tensor for tensor in model.graph.initializer if tensor.name == "places")
     table.CopyFrom(making.weight("places", zeros(128, 32)))
     assert feed.found_for(model, model.SerializeToString()).sizes["past"] == 127
+
+
+def test_a_prompt_that_a_decoder_does_not_take_is_none() -> None:
+    model = decoder()
+    table = next(tensor for tensor in model.graph.initializer if tensor.name == "places")
+    table.CopyFrom(making.weight("places", zeros(63, 32)))
+    found = feed.found_for(model, model.SerializeToString())
+    assert (found.sizes["past"], found.prompt) == (62, {})
 
 
 def test_recorded_sound_is_a_second_long() -> None:
