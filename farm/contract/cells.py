@@ -53,6 +53,14 @@ class Runtime(Message):
         return f"{self.distribution}=={self.version}" if self.version else self.distribution
 
 
+class Loads(Message):
+    """The newest operator set, IR version and `ai.onnx.ml` that a runtime was seen to load."""
+
+    opset: Annotated[int, Field(ge=1, le=999)]
+    ir: Annotated[int, Field(ge=1, le=999)]
+    ml: Annotated[int, Field(ge=1, le=999)]
+
+
 def _read(given: object) -> Runtime:
     if isinstance(given, Runtime):
         return given

@@ -28,7 +28,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from farm.contract.base import Message, Sha256
-from farm.contract.cells import FileRef, Runtime
+from farm.contract.cells import FileRef, Loads, Runtime
 from farm.contract.numbers import AttemptNumber, ContractVersion, UnixSeconds
 from farm.contract.reports import Facts, Report
 
@@ -67,6 +67,7 @@ HOURS = r"^$|^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$"
 NODE_NAME = r"^(?:[0-9]*[A-Za-z]|[0-9]+[ ._-])[A-Za-z0-9 ._-]*$"
 NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME, max_length=64)]
 Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+RuntimeName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}==[0-9][0-9A-Za-z.+-]{0,31}$")]
 Evidence = Annotated[str, StringConstraints(max_length=1000)]
 Health = Literal["pending", "active", "draining", "quarantined", "retired"]
 
@@ -140,7 +141,8 @@ class Hello(Message):
     """A node says what it is and can do, at start, every few minutes, and when something changes.
 
     `tags`: each with its evidence in words, e.g. {"cpu": "probe trace: 3 nodes on CPUExecutionProvider"}.
-    `providers`: ORT's names, proven by a probe. `block`: what it measures now. `leaving`: it stops on purpose.
+    `providers`: ORT's names, proven by a probe. `loads`: what its runtimes were seen to load. `block`: what it measures
+    now. `leaving`: it stops on purpose.
     """
 
     contract_version: ContractVersion
@@ -148,6 +150,7 @@ class Hello(Message):
     tags: dict[Tag, Evidence] = Field(default_factory=dict, max_length=64)
     providers: Annotated[tuple[str, ...], Field(max_length=64)] = ()
     runtimes: Annotated[tuple[Runtime, ...], Field(max_length=256)] = ()
+    loads: Annotated[dict[RuntimeName, Loads], Field(max_length=256)] = Field(default_factory=dict)
     state: Literal["idle", "measuring", "leaving"] = "idle"
     block: str | None = None
     log_tail: Annotated[str, Field(max_length=20_000)] = ""

@@ -23,6 +23,7 @@ History of CONTRACT_VERSION
    2026-11-23, the farm first: an operator of a trace may say its `memory_bytes`.
    2026-11-22, the farm first: facts may say that the sandbox is a browser's (`browser`); `runtimes` and `runtime-files`
    hand out what browsers load.
+   2026-11-26, the farm first: a hello says what each runtime was seen to load (`loads`).
 """
 
 CONTRACT_VERSION = 2

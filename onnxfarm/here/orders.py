@@ -17,7 +17,6 @@ from farm.rules.cells import recipes, scenarios
 from farm.rules.judging.block_verdicts import ordered_rounds
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.quality.parity import preset_for
-from farm.rules.runtimes import opsets, plugins
 from farm.workshop import orders
 from onnxfarm.here.bundle import LocalFiles, Uploaded
 
@@ -176,27 +175,20 @@ class Preparation:
     def _variant(self, spec: CellSpec) -> Bundle:
         if spec.recipe.is_identity:
             return self.model.bundle
-        opset = self._opset(spec)
 
         def make() -> Bundle:
-            what = recipes.label(spec.recipe.model_copy(update={"opset": opset or spec.recipe.opset}))
+            what = recipes.label(spec.recipe)
             self.say("reading the model's program" if spec.recipe.is_program else f"making the variant {what}")
             made = orders.make_variant(
                 self.model.folder,
                 self.model.main,
                 recipe=spec.recipe,
                 out_dir=self._fresh("variant"),
-                opset=opset,
                 calibration=self.files.paths[self.calibration.sha256] if self.calibration else None,
             )
             return self.files.bundle(made.folder, made.main, names=made.files)
 
-        return self._once(("variant", _key(spec.recipe), opset), make)
-
-    def _opset(self, spec: CellSpec) -> int | None:
-        return (
-            opsets.max_opset(plugins.core_of(spec.runtime).version) if spec.recipe.opset == "max-of-runtime" else None
-        )
+        return self._once(("variant", _key(spec.recipe)), make)
 
     def _fresh(self, what: str) -> Path:
         place = self.folder / f"{what}-{next(self._numbers)}"

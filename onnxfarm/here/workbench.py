@@ -30,6 +30,7 @@ from onnxfarm.here.orders import Given, Preparation
 from onnxfarm.problems import Infrastructure, Stopped, Usage
 from onnxfarm.subject import Subject
 from worker.agent.abilities.probes import machine_tags
+from worker.agent.kit.runtimes import RuntimeStore
 from worker.agent.machine.facts import read_facts
 
 # a quick block goes on while something is undecided, up to the last of the looks that verdicts are made for
@@ -83,7 +84,12 @@ class Workbench:
         unknown = [runtime for runtime in asked if unknown_sentence(runtime)]
         self.releases = tuple(dict.fromkeys((*self.releases, *published.beyond(unknown))))
         facts = read_facts(busy_window_s=0)
-        machine = NodeOffer(id=facts.hostname, tags=frozenset(machine_tags(facts)), cores=facts.logical_cores)
+        machine = NodeOffer(
+            id=facts.hostname,
+            tags=frozenset(machine_tags(facts)),
+            cores=facts.logical_cores,
+            loads=RuntimeStore(run.home.runtimes).loads(),
+        )
         found = planner.plan(matrix, (run.model, *run.beside), seed=run.seed, releases=self.releases, machine=machine)
         if found.problem is not None:
             raise Usage(found.problem)

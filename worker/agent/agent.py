@@ -19,12 +19,12 @@ from celery.worker import state as worker_state
 from celery.worker.consumer import Consumer
 
 from farm.contract import node as messages
-from farm.contract.cells import Runtime
 from farm.contract.reports import Facts
 from farm.contract.version import node_queue
 from worker.agent import measure_task
 from worker.agent.abilities.probes import Abilities
 from worker.agent.home import NodeHome, write_privately
+from worker.agent.kit.runtimes import Installed
 from worker.agent.line import enrolment
 from worker.agent.line import gateway as farm
 from worker.agent.line.celery_app import make_app
@@ -53,7 +53,7 @@ class Equipment(Protocol):
 
     def facts(self) -> Facts: ...
 
-    def runtimes(self) -> tuple[Runtime, ...]: ...
+    def runtimes(self) -> tuple[Installed, ...]: ...
 
     def probe(self, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from farm.contract import node as messages
 from farm.contract.blocks import Lease
-from farm.contract.cells import Runtime
 from farm.contract.node import SelfTest
 from farm.contract.reports import Facts, Reply, Report
 from farm.rules.quality.looks import Search
@@ -20,7 +19,7 @@ from worker.agent.home import NodeHome
 from worker.agent.kit import stages
 from worker.agent.kit.cache import ArtifactCache, FetchError
 from worker.agent.kit.environment import NodeEnvironment
-from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
+from worker.agent.kit.runtimes import Installed, RuntimeStore, RuntimeUnavailableError
 from worker.agent.line import gateway as farm
 from worker.agent.line.mailbox import pause_after
 from worker.agent.machine import facts, host_lock
@@ -99,9 +98,9 @@ class NodeEquipment:
         """The processor's temperature now, where it can be read."""
         return facts.temperature_c()
 
-    def runtimes(self) -> tuple[Runtime, ...]:
+    def runtimes(self) -> tuple[Installed, ...]:
         """What is installed now."""
-        return tuple(installed.runtime for installed in self._runtimes.installed())
+        return self._runtimes.installed()
 
     def limit(self, settings: messages.NodeSettings) -> None:
         """Takes over the owner's limits."""

@@ -74,7 +74,8 @@ class Node(models.Model):
     """A machine that measures. `state` says whether it is there, `health` whether it may work.
 
     `tags` maps each hardware tag to the evidence a probe gave for it; `owner_tags` are the owner's own.
-    `providers` were proven by a probe; `runtimes` are installed now.
+    `providers` were proven by a probe; `runtimes` are installed now, and `loads` is what releases beyond the farm's
+    table were seen to load, by `distribution==version`.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="nodes")
@@ -91,6 +92,7 @@ class Node(models.Model):
     owner_tags = models.JSONField(default=list, blank=True)
     providers = models.JSONField(default=list)
     runtimes = models.JSONField(default=list)
+    loads = models.JSONField(default=dict, db_default={})
     settings_json = models.JSONField(default=dict, blank=True)
     sandbox = models.CharField(max_length=12, default="none")
     # what its agent calls the machine's lock: nodes of one owner that say the same measure in turn; empty: unknown

@@ -7,10 +7,12 @@ from farm.accounts.models import Team, User
 from farm.accounts.selectors import Anyone
 from farm.base.refusals import Missing
 from farm.base.secrecy import digest_of_secret
+from farm.contract.cells import Loads
 from farm.fleet.models import Lending, Node, NodeEvent
 from farm.fleet.states import NodeHealth, NodeState
 from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.planning.plans import NodeOffer
+from farm.rules.runtimes.learnt import learnt_from
 
 # what a node's request does not need and may be long
 UNREAD = ("log_tail", "self_test_json")
@@ -77,10 +79,11 @@ def offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
     return [offer_of(node) for node in nodes]
 
 
-def runtimes_offered(*, team: Team, uploader: User | None) -> set[str]:
-    """The runtimes that these nodes have, as `distribution==version`."""
-    nodes = Node.objects.known().serving(team, uploader=uploader).values_list("runtimes", flat=True)
-    return {runtime for runtimes in nodes for runtime in runtimes}
+def runtimes_offered(*, team: Team, uploader: User | None) -> tuple[set[str], dict[str, Loads]]:
+    """The runtimes that these nodes have, as `distribution==version`, and what was learnt there that releases load."""
+    nodes = list(Node.objects.known().serving(team, uploader=uploader).values_list("runtimes", "loads"))
+    learnt = learnt_from({name: Loads(**seen) for name, seen in loads.items()} for _, loads in nodes)
+    return {runtime for runtimes, _ in nodes for runtime in runtimes}, learnt
 
 
 def offer_of(node: Node) -> NodeOffer:
@@ -91,6 +94,7 @@ def offer_of(node: Node) -> NodeOffer:
         tags=frozenset(node.all_tags),
         providers=frozenset(node.providers),
         versions=frozenset(node.runtimes),
+        loads=node.loads,
         is_browser=node.is_browser,
         cores=node.facts_json.get("logical_cores") or None,
         noise=node.null_deviation or None,

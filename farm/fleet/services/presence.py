@@ -14,9 +14,12 @@ from farm.fleet.models import Node
 from farm.fleet.services.enrolment import check_facts, check_tags
 from farm.fleet.services.health import keep_self_test
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
+from farm.rules.runtimes.learnt import learnt_from
 
 # a node that says nothing for so many of its hello periods is offline
 SILENT_HELLOS = 3
+# releases that a node keeps what they load of
+MAX_LEARNT = 256
 
 SENTENCES = {
     NodeHealth.PENDING: "Waiting for approval.",
@@ -94,12 +97,16 @@ def _keep(node: Node, hello: Hello, *, host: str) -> None:
     node.tags = dict(hello.tags)
     node.providers = list(hello.providers)
     node.runtimes = [str(runtime) for runtime in hello.runtimes]
+    seen = {name: loads for name, loads in hello.loads.items() if learnt_from([{name: loads}])}
+    # what was evicted is still known
+    kept = {**node.loads, **{name: loads.model_dump() for name, loads in seen.items()}}
+    node.loads = dict([*kept.items()][-MAX_LEARNT:])
     node.sandbox = hello.facts.sandbox
     node.is_emulated = hello.facts.is_emulated
     node.host = host
     node.log_tail = hello.log_tail
     node.seen_at = timezone.now()
-    fields = "contract_version facts_json tags providers runtimes sandbox is_emulated host log_tail seen_at"
+    fields = "contract_version facts_json tags providers runtimes loads sandbox is_emulated host log_tail seen_at"
     said = [] if hello.state == "measuring" else ["doing"]  # while it measures its heartbeats say it
     node.doing = hello.doing if said else node.doing
     node.save(update_fields=[*fields.split(), *said])

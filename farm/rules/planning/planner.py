@@ -19,6 +19,7 @@ from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import Arm, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
 from farm.rules.planning.resolution import Digests, Request, Resolved, Resolver
 from farm.rules.planning.wishes import Circumstances, wish_of
+from farm.rules.runtimes.learnt import learnt_from
 from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import NONE_YANKED
 
@@ -48,7 +49,8 @@ def plan(
     `with_null_pair`: one block in eight of a node, and each on its first day, carries an A/A twin of its baseline.
     """
     first, *others = [model] if isinstance(model, ModelFacts) else model
-    request = Request(first, fleet, seed, frozenset(releases), machine, yanked, matrix.allowed, matrix.inputs)
+    learnt = learnt_from(node.loads for node in (fleet or (machine,)) if node is not None)
+    request = Request(first, fleet, seed, frozenset(releases), machine, yanked, matrix.allowed, matrix.inputs, learnt)
     expansion = expand(matrix)
     resolved = _resolved(expansion.points, request)
     if others:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from farm.contract.base import Message
 from farm.contract.blocks import MAX_ARMS, Tolerance
-from farm.contract.cells import Budget, CellSpec, SpelledRuntime
+from farm.contract.cells import Budget, CellSpec, Loads, SpelledRuntime
 from farm.contract.reasons import Reason
 
 # a block ends within so many times what was planned for it
@@ -17,7 +17,8 @@ PROMISE_FACTOR = 2.0
 class NodeOffer(Message):
     """What a node can take: tags and providers that were proven on it, and the distributions its owner allows.
 
-    `distributions` empty: any. `versions`: runtimes it knows of beyond the farm's table.
+    `distributions` empty: any. `versions`: runtimes it knows of beyond the farm's table. `loads`: what they were seen
+    to load.
     `cores`: logical ones, by the node's own count; None until known.
     `noise`: standard deviation of ln(new / old) over rounds of its own A/A pairs; None until known. `margin`: what its
     A/A history asks for, and `margins`: the same of further metrics that have one.
@@ -30,6 +31,7 @@ class NodeOffer(Message):
     distributions: frozenset[str] = frozenset()
     is_browser: bool = False
     versions: frozenset[SpelledRuntime] = frozenset()
+    loads: dict[str, Loads] = Field(default_factory=dict)
     cores: Annotated[int, Field(ge=1)] | None = None
     max_arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] = MAX_ARMS
     noise: Annotated[float, Field(gt=0)] | None = None

@@ -46,6 +46,7 @@ class Circumstances:
     # what was asked for of sizes and of inputs
     asked_sizes: Mapping[str, int] = field(default_factory=dict)
     asked_inputs: Mapping[str, str] = field(default_factory=dict)
+    learnt: opsets.Learnt = field(default_factory=dict)
     # whether the nodes of a farm measure, and not the machine that plans
     has_fleet: bool = True
 
@@ -205,8 +206,8 @@ def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
     if isinstance(wanted, int):
         imports = {domain: version for domain, version in model.opsets.items() if domain not in opsets.ONNX_DOMAINS}
         stamps = replace(stamps, imports={**imports, "": wanted}).tidied()
-    core = plugins.core_of(spec.runtime)
-    return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, core.version)
+    version = plugins.core_of(spec.runtime).version
+    return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, version, about.learnt)
 
 
 def stamps_of(model: ModelFacts) -> Stamps:

@@ -57,6 +57,8 @@ class Request:
     allowed: frozenset[str] = frozenset()
     # how inputs are to be made, by name
     inputs: Mapping[str, str] = field(default_factory=dict)
+    # what releases beyond the table were seen to load
+    learnt: opsets.Learnt = field(default_factory=dict)
 
 
 class Resolver:
@@ -83,6 +85,7 @@ class Resolver:
             allowed=request.allowed,
             cores=request.machine.cores if request.machine else None,
             asked_inputs=request.inputs,
+            learnt=request.learnt,
             has_fleet=request.fleet is not None,
         )
 
@@ -205,7 +208,7 @@ def _program_of(point: Point, request: Request) -> dict[str, Any]:
     return {
         "recipe": Recipe(
             precision=precision.precision,
-            opset=_opset_of(point, runtime, request.model),
+            opset=_opset_of(point, runtime, request),
             options=dict(precision.options),
             is_program=engines.of(runtime).runs_program,
         ),
@@ -222,28 +225,28 @@ def _usual_tag(entry: providers.Provider, options: Mapping[str, str], request: R
     return entry.simulated_tag if entry.simulated_on & here else providers.tag_for(entry, options)
 
 
-def _opset_of(point: Point, runtime: Runtime, model: ModelFacts) -> int | Literal["as-is", "max-of-runtime"]:
+def _opset_of(point: Point, runtime: Runtime, request: Request) -> int | Literal["as-is", "max-of-runtime"]:
     """The opset to convert to. A model is never converted to what it already is, nor down by `max-of-runtime`.
 
     As-is is the upload, byte by byte. Where an opset was asked for that the model already has, or that it may keep, and
     the upload does not load but does with its stamps in order (unused operator sets left out, the IR version as low as
     its operators need), a variant of the model's own opset is measured.
     """
-    wanted = point.values.get("opset", "as-is")
+    wanted, model = point.values.get("opset", "as-is"), request.model
     if wanted == "as-is" or (engines.of(runtime).runs_program and wanted == "max-of-runtime"):
         return "as-is"
     if wanted == "max-of-runtime":
-        most = opsets.max_opset(plugins.core_of(runtime).version)
+        most = opsets.max_opset(plugins.core_of(runtime).version, request.learnt)
         wanted = "as-is" if most is None or most <= (model.opset or most) else most
     if isinstance(wanted, int) and wanted != model.opset:
         return wanted
-    return model.opset if model.opset is not None and _loads_only_tidied(runtime, model) else "as-is"
+    return model.opset if model.opset is not None and _loads_only_tidied(runtime, request) else "as-is"
 
 
-def _loads_only_tidied(runtime: Runtime, model: ModelFacts) -> bool:
-    stamps = refusals.stamps_of(model)
+def _loads_only_tidied(runtime: Runtime, request: Request) -> bool:
+    stamps, version = refusals.stamps_of(request.model), plugins.core_of(runtime).version
     as_is, tidied = (
-        opsets.refusal(stamp.imports, stamp.ir_version, stamp.custom_domains, plugins.core_of(runtime).version)
+        opsets.refusal(stamp.imports, stamp.ir_version, stamp.custom_domains, version, request.learnt)
         for stamp in (stamps, stamps.tidied())
     )
     return as_is is not None and tidied is None

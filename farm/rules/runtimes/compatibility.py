@@ -62,24 +62,25 @@ def table(
     more: Iterable[str] = (),
     executed: Mapping[str, int] | None = None,
     measured: Mapping[str, Reason | None] | None = None,
+    learnt: opsets.Learnt = opsets.NOTHING,
 ) -> list[Row]:
     """A row for every known release and `more` (learnt from nodes), oldest first.
 
     `measured`: why a release refused the model when it was given to it, None where it loaded. `executed`: nodes that a
-    trace counted.
+    trace counted. `learnt`: what releases beyond the table were seen to load.
     """
     counted, known = executed or {}, measured or {}
     versions = sorted({*releases.ONNXRUNTIME, *more, *known}, key=release_order)
     newest = next((counted[version] for version in reversed(versions) if version in counted), None)
     rows = []
     for version in versions:
-        reason = known[version] if version in known else _refusal(stamps, version)
+        reason = known[version] if version in known else _refusal(stamps, version, learnt)
         rows.append(
             Row(
                 version=version,
                 reason=reason,
                 is_measured=version in known,
-                tidied=reason is not None and _refusal(stamps.tidied(), version) is None,
+                tidied=reason is not None and _refusal(stamps.tidied(), version, learnt) is None,
                 executed_nodes=counted.get(version),
                 differs=version in counted and counted[version] != newest,
             )
@@ -138,8 +139,8 @@ def in_ranges(rows: Sequence[Row]) -> list[tuple[str, str, Row]]:
     return ranges
 
 
-def _refusal(stamps: Stamps, version: str) -> Reason | None:
-    return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, version)
+def _refusal(stamps: Stamps, version: str, learnt: opsets.Learnt) -> Reason | None:
+    return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, version, learnt)
 
 
 def _says(row: Row) -> Collection[object]:

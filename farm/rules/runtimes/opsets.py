@@ -5,10 +5,12 @@ Source: the releases themselves, each tried with a ladder of one-node models; do
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
+from farm.contract.cells import Loads
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.runtimes.order import minor_of
+from farm.rules.runtimes.order import minor_of, release_order
 
 ONNX_DOMAINS = ("", "ai.onnx")
 ML_DOMAIN = "ai.onnx.ml"
@@ -28,16 +30,15 @@ RUNTIME_DOMAINS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The newest versions a release loads. `is_assumed`: the release is newer than any known, so the newest's count."""
+class Limits(Loads):
+    """`is_assumed`: nobody has tried the release, which is newer than any known, so that the newest's count."""
 
-    opset: int
-    ir: int
-    ml: int
     is_assumed: bool = False
 
 
+# what was seen of releases that are newer than the table, by version
+Learnt = Mapping[str, Loads]
+NOTHING: Final[Learnt] = MappingProxyType({})
 # from this minor release on
 _SINCE = (
     ((1, 15), Limits(opset=19, ir=9, ml=3)),
@@ -68,16 +69,31 @@ OLDEST = (1, 15)
 NEWEST = (1, 32)
 
 
-def limits_of(runtime_version: str) -> Limits | None:
-    """What a release loads; None for one older than the table, or for no version at all."""
-    minor = minor_of(runtime_version)
-    known = [limits for since, limits in _SINCE if since <= minor]
-    return replace(known[-1], is_assumed=minor > NEWEST) if known else None
+def limits_of(runtime_version: str, learnt: Learnt = NOTHING) -> Limits | None:
+    """What a release loads; None for one older than the table, or for no version at all.
+
+    A release that is newer than the table loads what the table's newest does at least, whatever was learnt of it.
+    """
+    known = [limits for since, limits in _SINCE if since <= minor_of(runtime_version)]
+    if not known or not is_beyond(runtime_version):
+        return known[-1] if known else None
+    seen = learnt.get(runtime_version)
+    return Limits(**dict(highest(known[-1], seen or known[-1])), is_assumed=seen is None)
 
 
-def max_opset(runtime_version: str) -> int | None:
+def is_beyond(runtime_version: str) -> bool:
+    """Whether a release is newer than the table."""
+    return minor_of(runtime_version) > NEWEST
+
+
+def highest(one: Loads, other: Loads) -> Loads:
+    """Of two answers the higher, number by number."""
+    return Loads(opset=max(one.opset, other.opset), ir=max(one.ir, other.ir), ml=max(one.ml, other.ml))
+
+
+def max_opset(runtime_version: str, learnt: Learnt = NOTHING) -> int | None:
     """The newest default operator set a release loads: what `max-of-runtime` stands for."""
-    limits = limits_of(runtime_version)
+    limits = limits_of(runtime_version, learnt)
     return None if limits is None else limits.opset
 
 
@@ -92,7 +108,11 @@ def is_custom(domain: str) -> bool:
 
 
 def refusal(
-    opset_imports: Mapping[str, int], ir_version: int, custom_domains: Iterable[str], runtime_version: str
+    opset_imports: Mapping[str, int],
+    ir_version: int,
+    custom_domains: Iterable[str],
+    runtime_version: str,
+    learnt: Learnt = NOTHING,
 ) -> Reason | None:
     """Why this release cannot load a model of these stamps, with the way out; None when it can, or nobody knows yet.
 
@@ -105,41 +125,42 @@ def refusal(
             "operators are not loaded here: export the model with standard operators."
         )
         return Reason(code=ReasonCode.CUSTOM_DOMAIN, text=text)
-    limits = limits_of(runtime_version)
+    limits = limits_of(runtime_version, learnt)
     if limits is None:
         text = f"ONNX Runtime {runtime_version} is older than 1.15, the oldest release measured here: take a newer one."
         return Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=text)
     if limits.is_assumed:
         return None  # nothing is known against it: the point is planned, and its check says what it loads
-    return _too_new(opset_imports, ir_version, limits=limits, runtime_version=runtime_version)
+    return _too_new(opset_imports, ir_version, limits=limits, runtime_version=runtime_version, learnt=learnt)
 
 
-def lowest_runtime(opset_imports: Mapping[str, int], ir_version: int) -> str | None:
-    """The first minor release that loads these stamps, like "1.21"; None when no known one does."""
-    for (major, minor), limits in _SINCE:
+def lowest_runtime(opset_imports: Mapping[str, int], ir_version: int, learnt: Learnt = NOTHING) -> str | None:
+    """The first minor release that loads these stamps, like "1.21", or one that was learnt; None: no known one does."""
+    table: list[tuple[str, Loads]] = [(f"{major}.{minor}", limits) for (major, minor), limits in _SINCE]
+    for version, limits in [*table, *sorted(learnt.items(), key=lambda known: release_order(known[0]))]:
         if ir_version <= limits.ir and all(v <= _highest(d, limits) for d, v in opset_imports.items()):
-            return f"{major}.{minor}"
+            return version
     return None
 
 
 def _too_new(
-    opset_imports: Mapping[str, int], ir_version: int, *, limits: Limits, runtime_version: str
+    opset_imports: Mapping[str, int], ir_version: int, *, limits: Limits, runtime_version: str, learnt: Learnt
 ) -> Reason | None:
     for domain, version in sorted(opset_imports.items()):
         highest = _highest(domain, limits)
         if version > highest:
             what = f"opset {version}" if domain in ONNX_DOMAINS else f"{domain} opset {version}"
-            lowest = lowest_runtime({domain: version}, 0)
+            lowest = lowest_runtime({domain: version}, 0, learnt)
             text = _sentence(what, lowest=lowest, highest=round(highest), runtime=runtime_version)
             return Reason(code=ReasonCode.OPSET_TOO_NEW, text=text)
     if ir_version > limits.ir:
-        what, lowest = f"IR version {ir_version}", lowest_runtime({}, ir_version)
+        what, lowest = f"IR version {ir_version}", lowest_runtime({}, ir_version, learnt)
         text = _sentence(what, lowest=lowest, highest=limits.ir, runtime=runtime_version)
         return Reason(code=ReasonCode.IR_TOO_NEW, text=text)
     return None
 
 
-def _highest(domain: str, limits: Limits) -> float:
+def _highest(domain: str, limits: Loads) -> float:
     """The newest version of a domain; other domains than ONNX's own have no limit that is known."""
     return limits.opset if domain in ONNX_DOMAINS else limits.ml if domain == ML_DOMAIN else math.inf
 
@@ -147,5 +168,8 @@ def _highest(domain: str, limits: Limits) -> float:
 def _sentence(what: str, *, lowest: str | None, highest: int, runtime: str) -> str:
     loads = f"{runtime} loads up to {highest}"
     if lowest is None:
-        return f"{what} is newer than any known ONNX Runtime loads, and {loads}: export the model with an older one."
+        return (
+            f"{what} is newer than any known ONNX Runtime loads, and {loads}: take a release after "
+            f"{NEWEST[0]}.{NEWEST[1]}, or export the model with an older one."
+        )
     return f"{what} needs ONNX Runtime ≥ {lowest}, and {loads}: take a newer runtime, or export with an older one."

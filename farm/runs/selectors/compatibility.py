@@ -34,9 +34,10 @@ def compatibility_of(version: Version) -> list[Row]:
     facts = model_facts(version)
     unused = (version.inspection or {}).get("unused_opsets") or ()
     stamps = Stamps(facts.opsets, facts.ir_version, facts.custom_domains, tuple(unused))
-    known = runtimes_offered(team=version.model.team, uploader=version.uploaded_by)
+    known, learnt = runtimes_offered(team=version.model.team, uploader=version.uploaded_by)
     more = [release for name in known if (release := _release(name))]
-    return compatibility.table(stamps, more=more, measured=_measured(version), executed=_executed(version))
+    measured, executed = _measured(version), _executed(version)
+    return compatibility.table(stamps, more=more, measured=measured, executed=executed, learnt=learnt)
 
 
 def _measured(version: Version) -> dict[str, Reason | None]:

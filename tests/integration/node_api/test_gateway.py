@@ -25,6 +25,7 @@ from farm.contract.reports import EndReport
 from farm.contract.version import tag_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node, NodeSecret
+from farm.fleet.selectors import offer_of
 from farm.fleet.states import NodeHealth
 from farm.gateway.dispatch import BlockMessage, parse_message
 from farm.runs import broker as farm_broker
@@ -233,6 +234,56 @@ def test_a_hello_says_which_machine_the_node_shares(team: Team, host: str, kept:
     assert machine.hello(host=host).status_code == 200
     node.refresh_from_db()
     assert node.host == kept
+
+
+SEEN = {"opset": 31, "ir": 16, "ml": 6}
+
+
+def test_a_hello_teaches_what_releases_newer_than_the_table_load(team: Team) -> None:
+    node = known_node(team)
+    machine = NodeClient(node.name)
+    machine.secret = SECRET + node.name
+    told = {"onnxruntime==1.31.1": SEEN, "onnxruntime==1.40.0": SEEN, "my-ort==7.0": SEEN}
+    assert machine.hello(loads=told).status_code == 200
+    # it was evicted since, and another one came
+    assert machine.hello(loads={"onnxruntime-openvino==1.41.0": SEEN}).status_code == 200
+    node.refresh_from_db()
+    assert node.loads == {"onnxruntime==1.40.0": SEEN, "onnxruntime-openvino==1.41.0": SEEN}
+    assert offer_of(node).loads["onnxruntime==1.40.0"].opset == 31
+
+
+@pytest.mark.parametrize(
+    "loads",
+    [
+        {"onnxruntime==1.40.0": {**SEEN, "opset": 0}},
+        {"onnxruntime==1.40.0": {**SEEN, "ir": 10**9}},
+        {"onnxruntime==1.40.0": {**SEEN, "more": 1}},
+        {"onnxruntime==1.40.0": {"opset": 31}},
+        {"onnxruntime==1.40.0": "31"},
+        {"onnxruntime": SEEN},
+        {"onnxruntime==newest": SEEN},
+        {"../etc==1.40.0": SEEN},
+        {f"onnxruntime==1.{minor}.0": SEEN for minor in range(40, 300)},
+        [],
+    ],
+)
+def test_a_hello_that_teaches_nonsense_is_refused(team: Team, loads: Any) -> None:
+    node = known_node(team)
+    machine = NodeClient(node.name)
+    machine.secret = SECRET + node.name
+    assert machine.hello(loads=loads).status_code == 422
+    node.refresh_from_db()
+    assert node.loads == {}
+
+
+def test_a_node_teaches_of_so_many_releases_and_no_more(team: Team) -> None:
+    node = known_node(team)
+    machine = NodeClient(node.name)
+    machine.secret = SECRET + node.name
+    for first in (40, 290):
+        machine.hello(loads={f"onnxruntime==1.{minor}.0": SEEN for minor in range(first, first + 250)})
+    node.refresh_from_db()
+    assert len(node.loads) == 256
 
 
 def test_something_else_in_a_queue_is_dropped(gateway: Gateway, team: Team) -> None:

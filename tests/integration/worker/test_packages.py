@@ -7,12 +7,14 @@ from uuid import uuid4
 
 import pytest
 
-from farm.contract.cells import Runtime
+from farm.contract.cells import Loads, Runtime
 from farm.contract.reasons import ReasonCode
+from farm.rules.runtimes import opsets
 from farm.sandbox import confinement
 from tests.acceptance.release_index import ReleaseIndex
+from tests.integration.worker.making import runtime_store
 from tests.integration.worker.wheels import make_source, make_wheel
-from worker.agent.kit.installer import Probed
+from worker.agent.kit.installer import Probed, try_ladder
 from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
 
 needs_walls = pytest.mark.skipif(confinement.available_level() == "none", reason="no sandbox works on this machine")
@@ -80,6 +82,55 @@ def test_a_package_that_is_looked_at_reaches_nothing_of_the_nodes_owner(tmp_path
     assert found.providers == ("CPUExecutionProvider", "Secretnone")
     assert not (tmp_path / "outside").exists()
     assert not (tmp_path / "hooked").exists(), "its .pth file ran outside the sandbox"
+
+
+# a release that says of itself what it loads, by the version in the model's last byte
+LADDER = """
+__version__ = "1.99.0"
+def get_available_providers():
+    return ["CPUExecutionProvider"]
+class SessionOptions:
+    pass
+class InferenceSession:
+    def __init__(self, model, options, providers):
+        {body}
+"""
+
+
+@needs_walls
+@pytest.mark.parametrize(
+    "body",
+    [
+        "pass",
+        "raise ValueError('nothing loads')",
+        "import os; os.abort()",
+        "import os; os.write(int(os.environ['ONNXFARM_REPLY_FD']), b'{\"opset\": 31}')",
+        "import os; os.write(int(os.environ['ONNXFARM_REPLY_FD']), b'[' * 1000000); os._exit(0)",
+        'import os; os.write(int(os.environ[\'ONNXFARM_REPLY_FD\']), b\'{"opset":1e9,"ir":0,"ml":-1}\'); os._exit(0)',
+    ],
+)
+def test_a_release_that_fails_on_the_ladder_is_installed_and_nothing_is_known_of_it(
+    tmp_path: Path, offered: Path, body: str
+) -> None:
+    make_wheel(offered, "onnxruntime", "1.99.0", {"onnxruntime/__init__.py": LADDER.format(body=body)})
+    store = RuntimeStore(tmp_path / "runtimes")
+    assert store.provide(runtime("onnxruntime", "1.99.0")).loads is None
+    assert store.loads() == {}
+
+
+@needs_walls
+def test_what_a_release_loads_is_kept_with_it(tmp_path: Path, offered: Path) -> None:
+    body = "assert model[-1] < (15 if b'Binarizer' in model else 31) and model[1] < 17"
+    make_wheel(offered, "onnxruntime", "1.99.0", {"onnxruntime/__init__.py": LADDER.format(body=body)})
+    RuntimeStore(tmp_path / "runtimes").provide(runtime("onnxruntime", "1.99.0"))
+    learnt = RuntimeStore(tmp_path / "runtimes").loads()
+    assert learnt == {"onnxruntime==1.99.0": Loads(opset=30, ir=16, ml=14)}
+
+
+@pytest.mark.parametrize("version", ["1.18.1", "1.31.1", "1.32.0"])
+def test_the_ladder_of_a_real_release_is_what_the_table_says(version: str) -> None:
+    found = runtime_store().provide(runtime("onnxruntime", version))
+    assert try_ladder(found.folder) == Loads(**opsets.limits_of(version).model_dump(exclude={"is_assumed"}))
 
 
 def test_a_forged_release_is_refused_by_its_hash_unless_the_owner_allows_builds_of_their_own(

@@ -2,8 +2,10 @@
 
 import pytest
 
+from farm.contract.cells import Loads
 from farm.contract.reasons import ReasonCode
 from farm.rules.runtimes import opsets, releases
+from farm.rules.runtimes.learnt import learnt_from
 
 LADDER = [
     (13, 7),
@@ -104,3 +106,43 @@ def test_the_lowest_release_is_the_first_that_loads_everything() -> None:
 def test_domains_of_the_runtime_are_not_custom() -> None:
     assert not opsets.is_custom("com.microsoft")
     assert opsets.is_custom("acme.ops")
+
+
+SEEN = {"1.40.0": Loads(opset=31, ir=16, ml=6)}
+
+
+def test_what_was_learnt_of_a_newer_release_counts_and_is_no_assumption() -> None:
+    assert opsets.limits_of("1.40.0", SEEN) == opsets.Limits(opset=31, ir=16, ml=6)
+    assert opsets.max_opset("1.40.0", SEEN) == 31
+    assert opsets.refusal({"": 31, "ai.onnx.ml": 6}, 16, (), "1.40.0", SEEN) is None
+    assert opsets.refusal({"": 32}, 16, (), "1.40.0", SEEN).code == ReasonCode.OPSET_TOO_NEW
+    assert opsets.refusal({"": 32}, 16, (), "1.40.1", SEEN) is None, "another release, which nobody tried"
+
+
+def test_a_release_that_was_learnt_is_the_way_out_on_an_older_one() -> None:
+    assert "opset 31 needs ONNX Runtime ≥ 1.40.0" in opsets.refusal({"": 31}, 8, (), "1.31.1", SEEN).text
+    assert "IR version 16 needs ONNX Runtime ≥ 1.40.0" in opsets.refusal({"": 17}, 16, (), "1.31.1", SEEN).text
+    assert opsets.lowest_runtime({"": 21}, 8, SEEN) == "1.18"
+    assert opsets.lowest_runtime({"": 31}, 8, {"1.41.0": Loads(opset=33, ir=16, ml=6), **SEEN}) == "1.40.0"
+
+
+def test_nobody_can_teach_that_a_release_loads_less_than_the_table_knows() -> None:
+    low = Loads(opset=1, ir=1, ml=1)
+    assert opsets.limits_of("1.40.0", {"1.40.0": low}) == opsets.Limits(opset=28, ir=14, ml=5)
+    assert opsets.limits_of("1.31.1", {"1.31.1": Loads(opset=99, ir=99, ml=99)}).opset == 26
+
+
+@pytest.mark.parametrize(
+    ("said", "learnt"),
+    [
+        ([], {}),
+        ([SEEN], {}),
+        ([{"onnxruntime==1.40.0": SEEN["1.40.0"]}], SEEN),
+        ([{"onnxruntime==1.31.1": SEEN["1.40.0"], "torch==2.14.0": SEEN["1.40.0"]}], {}),
+        ([{"my-ort==7.0": SEEN["1.40.0"]}], {}),
+        ([{"onnxruntime-openvino==1.40.0": SEEN["1.40.0"]}, {"onnxruntime==1.40.0": Loads(opset=1, ir=1, ml=7)}],
+         {"1.40.0": Loads(opset=31, ir=16, ml=7)}),
+    ],
+)  # fmt: skip
+def test_machines_teach_of_releases_newer_than_the_table_and_the_highest_answer_counts(said, learnt) -> None:
+    assert learnt_from(said) == learnt

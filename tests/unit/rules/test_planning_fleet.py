@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from farm.contract.cells import Loads
 from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
@@ -63,6 +64,23 @@ def test_a_matrix_that_no_node_takes_is_refused_as_a_whole(options, fleet, words
     plan = plan_of({"runtime": "1.31.1", **options}, fleet=fleet)
     assert only_refusal(plan).code == ReasonCode.NO_NODE
     assert re.search(words, plan.problem), plan.problem
+
+
+def test_a_release_that_a_node_tried_is_refused_for_what_it_does_not_load_and_converted_to_what_it_loads():
+    seen = {"onnxruntime==1.40.0": Loads(opset=30, ir=15, ml=5)}
+    knowing, other = (
+        node("a", loads=seen, versions={"onnxruntime==1.40.0"}),
+        node("b", versions={"onnxruntime==1.40.0"}),
+    )
+    newest = make_model(opsets={"": 31}, ir_version=15)
+    declared = matrix.from_options(runtime="1.40.0")
+    assert only_refusal(planner.plan(declared, newest, [other, knowing])).code == ReasonCode.OPSET_TOO_NEW
+    assert planner.plan(declared, newest, [other]).cells == 1, "nobody tried it, so that its check will say"
+    assert planner.plan(declared, newest, machine=knowing, releases=knowing.versions).refused
+    (block,) = planner.plan(
+        matrix.from_options(runtime="1.40.0", opset="max-of-runtime"), make_model(), [knowing]
+    ).blocks
+    assert block.arms[0].spec.recipe.opset == 30
 
 
 def test_threads_that_no_node_has_cores_for_are_refused_by_the_nodes_own_count():

@@ -17,10 +17,13 @@ from typing import Annotated
 from pydantic import Field, StringConstraints, ValidationError
 
 from farm.contract.base import Message
+from farm.contract.cells import Loads
 from farm.contract.texts import without_controls
 from farm.sandbox import child, interpreters
+from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Policy, SandboxError
 from worker.agent.kit.locks import Requirements
+from worker.agent.kit.stages import RUNNER
 
 TIMEOUT_S = 900.0
 PROBE_S = 120.0
@@ -31,6 +34,8 @@ _PROBE = (
     " 'python': sys.version.split()[0], 'packages': {{d.metadata['Name']: d.version for d in m.distributions()}}}};"
     "os.write(int(os.environ['ONNXFARM_REPLY_FD']), json.dumps(said).encode())"
 )
+# a runtime has some hundred models of one node to load; where it fails, nothing is known of it
+LADDER, LADDER_S = RUNNER / "ladder.py", 30.0
 # of the byte code that would be made, two thirds; no launch imports it
 _NOT_COMPILED = r"/site-packages/(.*/)?tests/|/site-packages/onnxruntime/transformers/"
 _MISMATCH = re.compile(r"Hash mismatch for `([^`\s]+)`")
@@ -135,22 +140,33 @@ def _compile(folder: Path, *, python: Path) -> None:
 
 def _probed(interpreter: Path, module: str) -> Probed:
     """Imports the runtime where it can reach nothing. Raises InstallError."""
-    with tempfile.TemporaryDirectory(prefix="onnxfarm-probe-") as scratch:
-        policy = Policy(
-            read_only=interpreters.paths(interpreter), read_write=(Path(scratch),), memory_bytes=PROBE_BYTES
-        )
-        try:
-            ending = child.run_command(
-                [str(interpreter), "-I", "-c", _PROBE.format(module=module)], policy=policy, timeout_s=PROBE_S
-            )
-        except SandboxError as error:
-            raise InstallError(f"the installed runtime could not be inspected: {error}") from error
+    try:
+        ending = _confined(interpreter, _PROBE.format(module=module), timeout_s=PROBE_S)
+    except SandboxError as error:
+        raise InstallError(f"the installed runtime could not be inspected: {error}") from error
     if not ending.is_done:
         raise InstallError(essential_line(ending.stderr_tail) if ending.kind == "exited" else ending.sentence())
     try:
         return Probed.model_validate_json(without_controls(ending.reply))
     except ValidationError:
         raise InstallError(f"the installed runtime reports no version: {ending.reply[:200]!r}") from None
+
+
+def try_ladder(folder: Path) -> Loads | None:
+    """What the runtime of an environment loads, tried where it can reach nothing; None where that cannot be told."""
+    try:
+        ending = _confined(folder / "bin" / "python", LADDER.read_text(encoding="utf-8"), timeout_s=LADDER_S)
+        return Loads.model_validate_json(ending.reply) if ending.is_done else None
+    except (SandboxError, ValidationError):
+        return None
+
+
+def _confined(interpreter: Path, program: str, *, timeout_s: float) -> Ending:
+    """What came of a program's text. Raises SandboxError."""
+    with tempfile.TemporaryDirectory(prefix="onnxfarm-probe-") as scratch:
+        reads = interpreters.paths(interpreter)
+        policy = Policy(read_only=reads, read_write=(Path(scratch),), memory_bytes=PROBE_BYTES)
+        return child.run_command([str(interpreter), "-I", "-c", program], policy=policy, timeout_s=timeout_s)
 
 
 def essential_line(text: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from farm.contract.cells import Runtime
+from farm.contract.cells import Loads, Runtime
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 from farm.rules.runtimes import distributions, engines, plugins
 from worker.agent.kit import installer, locks, requirements
@@ -34,7 +34,10 @@ class RuntimeUnavailableError(ReasonedError):
 
 @dataclass(frozen=True)
 class Installed:
-    """A runtime that is ready. `providers` are those compiled in, which is no evidence that they work."""
+    """A runtime that is ready. `providers` are those compiled in, which is no evidence that they work.
+
+    `loads`: what it loaded of the ladder when it was installed; None: not tried, or it could not be told.
+    """
 
     runtime: Runtime
     folder: Path
@@ -42,6 +45,7 @@ class Installed:
     bytes: int = 0
     providers: tuple[str, ...] = ()
     packages: dict[str, str] = field(default_factory=dict)
+    loads: Loads | None = None
 
     @property
     def python(self) -> Path:
@@ -96,6 +100,10 @@ class RuntimeStore:
         places = sorted(place for place in self.folder.iterdir() if place.is_dir())
         return tuple(found for found in map(self._read, places) if found is not None)
 
+    def loads(self) -> dict[str, Loads]:
+        """What the runtimes that are ready were seen to load, by `distribution==version`."""
+        return {str(found.runtime): found.loads for found in self.installed() if found.loads is not None}
+
     def _place(self, runtime: Runtime) -> Path:
         return self.folder / f"{runtime.distribution}-{runtime.version}"
 
@@ -109,6 +117,7 @@ class RuntimeStore:
                 bytes=stored["bytes"],
                 providers=tuple(stored["providers"]),
                 packages=stored["packages"],
+                loads=Loads.model_validate(stored["loads"]) if stored.get("loads") else None,
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -120,19 +129,21 @@ class RuntimeStore:
         place = self._place(runtime)
         try:
             python = self._choose_python(runtime)
-            recipe = requirements.recipe_of(runtime)
+            recipe, module = requirements.recipe_of(runtime), engines.of(runtime).module
             said = installer.make_environment(
                 place,
                 python=python,
                 requirements=locks.requirements_of(runtime, recipe, own=self._allowed),
                 with_dependencies=recipe.with_dependencies,
-                module=engines.of(runtime).module,
+                module=module,
             )
         except installer.InstallError as error:
             shutil.rmtree(place, ignore_errors=True)
             raise RuntimeUnavailableError(self._remember_failure(runtime, str(error))) from error
         self._failure_file(runtime).unlink(missing_ok=True)
+        loads = installer.try_ladder(place) if module == engines.ONNXRUNTIME.module else None
         marker: dict[str, object] = {**said, "runtime": runtime.model_dump(), "bytes": size_of(place)}
+        marker["loads"] = loads and loads.model_dump()
         (place / MARKER).write_text(json.dumps(marker))
         found = self._read(place)
         assert found is not None

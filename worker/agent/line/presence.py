@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Literal
 
 from farm.contract import node as messages
-from farm.contract.cells import Runtime
 from farm.contract.reports import Facts
 from farm.contract.version import CONTRACT_VERSION
 from worker.agent.abilities.probes import Abilities
 from worker.agent.home import Identity, NodeHome
+from worker.agent.kit.runtimes import Installed
 from worker.agent.line import enrolment
 from worker.agent.line import gateway as farm
 from worker.agent.line.mailbox import pause_after
@@ -30,7 +30,7 @@ class Presence:
         identity: Identity,
         *,
         facts: Callable[[], Facts],
-        runtimes: Callable[[], tuple[Runtime, ...]],
+        runtimes: Callable[[], tuple[Installed, ...]],
         block: Callable[[], str | None],
         log_tail: Callable[[], str],
     ) -> None:
@@ -49,7 +49,7 @@ class Presence:
 
     def hello(self, *, is_leaving: bool = False) -> messages.Welcome:
         """One hello. Raises GatewayError."""
-        block = self._block()
+        block, installed = self._block(), self._runtimes()
         state: State = "leaving" if is_leaving else "measuring" if block else "idle"
         welcome = self._gateway.hello(
             messages.Hello(
@@ -57,7 +57,8 @@ class Presence:
                 facts=self._facts(),
                 tags=self.abilities.tags,
                 providers=self.abilities.providers,
-                runtimes=self._runtimes(),
+                runtimes=tuple(found.runtime for found in installed),
+                loads={str(found.runtime): found.loads for found in installed if found.loads is not None},
                 state=state,
                 block=block,
                 log_tail=self._log_tail(),

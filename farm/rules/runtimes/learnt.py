@@ -1,0 +1,23 @@
+"""What runtimes were seen to load, where the table of operator sets does not know their release. Pure."""
+
+from collections.abc import Iterable, Mapping
+
+from farm.contract.cells import Loads, Runtime
+from farm.rules.runtimes import opsets, plugins
+from farm.rules.runtimes.provider_table import CPU
+
+
+def learnt_from(said: Iterable[Mapping[str, Loads]]) -> dict[str, Loads]:
+    """By the version of ONNX Runtime, from what machines say of their runtimes, `distribution==version`.
+
+    Of several answers the highest counts: one that is too low would refuse what loads, one that is too high lets a
+    point be planned, which then fails in words. Packages whose numbers are not ONNX Runtime's teach nothing.
+    """
+    found: dict[str, Loads] = {}
+    for loads in said:
+        for name, seen in loads.items():
+            runtime = Runtime.of(name)
+            version = plugins.core_of(runtime).version if runtime.distribution in CPU.packages else ""
+            if opsets.is_beyond(version):
+                found[version] = opsets.highest(found.get(version, seen), seen)
+    return found

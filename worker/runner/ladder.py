@@ -1,0 +1,62 @@
+"""What a runtime loads, tried with a ladder of models of one node: operator sets, IR versions, `ai.onnx.ml`.
+
+Its text runs by itself in the runtime's environment, where nothing of ours and no `onnx` is: the models are written as
+ONNX's protobuf has them. A runtime that loads the last step of a ladder checks nothing, so that nothing is known of it.
+"""
+
+import json
+import os
+from collections.abc import Callable
+
+import onnxruntime
+
+# old enough for every release measured here
+OPSET, IR = 13, 7
+OPSETS, IRS, ML_OPSETS = range(7, 80), range(3, 60), range(1, 30)
+
+
+def model_of(op_type: bytes, domain: bytes, *, opset: int, ir: int) -> bytes:
+    """`y = op_type(x)` of one float, as a ModelProto."""
+    shape = _message(2, _message(1, _number(1, 1)))
+    value = _message(2, _message(1, _number(1, 1) + shape))
+    node = _message(1, b"x") + _message(2, b"y") + _message(4, op_type) + _message(7, domain)
+    ends = _message(11, _message(1, b"x") + value) + _message(12, _message(1, b"y") + value)
+    graph = _message(1, node) + _message(2, b"ladder") + ends
+    return _number(1, ir) + _message(7, graph) + _message(8, _message(1, domain) + _number(2, opset))
+
+
+def _varint(value: int) -> bytes:
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + _varint(value >> 7)
+
+
+def _number(field: int, value: int) -> bytes:
+    return bytes([field << 3]) + _varint(value)
+
+
+def _message(field: int, body: bytes) -> bytes:
+    return bytes([field << 3 | 2]) + _varint(len(body)) + body
+
+
+def _loads(model: bytes) -> bool:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception:  # the binding has classes of its own for what it refuses, one for each status
+        return False
+    return True
+
+
+def _highest(steps: range, make: Callable[[int], bytes]) -> int:
+    """The last step that loads; 0 where none does, or the very last."""
+    found = max((step for step in steps if _loads(make(step))), default=0)
+    return 0 if found == steps[-1] else found
+
+
+if __name__ == "__main__":
+    loads = {
+        "opset": _highest(OPSETS, lambda opset: model_of(b"Relu", b"", opset=opset, ir=IR)),
+        "ir": _highest(IRS, lambda ir: model_of(b"Relu", b"", opset=OPSET, ir=ir)),
+        "ml": _highest(ML_OPSETS, lambda opset: model_of(b"Binarizer", b"ai.onnx.ml", opset=opset, ir=IR)),
+    }
+    os.write(int(os.environ["ONNXFARM_REPLY_FD"]), json.dumps(loads).encode())
