@@ -45,6 +45,8 @@ SCENARIOS = "scenarios"
 PROMPTS = "prompts"
 # a cell whose weights have 4 bits
 INT4 = "int4"
+# arms of several models in one block, whose outputs are paired by name, then by order
+MODELS = "models"
 # with the 404 of the pages' own address: where this farm serves its nodes, and the code of that refusal
 GATEWAY_HEADER = "X-Gateway"
 ELSEWHERE = "elsewhere"

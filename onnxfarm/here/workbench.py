@@ -76,6 +76,11 @@ class Workbench:
     def plan(self, matrix: Matrix) -> Plan:
         bench_given.refuse_contradiction(matrix, self.given, model=self.template.preparation.model)
         run = self.template
+        if matrix.models:
+            raise Usage(
+                f"models names {', '.join(matrix.models)}, versions of a farm: submit the matrix there, or measure two "
+                "models here with `onnxfarm compare BASE.onnx NEW.onnx`."
+            )
         if any(wanted != "as-is" for wanted in matrix.axes.get("opset", ())):
             self._note(
                 lambda made: {"opset_reach": orders.reach_of(made.model.folder, made.model.main) or OpsetReach()}
@@ -262,10 +267,10 @@ def _side_by_side(facts: ModelFacts, other: ModelFacts, *, console: Console) -> 
         facts, other = (
             side.model_copy(update={"name": f"{role} {side.name}"}) for side, role in ((facts, "base"), (other, "new"))
         )
-    if apart := side_by_side.difference(facts, other):
+    (facts, other), apart = side_by_side.side_by_side([facts, other])
+    if apart:
         console.print(f"They take different inputs ({apart}): compared by time alone.", highlight=False, markup=False)
-        return facts, other
-    return side_by_side.fed_alike(facts, other)
+    return facts, other
 
 
 def _folder(scratch: Path, number: int) -> Path:

@@ -208,6 +208,12 @@ def _matrix(declared: Declared) -> Matrix:
         plain["matrix"].pop("runtime", None)
         return read_matrix(plain)
     found = read_matrix(declared)
+    if found.models:
+        raise Invalid(
+            "A watch compares releases, and versions where it is told to compare each with the one before: leave "
+            "`models` out of its matrix.",
+            code="matrix",
+        )
     rules = [*found.include, *found.exclude]
     if "runtime" in found.axes or any("runtime" in rule for rule in rules):
         raise Invalid(

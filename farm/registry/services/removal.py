@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import ForeignObjectRel, ProtectedError
+from django.db.models import ForeignObjectRel, ProtectedError, Q
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
@@ -57,7 +57,7 @@ def remove_model(*, model: Model, by: User) -> Removed:
 
 def forget_model(model: Model) -> int:
     """Removes a model by the farm's own duty, with every version; 0 where one of them was measured meanwhile."""
-    if model.versions.filter(runs__isnull=False).exists():
+    if model.versions.filter(Q(runs__isnull=False) | Q(beside__isnull=False)).exists():
         return 0
     _removed(model, model.versions.select_related("artifact", "model"), by=None, what="model", name=model.name)
     return 1

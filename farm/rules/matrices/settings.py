@@ -1,5 +1,6 @@
 """Settings of a matrix: what it says beside its axes."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Any
@@ -13,11 +14,23 @@ from farm.rules.cells import fills
 from farm.rules.cells.fields import AS_TEXT, Kind, finite
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.single import Sustained
+from farm.rules.runtimes.nearest import shown
 
 MAX_PARALLEL = 1_000
 # smaller wishes are under what one number can tell apart
 MIN_WISH = 0.0001
 MAX_TOLERANCES = 64
+# beside the one that is submitted, so that a block has room for two settings of each
+MAX_MODELS = 7
+PREVIOUS = "previous"
+# the word above, or NAME@VERSION
+_MODEL = r"^(previous|[^@].*@v?[0-9]{1,9})$"
+_MODELS = {
+    "anyOf": [
+        {"type": "string", "pattern": _MODEL},
+        {"type": "array", "maxItems": MAX_MODELS, "uniqueItems": True, "items": {"type": "string", "pattern": _MODEL}},
+    ]
+}
 _TOLERANCE = {"type": "number", "minimum": 0}
 _TOLERANCES = {
     "type": "object",
@@ -47,6 +60,19 @@ def read_wish(written: object) -> float | None:
     if change is None or not MIN_WISH <= change < 1.0:
         raise MatrixProblem(f"wish is {written!r}: write the change to be seen, such as 3% or 0.03, under 100%.")
     return change
+
+
+def read_models(written: object) -> tuple[str, ...]:
+    """Versions of models, by NAME@VERSION or as `previous`. Raises MatrixProblem."""
+    named = [written] if isinstance(written, str) else [] if written is None else written
+    if not isinstance(named, list | tuple) or len(named) > MAX_MODELS:
+        raise MatrixProblem(f"models is {shown(written)}: write up to {MAX_MODELS} versions, such as [encoder@2].")
+    for name in named:
+        if not isinstance(name, str) or not re.match(_MODEL, name) or not name.isprintable() or len(name) > 120:
+            raise MatrixProblem(f"models has {shown(name)}: write NAME@VERSION, such as encoder@2, or {PREVIOUS}.")
+    if twice := next((name for name in named if named.count(name) > 1), None):
+        raise MatrixProblem(f"models names {twice} twice: leave one of them out.")
+    return tuple(named)
 
 
 def read_tolerances(written: object) -> dict[str, Tolerance]:
@@ -79,6 +105,8 @@ class Settings:
     tolerances: Annotated[
         Mapping[str, Tolerance], PlainValidator(read_tolerances), WithJsonSchema(_TOLERANCES), Field(alias="tolerance")
     ] = field(default_factory=dict)
+    # versions of the farm that are measured in the same blocks, which the submitted one is compared with
+    models: Annotated[tuple[str, ...], PlainValidator(read_models), WithJsonSchema(_MODELS)] = ()
     # how inputs are made, by name: texts of farm.rules.cells.fills
     inputs: Annotated[Mapping[str, str], PlainValidator(fills.read_fills), WithJsonSchema(dict(fills.SCHEMA))] = field(
         default_factory=dict
@@ -92,6 +120,7 @@ class Settings:
             "operators": self.operators,
             "wish": self.wish,
             "tolerance": {name: tolerance.model_dump() for name, tolerance in self.tolerances.items()} or None,
+            "models": list(self.models) or None,
             "inputs": dict(self.inputs) or None,
         }
         changed = {key: value for key, value in written.items() if value is not None}

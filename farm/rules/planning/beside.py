@@ -1,5 +1,7 @@
 """A model beside another in one block: both are given the same inputs, where they take the same."""
 
+from collections.abc import Sequence
+
 from farm.rules.runtimes.models import ModelFacts, ModelInput
 
 
@@ -29,6 +31,20 @@ def fed_alike(model: ModelFacts, other: ModelFacts) -> tuple[ModelFacts, ModelFa
         {"inputs_batch": batch} if batch is not None and isinstance(side.batch, str) else {} for side in (model, other)
     )
     return model.model_copy(update=first), other.model_copy(update={**found, **second})
+
+
+def side_by_side(models: Sequence[ModelFacts]) -> tuple[list[ModelFacts], str]:
+    """Models of one block, each that takes what the first does fed alike; how the inputs of another differ, if so."""
+    first, *others = models
+    apart = ""
+    found: list[ModelFacts] = []
+    for other in others:
+        if (how := difference(first, other)) and not apart:
+            apart = how
+        if not how:
+            first, other = fed_alike(first, other)
+        found.append(other)
+    return [first, *found], apart
 
 
 def _takes_the_same(port: ModelInput, other: ModelInput) -> bool:

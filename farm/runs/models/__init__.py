@@ -5,4 +5,4 @@ from farm.runs.models.divergence import Divergence
 from farm.runs.models.event import Event
 from farm.runs.models.findings import CellDocument, Comparison
 from farm.runs.models.retention import RetentionRule
-from farm.runs.models.run import FinishedDocument, Run
+from farm.runs.models.run import Beside, FinishedDocument, Run

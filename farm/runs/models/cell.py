@@ -6,7 +6,7 @@ from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason
 from farm.rules.planning.blocks import TWIN
 from farm.runs.models.block import Block
-from farm.runs.models.run import Run
+from farm.runs.models.run import Beside, Run
 
 STATUSES = [(status.value, status.value) for status in CellStatus]
 
@@ -49,10 +49,12 @@ class Cell(Ending):
     """One point of the matrix, measured or refused. `name` is its id in the run, `spec` a CellSpec.
 
     `positions`: where its values stand on the axes of the matrix; `labels`: those values in words. The other columns
-    repeat parts of the spec, so that pages group and filter without parsing it.
+    repeat parts of the spec, so that pages group and filter without parsing it. `beside`: the version that it measures
+    where that is not the run's own; of such a cell only the run itself tells.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="cells")
+    beside = models.ForeignKey(Beside, models.CASCADE, null=True, blank=True, related_name="cells", db_index=False)
     number = models.PositiveIntegerField()
     name = models.CharField(max_length=32)
     digest = models.CharField(max_length=64)
@@ -72,6 +74,9 @@ class Cell(Ending):
     class Meta:
         ordering = ["run", "number"]
         constraints = [models.UniqueConstraint(fields=["run", "name"], name="one_cell_per_name")]
+        indexes = [
+            models.Index(fields=["beside"], condition=models.Q(beside__isnull=False), name="cells_of_other_versions")
+        ]
 
     def __str__(self) -> str:
         return f"cell {self.name} of {self.run}"

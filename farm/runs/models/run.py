@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from farm.accounts.models import Team
 from farm.contract.cells import Budget
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
 
     from farm.accounts.models import User
+    from farm.registry.models import Version
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -83,6 +85,13 @@ class Run(models.Model):
     def __str__(self) -> str:
         return f"run {self.pk}"
 
+    @cached_property
+    def versions(self) -> "list[Version]":
+        """Those that are measured side by side, as the axis of models has them: its own last."""
+        related = ("version__model__team", "version__artifact__prompts", "version__evaluation")
+        rows = self.beside.select_related(*related).order_by("number")
+        return [*(row.version for row in rows), self.version]
+
     def log(self, kind: EventKind, text: str, *, block_id: int | None = None, **facts: object) -> None:
         """Writes a line of this run's log and marks the run as changed."""
         self.touch()
@@ -114,6 +123,21 @@ class Run(models.Model):
             for name, value in changes.items():
                 setattr(self, name, value)
         return bool(moved)
+
+
+class Beside(models.Model):
+    """Another version that a run measures in the same blocks; `number`: its place among them."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="beside")
+    version = models.ForeignKey("registry.Version", models.PROTECT, related_name="beside")
+    number = models.PositiveSmallIntegerField()
+
+    class Meta:
+        ordering = ["run", "number"]
+        constraints = [models.UniqueConstraint(fields=["run", "version"], name="one_version_beside_a_run")]
+
+    def __str__(self) -> str:
+        return f"{self.version} beside {self.run}"
 
 
 class FinishedDocument(models.Model):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, cast
 
 from django.db import models
-from django.db.models import Count, Exists, FloatField, Min, Q, Sum
+from django.db.models import Count, Exists, FloatField, Min, OuterRef, Q, Sum
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 from django.utils import timezone
@@ -18,7 +18,7 @@ from farm.fleet.selectors import offer_of
 from farm.fleet.states import NodeState
 from farm.registry.models import Blob, PartialUpload, Preparation, Variant, Version
 from farm.rules.planning.resolution import takes
-from farm.runs.models import Attempt, Block, Run
+from farm.runs.models import Attempt, Beside, Block, Run
 from farm.runs.selectors.minutes import why_no_minutes
 from farm.runs.states import OPEN_BLOCKS, BlockState
 
@@ -120,6 +120,9 @@ class _Serving(Protocol):
 def _serving(node: Node, block: Block) -> "_Serving | None":
     measured = Block.objects.filter(Q(device=node.device) | Q(node=node.pk), state=BlockState.LEASED)
     serving = Node.objects.serving(block.run.team_id, uploader=block.run.version.uploaded_by_id).filter(pk=node.pk)
+    # a node without walls takes its owner's models alone, each of them
+    of_others = Beside.objects.filter(run=block.run_id).exclude(version__uploaded_by=OuterRef("owner"))
+    serving = serving.exclude(Q(sandbox="none") & Exists(of_others))
     return cast("_Serving | None", serving.annotate(is_busy=Exists(measured)).only("pk").first())
 
 

@@ -69,6 +69,7 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
     their run, version, batch or threads (`batch 8`: of that alone). The newest run first; one more than MOST where
     there are more."""
     rows = Arm.objects.filter(status=CellStatus.DONE, twin_of=None, block__run__in=Run.objects.visible_to(user))
+    rows = rows.filter(cell__beside=None)
     typed = words.lower().split()[:MOST_WORDS]
     for before, word in zip(["", *typed], typed, strict=False):
         if word not in NUMBERS:
@@ -136,7 +137,7 @@ class TracedCell:
 def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
     """Traced cells of the version's runs that the user may see, A/A twins left out: newest run first, 200 at most."""
     rows = CellDocument.objects.filter(arm__cell__run__version=version, arm__twin_of=None).exclude(operators="[]")
-    visible = rows.filter(arm__cell__run__in=Run.objects.visible_to(user))
+    visible = rows.filter(arm__cell__beside=None, arm__cell__run__in=Run.objects.visible_to(user))
     types = [(version.inspection or {}).get(fact) for fact in TYPES]
     columns = ("run_id", "runtime", "provider", "batch", "threads", "precision")
     found = visible.order_by("-arm__cell__run_id", "arm__cell__number").values_list(
@@ -155,6 +156,7 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
     if number is None:
         return None, []
     rows = CellDocument.objects.filter(arm__twin_of=None, arm__status="done", arm__cell__run__in=runs)
+    rows = rows.filter(arm__cell__beside=None)
     ordered = rows.order_by("-arm__cell__run_id", "arm__number")
     found: dict[tuple[str, str], Measured] = {}
     for row in ordered.select_related("arm__cell", "arm__block__node").defer(*UNUSED)[:MAX_MEASURED]:
@@ -170,7 +172,7 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
 def _newest_runs(user: Anyone, model: Model) -> tuple[int | None, list[int]]:
     """The newest version that a cell was measured of, and its newest runs with about as many cells as are shown."""
     visible = Run.objects.visible_to(user).filter(version__model=model).exclude(reason__in=FARM_MADE)
-    measured = Cell.objects.filter(run__in=visible, status="done").order_by("-run__version__number")
+    measured = Cell.objects.filter(run__in=visible, beside=None, status="done").order_by("-run__version__number")
     number = measured.values_list("run__version__number", flat=True).first()
     if number is None:
         return None, []

@@ -43,7 +43,7 @@ def compatibility_of(version: Version) -> list[Row]:
 def _measured(version: Version) -> dict[str, Reason | None]:
     """What each release did when it was given the model: a refusal by one of its cells yields to one that ran."""
     rows = Cell.objects.filter(
-        run__version__artifact=version.artifact_id, provider=CPU, precision="fp32", opset="as-is"
+        run__version__artifact=version.artifact_id, beside=None, provider=CPU, precision="fp32", opset="as-is"
     ).filter(arms__isnull=False)
     found: dict[str, Reason | None] = {}
     for cell in rows.distinct().order_by("pk").only("runtime", "status", "reason_code", "reason_text"):
@@ -63,6 +63,7 @@ def _executed(version: Version) -> dict[str, int]:
     rows = CellDocument.objects.filter(
         arm__status=CellStatus.DONE,
         arm__cell__run__version__artifact=version.artifact_id,
+        arm__cell__beside=None,
         arm__cell__provider=CPU,
         arm__cell__precision="fp32",
         arm__cell__opset="as-is",

@@ -19,7 +19,6 @@ from farm.contract.reports import FactsReport
 from farm.contract.reports import Report as NodeReport
 from farm.fleet.models import Node
 from farm.registry.models import ArtifactFile
-from farm.registry.selectors import model_facts
 from farm.rules.planning.plans import RefusedPoint
 from farm.rules.presenting import metric_changes
 from farm.rules.reporting import accuracies
@@ -29,6 +28,7 @@ from farm.rules.reporting.families import fallen, hold_across
 from farm.runs.models import Arm, Attempt, Block, Cell, CellDocument, Comparison, FinishedDocument, Report, Run, named
 from farm.runs.selectors.evidence import COUNTED, judged_reports
 from farm.runs.selectors.runs import address_of
+from farm.runs.selectors.sides import facts_of
 from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
 
 # long, and not said of a cell
@@ -228,9 +228,9 @@ def block_document(
         reason=block.reason,
         is_over=is_over,
     )
-    facts = model_facts(block.run.version)
+    facts, *others = facts_of(block.run.versions)
     budget = Budget(block.run.budget)
-    whole = RunRecord(model=facts, blocks=[record], references=references, sizes=sizes, budget=budget)
+    whole = RunRecord(model=facts, beside=others, blocks=[record], references=references, sizes=sizes, budget=budget)
     return assemble(whole, is_part=True)
 
 
@@ -239,7 +239,8 @@ def arms_of(block: Block) -> list[Arm]:
     rows = block.arms.select_related("cell__preparation", "cell__variant__derived").defer(*UNREAD)
     found = list(rows.order_by("number"))
     derived = [arm.cell.variant.derived for arm in found if arm.cell.variant is not None]
-    artifacts = [artifact for artifact in (block.run.version.artifact, *derived) if artifact is not None]
+    uploads = [version.artifact for version in block.run.versions]
+    artifacts = [artifact for artifact in (*uploads, *derived) if artifact is not None]
     prefetch_related_objects(artifacts, Prefetch("files", ArtifactFile.objects.select_related("blob")))
     return found
 
@@ -270,7 +271,8 @@ def _refused(run: Run) -> list[doc_cells.Cell]:
     rows = list(run.cells.filter(arms=None).order_by("number"))
     if not rows:
         return []
-    record = RunRecord(model=model_facts(run.version))
+    facts, *others = facts_of(run.versions)
+    record = RunRecord(model=facts, beside=others)
     return [
         refused_cell(
             RefusedPoint(id=row.name, positions=row.positions, labels=row.labels, spec=row.spec, reason=row.reason),

@@ -50,16 +50,18 @@ def team_that_asks_for(runtime: str, *, node: Node) -> Team | None:
 def _needed(block: Block) -> Q:
     """Bundles of the variants and of the uploaded artifact, inputs and references, prompts, labelled data."""
     cells = Cell.objects.filter(arms__block=block)
-    derived = Q(artifact__in=cells.values("variant__derived_id")) | Q(artifact=block.run.version.artifact_id)
+    versions = block.run.versions
+    uploads = [version.artifact for version in versions]
+    derived = Q(artifact__in=cells.values("variant__derived_id")) | Q(artifact__in=uploads)
     bundles = ArtifactFile.objects.filter(derived, role__in=BUNDLE_ROLES)
-    labelled = EvaluationData.objects.filter(version=block.run.version_id).exclude(data=None)
+    labelled = EvaluationData.objects.filter(version__in=versions).exclude(data=None)
     prepared = Preparation.objects.filter(pk__in=cells.values("preparation_id"))
     return (
         Q(pk__in=bundles.values("blob_id"))
         | Q(pk__in=prepared.exclude(inputs=None).values("inputs_id"))
         | Q(pk__in=prepared.exclude(reference=None).values("reference_id"))
         | Q(pk__in=labelled.values("data_id"))
-        | Q(pk=block.run.version.artifact.prompts_id)
+        | Q(pk__in=[artifact.prompts_id for artifact in uploads if artifact.prompts_id])
     )
 
 

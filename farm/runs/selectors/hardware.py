@@ -56,7 +56,7 @@ def measured_across(user: Anyone, model: Model) -> list[Measured]:
 
 def _newest(user: Anyone, model: Model) -> list[_Place]:
     runs = Run.objects.visible_to(user).filter(version__model=model).exclude(reason__in=FARM_MADE)
-    arms = Arm.objects.filter(block__run__in=runs, twin_of=None, status="done").order_by("-pk")
+    arms = Arm.objects.filter(block__run__in=runs, cell__beside=None, twin_of=None, status="done").order_by("-pk")
     rows = arms.values_list(
         "pk", "name", "cell__digest", "block__run", "block__run__version__number", "block__node", "block__ended_at"
     )

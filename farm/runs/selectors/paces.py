@@ -82,7 +82,7 @@ class Latencies(NamedTuple):
 
 def latencies(version: Version) -> Latencies | None:
     """Those of a version; None where nothing of it was measured yet."""
-    latest = CellDocument.objects.filter(arm__cell__run__version=version).order_by("-pk")
+    latest = CellDocument.objects.filter(arm__cell__run__version=version, arm__cell__beside=None).order_by("-pk")
     figures = [_p50_ms(body) for body in latest.values_list("body", flat=True)[:LATEST_CELLS]]
     found = [figure for figure in figures if figure]
     return Latencies(fmean(found), min(found)) if found else None

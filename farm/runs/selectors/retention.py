@@ -107,7 +107,7 @@ def compiled_due(team: Team, *, days: int, at: datetime) -> QuerySet[CompiledMod
 def models_due(team: Team, *, days: int, at: datetime) -> QuerySet[Model]:
     """Models of which no version was ever measured, watched or alerted about, with no upload since."""
     used = Version.objects.filter(model=OuterRef("pk")).filter(
-        Q(runs__isnull=False) | Q(watch_rounds__isnull=False) | Q(alerts__isnull=False)
+        Q(runs__isnull=False) | Q(beside__isnull=False) | Q(watch_rounds__isnull=False) | Q(alerts__isnull=False)
     )
     models = Model.objects.filter(team=team).exclude(Exists(used))
     return models.annotate(last=Max("versions__created_at")).filter(last__lt=at - timedelta(days=days))

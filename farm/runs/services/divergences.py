@@ -65,10 +65,11 @@ def keep_divergence(block: Block, attempt: Attempt, report: DivergenceReport) ->
     """Writes an answer beside its question. Call inside the transaction that keeps the report."""
     rows = Divergence.objects.filter(arm__block=block, arm__number=report.arm, state=DivergenceState.ASKED)
     rows = rows.filter(against=None) if report.against is None else rows.filter(against__number=report.against)
-    row = rows.select_related("arm__cell", "against__cell").first()
+    row = rows.select_related("arm__cell__variant__artifact", "against__cell").first()
     if row is None:
         return
-    document = _in_own_words(report.document, row, main=block.run.version.artifact.main)
+    variant = row.arm.cell.variant
+    document = _in_own_words(report.document, row, main=variant.artifact.main if variant else "")
     # what this attempt sent for this arm, and no other file of the team by its digest
     sent = Part.objects.filter(attempt=attempt, arm=report.arm, blob__sha256=report.part_sha256 or "")
     part = sent.values_list("blob", flat=True).first()

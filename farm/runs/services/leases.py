@@ -5,7 +5,7 @@ keeps other nodes from speaking for this one.
 """
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from django.conf import settings
@@ -19,13 +19,12 @@ from farm.base.secrecy import digest_of_secret
 from farm.contract.blocks import ArmOrder, BlockOrder, Lease
 from farm.contract.cells import SINGLE, Bundle, FileRef
 from farm.contract.evaluation import EvaluationOrder
-from farm.contract.node import INT4, PROMPTS, SCENARIOS, TRACED_ROUNDS, HeartbeatReply
+from farm.contract.node import INT4, MODELS, PROMPTS, SCENARIOS, TRACED_ROUNDS, HeartbeatReply
 from farm.contract.numbers import is_row_number
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.fleet.services import note_doing
 from farm.registry.models import Artifact, ArtifactFile
-from farm.registry.selectors import evaluation_order, prompts_ref
 from farm.rules.cells import scenarios
 from farm.rules.judging.block_verdicts import most_rounds
 from farm.rules.quality.parity import preset_for
@@ -35,6 +34,7 @@ from farm.runs.models import Arm, Attempt, Block
 from farm.runs.selectors.backlog import serves, why_not
 from farm.runs.selectors.divergences import questions_of
 from farm.runs.selectors.evidence import UNMAKEABLE
+from farm.runs.selectors.sides import evaluation_beside, prompts_beside
 from farm.runs.selectors.turns import out_of_turn
 from farm.runs.services.endings import fail_block, give_up_attempt
 from farm.runs.services.locks import lock_block, lock_run, mark_run
@@ -60,17 +60,23 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
     `understands`: what the node said with its claim that it does. Raises Conflict when an input is missing after all,
     or where the node is too old for a scenario; the block is then not to be had.
     """
-    plan, version = block.plan, block.run.version
+    plan, versions = block.plan, block.run.versions
+    if len(versions) > 1 and MODELS not in understands:
+        text = "The agent is older than blocks of several models: upgrade it; another node may take the block."
+        raise Conflict(text, code="not_offered")
     # a block that goes on has been judged on labelled data already
-    evaluation = None if block.first_round else evaluation_order(version)
+    judged = None if block.first_round else evaluation_beside(versions)
     makeable = block.arms.exclude(UNMAKEABLE).select_related(*RELATED_TO_ARMS).defer(*UNREAD_OF_ARMS)
     arms, asked = list(makeable.order_by("number")), questions_of(block)
     if asked:
         wanted = {number for comparison in asked for number in (comparison.arm, comparison.against)}
         arms = [arm for arm in arms if arm.number in wanted]
     derived = [arm.cell.variant.derived for arm in arms if arm.cell.variant is not None]
-    _read_files([version.artifact, *(artifact for artifact in derived if artifact is not None)])
-    source, prompts = version.artifact.bundle, prompts_ref(version.artifact)
+    artifacts = [version.artifact for version in versions]
+    _read_files([*artifacts, *(artifact for artifact in derived if artifact is not None)])
+    bundles = [artifact.bundle for artifact in artifacts]
+    sources, prompts = {bundle.digest: bundle for bundle in bundles}, prompts_beside(versions)
+    evaluation = judged and judged.order
     return BlockOrder(
         block=str(block.pk),
         attempt=attempt,
@@ -88,7 +94,7 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
         divergences=asked,
         arms=tuple(
             _as_understood(
-                _arm_order(arm, source=source, evaluation=evaluation, prompts=prompts), understands
+                _arm_order(arm, sources=sources, evaluation=evaluation, prompts=prompts), understands
             ).model_copy(update={"tolerances": plan.tolerances})
             for arm in arms
         ),
@@ -123,7 +129,7 @@ def _read_files(artifacts: Iterable[Artifact]) -> None:
 
 
 def _arm_order(
-    arm: Arm, *, source: Bundle, evaluation: EvaluationOrder | None = None, prompts: FileRef | None = None
+    arm: Arm, *, sources: Mapping[str, Bundle], evaluation: EvaluationOrder | None, prompts: Mapping[str, FileRef]
 ) -> ArmOrder:
     cell = arm.cell
     spec = cell.spec
@@ -135,12 +141,12 @@ def _arm_order(
         arm=arm.number,
         cell=spec,
         bundle=derived.bundle,
-        source=source,
+        source=sources[spec.artifact_sha256],
         inputs=inputs,
         reference=cell.preparation.reference_ref,
         tolerance=preset_for(spec.recipe.precision).tolerance,
         evaluation=evaluation,
-        prompts=prompts if scenarios.of(spec).prompts_sha256 else None,
+        prompts=prompts.get(scenarios.of(spec).prompts_sha256 or ""),
     )
 
 

@@ -16,12 +16,12 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import AccuracyReport, CheckReport, EndReport, Reply, Report, RoundReport
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind
-from farm.registry.selectors import evaluation_of
 from farm.rules.judging.block_verdicts import BlockJudge, most_rounds, surely_goes_on
 from farm.runs import clocks
 from farm.runs.models import NONE, Arm, Attempt, Block
 from farm.runs.selectors.divergences import questions_of
 from farm.runs.selectors.evidence import judged_reports
+from farm.runs.selectors.sides import evaluation_beside
 from farm.runs.services.divergences import keep_divergence
 from farm.runs.services.endings import end_arms, end_attempt, stop_block
 from farm.runs.services.leases import Held, held_attempt
@@ -161,7 +161,7 @@ def _checked(report: Report, held: Held, *, measured: int) -> float:
         first_round=first,
     )
     if isinstance(report, AccuracyReport):
-        check_labelled(report, evaluation_of(block.run.version))
+        check_labelled(report, evaluation_beside(block.run.versions))
     if timed_s:
         wall_s = clocks.now().since(attempt.began_at_s, attempt.began_boot)
         check_wall_clock(attempt.timed_s + timed_s, wall_s=wall_s)

@@ -23,7 +23,6 @@ from farm.fleet.selectors import offers
 from farm.registry import selectors as registry
 from farm.registry.models import PlanOrder, Version
 from farm.registry.models.plan_order import OPEN
-from farm.registry.selectors import model_facts
 from farm.registry.services.messages import MAKE_PLAN, hint
 from farm.registry.services.products import carry_out
 from farm.registry.states import MakingState, VersionState
@@ -33,8 +32,10 @@ from farm.rules.matrices.matrix import Matrix, count_points
 from farm.rules.matrices.settings import read_wish
 from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
+from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import NONE_YANKED
 from farm.runs.selectors.paces import latencies, with_null_history
+from farm.runs.selectors.sides import facts_of, versions_beside
 
 Declared = str | Mapping[str, object] | Matrix | None
 # of somebody who may look at a team's models and not start runs of them
@@ -76,12 +77,21 @@ def plan_run(
 
     Raises Invalid for a matrix that cannot be read and Conflict for a version that is not ready.
     """
-    must_be_ready(version)
-    fleet = with_null_history(offers(team=version.model.team, uploader=version.uploaded_by))
-    known = latencies(version)
-    facts = model_facts(version).model_copy(update=known._asdict() if known is not None else {})
     declared = read_matrix(matrix)
+    versions = [*versions_beside(version, declared), version]
+    for side in versions:
+        must_be_ready(side)
+    uploaders = {side.uploaded_by_id for side in versions}
+    uploader = version.uploaded_by if len(uploaders) == 1 else None
+    fleet = with_null_history(offers(team=version.model.team, uploader=uploader))
+    facts = [_timed(found, side) for found, side in zip(facts_of(versions), versions, strict=True)]
     return planner.plan(declared, facts, fleet, seed=seed, releases=releases, yanked=yanked, with_null_pair=True)
+
+
+def _timed(facts: ModelFacts, version: Version) -> ModelFacts:
+    """With how long the version took when it was measured last."""
+    known = latencies(version)
+    return facts.model_copy(update=known._asdict() if known is not None else {})
 
 
 def with_wish(matrix: Matrix, wish: str | float | None) -> Matrix:
@@ -134,7 +144,7 @@ def plan_for(
     person is being made, and what `plan_run` raises.
     """
     declared = with_wish(read_matrix(matrix), wish)
-    points = count_points(declared)
+    points = count_points(declared) * (1 + len(declared.models))
     _must_be_allowed(asked_by, version, points)
     must_be_ready(version)
     releases, taken = list(releases), {str(runtime): why for runtime, why in yanked.items()}

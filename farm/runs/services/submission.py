@@ -5,7 +5,7 @@ here too, and measures more rounds.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
@@ -20,12 +20,14 @@ from farm.fleet.states import NodeHealth
 from farm.registry.models import Preparation, Variant, Version
 from farm.registry.services import ensure_preparation, ensure_variant
 from farm.registry.states import MakingState
+from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.runtimes.releases import NONE_YANKED
 from farm.rules.wording.numbers import counted
-from farm.runs.models import Arm, Block, Cell, Run
+from farm.runs.models import Arm, Beside, Block, Cell, Run
 from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.selectors.retention import removed_timings
+from farm.runs.selectors.sides import versions_beside
 from farm.runs.services.bell import ring_on_commit
 from farm.runs.services.endings import finish_run_if_over, stop_block
 from farm.runs.services.locks import lock_run
@@ -49,6 +51,7 @@ def release_ready_blocks(*, run: Run | None = None, most: int = MOST) -> int:
     waiting = Block.objects.filter(state=BlockState.WAITING, run__state=RunState.RUNNING)
     # labelled data that came with the model are looked at before any cell is judged on them
     waiting = waiting.exclude(run__version__evaluation__state__in=UNFINISHED)
+    waiting = waiting.exclude(run__beside__version__evaluation__state__in=UNFINISHED)
     if run is not None:
         waiting = waiting.filter(run=run)
     ready = waiting.exclude(Exists(Arm.objects.filter(unmade, block=OuterRef("pk")))).select_related("run")
@@ -134,7 +137,7 @@ def start_run(
             minutes=plan.minutes,
             cell_count=plan.cells + len(plan.refused),
         )
-        cells = _write_cells(run, plan)
+        cells = _write_cells(run, plan, _write_beside(run, declared))
         _write_blocks(run, plan, cells)
         run.start()
         run.log(EventKind.RUN_STARTED, _sentence(plan), cells=plan.cells, blocks=len(plan.blocks))
@@ -148,19 +151,27 @@ def _check_room(version: Version) -> None:
         raise Conflict(f"Your team has {opened} runs that are not finished; cancel some or wait.", code="too_many_runs")
 
 
-def _write_cells(run: Run, plan: Plan) -> dict[str, Cell]:
+def _write_beside(run: Run, matrix: Matrix) -> list[Beside]:
+    return [
+        Beside.objects.create(run=run, version=version, number=number)
+        for number, version in enumerate(versions_beside(run.version, matrix))
+    ]
+
+
+def _write_cells(run: Run, plan: Plan, beside: Sequence[Beside]) -> dict[str, Cell]:
     """Rows of every point, measured and refused, by their name in the plan."""
-    makings = _Makings(run.version)
+    of_others = {row.version.artifact.bundle.digest: row for row in beside}
+    makings = _Makings(run.version, of_others)
     rows: dict[str, Cell] = {}
     for block in plan.blocks:
         for arm in block.arms:
             if arm.cell not in rows:
-                cell = _cell(run, arm.cell, arm.spec, number=_number(arm.cell))
+                cell = _cell(run, arm.cell, arm.spec, of_others.get(arm.spec.artifact_sha256))
                 cell.positions, cell.labels = arm.positions, arm.labels
                 cell.variant, cell.preparation = makings.variant(arm.spec), makings.preparation(arm.spec)
                 rows[arm.cell] = cell
     for point in plan.refused:
-        cell = _cell(run, point.id, point.spec, number=_number(point.id))
+        cell = _cell(run, point.id, point.spec, of_others.get(point.spec.artifact_sha256))
         cell.positions, cell.labels = point.positions, point.labels
         refuse(cell, point.reason)
         rows[point.id] = cell
@@ -171,29 +182,33 @@ def _write_cells(run: Run, plan: Plan) -> dict[str, Cell]:
 class _Makings:
     """Variants and preparations of one run, ordered once per digest."""
 
-    def __init__(self, version: Version) -> None:
-        self._artifact = version.artifact
-        self._variants: dict[str, Variant] = {}
-        self._preparations: dict[str, Preparation] = {}
+    def __init__(self, version: Version, beside: Mapping[str, Beside]) -> None:
+        self._own = version.artifact
+        self._others = {digest: row.version.artifact for digest, row in beside.items()}
+        self._variants: dict[tuple[str, str], Variant] = {}
+        self._preparations: dict[tuple[str, str], Preparation] = {}
 
     def variant(self, spec: CellSpec) -> Variant:
-        key = spec.recipe.model_dump_json()
+        key = spec.artifact_sha256, spec.recipe.model_dump_json()
         if key not in self._variants:
-            self._variants[key] = ensure_variant(artifact=self._artifact, recipe=spec.recipe)
+            artifact = self._others.get(spec.artifact_sha256, self._own)
+            self._variants[key] = ensure_variant(artifact=artifact, recipe=spec.recipe)
         return self._variants[key]
 
     def preparation(self, spec: CellSpec) -> Preparation:
-        key = spec.workload.model_dump_json()
+        key = spec.artifact_sha256, spec.workload.model_dump_json()
         if key not in self._preparations:
-            self._preparations[key] = ensure_preparation(artifact=self._artifact, workload=spec.workload)
+            artifact = self._others.get(spec.artifact_sha256, self._own)
+            self._preparations[key] = ensure_preparation(artifact=artifact, workload=spec.workload)
         return self._preparations[key]
 
 
-def _cell(run: Run, name: str, spec: CellSpec, *, number: int) -> Cell:
+def _cell(run: Run, name: str, spec: CellSpec, beside: Beside | None) -> Cell:
     return Cell(
         run=run,
+        beside=beside,
         name=name,
-        number=number,
+        number=_number(name),
         digest=spec.digest,
         spec_json=spec.model_dump(mode="json"),
         runtime=str(spec.runtime),

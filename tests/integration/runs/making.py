@@ -1,6 +1,6 @@
 """Makes nodes, inspected versions, runs and whole blocks of reports, without a workshop and without a node."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from farm.accounts.models import Membership, Team, User
@@ -98,9 +98,11 @@ def first_block(run: Run) -> Block:
     return run.blocks.select_related("run").order_by("number")[0]
 
 
-def claim(node: Node, block: Block) -> Lease:
+def claim(node: Node, block: Block, *, understands: Collection[str] = UNDERSTOOD) -> Lease:
     block.refresh_from_db()
-    return services.claim_block(node=node, block_id=str(block.pk), attempt=block.attempt)
+    return services.claim_block(
+        node=node, block_id=str(block.pk), attempt=block.attempt, understands=frozenset(understands)
+    )
 
 
 def post(node: Node, lease: Lease, report: Report) -> Reply:

@@ -1,0 +1,80 @@
+"""Versions that a run measures side by side: which those are, and what planning and documents say of them."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from farm.base.refusals import Invalid
+from farm.contract.cells import FileRef
+from farm.registry.models import EvaluationData, Version
+from farm.registry.selectors import evaluation_of, model_facts, prompts_ref
+from farm.registry.states import VersionState
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.settings import PREVIOUS
+from farm.rules.planning.beside import side_by_side
+from farm.rules.runtimes.models import ModelFacts
+
+_NAMED = re.compile(r"(?P<model>.+)@v?(?P<number>\d{1,9})")
+
+
+def versions_beside(version: Version, matrix: Matrix) -> list[Version]:
+    """Those of the version's team that the matrix names. Raises Invalid for one that there is not, or is no other."""
+    found: list[Version] = []
+    for name in matrix.models:
+        other = previous_of(version) if name == PREVIOUS else _named(version, name)
+        if other is None:
+            raise Invalid(
+                f"models names {name}, and {version} has no version before it that was accepted."
+                if name == PREVIOUS
+                else f"models names {name}, which team “{version.model.team.name}” does not have.",
+                code="models",
+                hint="NAME@VERSION names one; `onnxfarm models` lists them.",
+            )
+        if twin := next((known for known in [version, *found] if known.artifact_id == other.artifact_id), None):
+            same = "is the version that is measured" if twin.pk == other.pk else f"has the same files as {twin}"
+            raise Invalid(f"models names {name}, which {same}: there is nothing to compare.", code="models")
+        found.append(other)
+    return found
+
+
+def previous_of(version: Version) -> Version | None:
+    """The accepted version before it, of the same model."""
+    before = version.model.versions.kept().filter(number__lt=version.number, state=VersionState.READY)
+    return before.select_related("model__team", "artifact").order_by("-number").first()
+
+
+def _named(version: Version, name: str) -> Version | None:
+    match = _NAMED.fullmatch(name)
+    rows = Version.objects.kept().filter(model__team=version.model.team_id, model__removed_at=None)
+    known = rows.filter(model__name=match["model"], number=int(match["number"])) if match else rows.none()
+    return known.select_related("model__team", "artifact").first()
+
+
+def facts_of(versions: Sequence[Version]) -> list[ModelFacts]:
+    """What planning and documents know of versions that are measured side by side, by names that tell them apart.
+
+    What was given with the last, or else with one before it, is given to each that takes the same.
+    """
+    known = [model_facts(version) for version in versions]
+    if len(known) == 1:
+        return known
+    named = [facts.model_copy(update={"name": str(version)}) for facts, version in zip(known, versions, strict=True)]
+    alike, apart = side_by_side(named)
+    return alike if apart else [facts.model_copy(update=_given(known)) for facts in alike]
+
+
+def _given(known: Sequence[ModelFacts]) -> dict[str, object]:
+    last_first = known[::-1]
+    fed = next((facts for facts in last_first if facts.inputs_sha256), last_first[0])
+    generating = next((facts for facts in last_first if facts.prompts), last_first[0])
+    given = {"inputs_sha256": fed.inputs_sha256, "prompts": generating.prompts}
+    return given | ({"inputs_batch": fed.inputs_batch, "sizes": fed.sizes} if fed.inputs_sha256 else {})
+
+
+def evaluation_beside(versions: Sequence[Version]) -> EvaluationData | None:
+    """The labelled data that every cell of the run is judged on: its own version's, else of one beside it."""
+    return next((data for version in versions[::-1] if (data := evaluation_of(version)) and data.order), None)
+
+
+def prompts_beside(versions: Sequence[Version]) -> Mapping[str, FileRef]:
+    """The files of prompts that came with them, by digest."""
+    return {ref.sha256: ref for version in versions if (ref := prompts_ref(version.artifact)) is not None}
