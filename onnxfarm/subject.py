@@ -28,8 +28,9 @@ class Given:
     deadline: float | None
     # of a block at most, on this machine, where somebody said how many; a farm's block has those of its budget
     rounds: int | None = None
-    # the model in use now, where two are compared; how both are judged on labelled data
+    # the model in use now, where two are compared, or the farm's version of it; how both are judged on labelled data
     beside: Subject | None = None
+    version: str = ""
     evaluation: Path | None = None
     recipe: str = ""
 

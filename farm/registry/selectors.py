@@ -11,7 +11,6 @@ from django.db.models.functions import Coalesce
 from farm.accounts.models import User
 from farm.base.refusals import Conflict, Missing
 from farm.contract.cells import FileRef
-from farm.contract.evaluation import EvaluationOrder
 from farm.registry import storage
 from farm.registry.models import (
     Artifact,
@@ -209,12 +208,6 @@ def version_of_artifact(user: Anyone, artifact: Artifact) -> Version | None:
 def evaluation_of(version: Version) -> EvaluationData | None:
     """The labelled data of a version, whatever became of them."""
     return getattr(version, "evaluation", None)
-
-
-def evaluation_order(version: Version) -> EvaluationOrder | None:
-    """The labelled data that nodes judge this version's cells on; None where there are none that were accepted."""
-    evaluation = evaluation_of(version)
-    return evaluation.order if evaluation is not None else None
 
 
 def prompts_ref(artifact: Artifact) -> FileRef | None:

@@ -170,7 +170,7 @@ def gate(  # noqa: PLR0913  every option of the command
     checks = _checks(fail_on, metric)
     sides = None if against else _sides(baseline, candidate)
     of_models = {"--ort": ort, "--tolerance": tolerance, "--evaluation": evaluation, "--recipe": recipe}
-    _refuse_mixed(against, {"--baseline": baseline, "--candidate": candidate, "--server": server}, of_models)
+    _refuse_mixed(against, {"--baseline": baseline, "--candidate": candidate}, of_models)
     options.refuse_recipe_alone(recipe, evaluation)
     axes: dict[str, object] = {"runtime": ort or str(releases.newest())} if against else {}
     axes |= {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
@@ -245,8 +245,7 @@ def _outcome(
     given = Given(where.subject, deadline, rounds=where.rounds)
     with TemporaryDirectory(prefix="onnxfarm-gate-") as folder, ExitStack() as opened:
         if sides is None:
-            base = _base(where, Path(folder))
-            given = replace(given, beside=base, evaluation=where.evaluation, recipe=where.recipe)
+            given = replace(_with_base(given, where, Path(folder)), evaluation=where.evaluation, recipe=where.recipe)
         bench = opened.enter_context(_bench(where, given, sides or (), console=console))
         return carry_out(Gate(lambda: declared, sides, checks, confirm), bench)
 
@@ -264,24 +263,27 @@ def _bench(
     return here.opened(given, home=where.home, releases=beyond(sides), console=console)
 
 
-def _base(where: _Where, folder: Path) -> Subject:
-    """The model in use now, given what the new one is given. Raises Usage, and Exit where both are the same."""
+def _with_base(given: Given, where: _Where, folder: Path) -> Given:
+    """With the model in use now, given what the new one is given. Raises Usage, and Exit where both are the same."""
     path = Path(where.against)
+    is_version = not path.exists() and lookups.VERSION.fullmatch(where.against) is not None
+    if is_version and where.server is not None:
+        return replace(given, version=where.against)
     if where.against.startswith(git_models.PREFIX):
         path = git_models.written_out(where.against, beside=where.subject.model, folder=folder)
-    elif not path.exists() and (named := lookups.VERSION.fullmatch(where.against)):
-        path = downloaded(named, folder=folder)
+    elif is_version:
+        path = downloaded(where.against, folder=folder)
     old, new = files_of(path), files_of(where.subject.model)
     if len(old) == len(new) and all(filecmp.cmp(*both, shallow=False) for both in zip(old, new, strict=True)):
         say(f"The gate passed: {where.subject.model} is {where.against}, byte for byte, and nothing was measured.")
         raise typer.Exit
-    return replace(where.subject, model=path)
+    return replace(given, beside=replace(where.subject, model=path))
 
 
 def _refuse_mixed(against: str, of_runtimes: Mapping[str, object], of_models: Mapping[str, object]) -> None:
     """Raises Usage where options of both kinds of gates are given, or those of runtimes are missing."""
     if against and (named := [name for name, value in of_runtimes.items() if value]):
-        raise Usage(f"--against compares two models on this machine: leave out {' and '.join(named)}.")
+        raise Usage(f"--against compares two models: leave out {' and '.join(named)}, or --against.")
     if not against and (named := [name for name, value in of_models.items() if value]):
         raise Usage(f"{named[0]} is for --against, which names the model in use now: add it.")
 

@@ -44,7 +44,8 @@ class Local:
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         axis = "runtime" if self.given.beside is None else "model"
-        machine = workbench.Machine(self.bench, partial(workbench.along, axis=axis, rounds=self.given.rounds))
+        along = partial(workbench.along, axis=axis, rounds=self.given.rounds)
+        machine = workbench.Machine(self.bench, along, is_announcing=True)
         try:
             return machine.measure(experiment, search)
         finally:

@@ -184,9 +184,11 @@ def measured_once(
         return bench.measure(plan)
 
 
-def measured(bench: Bench, matrix: Matrix, reshape: Reshape) -> tuple[Measured, Plan]:
-    """A matrix as a search reads it, and its plan with each of its blocks changed."""
+def measured(bench: Bench, matrix: Matrix, reshape: Reshape, *, is_announced: bool = False) -> tuple[Measured, Plan]:
+    """A matrix as a search reads it, and its plan with each of its blocks changed. `is_announced`: what it takes."""
     plan = reshaped(bench.plan(matrix), reshape)
+    if is_announced and (told := planner.announcement(plan)):
+        bench.console.print(told, highlight=False, markup=False, soft_wrap=True)
     document = bench.measure(plan)
     return Measured(matrix, document, positions_of(plan.blocks, plan.refused).__getitem__), plan
 
@@ -197,11 +199,12 @@ class Machine:
 
     bench: Bench
     reshape: Reshape
+    is_announcing: bool = False
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         if experiment.title:
             self.bench.console.print(experiment.title, highlight=False, markup=False)
-        found, _ = measured(self.bench, experiment.matrix, self.reshape)
+        found, _ = measured(self.bench, experiment.matrix, self.reshape, is_announced=self.is_announcing)
         return search.read(experiment.asked, found)
 
 

@@ -8,18 +8,18 @@ from onnxfarm.problems import Infrastructure
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.lookups import model_named, version_numbered
+from onnxfarm.remote.lookups import version_named
 
 ROLES = ("model", "data")
 
 
-def downloaded(named: re.Match[str], *, folder: Path) -> Path:
-    """The model that a match of `lookups.VERSION` names, with its external data, written to `folder`.
+def downloaded(named: str, *, folder: Path) -> Path:
+    """The model of NAME@VERSION with its external data, written to `folder`.
 
     It comes from the farm of $ONNXFARM_SERVER or of `onnxfarm login`. Raises Usage and Infrastructure.
     """
     with Client(find_account()) as client:
-        version = version_numbered(client, model_named(client, named["model"]).id, int(named["number"]))
+        version = version_named(client, named)
         # the folder says which model a file called model.onnx is
         folder = folder / f"model-{version.model_id}"
         folder.mkdir()
@@ -34,10 +34,10 @@ def downloaded(named: re.Match[str], *, folder: Path) -> Path:
             )
             if saved != file.sha256:
                 raise Infrastructure(
-                    f"{file.name} of {named[0]} came with other bytes than the farm has (sha256 {saved[:12]}, "
+                    f"{file.name} of {named} came with other bytes than the farm has (sha256 {saved[:12]}, "
                     f"not {file.sha256[:12]}): run the command again."
                 )
     models = [folder / file.name for file in files if file.role == ROLES[0]]
     if not models:
-        raise Infrastructure(f"{named[0]} has no files any more: its team's retention removed them.")
+        raise Infrastructure(f"{named} has no files any more: its team's retention removed them.")
     return models[0]

@@ -1,35 +1,60 @@
 """A gate's measurements on a farm, with the model as one of its versions."""
 
 import contextlib
-import functools
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 
-from farm.rules.matrices.matrix import Matrix
-from farm.rules.matrices.points import Positions
+from farm.contract.api.registry import VersionOut
+from farm.rules.planning.planner import announcement
 from farm.rules.planning.plans import positions_of
 from farm.rules.searches.search import Experiment, Measured, Outcome, Search
 from onnxfarm.outputs import say
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import find_account
 from onnxfarm.remote.client import Client, order_of
+from onnxfarm.remote.lookups import version_named
 from onnxfarm.remote.runs import follow, read_document
 from onnxfarm.remote.uploads import Bundle, uploaded
-from onnxfarm.subject import Given
+from onnxfarm.subject import Given, Subject
 
 
 @contextlib.contextmanager
 def opened(given: Given, *, server: str, team: str, console: Console) -> Iterator["Remote"]:
     """The farm once it has inspected the model."""
-    subject = given.subject
-    bundle = Bundle(subject.model, {"inputs": subject.inputs, "expected": subject.expected}, {"team": team})
+    subject, judged = given.subject, {"evaluation": given.evaluation}
+    said = {"team": team, "recipe": given.recipe if given.evaluation else ""}
     with Client(find_account(server)) as client:
+        base = _base(client, given, said, console=console)
+        line = {"model": base.model} if base is not None else {}
+        bundle = Bundle(subject.model, {**_beside(subject), **judged}, {**said, **line})
         version = uploaded(client, bundle, console=console)
-        yield Remote(client, given, version=version.id, console=console)
+        if base is not None and base.sha256 == version.sha256:
+            say(f"The gate passed: {subject.model} is {named(base)}, byte for byte, and nothing was measured.")
+            raise typer.Exit
+        models = () if base is None else (named(base),)
+        yield Remote(client, given, version=version.id, console=console, models=models)
+
+
+def named(version: VersionOut) -> str:
+    """A version as a matrix names it."""
+    return f"{version.model}@{version.number}"
+
+
+def _base(client: Client, given: Given, said: Mapping[str, str], *, console: Console) -> VersionOut | None:
+    """The version in use now; a file is uploaded as one. None where two runtimes are compared."""
+    if given.beside is not None:
+        return uploaded(client, Bundle(given.beside.model, _beside(given.beside), said), console=console)
+    return version_named(client, given.version) if given.version else None
+
+
+def _beside(subject: Subject) -> dict[str, Path | None]:
+    return {"inputs": subject.inputs, "expected": subject.expected}
 
 
 @dataclass(frozen=True)
@@ -40,18 +65,19 @@ class Remote:
     given: Given
     version: int
     console: Console
+    # what the version is measured beside
+    models: tuple[str, ...] = ()
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
-        order = {**order_of(self.version, experiment.matrix.as_plain()), "seed": self.given.subject.seed}
+        matrix = replace(experiment.matrix, models=self.models)
+        plan = self.client.plan(self.version, matrix.as_plain()).shape
+        say(announcement(plan), console=self.console)
+        order = {**order_of(self.version, matrix.as_plain()), "seed": self.given.subject.seed}
         run = self.client.call(operations.START_RUN, json=order)
         run_id = str(run.id)
         say(f"Run {run_id}: {run.url}", console=self.console)
         left = None if self.given.deadline is None else max(0.0, self.given.deadline - time.monotonic())
         follow(self.client, run_id, console=self.console, timeout_s=left)
         document = read_document(self.client, run_id)
-        positions = functools.cache(lambda: self._positions(experiment.matrix))
-        return search.read(experiment.asked, Measured(experiment.matrix, document, lambda cell: positions()[cell]))
-
-    def _positions(self, matrix: Matrix) -> Mapping[str, Positions]:
-        plan = self.client.plan(self.version, matrix.as_plain()).shape
-        return positions_of(plan.blocks, plan.refused)
+        positions = positions_of(plan.blocks, plan.refused)
+        return search.read(experiment.asked, Measured(experiment.matrix, document, positions.__getitem__))

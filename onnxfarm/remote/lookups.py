@@ -69,6 +69,14 @@ def version_numbered(client: Client, model_id: int, number: int) -> VersionOut:
     return versions[number]
 
 
+def version_named(client: Client, named: str) -> VersionOut:
+    """What NAME@VERSION names."""
+    match = VERSION.fullmatch(named)
+    if match is None:
+        raise Usage(f"“{named}” names no version: write NAME@VERSION, such as encoder@2.")
+    return version_numbered(client, model_named(client, match["model"]).id, int(match["number"]))
+
+
 def watch_named(client: Client, named: str) -> WatchOut:
     """A watch."""
     if named.isdecimal():

@@ -128,7 +128,6 @@ def test_a_gate_against_the_model_of_a_commit_passes_an_equal_one_and_fails_a_br
     [
         ([], "Say what is compared"),
         (["--against", BASE, "--baseline", "1.29.0"], "leave out --baseline"),
-        (["--against", BASE, "--server", "http://127.0.0.1:9"], "leave out --server"),
         (["--baseline", "1.29.0", "--candidate", "1.31.1", "--ort", "1.31.1"], "--ort is for --against"),
         (["--against", "git:HEAD"], "git:HEAD cannot be read"),
     ],

@@ -22,6 +22,7 @@ from farm.rules.planning.wishes import Circumstances, wish_of
 from farm.rules.runtimes.learnt import learnt_from
 from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import NONE_YANKED
+from farm.rules.wording.numbers import counted, duration, percent
 
 __all__ = ["ModelFacts", "NodeOffer", "Plan", "PlannedBlock", "plan"]
 
@@ -275,10 +276,29 @@ def _launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelFacts) -> f
     return sum(scenarios.of(spec).launch_s(model.latency_ms, timed_s=timed_s) for spec in specs)
 
 
-def smallest_detectable(budget: Budget, *, noise: float, margin: float) -> float:
-    """The smallest change, a fraction, that the budget's last round sees; `noise` is s of single rounds."""
-    rounds = ROUNDS[budget]
-    return power.smallest_detectable(noise / sqrt(rounds.per_pair), rounds.most // rounds.per_pair, margin)
+def smallest_detectable(budget: Budget, *, noise: float, margin: float, rounds: int | None = None) -> float:
+    """The smallest change, a fraction, that the budget's last round sees, or so many; `noise` is s of single rounds."""
+    known = ROUNDS[budget]
+    pairs = (known.most if rounds is None else rounds) // known.per_pair
+    return power.smallest_detectable(noise / sqrt(known.per_pair), pairs, margin)
+
+
+def announcement(plan: Plan) -> str:
+    """What measuring a plan takes and can see, in a sentence for whoever waits for it; empty where nothing compares."""
+    blocks = [block for block in plan.blocks if block.comparisons]
+    if not blocks:
+        return ""
+    expected_s = 60.0 * sum(block.minutes for block in plan.blocks)
+    longest_s = max(expected_s, sum(block.once_s + block.max_rounds * block.round_s for block in plan.blocks))
+    seen = max(
+        smallest_detectable(block.budget, noise=block.noise, margin=block.margin, rounds=block.max_rounds)
+        for block in blocks
+    )
+    noise = "the noise assumed of it" if any(block.is_noise_assumed for block in blocks) else "its known noise"
+    return (
+        f"{counted(sum(len(block.comparisons) for block in blocks), 'comparison')} in about {duration(expected_s)}, "
+        f"{duration(longest_s)} at most; with {noise} the machine shows changes from {percent(seen)} on."
+    )
 
 
 def _tags(arms: Sequence[Arm]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from farm.contract import reports
 from farm.contract.base import digest_of
 from farm.contract.blocks import ArmOrder, Lease
 from farm.contract.cells import CellSpec
-from farm.contract.node import INT4, SCENARIOS
+from farm.contract.node import INT4, MODELS, SCENARIOS
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.sustained import CurvePoint, CurveReport
 from farm.fleet.models import Node
@@ -30,7 +30,7 @@ from tests.integration.dashboard.written_again import made_once
 
 SEED = 7
 CPU = "CPUExecutionProvider"
-UNDERSTOOD = frozenset({SCENARIOS, INT4})
+UNDERSTOOD = frozenset({SCENARIOS, INT4, MODELS})
 MATRIX: dict[str, Any] = {
     "budget": "quick",
     "matrix": {

@@ -11,7 +11,7 @@ from django.test import Client
 from farm.accounts.models import User
 from farm.registry import services
 from farm.registry.models import Blob, EvaluationData, Version
-from farm.registry.selectors import evaluation_order
+from farm.registry.selectors import evaluation_of
 from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
 from tests.conftest import ApiOf
@@ -56,7 +56,7 @@ def test_data_that_come_with_the_model_are_looked_at_and_kept(member_api: Client
     found = looked_at(member_api, version["id"])
     assert (found["state"], found["problem"], found["recipe"]) == ("ready", None, "softmax+top5")
     assert (found["samples"], found["classes"], found["output"]) == (70, 10, "y")
-    order = evaluation_order(Version.objects.get(pk=version["id"]))
+    order = evaluation_of(Version.objects.get(pk=version["id"])).order
     assert (order.recipe.metric, order.recipe.apply) == ("top5", "softmax")
     again = member_api.post(
         "/api/v1/uploads",
@@ -139,4 +139,4 @@ def test_data_that_do_not_fit_say_so_in_a_sentence_and_the_model_stays_usable(
     assert found["state"] == "failed"
     assert words in found["problem"]
     assert member_api.get(f"/api/v1/versions/{version}").json()["state"] == "ready"
-    assert evaluation_order(Version.objects.get(pk=version)) is None
+    assert evaluation_of(Version.objects.get(pk=version)).order is None

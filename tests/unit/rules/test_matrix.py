@@ -283,3 +283,30 @@ def test_any_plain_values_are_read_or_refused(plain):
 def test_half_a_character_in_a_request_is_refused_before_a_database_sees_it(plain: dict[str, Any]) -> None:
     with pytest.raises(MatrixProblem, match="half a character"):
         matrix.parse(plain)
+
+
+@pytest.mark.parametrize("written", ["previous", "encoder@2", ["encoder@2", "de coder@v12"], [], None])
+def test_models_of_a_matrix_are_read_and_written_back(written: object) -> None:
+    read = matrix.parse({"runtime": "1.31.1", "models": written})
+    assert matrix.parse(read.as_plain()) == read
+    assert list(read.models) == ([written] if isinstance(written, str) else written or [])
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "encoder",
+        "encoder@",
+        "@1",
+        "encoder@x",
+        ["a@1", "a@1"],
+        [f"a@{n}" for n in range(9)],
+        3,
+        {"a": 1},
+        ["a\n@1"],
+        [1],
+    ],
+)
+def test_models_that_name_no_versions_are_refused(written: object) -> None:
+    with pytest.raises(MatrixProblem, match=r"^models "):
+        matrix.parse({"runtime": "1.31.1", "models": written})
