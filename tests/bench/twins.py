@@ -8,6 +8,7 @@ a quarter is faster, its outputs not judged; int8 has outputs within a tolerance
 """
 
 import argparse
+import contextlib
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 
 import onnxfarm
 from farm.contract.document import Document
-from tests.acceptance.conftest import LiveFarm, live_farm
+from tests.acceptance.conftest import live_farm
 
 SEED = 35
 TWINS = ("exported", "pruned", "int8", "broken")
@@ -138,9 +139,7 @@ def here(times: int, folder: Path) -> Iterator[str]:
 
 def on_farm(folder: Path) -> Iterator[str]:
     """Each twin as the newest version of a model of its own, beside the version before."""
-    farms = live_farm(folder / "home")
-    farm: LiveFarm = next(farms)
-    try:
+    with contextlib.contextmanager(live_farm)(folder / "home") as farm:
         for name, (make, _) in MODELS.items():
             base = make(folder / f"{name}.onnx")
             for kind in TWINS:
@@ -155,8 +154,6 @@ def on_farm(folder: Path) -> Iterator[str]:
                 yield mistake(kind, Document.model_validate(farm.document_of(run, within_s=300)))
                 page = farm.api("GET", f"/runs/{run}")
                 assert page.is_success, page.text
-    finally:
-        farms.close()
 
 
 def _matrix(kind: str) -> dict[str, Any]:

@@ -289,7 +289,9 @@ def announcement(plan: Plan) -> str:
     if not blocks:
         return ""
     expected_s = 60.0 * sum(block.minutes for block in plan.blocks)
-    longest_s = max(expected_s, sum(block.once_s + block.max_rounds * block.round_s for block in plan.blocks))
+    longest_s = max(
+        expected_s, sum((block.once_s or 0.0) + block.max_rounds * (block.round_s or 0.0) for block in plan.blocks)
+    )
     seen = max(
         smallest_detectable(block.budget, noise=block.noise, margin=block.margin, rounds=block.max_rounds)
         for block in blocks

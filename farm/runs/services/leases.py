@@ -76,7 +76,7 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
     _read_files([*artifacts, *(artifact for artifact in derived if artifact is not None)])
     bundles = [artifact.bundle for artifact in artifacts]
     sources, prompts = {bundle.digest: bundle for bundle in bundles}, prompts_beside(versions)
-    evaluation = judged and judged.order
+    evaluation = judged.order if judged is not None else None
     return BlockOrder(
         block=str(block.pk),
         attempt=attempt,
