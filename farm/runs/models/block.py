@@ -1,7 +1,7 @@
 """Blocks: the unit of lease and dispatch, and the farm's outbox."""
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.models import F, Q
@@ -14,6 +14,9 @@ from farm.fleet.models import Node
 from farm.rules.planning.plans import PlannedBlock
 from farm.runs.models.run import Run
 from farm.runs.states import BLOCK_ARROWS, OPEN_BLOCKS, BlockState, EventKind
+
+if TYPE_CHECKING:
+    from farm.registry.models import Version
 
 MAX_FAILURES = 3
 
@@ -77,6 +80,12 @@ class Block(models.Model):
     def plan(self) -> PlannedBlock:
         """The block as it was planned."""
         return PlannedBlock.model_validate(self.plan_json)
+
+    @property
+    def versions(self) -> "list[Version]":
+        """Those that it measures side by side; its run is asked where its plan has an axis of models alone."""
+        is_of_several = any("model" in arm.positions for arm in self.plan.arms)
+        return self.run.versions if is_of_several else [self.run.version]
 
     @property
     def reason(self) -> Reason | None:

@@ -228,7 +228,7 @@ def block_document(
         reason=block.reason,
         is_over=is_over,
     )
-    facts, *others = facts_of(block.run.versions)
+    facts, *others = facts_of(block.versions)
     budget = Budget(block.run.budget)
     whole = RunRecord(model=facts, beside=others, blocks=[record], references=references, sizes=sizes, budget=budget)
     return assemble(whole, is_part=True)
@@ -239,7 +239,7 @@ def arms_of(block: Block) -> list[Arm]:
     rows = block.arms.select_related("cell__preparation", "cell__variant__derived").defer(*UNREAD)
     found = list(rows.order_by("number"))
     derived = [arm.cell.variant.derived for arm in found if arm.cell.variant is not None]
-    uploads = [version.artifact for version in block.run.versions]
+    uploads = [version.artifact for version in block.versions]
     artifacts = [artifact for artifact in (*uploads, *derived) if artifact is not None]
     prefetch_related_objects(artifacts, Prefetch("files", ArtifactFile.objects.select_related("blob")))
     return found

@@ -60,7 +60,7 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
     `understands`: what the node said with its claim that it does. Raises Conflict when an input is missing after all,
     or where the node is too old for a scenario; the block is then not to be had.
     """
-    plan, versions = block.plan, block.run.versions
+    plan, versions = block.plan, block.versions
     if len(versions) > 1 and MODELS not in understands:
         text = "The agent is older than blocks of several models: upgrade it; another node may take the block."
         raise Conflict(text, code="not_offered")

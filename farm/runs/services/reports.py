@@ -161,7 +161,7 @@ def _checked(report: Report, held: Held, *, measured: int) -> float:
         first_round=first,
     )
     if isinstance(report, AccuracyReport):
-        check_labelled(report, evaluation_beside(block.run.versions))
+        check_labelled(report, evaluation_beside(block.versions))
     if timed_s:
         wall_s = clocks.now().since(attempt.began_at_s, attempt.began_boot)
         check_wall_clock(attempt.timed_s + timed_s, wall_s=wall_s)

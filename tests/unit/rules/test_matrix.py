@@ -245,8 +245,8 @@ def test_excluded_points_do_not_count_against_the_limit():
 def test_the_json_schema_names_every_key_and_is_json():
     schema = matrix.json_schema()
     properties = json.loads(json.dumps(schema))["properties"]
-    settings = {"budget", "fail-fast", "inputs", "max-parallel", "name", "operators", "sustained", "tolerance", "wish"}
-    assert set(properties) == {*MATRIX_AXES, "exclude", "include", *settings, "matrix"}
+    settings = {"budget", "fail-fast", "inputs", "max-parallel", "models", "name", "operators", "tolerance", "wish"}
+    assert set(properties) == {*MATRIX_AXES, "exclude", "include", *settings, "sustained", "matrix"}
     assert set(properties["matrix"]["properties"]) == {*MATRIX_AXES, "exclude", "include"}
 
 

@@ -373,6 +373,6 @@ def test_an_announcement_says_what_a_plan_takes_and_can_see():
     known = block.model_copy(update={"max_rounds": 24, "is_noise_assumed": False, "noise": 0.03})
     assumed, measured = (planner.announcement(plan.model_copy(update={"blocks": (one,)})) for one in (block, known))
     assert assumed.startswith("1 comparison in about 19 s, ")
-    assert "changes from 2.93 % on" in assumed
+    assert "changes from 2.9 % on" in assumed
     assert "its known noise" in measured
     assert planner.announcement(plan.model_copy(update={"blocks": ()})) == ""
