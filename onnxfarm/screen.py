@@ -33,8 +33,9 @@ NAMED_CELLS = 8
 MOST_WAYS = 8
 MOST_COMPARISONS = 40
 MAX_DIFFERENCES = 10
-# where nobody looks at a terminal, lines may be longer
 NARROW = 100
+# of a wider terminal, what the columns of figures take
+FIGURES_WIDTH = 80
 TWIN = "twin"
 HEADS = ("p50", "items/s", "session", "memory")
 # columns of words that become a line above the table where all of them say the same
@@ -58,7 +59,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:
         varying = _varying(document.cells)
-        said, table = _lifted(_cells(document, varying, is_wide=console.width >= NARROW), *LIFTED)
+        said, table = _lifted(_cells(document, varying, width=console.width), *LIFTED)
         console.print(Text(", ".join(filter(None, (_in_common(document.cells[0], varying), said))), style="dim"))
         console.print(table)
         _show_inputs(document.cells, console=console)
@@ -93,11 +94,13 @@ def _in_common(cell: Cell, varying: Sequence[Axis]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _cells(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Table:
-    """One row a cell; on a narrow terminal what a cell is goes into one column, whose lines may fold."""
+def _cells(document: Document, varying: Sequence[Axis], *, width: int) -> Table:
+    """One row a cell; what a cell is goes into one column, whose lines may fold, where there is no room for several."""
     cells, risky = document.cells, at_risk(document.cells, document.comparisons)
+    is_wide, asked = width >= NARROW, sum(2 + max(len(_text(axis, cell)) for cell in cells) for axis in varying)
+    is_apart = is_wide and asked <= width - FIGURES_WIDTH
     is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated for cell in cells)
-    table = _table("cell", *([axis.heading.lower() for axis in varying] if is_wide else ["measured"]))
+    table = _table("cell", *([axis.heading.lower() for axis in varying] if is_apart else ["measured"]))
     is_generated = all(map(prefills.is_generated, cells))
     heads, figures_of = (TOKEN_HEADS, _token_figures) if is_generated else (HEADS, _figures)
     figures = heads if is_wide else heads[:1]
@@ -107,7 +110,7 @@ def _cells(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Tab
     for head in ["parity", *(["accuracy"] if is_judged else []), *(["state"] if is_eventful else [])]:
         table.add_column(head, no_wrap=True)
     for cell in cells:
-        what = [_text(axis, cell) for axis in varying] if is_wide else [_in_words(cell, varying)]
+        what = [_text(axis, cell) for axis in varying] if is_apart else [_in_words(cell, varying)]
         row: list[str | Text] = [cell.id, *what, *figures_of(cell)[: len(figures)]]
         row.append(_coloured(_parity(cell.parity), cell.parity.verdict))
         if is_judged:
@@ -207,6 +210,8 @@ def _show_reasons(cells: Sequence[Cell], *, console: Console) -> None:
         more = f" and {len(alike) - NAMED_CELLS} more" if len(alike) > NAMED_CELLS else ""
         who = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
         say(f"{signed(alike[0].status)} {who}: {reason}", console=console)
+        if way := refusals.way_in_words(alike):
+            say(f"    {way}", console=console)
     for cell in cells:
         if cell.scenario_text:
             say(f"{cell.id}, {scenarios.label(cell.scenario)}: {cell.scenario_text}", console=console)
@@ -257,7 +262,7 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
     values = [_values_head(lines)] if is_wide and any(line.values for line in lines) else []
     # on a narrow terminal an interval folds, so that what is compared has its place
     for head in ("interval", *values, "rounds", "detectable"):
-        table.add_column(head, justify="right", no_wrap=is_wide or head != "interval")
+        table.add_column(head, justify="right", no_wrap=is_wide or head != "interval", overflow="fold")
     for head in told:
         table.add_column(head, no_wrap=True)
     for comparison, line in zip(ordered, lines, strict=False):
@@ -366,7 +371,8 @@ def _called_line(one: OperatorChange, *, where: str) -> Text:
 
 
 def _table(*heads: str) -> Table:
-    return table_of(*(Column(head, no_wrap=head in ("cell", "runtime", "verdict", "decoding")) for head in heads))
+    whole = ("cell", "runtime", "verdict", "decoding")
+    return table_of(*(Column(head, no_wrap=head in whole, overflow="fold") for head in heads))
 
 
 def _lifted(table: Table, *heads: str) -> tuple[str, Table]:

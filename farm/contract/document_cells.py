@@ -9,7 +9,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from farm.contract.cells import LaterAxes, SpelledRuntime
-from farm.contract.reasons import CellStatus, Reason
+from farm.contract.reasons import CellStatus, Reason, WayOut
 
 
 class Part(BaseModel):
@@ -243,6 +243,8 @@ class Cell(LaterAxes, Part):
     twin_of: str | None = None
     status: CellStatus
     reason: Reason | None = None
+    # of what the plan refused: what to change, as the plan tried it
+    way_out: WayOut | None = Field(default=None, exclude_if=lambda way: way is None)
     requested_providers: list[str] = Field(default_factory=list)
     active_providers: list[str] = Field(default_factory=list)
     p50_ms: float | None = None

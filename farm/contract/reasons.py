@@ -66,6 +66,15 @@ class Reason(Message):
         return _STATUS_OF.get(self.code, CellStatus.REFUSED)
 
 
+class WayOut(Message):
+    """What to change, so that something like the refused point is measured, as planning has tried it."""
+
+    label: str = Field(description="of a button: what changes")
+    axis: str = Field(description="the axis of the matrix that changes")
+    values: tuple[int | str | dict[str, object], ...] = Field(description="what it holds then; none: it is left out")
+    command: str = Field(default="", description="measures it on the machine at hand; empty: it cannot be")
+
+
 class ReasonedError(Exception):
     """What could not be done; `reason` says why, for whoever asked."""
 

@@ -18,6 +18,7 @@ from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import Arm, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
 from farm.rules.planning.resolution import Digests, Request, Resolved, Resolver
+from farm.rules.planning.ways_out import WaysOut
 from farm.rules.planning.wishes import Circumstances, wish_of
 from farm.rules.runtimes.learnt import learnt_from
 from farm.rules.runtimes.models import ModelFacts
@@ -53,19 +54,14 @@ def plan(
     learnt = learnt_from(node.loads for node in (fleet or (machine,)) if node is not None)
     request = Request(first, fleet, seed, frozenset(releases), machine, yanked, matrix.allowed, matrix.inputs, learnt)
     expansion = expand(matrix)
-    resolved = _resolved(expansion.points, request)
-    if others:
-        resolved = [_of_model(cell, first, 0) for cell in resolved]
-    for place, other in enumerate(others, start=1):
-        cells = _resolved(expansion.points, replace(request, model=other), first=len(resolved) + 1)
-        resolved += [_of_model(cell, other, place) for cell in cells]
+    requests = [request, *(replace(request, model=other) for other in others)]
+    resolved: list[Resolved] = []
+    for place, each in enumerate(requests):
+        cells = _resolved(expansion.points, each, first=len(resolved) + 1)
+        resolved += [_of_model(cell, each.model, place) for cell in cells] if others else cells
     runnable = [cell for cell in resolved if cell.reason is None]
     planned = _blocks(runnable, matrix, request, with_null_pair=with_null_pair)
-    refused = tuple(
-        RefusedPoint(id=cell.name, positions=cell.positions, labels=cell.labels, spec=cell.spec, reason=cell.reason)
-        for cell in resolved
-        if cell.reason is not None
-    )
+    refused = _refused(matrix, resolved, [(each, point) for each in requests for point in expansion.points])
     return Plan(
         cells=len(runnable),
         budget=matrix.budget,
@@ -76,6 +72,27 @@ def plan(
         excluded=expansion.excluded,
         minutes=sum(block.minutes for block in planned),
         problem=_problem(planned, refused),
+    )
+
+
+def _refused(
+    matrix: Matrix, cells: Sequence[Resolved], asked: Sequence[tuple[Request, Point]]
+) -> tuple[RefusedPoint, ...]:
+    """The points that cannot run. `asked`: what each cell stands for."""
+    ways = WaysOut(
+        matrix, [(cell, point) for cell, (_, point) in zip(cells, asked, strict=True) if cell.reason is None]
+    )
+    return tuple(
+        RefusedPoint(
+            id=cell.name,
+            positions=cell.positions,
+            labels=cell.labels,
+            spec=cell.spec,
+            reason=cell.reason,
+            way_out=ways.of(cell, settled(point, request.model), request),
+        )
+        for cell, (request, point) in zip(cells, asked, strict=True)
+        if cell.reason is not None
     )
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from farm.contract.base import Message
 from farm.contract.blocks import MAX_ARMS, Tolerance
 from farm.contract.cells import Budget, CellSpec, Loads, SpelledRuntime
-from farm.contract.reasons import Reason
+from farm.contract.reasons import Reason, WayOut
 
 # a block ends within so many times what was planned for it
 PROMISE_FACTOR = 2.0
@@ -145,6 +145,7 @@ class RefusedPoint(Message):
     labels: dict[str, str] = Field(default_factory=dict, description="its values in words, by axis")
     spec: CellSpec = Field(description="what would have been measured")
     reason: Reason = Field(description="why it will not")
+    way_out: WayOut | None = Field(default=None, description="what to change; null: nothing is known to help")
 
 
 class Plan(Message):

@@ -1,9 +1,9 @@
 """What will not run or did not finish, each reason once: with whom it is about, most of them first. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from farm.contract.reasons import Reason
+from farm.contract.reasons import Reason, WayOut
 
 
 class WithReason(Protocol):
@@ -11,6 +11,8 @@ class WithReason(Protocol):
 
     @property
     def reason(self) -> Reason | None: ...
+    @property
+    def way_out(self) -> WayOut | None: ...
 
 
 Refused = TypeVar("Refused", bound=WithReason)
@@ -23,3 +25,9 @@ def by_reason(refused: Iterable[Refused]) -> dict[str, list[Refused]]:
         if refusal.reason is not None:
             groups.setdefault(refusal.reason.text, []).append(refusal)
     return dict(sorted(groups.items(), key=lambda group: -len(group[1])))
+
+
+def way_in_words(alike: Sequence[WithReason]) -> str:
+    """What to change and the command that measures it, for those of one reason; empty where nothing is known."""
+    way = alike[0].way_out
+    return "" if way is None else ": ".join(filter(None, (way.label, way.command)))

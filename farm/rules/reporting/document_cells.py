@@ -48,6 +48,7 @@ def refused_cell(point: RefusedPoint, record: RunRecord) -> doc_cells.Cell:
         "id": point.id,
         "status": point.reason.status,
         "reason": point.reason,
+        "way_out": point.way_out,
         "parity": doc_cells.Parity(text="The cell was not run."),
     }
     return doc_cells.Cell.model_validate(_identity(point.spec, point.labels, record) | ended)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes import engines, frameworks, genai, plugins, web
-from farm.rules.runtimes.order import NPM_BUILD, known_releases, minor_of, release_order
+from farm.rules.runtimes.order import NPM_BUILD, is_prerelease, known_releases, minor_of, release_order
 
 NONE_YANKED: Mapping[Runtime, str] = MappingProxyType({})
 # PyPI, November 2026. Every other distribution numbers its releases after these; none of them has all.
@@ -88,14 +88,32 @@ def yanked_sentence(runtime: Runtime, yanked: Mapping[Runtime, str], more: Itera
 
     `yanked`: reasons by runtime, this release among them; `more`: versions beyond those known here.
     """
-    plugin, why = plugins.plugin_of(runtime), yanked[frameworks.installed_as(runtime)]
-    elsewhere = _ELSEWHERE.get(runtime.distribution)
-    known = ONNXRUNTIME if elsewhere is None else elsewhere.releases
-    there = {*(known if plugin is None else plugin.releases), *more}
-    there -= {other.version for other in yanked if other.distribution == runtime.distribution}
+    there, why = _there(runtime, yanked, more), yanked[frameworks.installed_as(runtime)]
     because = f" ({why.rstrip('.')})" if why else ""
     other = f"the nearest that was not is {_nearest(runtime, there)}" if there else "name another one"
     return f"{runtime} was yanked from the package index{because}: {other}."
+
+
+def _there(runtime: Runtime, yanked: Iterable[Runtime], more: Iterable[str]) -> set[str]:
+    """Versions of its distribution that the farm knows, and `more`, without those that the index took back."""
+    plugin, elsewhere = plugins.plugin_of(runtime), _ELSEWHERE.get(runtime.distribution)
+    known = ONNXRUNTIME if elsewhere is None else elsewhere.releases
+    taken_back = {other.version for other in yanked if other.distribution == runtime.distribution}
+    return {*(known if plugin is None else plugin.releases), *more} - taken_back
+
+
+def newest_beside(runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()) -> Runtime | None:
+    """The newest release of its distribution that is known; None: none is."""
+    there = _there(runtime, yanked, (other.version for other in extra if other.distribution == runtime.distribution))
+    finished = [version for version in there if not is_prerelease(version)]
+    newest = max(finished, key=release_order, default=None)
+    return None if newest is None else runtime.model_copy(update={"version": newest})
+
+
+def nearest_to(runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()) -> Runtime | None:
+    """The release of its distribution that is on offer and closest to one that is not; None: none is."""
+    there = _there(runtime, yanked, (other.version for other in extra if other.distribution == runtime.distribution))
+    return runtime.model_copy(update={"version": _nearest(runtime, there)}) if there else None
 
 
 def _nearest(runtime: Runtime, there: set[str]) -> str:

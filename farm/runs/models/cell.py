@@ -70,6 +70,8 @@ class Cell(Ending):
     opset = models.CharField(max_length=16, blank=True)
     threads = models.PositiveIntegerField(null=True)
     hardware = models.CharField(max_length=64)
+    # of one that the plan refused: a WayOut; null: none was known, or it was planned before 26 November 2026
+    way_out = models.JSONField(null=True, blank=True)
 
     class Meta:
         ordering = ["run", "number"]

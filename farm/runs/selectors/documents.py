@@ -14,7 +14,7 @@ from farm.contract import document as doc
 from farm.contract import document_cells as doc_cells
 from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.cells import Budget
-from farm.contract.reasons import CellStatus
+from farm.contract.reasons import CellStatus, Reason, WayOut
 from farm.contract.reports import FactsReport
 from farm.contract.reports import Report as NodeReport
 from farm.fleet.models import Node
@@ -273,14 +273,18 @@ def _refused(run: Run) -> list[doc_cells.Cell]:
         return []
     facts, *others = facts_of(run.versions)
     record = RunRecord(model=facts, beside=others)
-    return [
-        refused_cell(
-            RefusedPoint(id=row.name, positions=row.positions, labels=row.labels, spec=row.spec, reason=row.reason),
-            record,
-        )
-        for row in rows
-        if row.reason is not None
-    ]
+    return [refused_cell(_as_planned(row, row.reason), record) for row in rows if row.reason is not None]
+
+
+def _as_planned(row: Cell, reason: Reason) -> RefusedPoint:
+    return RefusedPoint(
+        id=row.name,
+        positions=row.positions,
+        labels=row.labels,
+        spec=row.spec,
+        reason=reason,
+        way_out=None if row.way_out is None else WayOut.model_validate(row.way_out),
+    )
 
 
 def _live_and_refused(run: Run) -> list[doc_cells.Cell]:

@@ -174,6 +174,7 @@ def _write_cells(run: Run, plan: Plan, beside: Sequence[Beside]) -> dict[str, Ce
         cell = _cell(run, point.id, point.spec, of_others.get(point.spec.artifact_sha256))
         cell.positions, cell.labels = point.positions, point.labels
         refuse(cell, point.reason)
+        cell.way_out = point.way_out.model_dump(mode="json") if point.way_out else None
         rows[point.id] = cell
     Cell.objects.bulk_create(rows.values(), batch_size=BATCH)
     return rows

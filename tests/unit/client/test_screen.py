@@ -8,10 +8,11 @@ import pytest
 from rich.console import Console
 
 from farm.contract.api.runs import ProgressOut, RunOut
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
-from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from farm.contract.reasons import CellStatus, Reason, ReasonCode, WayOut
 from farm.rules.presenting.lines import line_of
 from farm.rules.wording.numbers import latency
 from onnxfarm.remote.runs import Standing, follow, lines
@@ -285,3 +286,48 @@ def test_cells_that_generate_say_what_their_times_are_of_and_how_prefill_stands(
     assert "prefill" in compares
     assert "▼ 25 % faster" in shown
     assert "prefill" not in screen(document())
+
+
+HARD = {
+    "provider": "OpenVINOExecutionProvider",
+    "provider_options": {"device_type": "CPU", "num_streams": "1"},
+    "precision": "int8-qdq",
+    "runtime": Runtime(distribution="onnxruntime-openvino", version="1.24.1"),
+}
+
+
+def _with_long_names(document: Document) -> Document:
+    """Cells that differ in many axes, on machines and of models with long names."""
+    cells = [
+        cell.model_copy(
+            update={"model": f"encoder-of-a-rather-long-name-{place}", "node": f"bench-in-the-cellar-{place}"}
+            | {"batch": place, "shapes": {"sequence": 100 + place}}
+            | (HARD if place % 2 else {})
+        )
+        for place, cell in enumerate(document.cells)
+    ]
+    return document.model_copy(update={"cells": cells})
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("path", presenting.recorded(), ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_no_figure_and_no_reason_is_cut_at_any_width(path: Path, width: int) -> None:
+    plain_document = json.loads(presenting.read(path))
+    if plain_document["schema"] != presenting.SCHEMA:
+        return
+    found = Document.model_validate(plain_document)
+    for document in (found, _with_long_names(found)):
+        shown = screen(document, width=width)
+        assert "…" not in shown
+        for cell in document.cells:
+            assert cell.p50_ms is None or latency(cell.p50_ms, cell.p50_ci_ms) in shown
+            assert cell.reason is None or cell.reason.text in shown
+
+
+def test_the_way_out_stands_under_its_reason() -> None:
+    way = WayOut(label="Take 1.32.0", axis="runtime", values=("1.32.0",), command="onnxfarm bench m.onnx --ort 1.32.0")
+    reason = Reason(code=ReasonCode.OPSET_TOO_NEW, text="Too new.")
+    refused = [cell(name, status=CellStatus.REFUSED, reason=reason, way_out=way) for name in ("c1", "c2")]
+    shown = screen(document(cells=refused, comparisons=[])).splitlines()
+    [place] = [number for number, line in enumerate(shown) if "Too new." in line]
+    assert shown[place + 1].strip() == f"{way.label}: {way.command}"

@@ -1,0 +1,185 @@
+"""The way out of a refusal: by the code of its reason, the first change of the matrix that planning takes. Pure."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from farm.contract.cells import CellSpec, Runtime
+from farm.contract.reasons import ReasonCode, WayOut
+from farm.rules.cells.axes import MATRIX_AXES
+from farm.rules.cells.commands import repeat_command
+from farm.rules.cells.readers import read_runtime
+from farm.rules.cells.values import ProviderChoice, Value, plain_of, words_of
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.points import Point
+from farm.rules.planning.refusals import has_hardware
+from farm.rules.planning.resolution import Request, Resolved, Resolver
+from farm.rules.runtimes import engines, opsets, plugins, providers, releases
+from farm.rules.wording import titles
+
+# an axis, and the value that its refused point gets there; None: none, so that it is left out
+Change = tuple[str, Value | None]
+Changes = Callable[[CellSpec, Request], Iterator[Change]]
+
+# a matrix of thousands of points has few reasons; beyond so many different ones nobody reads what to do about each
+MAX_REASONS = 32
+# names of nodes that a refusal tries in place of one that takes nothing
+MAX_NODES = 8
+
+
+def _newest_release(spec: CellSpec, request: Request) -> Iterator[Change]:
+    newest = releases.newest_beside(spec.runtime, extra=request.releases, yanked=request.yanked)
+    if newest is not None:
+        yield "runtime", newest
+
+
+def _nearest_release(spec: CellSpec, request: Request) -> Iterator[Change]:
+    nearest = releases.nearest_to(spec.runtime, extra=request.releases, yanked=request.yanked)
+    if nearest is not None:
+        yield "runtime", nearest
+
+
+def _loaded_opset(spec: CellSpec, request: Request) -> Iterator[Change]:
+    """The newest opset that the release loads, or the model's own, whose stamps are then put in order."""
+    newest, own = opsets.max_opset(plugins.core_of(spec.runtime).version), request.model.opset
+    if newest is not None and own is not None:
+        yield "opset", min(newest, own)
+
+
+def _package_with_provider(spec: CellSpec, _: Request) -> Iterator[Change]:
+    entry = providers.of(spec.provider)
+    if entry.probe_with:
+        yield "runtime", read_runtime(entry.probe_with, allowed=entry.packages)
+
+
+def _on_the_cpu(spec: CellSpec, _: Request) -> Iterator[Change]:
+    yield "provider", ProviderChoice(providers.CPU.name)
+
+
+def _compiled_for(_: CellSpec, request: Request) -> Iterator[Change]:
+    for name in request.model.compiled.by if request.model.compiled is not None else ():
+        yield "provider", ProviderChoice(providers.of(name).name)
+
+
+def _other_hardware(spec: CellSpec, request: Request) -> Iterator[Change]:
+    """What the provider needs by itself, then nodes that have proven it."""
+    yield "hardware", None
+    for node in list(request.fleet or ())[:MAX_NODES]:
+        if node.name and not has_hardware(node, spec.hardware):
+            yield "hardware", f"node:{node.name}"
+
+
+def _without(*axes: str) -> Changes:
+    def changes(_: CellSpec, __: Request) -> Iterator[Change]:
+        yield from ((axis, None) for axis in axes)
+
+    return changes
+
+
+# what of a cell may be left out, so that its provider and its release stay
+_SETTINGS = tuple(axis for axis in MATRIX_AXES if axis not in ("runtime", "provider", "hardware"))
+WAYS: Mapping[ReasonCode, tuple[Changes, ...]] = {
+    ReasonCode.OPSET_TOO_NEW: (_newest_release, _loaded_opset),
+    ReasonCode.IR_TOO_NEW: (_newest_release, _loaded_opset),
+    ReasonCode.UNKNOWN_RUNTIME: (_nearest_release,),
+    ReasonCode.PROVIDER_NOT_IN_BUILD: (_package_with_provider, _on_the_cpu),
+    ReasonCode.NO_NODE: (_other_hardware, _on_the_cpu),
+    ReasonCode.FIXED_BATCH: (_without("batch"),),
+    ReasonCode.NO_BATCH: (_without("batch"),),
+    ReasonCode.VARIANT_IMPOSSIBLE: (_without("precision", "opset"),),
+    ReasonCode.MODEL_NOT_LOADED: (_compiled_for, _without("precision", "opset"), _newest_release),
+    ReasonCode.NOT_SUPPORTED: (_without(*_SETTINGS), _newest_release, _on_the_cpu),
+}
+
+
+class WaysOut:
+    """Of the refused points of one matrix, each reason looked at once.
+
+    `measured`: the cells of all other points, each with its point.
+    """
+
+    def __init__(self, matrix: Matrix, measured: Sequence[tuple[Resolved, Point]]) -> None:
+        self._matrix = matrix
+        self._points = [point for _, point in measured]
+        self._measured = {_identity(cell) for cell, _ in measured}
+        self._found: dict[tuple[str, str], WayOut | None] = {}
+
+    def of(self, cell: Resolved, point: Point, request: Request) -> WayOut | None:
+        """The change of the matrix by which something like this point is measured; None: none is known."""
+        assert cell.reason is not None
+        key = (cell.reason.text, request.model.bundle_sha256)
+        if key not in self._found and len(self._found) < MAX_REASONS:
+            self._found[key] = self._first(cell, point, request)
+        return self._found.get(key)
+
+    def _first(self, cell: Resolved, point: Point, request: Request) -> WayOut | None:
+        # a point of `include` is no product of axes, so that a value of an axis does not reach it
+        ways = () if self._matrix.include else WAYS.get(cell.reason.code, ()) if cell.reason else ()
+        for axis, value in (change for changes in ways for change in changes(cell.spec, request)):
+            changed = _changed(point, axis, value)
+            if changed is None:
+                continue
+            found = Resolver(request).resolve(changed, name=cell.name)
+            if found.reason is None and _identity(found) not in self._measured:
+                return self._way(
+                    axis, value, point.values.get(axis), before=cell.spec, after=found.spec, main=request.model.main
+                )
+        return None
+
+    def _way(
+        self, axis: str, value: Value | None, old: Value | None, *, before: CellSpec, after: CellSpec, main: str
+    ) -> WayOut:
+        """A value that only ever gets refused gives way; one that others are measured with stays beside the new one."""
+        said, declared = MATRIX_AXES[axis].of, self._matrix.axes.get(axis, ())
+        is_in_use = any(point.values.get(axis) == old for point in self._points)
+        value = said(after) if value is None and is_in_use else value
+        values: list[Value | None] = []
+        if value is None:
+            label = f"Leave {axis} out"
+        elif is_in_use:
+            label, values = f"Add {_words(axis, value)} to this matrix", [*(declared or [said(before)]), value]
+        else:
+            label = f"Take {_words(axis, value)}" + (f" in place of {_words(axis, old)}" if old is not None else "")
+            values = [*(other for other in declared if other != old), value]
+        is_here = axis != "hardware" and not engines.of(after.runtime).is_browser
+        return WayOut(
+            label=label,
+            axis=axis,
+            values=tuple(plain_of(each) for each in values if each is not None),
+            command=repeat_command(after, main) if is_here else "",
+        )
+
+
+def taken(matrix: Matrix, way: WayOut) -> Matrix:
+    """The matrix with the change. Rules that exclude a value that is no more go with it. Raises MatrixProblem."""
+    plain: dict[str, Any] = matrix.as_plain()
+    declared = plain["matrix"]
+    declared.pop(way.axis, None)
+    if way.values:
+        declared[way.axis] = list(way.values)
+    if "exclude" in declared:
+        declared["exclude"] = [rule for rule in declared["exclude"] if rule.get(way.axis) in (None, *way.values)]
+    return matrices.parse(plain, allowed=matrix.allowed)
+
+
+def _identity(cell: Resolved) -> tuple[str, ...]:
+    return (cell.spec.artifact_sha256, *cell.digests[:3])
+
+
+def _changed(point: Point, axis: str, value: Value | None) -> Point | None:
+    """The point with another value on an axis; None where it has this one already."""
+    if point.values.get(axis) == value:
+        return None
+    values = {name: kept for name, kept in point.values.items() if name != axis}
+    values |= {} if value is None else {axis: value}
+    return Point(values, {name: place for name, place in point.positions.items() if name in values} | {axis: -1})
+
+
+def _words(axis: str, value: Value) -> str:
+    match value:
+        case Runtime():
+            return titles.runtime(value)
+        case ProviderChoice():
+            return titles.provider(value.name)
+        case _:
+            return f"{axis} {words_of(value)}"

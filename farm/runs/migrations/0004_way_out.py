@@ -1,0 +1,11 @@
+"""What the plan refused says what to change."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("runs", "0003_resumed")]
+
+    operations = [
+        migrations.AddField("cell", "way_out", models.JSONField(blank=True, null=True)),
+    ]

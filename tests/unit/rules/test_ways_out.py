@@ -1,0 +1,189 @@
+"""The way out of a refusal: a change of the matrix that planning takes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from farm.contract.cells import Runtime
+from farm.contract.reasons import ReasonCode, WayOut
+from farm.rules.matrices import matrix
+from farm.rules.planning import planner
+from farm.rules.planning.plans import NodeOffer, Plan
+from farm.rules.planning.ways_out import MAX_REASONS, taken
+from farm.rules.runtimes.models import CompiledFacts, ModelFacts
+from farm.rules.runtimes.releases import nearest_to, newest_beside
+from tests.unit.rules.making import make_model, plan_of
+
+NEWER = make_model(opsets={"": 22}, ir_version=10)
+CPU = NodeOffer(id="1", name="bench-1")
+OLD, NEW, NEWEST = "onnxruntime==1.17.0", "onnxruntime==1.31.1", "onnxruntime==1.32.0"
+
+
+def ways(plan: Plan) -> dict[str, WayOut | None]:
+    return {point.id: point.way_out for point in plan.refused}
+
+
+# matrix, model, what the axis then holds
+CASES: Mapping[str, tuple[dict[str, Any], ModelFacts, str, list[object]]] = {
+    "a newer release where all that an old one gets is refusals": ({"runtime": "1.17.0"}, NEWER, "runtime", [NEWEST]),
+    "the newest stays last, so that what was measured is the baseline": (
+        {"runtime": "1.17.0,1.31.1"},
+        NEWER,
+        "runtime",
+        [NEW, NEWEST],
+    ),
+    "an older opset beside the model's own where the newest release is measured already": (
+        {"runtime": "1.17.0,1.31.1,1.32.0"},
+        NEWER,
+        "opset",
+        ["as-is", 20],
+    ),
+    "the nearest release in place of one that does not exist": (
+        {"runtime": "1.39.7"},
+        make_model(),
+        "runtime",
+        [NEWEST],
+    ),
+    "the package that brings a provider": (
+        {"runtime": "1.31.1", "provider": "cpu,openvino"},
+        make_model(),
+        "runtime",
+        [NEW, "onnxruntime-openvino==1.24.1"],
+    ),
+    "the model's own batch": ({"runtime": "1.31.1", "batch": "2,8"}, make_model(batch=1), "batch", []),
+    "no batch where the model has none": ({"runtime": "1.31.1", "batch": "8"}, make_model(batch=None), "batch", []),
+    "a newer release beside one that follows no policy": (
+        {"runtime": "1.20.0", "policy": "max-performance,none"},
+        make_model(),
+        "runtime",
+        ["onnxruntime==1.20.0", NEWEST],
+    ),
+    "a policy left out": ({"runtime": "1.20.0", "policy": "max-performance"}, make_model(), "policy", []),
+    "no precision where a model is quantised already": (
+        {"runtime": "1.31.1", "precision": "int8-dynamic"},
+        make_model(is_quantised=True),
+        "precision",
+        [],
+    ),
+    "nothing where operators are in no build": (
+        {"runtime": "1.31.1"},
+        make_model(custom_domains=("their.own",)),
+        "",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_refusal_names_the_change_that_planning_takes(case: str) -> None:
+    declared, model, axis, values = CASES[case]
+    plan = plan_of(declared, model=model)
+    way = plan.refused[0].way_out
+    assert (way.axis, list(way.values)) == (axis, values) if way is not None else axis == ""
+    if way is not None:
+        again = planner.plan(taken(matrix.from_options(**declared), way), model)
+        assert again.cells > plan.cells
+        assert again.problem is None
+
+
+def test_a_way_out_has_a_label_and_the_command_that_measures_it_here() -> None:
+    [way] = ways(plan_of({"runtime": "1.17.0"}, model=NEWER)).values()
+    assert way is not None
+    assert way.label == "Take 1.32.0 in place of 1.17.0"
+    assert way.command.startswith("onnxfarm bench model.onnx --ort 1.32.0 ")
+
+
+def test_a_value_that_others_are_measured_with_stays() -> None:
+    found = ways(plan_of({"runtime": "1.20.0,1.31.1", "policy": "max-performance"}))["c1"]
+    assert found is not None
+    assert (found.label, found.values) == ("Add policy none to this matrix", ("max-performance", "none"))
+
+
+def test_a_node_that_is_not_there_gives_way_to_what_the_provider_needs() -> None:
+    [way] = ways(plan_of({"runtime": "1.31.1", "hardware": "node:bench-9"}, fleet=[CPU])).values()
+    assert way is not None
+    assert (way.axis, way.values, way.command) == ("hardware", (), "")
+
+
+def test_a_node_that_takes_it_is_named_where_the_usual_hardware_does_not_help() -> None:
+    options = {"runtime": "1.31.1", "hardware": "node:bench-9", "provider": "cpu"}
+    arm = NodeOffer(id="3", name="bench-3", tags=frozenset({"arm"}))
+    [way] = ways(plan_of(options, fleet=[arm])).values()
+    assert way is not None
+    assert (way.axis, way.values) == ("hardware", ("node:bench-3",))
+
+
+def test_a_provider_that_nobody_has_proven_gives_way_to_the_cpu() -> None:
+    [way] = ways(plan_of({"runtime": "onnxruntime-openvino==1.24.1", "provider": "openvino"}, fleet=[CPU])).values()
+    assert way is not None
+    assert (way.axis, way.values, way.label) == ("provider", ("CPUExecutionProvider",), "Take CPU in place of OpenVINO")
+
+
+def test_compiled_code_goes_to_the_provider_that_it_was_compiled_for() -> None:
+    compiled = make_model(compiled=CompiledFacts(by=("QNNExecutionProvider",)))
+    qnn = NodeOffer(
+        id="4", name="bench-4", tags=frozenset({"qnn", "cpu"}), providers=frozenset({"QNNExecutionProvider"})
+    )
+    options = {"runtime": "onnxruntime-qnn==2.3.0", "provider": "cpu"}
+    [way] = ways(plan_of(options, model=compiled, fleet=[qnn])).values()
+    assert way is not None
+    assert (way.axis, way.values) == ("provider", ("QNNExecutionProvider",))
+
+
+def test_a_matrix_of_single_points_has_no_axis_to_change() -> None:
+    declared = matrix.parse({"matrix": {"include": [{"runtime": "1.17.0"}, {"runtime": "1.31.1", "batch": 1}]}})
+    plan = planner.plan(declared, NEWER)
+    assert [point.reason.code for point in plan.refused] == [ReasonCode.OPSET_TOO_NEW]
+    assert ways(plan) == {"c1": None}
+
+
+def test_what_excludes_a_value_goes_with_it() -> None:
+    declared = matrix.parse(
+        {
+            "matrix": {
+                "runtime": ["1.17.0", "1.31.1"],
+                "batch": [1, 8],
+                "exclude": [{"runtime": "1.17.0", "batch": 8}, {"runtime": "1.31.1", "batch": 1}],
+            }
+        }
+    )
+    [point] = planner.plan(declared, NEWER).refused
+    assert point.way_out is not None
+    changed = taken(declared, point.way_out)
+    assert [str(runtime) for runtime in changed.axes["runtime"]] == [NEW, NEWEST]
+    assert [dict(rule) for rule in changed.exclude] == [{"runtime": Runtime.of(NEW), "batch": 1}]
+
+
+def test_models_that_are_measured_together_have_ways_of_their_own() -> None:
+    older = make_model(bundle_sha256="c" * 64)
+    plan = planner.plan(matrix.from_options(runtime="1.17.0"), [older, NEWER])
+    assert {point.id: point.labels["model"] for point in plan.refused} == {"c2": "encoder"}
+    assert [way and way.axis for way in ways(plan).values()] == ["runtime"]
+
+
+def test_beyond_so_many_reasons_none_is_looked_at() -> None:
+    batches = ",".join(map(str, range(2, MAX_REASONS + 10)))
+    plan = plan_of({"runtime": "1.31.1", "batch": batches}, model=make_model(batch=1))
+    known = [point.way_out is not None for point in plan.refused]
+    assert known == [True] * MAX_REASONS + [False] * (len(known) - MAX_REASONS)
+
+
+def test_a_browsers_release_has_no_command_of_this_machine() -> None:
+    options = {"runtime": "onnxruntime-web==1.30.0", "provider": "wasm", "batch": 8}
+    wasm = {"tags": frozenset({"wasm"}), "providers": frozenset({"WasmExecutionProvider"})}
+    tab = NodeOffer(id="5", name="tab-5", is_browser=True, **wasm)
+    [way] = ways(plan_of(options, model=make_model(batch=1), fleet=[tab])).values()
+    assert way is not None
+    assert (way.axis, way.command) == ("batch", "")
+
+
+def test_releases_beside_one_that_is_not_on_offer() -> None:
+    asked, newer = Runtime.of("onnxruntime==1.31.9"), Runtime.of("onnxruntime==1.33.0")
+    assert newest_beside(asked) == Runtime.of(NEWEST)
+    assert (
+        newest_beside(asked, extra=[newer, Runtime.of("onnxruntime==1.34.0rc1"), Runtime.of("torch==9.0.0")]) == newer
+    )
+    assert newest_beside(asked, yanked=[Runtime.of(NEWEST)]) == Runtime.of(NEW)
+    assert nearest_to(asked) == Runtime.of(NEW)
+    assert nearest_to(asked, yanked=[Runtime.of(NEW), Runtime.of(NEWEST)]) == Runtime.of("onnxruntime==1.31.0")
