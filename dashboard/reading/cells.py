@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dashboard import axes
 from dashboard.figures import accuracies, figure
 from dashboard.figures.figure import Address
+from dashboard.reading import refusals
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.contract.reasons import CellStatus
 from farm.rules.presenting import simulated
 from farm.rules.presenting.stability import at_risk
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
@@ -55,11 +57,23 @@ def table(
     return Table.of("cells-table", "Cells of this run", shown, cells)
 
 
+def refused(
+    cells: Iterable[Cell], address: Address, *, matrix: str | Mapping[str, object] = ""
+) -> list[refusals.Group]:
+    """What the plan refused, each reason once. `matrix`: the run's, where it may be run again with a change."""
+    alike = [cell for cell in cells if cell.status == CellStatus.REFUSED]
+    shared = axes.varying(alike)
+    return refusals.groups(
+        alike,
+        lambda cell: Entry(axes.name_of(cell, shared) if shared else cell.id, href=address(cell.id)),
+        matrix=matrix,
+    )
+
+
 def _repeat(again: Address) -> Column[Cell]:
-    """A cell that the plan refused would be refused again."""
     return Column(
         "Repeat",
-        lambda cell: Entry() if cell.status.value == "refused" else Entry("run again", href=again(cell.id)),
+        lambda cell: Entry("run again", href=again(cell.id)),
         "a new run of this cell alone; you can change it before it starts",
     )
 

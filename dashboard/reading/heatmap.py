@@ -203,8 +203,10 @@ def layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns:
         heads=[place[0] for place in axes.places(shown, [column_axis])],
         rows=sorted(
             ((labels, groups[labels]) for labels in axes.places(shown, row_axes)),
-            # of what the plan refused nothing will ever be seen
-            key=lambda row: all(cell.status == CellStatus.REFUSED for cells in row[1].values() for cell in cells),
+            # measured rows first, and those that will be
+            key=lambda row: all(
+                cell.reason is not None and cell.p50_ms is None for cells in row[1].values() for cell in cells
+            ),
         ),
         by_id={cell.id: cell for cell in shown},
         compared=_by_candidate(comparisons),

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
-from dashboard.reading import copies
+from dashboard.reading import copies, refusals
 from dashboard.views.access import action, form_page, person
 from dashboard.views.lists import first
 from dashboard.views.run import matrix_text
@@ -32,7 +32,6 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import Arm, Plan, PlannedBlock, PlannedComparison
-from farm.rules.presenting import refusals
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
 from farm.rules.runtimes import providers
 from farm.rules.wording import numbers
@@ -45,6 +44,8 @@ if TYPE_CHECKING:
 
 PREFIX = "axis-"
 BUDGET = f"{PREFIX}budget"
+# the button that takes the way out of a refusal, and sends the matrix that it makes
+WAY = "way"
 MOST_TYPED = 2000
 USUAL = "onnxruntime=="
 # axis: what its field is called, and an example of what goes into it
@@ -209,12 +210,6 @@ def _smallest(block: PlannedBlock) -> Entry:
     return Entry(numbers.share(min(seen)) if seen else "nothing to compare", min(seen, default=None))
 
 
-def refused(plan: Plan) -> dict[str, list[str]]:
-    """The points that will not run, by the rule and the way out."""
-    groups = refusals.by_reason(plan.refused)
-    return {reason: [_labels(point.labels) for point in points] for reason, points in groups.items()}
-
-
 def cells(plan: Plan) -> Table:
     """Every cell that will be measured, once."""
     arms: dict[str, tuple[Arm, int]] = {}
@@ -281,7 +276,9 @@ def plan(request: HttpRequest) -> HttpResponse:
     """The plan of what is in the editor now. Form and text follow each other: the one typed into is left alone."""
     matrix, wish = request.POST.get("matrix", ""), request.POST.get("wish", "")
     touched = request.headers.get("HX-Trigger-Name", "")
-    more: dict[str, object] = {"form": form_of(matrix)} if touched == "matrix" else {}
+    more: dict[str, object] = {"form": form_of(matrix)} if touched in ("matrix", WAY) else {}
+    if touched == WAY:
+        more |= {"is_rewritten": True, "matrix": matrix}
     if touched.startswith(PREFIX):
         try:
             matrix = changed(matrix, touched, request.POST.get(touched, ""))
@@ -336,7 +333,7 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, obj
         "warnings": warnings(planned),
         "wishes": wishes(planned),
         "blocks": blocks(planned, nodes),
-        "refused": refused(planned),
+        "refused": refusals.groups(planned.refused, lambda point: Entry(_labels(point.labels)), matrix=matrix),
         "cells": cells(planned),
         "copies": copies.of_plan(version.pk, version.artifact.main, matrix, url=settings.PUBLIC_URL),
     }

@@ -25,6 +25,7 @@ from dashboard.views.lists import Filter, Listing, Together, chosen, ordered, pa
 from farm.accounts.selectors import teams_writable_by
 from farm.alerts.selectors.origins import origin_of
 from farm.contract.document import Document
+from farm.contract.reasons import CellStatus
 from farm.registry.selectors import versions_named
 from farm.rules.cells.commands import submit_command
 from farm.rules.matrices.matrix_text import write_text
@@ -75,7 +76,8 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     def make(row: "Run") -> HttpResponse:
         context = _context(request, row, may_write=selectors.can_write_run(user, row))
         if part in pieces.TABLES:
-            return HttpResponse(pieces.Section.of(request, part, {**context, **own_tables(request, row, context)}).text)
+            section = pieces.Section.of(request, part, {**context, **own_tables(request, row, context)})
+            return HttpResponse(pieces.with_token(request, section.text))
         head = mark_safe(pieces.with_token(request, context["head_text"]))
         return render(request, "dashboard/run.html", {**context, **_below(request, row, context), "head_text": head})
 
@@ -205,7 +207,10 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
     main = row.version.artifact.main
     return {
         "is_large": _is_large(request, context),
-        "sections": {section.name: mark_safe(section.text) for section in _sections(request, row, context)},
+        "sections": {
+            section.name: mark_safe(pieces.with_token(request, section.text))
+            for section in _sections(request, row, context)
+        },
         "matrix_text": matrix_text(row),
         "copies": copies.of_run(row.pk, matrix=matrix_text(row), url=settings.PUBLIC_URL),
         "results_command": f"onnxfarm results {row.pk} --json > run-{row.pk}.json",
@@ -216,14 +221,16 @@ def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object
 def own_tables(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
     """The tables of a run that is not only shared: its cells are chosen to be compared, and one is run again."""
     document, address = context["around"], address_in(row.pk)
+    own = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
     again = {"version": row.version_id, "like": row.pk}
     repeat = partial(_again, again) if context["may_write"] else None
-    keys = [f"{row.pk}:{cell.id}" for cell in document.cells]
+    keys = [f"{row.pk}:{cell.id}" for cell in own]
     return {
         **_compared(request, document, address),
         "cells": cells.table(
-            document.cells, address, comparisons=document.comparisons, again=repeat, states=context["states"]
+            own, address, comparisons=document.comparisons, again=repeat, states=context["states"]
         ).keyed(keys, box="cells"),
+        "refused": cells.refused(document.cells, address, matrix=row.matrix if context["may_write"] else ""),
     }
 
 
@@ -235,9 +242,11 @@ def _again(like: Mapping[str, object], cell_id: str) -> str:
 def tables(
     request: HttpRequest, document: Document, address: Address, *, states: Mapping[str, str]
 ) -> dict[str, object]:
+    own = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
     return {
         **_compared(request, document, address),
-        "cells": cells.table(document.cells, address, comparisons=document.comparisons, states=states),
+        "cells": cells.table(own, address, comparisons=document.comparisons, states=states),
+        "refused": cells.refused(document.cells, address),
     }
 
 

@@ -113,8 +113,8 @@ class Section:
 
     @classmethod
     def of(cls, request: HttpRequest, name: str, shown: Mapping[str, object]) -> Self:
-        """The section `name`, drawn by its template from what is shown."""
-        text = render_to_string(f"dashboard/parts/run_{name}.html", dict(shown), request)
+        """The section `name`, drawn by its template from what is shown, with TOKEN in its forms."""
+        text = render_to_string(f"dashboard/parts/run_{name}.html", {**shown, "csrf_token": TOKEN}, request)
         at = sha256(text.encode()).hexdigest()[:12]
         return cls(name, text.replace(MARK, f'data-at="{at}"', 1), at)
 

@@ -1,18 +1,20 @@
 """A run's page agrees with itself at each of the run's states: what is refused, counted, measured and cancelled."""
 
+import html
 import re
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from farm.accounts.models import User
+from farm.accounts.models import Membership, Team, User
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import selectors
 from farm.runs.models import Run
 from farm.runs.selectors.pages import open_runs
 from tests.integration.dashboard import rows
+from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page, words_of
 
 pytestmark = pytest.mark.django_db
@@ -86,3 +88,33 @@ def test_a_cancelled_cell_has_its_state_and_no_median(signed_in: Client, half: R
     shown = map_of(signed_in, half)
     assert shown.count("cancelled") >= 8
     assert not re.search(r"\d ms", shown)
+
+
+def test_what_was_refused_stands_once_with_a_button_that_starts_a_run_with_its_way_out(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    axes = {"runtime": ["1.20.0", "1.31.1"], "policy": ["none", "max-performance"], "threads": [1, 2]}
+    run = rows.begin_run(version, owner, matrix={"budget": "quick", "matrix": axes})
+    rows.MadeUpNode(node).measure(run)
+    text = signed_in.get(f"/runs/{run.pk}/").content.decode()
+    section = text[text.index('id="cells"') : text.index("</section>", text.index('id="cells"'))]
+    assert section.count("data-refusal") == 1
+    assert section.count("follows no policy") == 1
+    assert section.count("⊘") == 0
+    sent = dict(re.findall(r'<input type="hidden" name="(version|seed|matrix)" value="([^"]*)">', section))
+    started = signed_in.post("/runs/new/", {name: html.unescape(value) for name, value in sent.items()})
+    again = Run.objects.latest("pk")
+    assert started["Location"] == f"/runs/{again.pk}/"
+    assert again.matrix["matrix"]["runtime"] == ["onnxruntime==1.20.0", "onnxruntime==1.31.1", "onnxruntime==1.32.0"]
+    assert again.cells.exclude(status="refused").count() == run.cells.exclude(status="refused").count() + 4
+    assert {cell.way_out and cell.way_out.axis for cell in selectors.document(run).cells} == {None, "runtime"}
+
+
+def test_whoever_may_only_look_gets_no_button(version: Version, node: Node, owner: User, team: Team) -> None:
+    axes = {"runtime": ["1.20.0", "1.31.1"], "policy": ["none", "max-performance"]}
+    run = rows.begin_run(version, owner, matrix={"budget": "quick", "matrix": axes})
+    viewer = User.objects.create_user("viewer")
+    Membership.objects.create(team=team, user=viewer, role="viewer")
+    text = client_of(viewer).get(f"/runs/{run.pk}/").content.decode()
+    assert "data-refusal" in text
+    assert "data-way" not in text

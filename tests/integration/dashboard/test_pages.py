@@ -1,5 +1,7 @@
 """Lists, new runs, comparisons and errors: for owners and strangers, empty and filled, with good forms and bad ones."""
 
+import html
+import json
 import re
 
 import pytest
@@ -104,6 +106,21 @@ def test_the_plan_follows_the_editor(signed_in: Client, version: Version, node: 
     assert "did you mean 'runtime'" in plan("runtme: [1.31.1]")
     assert "is not YAML" in plan("matrix: [")
     assert "start with a line like" in plan("")
+
+
+def test_the_way_out_of_a_refusal_is_a_button_that_changes_form_text_and_plan(
+    signed_in: Client, version: Version, node: Node
+) -> None:
+    asked = {"version": version.pk, "matrix": "runtime: [1.31.1]\nbatch: [1, 8]\nhardware: ['node:bench-9']"}
+    planned = signed_in.post("/runs/plan/", asked).content.decode()
+    [sent] = re.findall(r'<button[^>]* data-way [^>]*hx-vals="([^"]*)"', planned)
+    matrix = json.loads(html.unescape(sent))["matrix"]
+    changed = signed_in.post("/runs/plan/", asked | {"matrix": matrix}, headers={"HX-Trigger-Name": "way"})
+    text = changed.content.decode()
+    assert "data-refusal" not in text
+    assert "2 cells in 1 block" in words_of(changed)
+    assert "node:bench-9" not in text
+    assert 'id="text" hx-swap-oob="true"' in text
 
 
 def test_a_bad_matrix_keeps_what_was_typed(signed_in: Client, version: Version, node: Node) -> None:

@@ -1,11 +1,13 @@
 """What pages read from a plan: pure, in words."""
 
 from dashboard.reading.cell import open_cells
-from dashboard.views.new_run import blocks, refused, summary, warnings
+from dashboard.reading.refusals import groups
+from dashboard.views.new_run import blocks, summary, warnings
 from dashboard.views.new_run import cells as plan_cells
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import planner
 from farm.rules.planning.plans import NodeOffer, Plan
+from farm.rules.presenting.tables import Entry
 from farm.rules.runtimes.models import ModelFacts
 
 FACTS = ModelFacts(bundle_sha256="a" * 64, main_sha256="b" * 64, opsets={"": 17}, batch="batch")
@@ -34,7 +36,8 @@ def test_a_plan_says_cells_blocks_time_and_what_will_not_run() -> None:
     table = blocks(plan, {"1": "bench-1"})
     assert table.rows[0][2].text == "bench-1"
     assert table.rows[0][5].text.endswith(" %")
-    assert sum(map(len, refused(plan).values())) == 8 > len(refused(plan))
+    found = groups(plan.refused, lambda point: Entry(point.id))
+    assert sum(len(group.points) for group in found) == 8 > len(found)
     assert len(plan_cells(plan).rows) == 8
 
 
@@ -46,3 +49,10 @@ def test_a_plan_says_which_noise_it_had_to_assume() -> None:
 
 def test_a_plan_of_nothing_says_so() -> None:
     assert summary(Plan(budget="quick")) == "Nothing of this matrix can run."
+
+
+def test_a_matrix_that_the_change_does_not_fit_has_no_button() -> None:
+    plan = a_plan(policy="max-performance", runtime="1.20.0")
+    assert [bool(group.way) for group in groups(plan.refused, lambda point: Entry(point.id), matrix="policy: [none]")]
+    for matrix in ("", "runtme: [1]"):
+        assert {group.way for group in groups(plan.refused, lambda point: Entry(point.id), matrix=matrix)} == {""}

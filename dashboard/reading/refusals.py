@@ -1,0 +1,50 @@
+"""What will not run, each reason once, with a button that changes the matrix so that it does."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from farm.contract.reasons import WayOut
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.matrices import matrix as matrices
+from farm.rules.matrices.matrix_text import write_text
+from farm.rules.planning.ways_out import taken
+from farm.rules.presenting.refusals import Refused, by_reason
+from farm.rules.presenting.tables import Entry
+
+
+@dataclass(frozen=True)
+class Group:
+    """The points that one reason keeps. `way`: what the button says that takes `matrix`; empty: there is none."""
+
+    reason: str
+    points: Sequence[Entry]
+    way: str = ""
+    matrix: str = ""
+
+    @property
+    def vals(self) -> str:
+        """The matrix as htmx sends it in place of the one in the editor."""
+        return json.dumps({"matrix": self.matrix})
+
+
+def groups(
+    refused: Iterable[Refused], entry: Callable[[Refused], Entry], *, matrix: str | Mapping[str, object] = ""
+) -> list[Group]:
+    """`entry`: what each is called; `matrix`: the one that was asked for, where it may be asked for anew."""
+    return [
+        Group(reason, [entry(point) for point in alike], *_button(alike[0].way_out, matrix))
+        for reason, alike in by_reason(refused).items()
+    ]
+
+
+def _button(way: WayOut | None, matrix: str | Mapping[str, object]) -> tuple[str, str]:
+    if way is None or not matrix:
+        return "", ""
+    try:
+        changed = taken(matrices.parse(matrix, allowed=settings.ALLOWED_PACKAGES), way)
+    except MatrixProblem:  # an older matrix, or one that the change makes too large
+        return "", ""
+    return way.label, write_text(changed.as_plain())
