@@ -9,7 +9,7 @@ from rich.console import Console
 
 from farm.contract.api.runs import ProgressOut, RunOut
 from farm.contract.cells import Runtime
-from farm.contract.document import Document
+from farm.contract.document import SCHEMA, Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode, WayOut
@@ -313,7 +313,7 @@ def _with_long_names(document: Document) -> Document:
 @pytest.mark.parametrize("path", presenting.recorded(), ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_no_figure_and_no_reason_is_cut_at_any_width(path: Path, width: int) -> None:
     plain_document = json.loads(presenting.read(path))
-    if plain_document["schema"] != presenting.SCHEMA:
+    if plain_document["schema"] != SCHEMA:
         return
     found = Document.model_validate(plain_document)
     for document in (found, _with_long_names(found)):
