@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("runs", "0003_resumed")]
+    dependencies = [("runs", "0004_beside")]
 
     operations = [
         migrations.AddField("cell", "way_out", models.JSONField(blank=True, null=True)),
