@@ -28,6 +28,8 @@ class Given:
     deadline: float | None
     # of a block at most, on this machine, where somebody said how many; a farm's block has those of its budget
     rounds: int | None = None
+    # begins with an A/A pair, and is judged by processor time
+    is_of_pipeline: bool = False
     # the model in use now, where two are compared, or the farm's version of it; how both are judged on labelled data
     beside: Subject | None = None
     version: str = ""

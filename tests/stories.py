@@ -310,6 +310,13 @@ STORIES = (
         ("tests.acceptance.long_wheel",),
     ),
     Story(
+        "pull-request",
+        "from the wheel alone: a model in LFS, slower, exported again, broken: gated by action, template, pytest",
+        10,
+        ("onnxfarm/ci.py", "onnxfarm/pytest_plugin.py", "deploy/github-action", "farm/rules/changes"),
+        ("tests.acceptance.long_pull_request",),
+    ),
+    Story(
         "arm",
         "an aarch64 node under qemu joins, is seen to be emulated and takes a block (as root, with qemu-user-static)",
         4,

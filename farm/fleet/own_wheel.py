@@ -18,6 +18,7 @@ from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 
@@ -63,7 +64,7 @@ def wheel_of(checkout: Path) -> Wheel:
     said = tomllib.loads((checkout / "pyproject.toml").read_text())
     project, packages = said["project"], said["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     files = dict(_packaged(checkout, packages))
-    about = {"METADATA": _metadata(project), "entry_points.txt": _entry_points(project["scripts"])}
+    about = {"METADATA": _metadata(project), "entry_points.txt": _entry_points(project)}
     if (checkout / "LICENSE").exists():
         about["licenses/LICENSE"] = (checkout / "LICENSE").read_bytes()
     return _written(project["version"], files, about)
@@ -126,9 +127,14 @@ def _of_extra(wanted: str, extra: str) -> Requirement:
     return Requirement(f'{bare}; {own}extra == "{extra}"')
 
 
-def _entry_points(scripts: Mapping[str, str]) -> bytes:
-    lines = [f"{name} = {target}" for name, target in scripts.items()]
-    return ("\n".join(["[console_scripts]", *lines]) + "\n").encode()
+def _entry_points(project: Mapping[str, Any]) -> bytes:
+    groups = {"console_scripts": project["scripts"], **project.get("entry-points", {})}
+    lines = [
+        line
+        for group, entries in groups.items()
+        for line in (f"[{group}]", *(f"{name} = {target}" for name, target in entries.items()))
+    ]
+    return ("\n".join(lines) + "\n").encode()
 
 
 def _written(version: str, files: Mapping[str, bytes], about: Mapping[str, bytes]) -> Wheel:

@@ -7,7 +7,10 @@ could not be measured; 4: it took longer than --timeout.
 """
 
 import filecmp
+import math
 import os
+import shlex
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -22,7 +25,7 @@ from rich.console import Console
 from farm.contract.cells import Runtime
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
-from farm.rules.changes import gate_reports
+from farm.rules.changes import gate_comment, gate_reports
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes import releases
 from farm.rules.runtimes.nearest import choice_sentence
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
 
 # GitHub Actions shows what a step adds to the file that this names
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+# where the answer is written, which is of no use to whoever repeats it
+WRITING = ("--summary", "--comment", "--junit", "--benchmark-json", "--json", "--home")
 DEFAULT_CHECKS = "slower,lower,parity,placement,failed"
 MAX_ROUNDS = 96
 
@@ -65,11 +70,25 @@ MetricOption = Annotated[
 ConfirmOption = Annotated[
     bool, typer.Option("--confirm/--no-confirm", help="Fail on a latency change only if a fresh block confirms it.")
 ]
+CiOption = Annotated[
+    bool,
+    typer.Option(
+        "--ci", help="For a pipeline's machine: see what it cannot see by an A/A pair, judge by processor time."
+    ),
+]
+SlowdownOption = Annotated[
+    str,
+    typer.Option(metavar="PERCENT", help="A p50 slower by no more, such as '5 %', fails nothing.", show_default="0"),
+]
 FarmOption = Annotated[
     str | None, typer.Option("--server", metavar="URL", help="Measure on this farm.", show_default="on this machine")
 ]
 SummaryOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Markdown; also added to $GITHUB_STEP_SUMMARY.")
+]
+CommentOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Markdown for a pull request: a headline, a table, what explains it."),
 ]
 BenchmarkOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="For github-action-benchmark's customSmallerIsBetter.")
@@ -85,8 +104,10 @@ RoundsOption = Annotated[
 
 def write(
     outcome: "GateOutcome",
+    asked: gate_comment.Asked,
     *,
     summary: Path | None,
+    comment: Path | None,
     junit: Path | None,
     benchmark_json: Path | None,
     json_file: Path | None,
@@ -98,10 +119,22 @@ def write(
         write_text(markdown, summary)
     if step := os.environ.get(STEP_SUMMARY):
         _append(markdown, Path(step))
+    if comment is not None:
+        write_text(gate_comment.as_comment(answer, document, asked), comment)
     if junit is not None:
         write_text(gate_reports.as_junit(answer, document), junit)
     write_plain(gate_reports.as_benchmark_entries(answer, document), benchmark_json)
     write_document(document, json_file)
+
+
+def _command() -> str:
+    """This command as whoever repeats it types it."""
+    kept, is_file = ["onnxfarm"], False
+    for word in sys.argv[1:]:
+        if not is_file and word.partition("=")[0] not in WRITING:
+            kept.append(word)
+        is_file = not is_file and word in WRITING
+    return shlex.join(kept)
 
 
 def _append(text: str, path: Path) -> None:
@@ -154,6 +187,8 @@ def gate(  # noqa: PLR0913  every option of the command
     seed: options.SeedOption = 0,
     rounds: RoundsOption = None,
     confirm: ConfirmOption = True,
+    max_slowdown: SlowdownOption = "",
+    ci: CiOption = False,
     server: FarmOption = None,
     team: options.TeamOption = "",
     timeout: Annotated[
@@ -161,13 +196,14 @@ def gate(  # noqa: PLR0913  every option of the command
         typer.Option(metavar="MINUTES", help="Stop waiting after this many minutes.", show_default="never"),
     ] = None,
     summary: SummaryOption = None,
+    comment: CommentOption = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML.")] = None,
     benchmark_json: BenchmarkOption = None,
     json_file: options.DocumentOption = None,
     home: options.HomeOption = None,
 ) -> None:
     """Measure a model with two runtimes side by side, or beside another model, and fail when the candidate is worse."""
-    checks = _checks(fail_on, metric)
+    checks = replace(_checks(fail_on, metric), max_slowdown=_fraction(max_slowdown))
     sides = None if against else _sides(baseline, candidate)
     of_models = {"--ort": ort, "--tolerance": tolerance, "--evaluation": evaluation, "--recipe": recipe}
     _refuse_mixed(against, {"--baseline": baseline, "--candidate": candidate}, of_models)
@@ -182,12 +218,15 @@ def gate(  # noqa: PLR0913  every option of the command
         declared = replace(declared, axes={**declared.axes, "runtime": sides})
     declared = replace(declared, operators=True) if operators else declared
     where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout, team=team)
-    where = replace(where, against=against, evaluation=evaluation, recipe=recipe or "top1")
+    where = replace(where, against=against, evaluation=evaluation, recipe=recipe or "top1", is_of_pipeline=ci)
     console = console_for(stderr=True)
+    began = time.monotonic()
     outcome = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
-    write(outcome, summary=summary, junit=junit, benchmark_json=benchmark_json, json_file=json_file)
+    asked = gate_comment.Asked(str(model) if against else candidate, _command(), time.monotonic() - began)
+    files = {"summary": summary, "comment": comment, "junit": junit}
+    write(outcome, asked, **files, benchmark_json=benchmark_json, json_file=json_file)
     show(outcome.document, console=console, address=outcome.document.url or "")
-    say(f"\n{outcome.headline}", console=console)
+    say(f"\n{outcome.headline}", *filter(None, [gate_comment.sight(outcome.document)]), console=console)
     if outcome.infra:
         if server is None:
             refuse_uninstalled(outcome.document)
@@ -210,6 +249,7 @@ class _Where:
     against: str = ""
     evaluation: Path | None = None
     recipe: str = ""
+    is_of_pipeline: bool = False
 
     def must_make_sense(self) -> None:
         """Raises Usage."""
@@ -221,6 +261,8 @@ class _Where:
             raise Usage(
                 "--rounds works on this machine only; a farm takes them from --budget: leave out one of the two."
             )
+        if self.is_of_pipeline and self.server is not None:
+            raise Usage("--ci is about this machine, and --server measures on a farm: leave out one of the two.")
         if self.team and self.server is None:
             raise Usage("--team names a team of a farm: give --server too, or leave it out.")
         if self.timeout_min is not None and self.timeout_min <= 0:
@@ -242,7 +284,7 @@ def _outcome(
         from farm.rules.searches.gate import Gate
         from farm.rules.searches.search import carry_out
     deadline = None if where.timeout_min is None else time.monotonic() + 60.0 * where.timeout_min
-    given = Given(where.subject, deadline, rounds=where.rounds)
+    given = Given(where.subject, deadline, rounds=where.rounds, is_of_pipeline=where.is_of_pipeline)
     with TemporaryDirectory(prefix="onnxfarm-gate-") as folder, ExitStack() as opened:
         if sides is None:
             given = replace(_with_base(given, where, Path(folder)), evaluation=where.evaluation, recipe=where.recipe)
@@ -306,6 +348,18 @@ def _checks(text: str, metrics: str | None) -> "Checks":
             raise Usage(f"--metric: {choice_sentence('metric', metric, (MEMORY, *NAMES))}")
     judged = tuple(name for metric in wanted for name in names_of(metric))
     return Checks(fail_on=tuple(check for check in CHECKS if check in named), metrics=judged)
+
+
+def _fraction(percent: str) -> float:
+    """Of `5 %`, `5%` or `5`. Raises Usage."""
+    text = percent.strip().removesuffix("%").strip()
+    try:
+        value = float(text or 0) / 100
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < math.inf:
+        raise Usage(f"--max-slowdown is {percent!r}: give a percentage such as '5 %'.")
+    return value
 
 
 def _sides(baseline: str, candidate: str) -> tuple[Runtime, Runtime]:

@@ -32,6 +32,7 @@ def opened(given: Given, *, home: Path | None, releases: tuple[Runtime, ...], co
     ) as bench:
         if given.evaluation is not None:
             bench.label(given.evaluation, given.recipe)
+        bench.with_null_pair = given.is_of_pipeline
         yield Local(bench, given)
 
 
@@ -44,7 +45,8 @@ class Local:
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         axis = "runtime" if self.given.beside is None else "model"
-        along = partial(workbench.along, axis=axis, rounds=self.given.rounds)
+        given = self.given
+        along = partial(workbench.along, axis=axis, rounds=given.rounds, is_of_pipeline=given.is_of_pipeline)
         machine = workbench.Machine(self.bench, along, is_announcing=True)
         try:
             return machine.measure(experiment, search)

@@ -17,6 +17,7 @@ from farm.rules.generation import decoders
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import beside as side_by_side
 from farm.rules.planning import planner
+from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import NodeOffer, Plan, PlannedBlock, positions_of
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import ModelFacts
@@ -64,6 +65,8 @@ class Workbench:
     template: bench.Run
     releases: tuple[Runtime, ...] = ()
     given: Given = field(default_factory=Given)
+    # whether what is measured next carries an A/A pair
+    with_null_pair: bool = False
 
     @property
     def name(self) -> str:
@@ -95,7 +98,14 @@ class Workbench:
             cores=facts.logical_cores,
             loads=RuntimeStore(run.home.runtimes).loads(),
         )
-        found = planner.plan(matrix, (run.model, *run.beside), seed=run.seed, releases=self.releases, machine=machine)
+        found = planner.plan(
+            matrix,
+            (run.model, *run.beside),
+            seed=run.seed,
+            releases=self.releases,
+            machine=machine,
+            with_null_pair=self.with_null_pair,
+        )
         if found.problem is not None:
             raise Usage(found.problem)
         return found
@@ -137,6 +147,7 @@ class Workbench:
 
     def measure(self, plan: Plan) -> Document:
         document = self.template.measure(plan)
+        self.with_null_pair = False
         if self.template.is_cancelled():
             raise Stopped("Stopped before the end.")
         return document
@@ -148,14 +159,23 @@ def reshaped(plan: Plan, reshape: Reshape) -> Plan:
 
 
 def along(
-    block: PlannedBlock, *, axis: str = "runtime", max_rounds: int = MAX_ROUNDS, rounds: int | None = None
+    block: PlannedBlock,
+    *,
+    axis: str = "runtime",
+    max_rounds: int = MAX_ROUNDS,
+    rounds: int | None = None,
+    is_of_pipeline: bool = False,
 ) -> PlannedBlock:
-    """The block with its comparisons along one axis alone, which go on while one of them is undecided.
+    """The block with its comparisons along one axis, and its A/A pair, which go on while one of them is undecided.
 
     `rounds`: what somebody asked for, so that no more are measured, whatever the budget has and other work disturbs.
     """
-    compared = tuple(comparison for comparison in block.comparisons if comparison.axis == axis)
-    changes: dict[str, object] = {"comparisons": compared, "max_rounds": max(block.max_rounds, max_rounds)}
+    compared = tuple(comparison for comparison in block.comparisons if comparison.axis in (axis, TWIN))
+    changes: dict[str, object] = {
+        "comparisons": compared,
+        "is_of_pipeline": is_of_pipeline,
+        "max_rounds": max(block.max_rounds, max_rounds),
+    }
     if rounds is not None:
         changes |= {"max_rounds": rounds, "min_rounds": min(block.min_rounds, rounds), "is_replacing": False}
     return block.model_copy(update=changes)

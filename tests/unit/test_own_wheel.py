@@ -61,6 +61,7 @@ def test_its_metadata_are_valid_and_ask_for_what_pyproject_asks_for(archive: zip
     pyseccomp = next(one for one in wanted if one.name == "pyseccomp")
     assert not pyseccomp.marker.evaluate({"extra": "node", "sys_platform": "darwin"})
     assert "onnxfarm = onnxfarm.main:app" in about(archive, "entry_points.txt")
+    assert "[pytest11]\nonnxfarm = onnxfarm.pytest_plugin" in about(archive, "entry_points.txt")
 
 
 def test_every_process_of_a_farm_makes_the_same_bytes() -> None:

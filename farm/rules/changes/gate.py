@@ -83,14 +83,23 @@ def judge_gate(
     fail_on: Collection[str],
     metrics: Collection[str] = USUAL,
     of_models: bool = False,
+    max_slowdown: float = 0.0,
 ) -> GateAnswer:
     """Check every point that was asked of both runtimes; `fail_on`: checks that fail it.
 
-    `metrics`: those that are checked besides the headline. `of_models`: both sides are names of models.
+    `metrics`: those that are checked besides the headline. `of_models`: both sides are names of models. A p50 that is
+    slower by `max_slowdown` at most, as a fraction, fails nothing.
     """
     pairs = cell_pairs.pairs(document, old=old, new=new, of_models=of_models)
     findings = [
-        Finding(check, pair.old.id, pair.new.id, text, is_failure=check in fail_on, metric=metric)
+        Finding(
+            check,
+            pair.old.id,
+            pair.new.id,
+            text,
+            is_failure=check in fail_on and not (check == "slower" and not metric and _is_within(pair, max_slowdown)),
+            metric=metric,
+        )
         for pair in pairs
         for check, text, metric in (
             *((check, text, "") for check, text in _checks(pair.comparison, old=pair.old, new=pair.new, names=metrics)),
@@ -104,6 +113,11 @@ def judge_gate(
         compared=sum(_is_done(pair.old) and _is_done(pair.new) for pair in pairs),
         fail_on=tuple(check for check in CHECKS if check in fail_on),
     )
+
+
+def _is_within(pair: Pair, max_slowdown: float) -> bool:
+    ratio = pair.comparison.ratio if pair.comparison is not None else None
+    return ratio is not None and ratio <= 1 + max_slowdown
 
 
 def confirmed(answer: GateAnswer, *, again: Collection[tuple[str, str]]) -> GateAnswer:

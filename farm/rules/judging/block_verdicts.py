@@ -30,6 +30,7 @@ from farm.rules.comparing.slow_launches import SlowLaunches
 from farm.rules.judging import comparability, counted_rounds
 from farm.rules.judging.counted_rounds import Pair, Paired, VerdictFrom
 from farm.rules.judging.evidence import Evidence
+from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.plans import PlannedBlock, PlannedComparison
 from farm.rules.wording.vocabulary import is_change
@@ -146,6 +147,8 @@ class BlockJudge:
         if self.rounds < self.block.min_rounds:
             return True
         undecided = [judged.planned for judged in self.comparisons() if not judged.is_decided]
+        if self.block.is_of_pipeline:
+            undecided = [planned for planned in undecided if planned.axis != TWIN]
         return any(self.rounds - self._dropped(planned) < self.max_rounds for planned in undecided)
 
     @property
@@ -157,7 +160,11 @@ class BlockJudge:
         """The rounds of a comparison that count."""
         if scenarios.of(self.block.arms[planned.candidate].spec).looks_for_a_rate:
             return counted_rounds.rates(self.evidence, planned.baseline, planned.candidate)
-        return counted_rounds.pair_up(self.evidence, planned.baseline, planned.candidate, least=self.block.min_rounds)
+        block, evidence = self.block, self.evidence
+        by_processor = block.is_of_pipeline
+        return counted_rounds.pair_up(
+            evidence, planned.baseline, planned.candidate, least=block.min_rounds, by_processor=by_processor
+        )
 
     def traced_rounds(self, planned: PlannedComparison) -> list[tuple[Sequence[float], Sequence[float]]]:
         """Times of both arms' own nodes in the rounds that count and traced both, by round."""

@@ -61,18 +61,19 @@ def rates(evidence: Evidence, baseline: int, candidate: int) -> Paired:
     return Paired(wall=list(found.values()), processor=[], verdict_from="rate", numbers=tuple(found), rounds=len(found))
 
 
-def pair_up(evidence: Evidence, baseline: int, candidate: int, *, least: int) -> Paired:
+def pair_up(evidence: Evidence, baseline: int, candidate: int, *, least: int, by_processor: bool = False) -> Paired:
     """The rounds of two arms that count.
 
     Undisturbed rounds alone, by wall time, where there are `least` of them and two thirds of all. Else all rounds, by
     processor time; where launches have none, as on several threads and from older nodes, the undisturbed ones.
+    `by_processor`: processor time is preferred on a calm machine too.
     """
     by_round = _rounds_of_both(evidence, baseline, candidate)
     both = list(by_round.values())
     calm = {number: (old, new) for number, (old, new) in by_round.items() if not (old.is_disturbed or new.is_disturbed)}
     disturbed = len(both) - len(calm)
     is_busy = disturbed > 0 and (len(calm) < least or disturbed > BUSY_SHARE * len(both))
-    by_processor = is_busy and len(_processor(both)) == len(both)
+    by_processor = (is_busy or by_processor) and 0 < len(_processor(both)) == len(both)
     counted = by_round if by_processor else calm
     return Paired(
         wall=[(old.p50_ms, new.p50_ms) for old, new in counted.values()],

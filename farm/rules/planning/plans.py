@@ -107,6 +107,12 @@ class PlannedBlock(Message):
     is_replacing: bool = Field(
         default=True, description="whether a disturbed round is followed by another beyond these"
     )
+    # processor time speaks wherever every launch has it, and an A/A pair is not waited for
+    is_of_pipeline: bool = Field(
+        default=False,
+        exclude_if=lambda is_of_pipeline: not is_of_pipeline,
+        description="whether a gate in a pipeline asked: processor time decides where it is known; left out: no",
+    )
     margin: float = Field(description="what is called equal, as a fraction")
     margins: dict[str, float] = Field(
         default_factory=dict,

@@ -2,16 +2,16 @@
 
 import re
 
-# what begins markup, a link, a picture, HTML or a cell of a table
-_MARKS = re.compile(r"[\\`*_\[\]<>|]")
-# on GitHub they would tell people, whose names a node might know
-_MENTION = re.compile(r"@(?=[A-Za-z0-9])")
+# what begins markup, a link, a picture, a formula, an entity, HTML or a cell of a table
+_MARKS = re.compile(r"[\\`*_\[\]<>|~$&]")
+# what GitHub and GitLab link without any markup: people, who would be told, issues, merge requests and addresses
+_LINKED = re.compile(r"[@#!](?=[A-Za-z0-9])|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
 _WORD_JOINER = "\u2060"
 
 
 def as_text(text: str) -> str:
     """The text with its marks escaped, in one line."""
-    return _MENTION.sub(f"@{_WORD_JOINER}", _MARKS.sub(r"\\\g<0>", " ".join(text.split())))
+    return _LINKED.sub(rf"\g<0>{_WORD_JOINER}", _MARKS.sub(r"\\\g<0>", " ".join(text.split())))
 
 
 def as_code(text: str) -> str:

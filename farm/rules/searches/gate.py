@@ -31,16 +31,26 @@ class GateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What fails a gate, and which metrics it looks at besides the headline."""
+    """What fails a gate, and which metrics it looks at besides the headline.
+
+    `max_slowdown`: a p50 that is slower by no more than this fraction is told and fails nothing.
+    """
 
     fail_on: Sequence[Check]
     metrics: Sequence[str] = USUAL
+    max_slowdown: float = 0.0
 
     def judge(self, document: Document, sides: Sequence[Runtime] | None) -> GateAnswer:
         """The document's answer about two runtimes; about its two models where `sides` is None."""
         old, new = sides or dict.fromkeys(str(cell.model) for cell in document.cells)
         return judge_gate(
-            document, old=old, new=new, fail_on=self.fail_on, metrics=self.metrics, of_models=sides is None
+            document,
+            old=old,
+            new=new,
+            fail_on=self.fail_on,
+            metrics=self.metrics,
+            of_models=sides is None,
+            max_slowdown=self.max_slowdown,
         )
 
 

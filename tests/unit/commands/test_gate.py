@@ -8,14 +8,16 @@ import pytest
 
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.matrices import matrix as matrices
+from farm.rules.planning.plans import PlannedBlock
 from farm.rules.searches.gate import Checks, Gate, GateOutcome
 from farm.rules.searches.search import carry_out
 from onnxfarm.here import workbench
 from onnxfarm.here.gate import Local
 from onnxfarm.subject import Given, Subject
 from tests.unit.commands.made_up import MadeUpBench
-from tests.unit.rules.making import make_model, make_output
+from tests.unit.rules.making import make_block, make_model, make_output, make_round, make_sample, plan_of
 
 OLD = Runtime(distribution="onnxruntime", version="1.29.0")
 NEW = Runtime(distribution="onnxruntime", version="1.31.1")
@@ -71,6 +73,37 @@ def test_a_gate_without_rounds_goes_on_as_far_as_its_verdicts_and_its_budget_loo
         planned = MadeUpBench().plan(matrices.parse({"runtime": [str(OLD), str(NEW)], "batch": [1], "budget": budget}))
         (block,) = workbench.reshaped(planned, workbench.along).blocks
         assert (block.max_rounds, block.is_replacing) == (most, True)
+
+
+def of_pipeline(block: PlannedBlock) -> PlannedBlock:
+    return workbench.along(block, is_of_pipeline=True)
+
+
+def test_in_a_pipeline_processor_time_speaks_on_a_calm_machine_too() -> None:
+    calm = {0: make_sample(1.0, cpu_p50_ms=1.0), 1: make_sample(1.25, cpu_p50_ms=1.0)}
+    rounds = [make_round(number, calm) for number in range(8)]
+    for block, expected in (
+        (make_block(), ("wall", "slower")),
+        (of_pipeline(make_block()), ("processor", "equal")),
+    ):
+        [judged] = BlockJudge(block, reports=rounds).comparisons()
+        assert (judged.verdict_from, judged.verdict) == expected
+    without = [make_round(number, {0: 1.0, 1: 1.25}) for number in range(8)]
+    [judged] = BlockJudge(of_pipeline(make_block()), reports=without).comparisons()
+    assert judged.verdict_from == "wall"
+
+
+def test_in_a_pipeline_an_identical_pair_that_is_undecided_is_not_waited_for() -> None:
+    asked = {"runtime": "1.29.0,1.31.1", "budget": "standard"}
+    [block] = plan_of(asked, with_null_pair=True).blocks
+    rounds = [make_round(number, {0: 1.0, 1: 1.25, 2: 1.0 if number % 2 else 1.5}) for number in range(8)]
+    assert BlockJudge(workbench.along(block), reports=rounds).wants_more_rounds()
+    judge = BlockJudge(of_pipeline(block), reports=rounds)
+    assert not judge.wants_more_rounds()
+    assert [(judged.planned.axis, judged.verdict) for judged in judge.comparisons()] == [
+        ("runtime", "slower"),
+        ("twin", "undecided"),
+    ]
 
 
 def test_a_downgrade_keeps_its_direction_in_the_fresh_block() -> None:

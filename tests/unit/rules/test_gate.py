@@ -68,6 +68,12 @@ def test_a_gate_that_passes_says_what_it_left_undecided() -> None:
     assert gate_reports.headline(_judged(document, fail_on=["undecided"])).startswith("The gate failed: 1 finding")
 
 
+@pytest.mark.parametrize(("allowed", "fails"), [(0.0, True), (0.2, True), (0.24, False), (0.3, False)])
+def test_a_slowdown_that_is_allowed_is_told_and_fails_nothing(allowed: float, fails: bool) -> None:
+    answer = gate.judge_gate(_document("slower"), old=OLD, new=NEW, fail_on=["slower"], max_slowdown=allowed)
+    assert [(finding.check, finding.is_failure) for finding in answer.findings] == [("slower", fails)]
+
+
 @pytest.mark.parametrize("verdict", ["undecided", "not comparable"])
 def test_undecided_is_its_own_finding(verdict: str) -> None:
     (finding,) = _judged(_document(verdict), fail_on=["undecided"]).findings

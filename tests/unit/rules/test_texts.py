@@ -55,9 +55,11 @@ def test_a_traceback_keeps_its_lines() -> None:
     ("text", "shown"),
     [
         ("a | b\nc", r"a \| b c"),
-        ("<img src=https://evil.example/x>", r"\<img src=https://evil.example/x\>"),
-        ("[click](https://evil.example)", r"\[click\](https://evil.example)"),
+        ("<img src=https://evil.example/x>", "\\<img src=https:\u2060//evil.example/x\\>"),
+        ("[click](https://evil.example)", "\\[click\\](https:\u2060//evil.example)"),
         ("thanks @octocat", "thanks @\u2060octocat"),
+        ("see #12, !7 and www.evil.example", "see #\u206012, !\u20607 and www\u2060.evil.example"),
+        ("~~a~~ $b$ &lt;", r"\~\~a\~\~ \$b\$ \&lt;"),
         ("`code` *bold* _soft_ \\", r"\`code\` \*bold\* \_soft\_ \\"),
         ("x1.25 slower (95 %)", "x1.25 slower (95 %)"),
     ],

@@ -1,0 +1,162 @@
+"""A gate's answer as the one comment of a pull request, in which whatever somebody named stays text. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from farm.contract.cells import Budget
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
+from farm.rules.changes.gate import Finding, GateAnswer, cell_label, point_label
+from farm.rules.comparing.sides import between, by_sides
+from farm.rules.planning.blocks import TWIN
+from farm.rules.planning.estimates import ROUNDS
+from farm.rules.presenting.lines import Line, line_of
+from farm.rules.presenting.markdown import as_code, as_text
+from farm.rules.presenting.sentences import explanation
+from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import signed
+
+MAX_ROWS = 8
+MAX_REASONS = 3
+MAX_NAME = 60
+# what fails a gate, the worst first; a kind of change from outside comes behind them
+_HEADLINES = {
+    "failed": "{} no longer runs where its base does",
+    "parity": "{} gives other outputs than its base",
+    "slower": "{}: {} than its base",
+    "lower": "{} has a lower rate or accuracy than its base",
+    "placement": "{} lost a placement or fusion of its base",
+    "bigger": "{} takes more memory than its base",
+    "undecided": "Whether {} is as fast as its base is undecided",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a gate was asked: what people call the candidate, the command that asks again, and how long it took."""
+
+    name: str
+    command: str
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One setting. `line`: what was compared, if anything was; `failures`: what fails the gate there."""
+
+    old: Cell
+    new: Cell
+    comparison: Comparison | None
+    line: Line | None
+    failures: Sequence[Finding]
+
+    @property
+    def order(self) -> tuple[bool, float]:
+        """What fails comes first, then what changed most."""
+        return not self.failures, -self.line.change.size if self.line else 0.0
+
+
+def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
+    """Markdown: a headline, a table, and a line for each thing that explains it."""
+    rows = rows_of(answer, document)
+    reasons = [as_text(finding.text) for finding in answer.failures if finding.check != "slower" or finding.metric]
+    facts = [
+        *reasons[:MAX_REASONS],
+        *_explanations(rows),
+        sight(document),
+        *_deciding(rows, Budget(document.budget)),
+    ]
+    ending = f"{numbers.duration(asked.took_s)}; on your own machine: {as_code(asked.command)}"
+    if document.url:
+        ending += f"; [the run]({document.url})"
+    mark = "✅" if answer.is_passed else "❌"
+    parts = [f"### {mark} {headline(answer, rows, name=asked.name)}", _table(rows)]
+    parts.append("\n".join(f"- {fact}" for fact in (*facts, ending) if fact))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def rows_of(answer: GateAnswer, document: Document) -> list[Row]:
+    """Every pair that was asked for, those that fail the gate first."""
+    cells, known = {cell.id: cell for cell in document.cells}, by_sides(document.comparisons)
+    rows = []
+    for old, new in answer.pairs:
+        comparison = between(known, old, new)
+        line = line_of(comparison, cells) if comparison is not None and comparison.ratio is not None else None
+        failures = [finding for finding in answer.failures if (finding.baseline, finding.candidate) == (old, new)]
+        rows.append(Row(cells[old], cells[new], comparison, line, failures))
+    return sorted(rows, key=lambda row: row.order)
+
+
+def headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
+    """At most twelve words: what fails the gate, or else what changed most."""
+    # a name is one word, whatever is in it
+    who = as_code("_".join(name.split())[:MAX_NAME])
+    change = next((row.line.change for row in rows if row.line), None)
+    found = {finding.check for finding in answer.failures}
+    text = next((text for check, text in _HEADLINES.items() if check in found), "")
+    if text:
+        return text.format(who, change.text if change and change.is_decided else "slower")
+    if not answer.is_passed:
+        return f"{who} is worse than its base" if found else f"Nothing of {who} could be compared"
+    if change is not None and change.is_decided:
+        return f"{who}: {change.text} than its base"
+    undecided = any(finding.check == "undecided" for finding in answer.findings)
+    return _HEADLINES["undecided"].format(who) if undecided else f"{who} is as fast as its base"
+
+
+def sight(document: Document) -> str:
+    """What this machine can see: by the A/A pair of the first block, else by the comparisons themselves."""
+    twins = [pair.smallest_detectable for pair in document.comparisons if pair.axis == TWIN]
+    if seen := [change for change in twins if change is not None]:
+        return f"Changes under {numbers.percent(round(max(seen), 3))} are invisible here, by an A/A pair"
+    seen = [pair.smallest_detectable for pair in document.comparisons if pair.smallest_detectable is not None]
+    return f"This could have seen a change of {numbers.percent(round(max(seen), 3))}" if seen else ""
+
+
+def _table(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    lines = [["setting", "base", "candidate", "change", "verdict"], ["---"] * 5, *map(_written, rows[:MAX_ROWS])]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    rest = len(rows) - MAX_ROWS
+    return f"{table}\n\n{numbers.counted(rest, 'further setting')} changed less." if rest > 0 else table
+
+
+def _written(row: Row) -> list[str]:
+    setting = as_code(cell_label(row.new) if row.old.runtime == row.new.runtime else point_label(row.new))
+    found = [finding.check for finding in row.failures if finding.check != "slower"]
+    if row.line is None:
+        sides = [signed(cell.status) for cell in (row.old, row.new)]
+        return [setting, *sides, "", ", ".join(found) or "not compared"]
+    change, unit = row.line.change, row.line.unit
+    values = [f"{value} {unit}" for value in row.line.sides or ()] or ["", ""]
+    return [setting, *values, f"{change.text} ({change.interval})", ", ".join([signed(change.word), *found])]
+
+
+def _explanations(rows: Sequence[Row]) -> Iterator[str]:
+    """Accuracy and size of the candidate, and the operators behind the change of the first row."""
+    for row in rows[:1]:
+        if row.new.accuracy is not None and row.new.accuracy.text:
+            yield f"Accuracy: {as_text(row.new.accuracy.text)}"
+        outputs = [beside.text for beside in row.new.engines if beside.cell == row.old.id]
+        yield from (f"Outputs: {as_text(text)}" for text in outputs[:1])
+        if row.old.model_bytes and row.new.model_bytes:
+            yield f"Size: {numbers.size(row.old.model_bytes)} → {numbers.size(row.new.model_bytes)}"
+        if row.comparison is not None and (told := explanation(row.comparison)):
+            yield f"Operators: {as_text(told)}"
+
+
+def _deciding(rows: Sequence[Row], budget: Budget) -> Iterator[str]:
+    """Which budget would decide what is undecided."""
+    undecided = [row.comparison for row in rows if row.comparison and row.comparison.verdict == "undecided"]
+    if not undecided:
+        return
+    longer = list(Budget)[list(Budget).index(budget) + 1 :]
+    needed = [pair.rounds_needed for pair in undecided]
+    if None not in needed:
+        most = max(rounds or 0 for rounds in needed)
+        asked = [f"--budget {each}" for each in longer if ROUNDS[each].most >= most] or [f"--rounds {most}"]
+        yield f"Undecided; `{asked[0]}` would decide"
+    else:
+        yield "Undecided; no budget would decide with this machine's noise: take a quieter one"

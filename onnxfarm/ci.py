@@ -1,0 +1,297 @@
+"""A gate inside a pipeline: `python -m onnxfarm.ci github` or `gitlab`, on the standard library alone.
+
+Around `onnxfarm gate`: the commit to compare with is fetched, and the answer becomes a step's outputs, annotations, a
+check, and one comment that later answers replace. What a pipeline, a branch or a model is called comes through
+variables and is never a program. A token is sent to the forge's own address and nowhere else, not even where that
+redirects to.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, Protocol
+
+from farm.rules.presenting.markdown import as_text
+
+PASSED, FAILED, UNUSABLE, TIMED_OUT = 0, 1, 2, 4
+PER_PAGE, MAX_PAGES = 100, 30
+PATIENCE_S = 30
+POINTER = b"version https://git-lfs.github.com/spec/"
+READ_ONLY = "This token may not write here, as in a pull request from a fork: the job's summary has the answer."
+
+
+class RefusedError(Exception):
+    """A forge did not do what it was asked; `status` 0: it was not reached."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows nothing: the next address would be sent the token too."""
+
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Api:
+    """JSON over HTTP with a token."""
+
+    url: str
+    headers: Mapping[str, str]
+
+    def ask(self, method: str, path: str, content: object = None) -> Any:
+        """The answer. Raises RefusedError, whose text has no header and nothing of what was sent."""
+        body = None if content is None else json.dumps(content).encode()
+        headers = {**self.headers, "Content-Type": "application/json", "User-Agent": "onnxfarm"}
+        request = urllib.request.Request(f"{self.url}{path}", data=body, headers=headers, method=method)
+        try:
+            with urllib.request.build_opener(_Stay).open(request, timeout=PATIENCE_S) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as problem:
+            raise RefusedError(problem.code, f"{method} {path} was answered {problem.code}") from None
+        except (OSError, ValueError, HTTPException) as problem:
+            raise RefusedError(0, f"{method} {path} was not answered ({type(problem).__name__})") from None
+
+    def pages(self, path: str) -> Iterator[Mapping[str, Any]]:
+        """Every entry of a list."""
+        for page in range(1, MAX_PAGES + 1):
+            entries = self.ask("GET", f"{path}?per_page={PER_PAGE}&page={page}")
+            yield from entries
+            if len(entries) < PER_PAGE:
+                return
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a gate came to: its exit code, in a line, and as a comment. `is_news`: worth a new one."""
+
+    code: int
+    line: str
+    comment: str
+    is_news: bool = True
+
+    @property
+    def verdict(self) -> str:
+        return {PASSED: "passed", FAILED: "failed"}.get(self.code, "not measured")
+
+
+class Forge(Protocol):
+    """Where the pipeline runs. `base`: the commit to compare with, empty where it names none."""
+
+    base: str
+
+    def quiet(self) -> tuple[str, str]:
+        """Lines around what a program prints, between which nothing in it commands the pipeline."""
+
+    def comments(self) -> Iterator[tuple[str, str]]:
+        """Path and text of every comment that this pipeline itself wrote."""
+
+    def write(self, body: str, path: str) -> None:
+        """Write a comment, or another text for the one of that path. Raises RefusedError."""
+
+    def tell(self, answer: Answer, model: str) -> None:
+        """Whatever else says the answer here. Raises RefusedError."""
+
+
+class GitHub:
+    """A job of GitHub Actions."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        event = json.loads(Path(environment["GITHUB_EVENT_PATH"]).read_text())
+        pull = event.get("pull_request") or {}
+        self.base = (pull.get("base") or {}).get("sha") or (event.get("merge_group") or {}).get("base_sha", "")
+        self._head = (pull.get("head") or {}).get("sha") or environment.get("GITHUB_SHA", "")
+        self._repository = f"/repos/{environment['GITHUB_REPOSITORY']}"
+        self._issue = f"{self._repository}/issues/{int(pull['number'])}" if pull else ""
+        self._output = environment.get("GITHUB_OUTPUT")
+        token = environment.get("GATE_TOKEN", "")
+        headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+        headers |= {"Authorization": f"Bearer {token}"} if token else {}
+        self._api = Api(environment.get("GITHUB_API_URL", "https://api.github.com"), headers)
+
+    def quiet(self) -> tuple[str, str]:
+        word = secrets.token_hex(16)
+        return f"::stop-commands::{word}", f"::{word}::"
+
+    def comments(self) -> Iterator[tuple[str, str]]:
+        for comment in self._api.pages(f"{self._issue}/comments") if self._issue else ():
+            # a person may have written the same mark, and could change what is written there
+            if (comment.get("user") or {}).get("type") == "Bot":
+                yield f"{self._repository}/issues/comments/{comment['id']}", comment.get("body") or ""
+
+    def write(self, body: str, path: str) -> None:
+        if self._issue:
+            self._api.ask("PATCH" if path else "POST", path or f"{self._issue}/comments", {"body": body})
+
+    def tell(self, answer: Answer, model: str) -> None:
+        if self._output:
+            with Path(self._output).open("a") as file:
+                file.write(f"verdict={answer.verdict}\nexit-code={answer.code}\n")
+        kind = "notice" if answer.code == PASSED else "error"
+        where = f"file={_escaped(model, in_property=True)},line=1,title=onnxfarm gate"
+        print(f"::{kind} {where}::{_escaped(answer.line)}", flush=True)
+        conclusions = {PASSED: "success", FAILED: "failure", TIMED_OUT: "timed_out"}
+        check = {"name": f"onnxfarm gate: {model}"[:100], "head_sha": self._head, "status": "completed"}
+        output = {"title": answer.line[:200], "summary": answer.comment}
+        conclusion = conclusions.get(answer.code, "action_required")
+        self._api.ask("POST", f"{self._repository}/check-runs", {**check, "conclusion": conclusion, "output": output})
+
+
+class GitLab:
+    """A job of GitLab CI; its own token writes no notes, so that one of the project's is needed."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.base = environment.get("CI_MERGE_REQUEST_DIFF_BASE_SHA", "")
+        token, number = environment.get("GATE_TOKEN", ""), environment.get("CI_MERGE_REQUEST_IID", "")
+        project = f"/projects/{environment.get('CI_PROJECT_ID', '')}"
+        self._notes = f"{project}/merge_requests/{int(number)}/notes" if number and token else ""
+        self._api = Api(environment.get("CI_API_V4_URL", "https://gitlab.com/api/v4"), {"PRIVATE-TOKEN": token})
+
+    def quiet(self) -> tuple[str, str]:
+        return "", ""
+
+    def comments(self) -> Iterator[tuple[str, str]]:
+        if self._notes:
+            own = self._api.ask("GET", "/user")["id"]
+            for note in self._api.pages(self._notes):
+                if note["author"]["id"] == own:
+                    yield f"{self._notes}/{note['id']}", note["body"]
+
+    def write(self, body: str, path: str) -> None:
+        if self._notes:
+            self._api.ask("PUT" if path else "POST", path or self._notes, {"body": body})
+
+    def tell(self, answer: Answer, model: str) -> None:
+        print(f"{model}: {answer.line}", flush=True)
+
+
+def main(kind: str, environment: Mapping[str, str]) -> int:
+    """The exit code of the gate, whatever became of its answer's comment."""
+    forge: Forge = GitHub(environment) if kind == "github" else GitLab(environment)
+    model = environment["GATE_MODEL"]
+    answer = _answer(model, forge, environment)
+    mark = _mark(model, environment)
+    with _passing_refusals():
+        _comment(forge, mark, answer)
+    with _passing_refusals():
+        forge.tell(answer, model)
+    return answer.code
+
+
+@contextlib.contextmanager
+def _passing_refusals() -> Iterator[None]:
+    try:
+        yield
+    except RefusedError as refused:
+        print(READ_ONLY if refused.status in (401, 403, 404) else f"{refused}.", flush=True)
+
+
+def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
+    words = _words(model, forge, environment)
+    with tempfile.TemporaryDirectory(prefix="onnxfarm-ci-") as folder:
+        comment = Path(folder) / "comment.md"
+        before, after = forge.quiet()
+        command = [sys.executable, "-m", "onnxfarm.main", "gate", *words, f"--comment={comment}"]
+        line = ""
+        print(before, flush=True)
+        # one stream, so that every line of the program stands between the two around it
+        with subprocess.Popen(
+            command,
+            env=without_tokens(environment),
+            text=True,
+            errors="replace",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        ) as child:
+            for printed in child.stdout or ():
+                print(printed.rstrip("\n"), flush=True)
+                line = printed.strip() or line
+        print(after, flush=True)
+        text = comment.read_text() if comment.exists() else ""
+    if text:
+        return Answer(child.returncode, text.splitlines()[0].removeprefix("### ").replace("`", ""), text)
+    # nothing was measured, and the last line says why
+    text = f"### {'✅' if child.returncode == PASSED else '❌'} {as_text(line)}\n"
+    if summary := environment.get("GITHUB_STEP_SUMMARY"):
+        with Path(summary).open("a") as file:
+            file.write(text)
+    return Answer(child.returncode, line, text, is_news=child.returncode != PASSED)
+
+
+def _words(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str]:
+    """The options of the gate: against another model, or of two runtimes on a farm."""
+    runtimes = environment.get("GATE_RUNTIMES", "").split()
+    words = [f"./{model}" if model.startswith("-") else model]
+    words += [f"--fail-on={environment.get('GATE_FAIL_ON') or 'slower,lower,parity,placement,failed'}"]
+    words += [f"--budget={environment['GATE_BUDGET']}"] if environment.get("GATE_BUDGET") else []
+    words += [f"--junit={environment['GATE_JUNIT']}"] if environment.get("GATE_JUNIT") else []
+    server, against = environment.get("GATE_SERVER"), environment.get("GATE_AGAINST", "")
+    words += [f"--server={server}"] if server else ["--ci"]
+    if server and not against:
+        sides = zip(("baseline", "candidate"), runtimes, strict=False)
+        return [*words, *(f"--{side}={runtime}" for side, runtime in sides)]
+    against = against or (f"git:{forge.base}" if forge.base else "")
+    _prepare(model, against)
+    return [*words, f"--against={against}", *(["--ort", ",".join(runtimes)] if runtimes else [])]
+
+
+def _prepare(model: str, against: str) -> None:
+    """Bring here what a shallow checkout lacks: the commit to compare with, and what Git LFS keeps elsewhere.
+
+    What fails is said by the gate, which then finds no such commit or no model.
+    """
+    commit = against.removeprefix("git:").partition(":")[0] if against.startswith("git:") else ""
+    if commit and _git("cat-file", "-e", f"{commit}^{{commit}}"):
+        _git("fetch", "--quiet", "--no-tags", "--depth=1", "origin", "--", commit)
+    _git("lfs", "install", "--local")
+    path = Path(model)
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        if file.read(len(POINTER)) == POINTER:
+            # its external data too
+            _git("lfs", "pull", f"--include={'' if path.parent == Path() else f'{path.parent.as_posix()}/'}*")
+
+
+def _git(*words: str) -> int:
+    return subprocess.run(["git", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
+
+
+def without_tokens(environment: Mapping[str, str]) -> dict[str, str]:
+    """What the gate is started with: of secrets a farm's token alone, which goes to that farm."""
+    return {name: value for name, value in environment.items() if "TOKEN" not in name or name == "ONNXFARM_TOKEN"}
+
+
+def _comment(forge: Forge, mark: str, answer: Answer) -> None:
+    """One comment a gate: the first answer writes it, later ones replace its text."""
+    path = next((path for path, body in forge.comments() if body.startswith(mark)), "")
+    if path or answer.is_news:
+        forge.write(f"{mark}\n{answer.comment}", path)
+
+
+def _mark(model: str, environment: Mapping[str, str]) -> str:
+    """What the gate's own comment begins with: nothing of a name, as that could end a comment of HTML."""
+    asked = [model, *(environment.get(f"GATE_{name}", "") for name in ("RUNTIMES", "SERVER"))]
+    return f"<!-- onnxfarm gate {hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]} -->"
+
+
+def _escaped(text: str, *, in_property: bool = False) -> str:
+    """Text inside a workflow command, as GitHub's own toolkit escapes it."""
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return text.replace(":", "%3A").replace(",", "%2C") if in_property else text
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], os.environ))

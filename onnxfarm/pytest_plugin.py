@@ -1,0 +1,91 @@
+"""pytest's fixture `onnx_gate`: a test that fails where a model is slower than another, or wrong.
+
+Imported by every pytest in an environment that has onnxfarm, so it imports nothing of ours: the gate is a process of
+its own. Of several workers one measures at a time, by the machine's lock, and the report says who was waited for.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BUDGETS = ("quick", "standard", "precise")
+FAILED = 1
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("onnxfarm")
+    group.addoption(
+        "--onnxfarm-budget", choices=BUDGETS, help="how much every onnx_gate measures, whatever its test says"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "onnx_gate(**options): what the fixture onnx_gate is given where a call says nothing"
+    )
+
+
+@dataclass(frozen=True)
+class OnnxGate:
+    """`onnxfarm gate` in a test. Paths are relative to pytest's root folder."""
+
+    request: pytest.FixtureRequest
+
+    def __call__(self, model: str | Path, **options: object) -> dict[str, Any]:
+        """The bench document. AssertionError: the gate fails; RuntimeError: it could not be measured.
+
+        `options` are those of `onnxfarm gate`, with _ for -: `against="git:origin/main"`, `max_slowdown="5 %"`.
+        """
+        marked = {
+            name: value for mark in self.request.node.iter_markers("onnx_gate") for name, value in mark.kwargs.items()
+        }
+        asked = {**marked, **options}
+        if budget := self.request.config.getoption("--onnxfarm-budget"):
+            asked["budget"] = budget
+        with tempfile.TemporaryDirectory(prefix="onnxfarm-pytest-") as folder:
+            comment, document = Path(folder) / "comment.md", Path(folder) / "document.json"
+            words = ["--ci"] * bool(os.environ.get("CI"))
+            words += [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
+            command = [
+                sys.executable,
+                "-m",
+                "onnxfarm.main",
+                "gate",
+                *words,
+                f"--comment={comment}",
+                f"--json={document}",
+            ]
+            done = subprocess.run(
+                [*command, "--", str(model)],
+                cwd=self.request.config.rootpath,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            answer = comment.read_text() if comment.exists() else done.stderr.strip().rpartition("\n")[2]
+            found = json.loads(document.read_text()) if document.exists() else {}
+        self._report(answer, done.stderr, found)
+        if done.returncode:
+            raise (AssertionError if done.returncode == FAILED else RuntimeError)(answer)
+        return found
+
+    def _report(self, answer: str, told: str, document: dict[str, Any]) -> None:
+        node = self.request.node
+        waits = [line for line in told.splitlines() if "measuring on this machine" in line]
+        node.add_report_section("call", "onnxfarm", "\n".join([*waits, answer]))
+        for pair in document.get("comparisons", ()):
+            for name in ("verdict", "ratio", "ci_low", "ci_high", "smallest_detectable"):
+                node.user_properties.append((f"onnxfarm.{pair['axis']}.{name}", str(pair[name])))
+
+
+@pytest.fixture
+def onnx_gate(request: pytest.FixtureRequest) -> OnnxGate:
+    """Compares a model with another and fails as `onnxfarm gate` does."""
+    return OnnxGate(request)

@@ -1,0 +1,169 @@
+"""A gate inside a pipeline: the action's own steps and the template's job; no name becomes a program."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from onnxfarm import ci
+from tests.integration.forges import job
+from tests.integration.forges.server import TOKEN, Forge, forge
+from tests.integration.worker.making import MODELS
+
+RELU = MODELS / "relu_op13_ir7.onnx"
+NAME = "models/encoder.onnx"
+
+
+@pytest.fixture
+def known() -> Iterator[Forge]:
+    with forge() as server:
+        yield server
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A checkout with a model, whose base is its first commit."""
+    folder = tmp_path / "repository"
+    (folder / "models").mkdir(parents=True)
+    shutil.copy(RELU, folder / NAME)
+    job.git(folder, "init", "-q")
+    commit(folder, "base")
+    return folder
+
+
+def commit(folder: Path, text: str) -> str:
+    job.git(folder, "add", "-A")
+    job.git(folder, "commit", "-qm", text, "--allow-empty")
+    return job.git(folder, "rev-parse", "HEAD")
+
+
+def test_the_comment_is_made_once_and_then_updated(repository: Path, known: Forge) -> None:
+    base = commit(repository, "second")
+    no_model = job.github(repository, known, base=base, model=NAME, wheel="installed", against="git:HEAD:models/none")
+    assert (no_model.code, no_model.outputs["gate"]) == (2, {"verdict": "not measured", "exit-code": "2"})
+    same = job.github(repository, known, base=base, model=NAME, wheel="installed")
+    assert (same.code, same.outputs["gate"]) == (0, {"verdict": "passed", "exit-code": "0"})
+    assert known.wrong == []
+    [comment] = known.comments
+    assert "✅ The gate passed" in comment["body"]
+    assert (len(known.of("PATCH")), [check["conclusion"] for check in known.checks]) == (
+        1,
+        ["action_required", "success"],
+    )
+    assert {check["head_sha"] for check in known.checks} == {base}
+    assert f"::error file={NAME},line=1,title=onnxfarm gate::onnxfarm: git%3A" not in no_model.log
+    assert f"::error file={NAME},line=1,title=onnxfarm gate::onnxfarm: git:HEAD:models/none" in no_model.log
+    assert "models/none" in no_model.summary
+
+
+def test_a_pull_request_that_leaves_the_model_as_it_is_gets_no_comment(repository: Path, known: Forge) -> None:
+    done = job.github(repository, known, base=commit(repository, "x"), model=NAME, wheel="installed")
+    assert (done.code, known.comments, len(known.checks)) == (0, [], 1)
+
+
+def test_a_comment_that_a_person_wrote_with_the_same_mark_is_left_alone(repository: Path, known: Forge) -> None:
+    for _ in range(2):
+        job.github(repository, known, base="0" * 40, model=NAME, wheel="installed")
+        known.comments[0]["user"]["type"] = "User"
+    assert len(known.comments) == 2
+
+
+def test_the_comment_is_found_behind_a_hundred_others(repository: Path, known: Forge) -> None:
+    job.github(repository, known, base="0" * 40, model=NAME, wheel="installed")
+    known.comments[:0] = [{**known.comments[0], "id": 1000 + number, "body": "+1"} for number in range(120)]
+    job.github(repository, known, base="0" * 40, model=NAME, wheel="installed")
+    assert (len(known.comments), len(known.of("PATCH")), known.wrong) == (121, 1, [])
+
+
+def test_a_fork_without_the_right_to_write_gets_the_summary_alone(repository: Path, known: Forge) -> None:
+    known.may_write = False
+    done = job.github(repository, known, base="0" * 40, model=NAME, wheel="installed")
+    assert (done.code, known.comments, known.checks) == (2, [], [])
+    assert done.summary.startswith("### ❌ ")
+    assert ci.READ_ONLY in done.log
+
+
+def test_what_the_forge_does_not_answer_leaves_the_gates_own_code(repository: Path, known: Forge) -> None:
+    gone = Forge(url="http://127.0.0.1:9")
+    assert job.github(repository, gone, base=commit(repository, "x"), model=NAME, wheel="installed").code == 0
+
+
+def test_a_token_reaches_no_log_comment_summary_or_program_and_no_other_address(repository: Path, known: Forge) -> None:
+    done = job.github(repository, known, base="0" * 40, model=NAME, wheel="installed")
+    with forge() as other:
+        known.redirects_to = other.url
+        moved = job.github(repository, known, base="0" * 40, model=NAME, wheel="installed")
+        assert (other.calls, moved.code) == ([], 2)
+    written = [done.log, moved.log, done.summary, *(comment["body"] for comment in known.comments), str(known.checks)]
+    written += [path.read_text(errors="replace") for path in repository.parent.rglob("*") if path.is_file()]
+    assert known.authorizations == {f"Bearer {TOKEN}"}
+    assert not [text for text in written if TOKEN in text]
+    tokens = {"GATE_TOKEN": TOKEN, "CI_JOB_TOKEN": TOKEN, "ONNXFARM_GITLAB_TOKEN": TOKEN}
+    assert ci.without_tokens({**tokens, "ONNXFARM_TOKEN": "farm", "PATH": "/bin"}) == {
+        "ONNXFARM_TOKEN": "farm",
+        "PATH": "/bin",
+    }
+
+
+HOSTILE = (
+    "$(touch pwned).onnx", "`touch pwned`.onnx", '"; touch pwned; ".onnx', "--json=pwned.onnx",
+    "a\n::error::evil\nb.onnx",
+    "<b>x</b>.onnx", "x --> y.onnx", "a %0A::set-output name=x::y,file=z.onnx", "@all\n/close.onnx",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_hostile_path_or_branch_is_text_everywhere(repository: Path, known: Forge, hostile: str) -> None:
+    job.git(repository, "checkout", "-q", "-b", "$(touch${IFS}pwned)`touch${IFS}pwned`")
+    done = job.github(repository, known, base="0" * 40, model=hostile, wheel="installed", against=f"git:{hostile}")
+    assert done.code == 2, done.log
+    assert not list(repository.parent.rglob("pwned*"))
+    assert known.wrong == []
+    lines = done.log.splitlines()
+    [opened] = [number for number, line in enumerate(lines) if line.startswith("::stop-commands::")]
+    closed = lines.index(f"::{lines[opened].rpartition('::')[2]}::")
+    outside = [line for line in lines[:opened] + lines[closed + 1 :] if line.lstrip().startswith("::") or "##[" in line]
+    assert [line.partition(" ")[0] for line in outside] == ["::error"]
+    [body] = [comment["body"] for comment in known.comments]
+    assert body.count("-->") == body.count("<!--") == 1
+    assert "<b>" not in body.replace("\\<b", "")
+    assert len(body.strip().splitlines()) == 2
+
+
+def test_the_template_of_gitlab_writes_one_note_and_junit(repository: Path, known: Forge) -> None:
+    base = commit(repository, "second")
+    none = job.gitlab(repository, known, base=base, GATE_MODEL=NAME, GATE_AGAINST="git:HEAD:models/none")
+    same = job.gitlab(repository, known, base=base, GATE_MODEL=NAME)
+    assert (none.code, same.code, known.wrong) == (2, 0, [])
+    assert [method for method, _ in known.calls if method != "GET"] == ["POST", "PUT"]
+    assert "✅ The gate passed" in known.comments[0]["body"]
+    assert TOKEN not in none.log + same.log
+
+
+def test_without_a_token_the_template_of_gitlab_leaves_the_log(repository: Path, known: Forge) -> None:
+    done = job.gitlab(repository, known, base="0" * 40, GATE_MODEL=NAME, ONNXFARM_GITLAB_TOKEN="")
+    assert (done.code, known.calls) == (2, [])
+
+
+def test_what_a_shallow_checkout_lacks_is_fetched_from_its_origin_and_from_lfs(
+    repository: Path, known: Forge, tmp_path: Path
+) -> None:
+    job.git(repository, "lfs", "install", "--local")
+    job.git(repository, "lfs", "track", "*.onnx")
+    shutil.copy(MODELS / "cnn_dyn.onnx", repository / NAME)
+    base = commit(repository, "in LFS")
+    shutil.copy(RELU, repository / NAME)
+    commit(repository, "another")
+    shutil.copy(MODELS / "cnn_dyn.onnx", repository / NAME)
+    commit(repository, "back")
+    clone = tmp_path / "clone"
+    skip = {**os.environ, "GIT_LFS_SKIP_SMUDGE": "1"}
+    subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{repository}", str(clone)], env=skip, check=True)
+    job.git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
+    assert (clone / NAME).read_bytes().startswith(ci.POINTER)
+    done = job.github(clone, known, base=base, model=NAME, wheel="installed")
+    assert (done.code, "byte for byte" in done.log) == (0, True), done.log
+    assert (clone / NAME).read_bytes() == (MODELS / "cnn_dyn.onnx").read_bytes()
