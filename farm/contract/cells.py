@@ -14,6 +14,9 @@ SINGLE: Final = "single"
 # of a framework's program, the .pt2 of torch.export
 PROGRAM_ENDING = ".pt2"
 Optimization = Literal["disable", "basic", "extended", "all"]
+# how an inference is asked for: with inputs and outputs bound once, or by `InferenceSession.run` with arrays
+Call = Literal["bound", "run"]
+BOUND: Final = "bound"
 NO_POLICY: Final = "none"
 # by what ONNX Runtime itself chooses the devices of a session; `none`: the provider is asked for
 Policy = Literal["none", "max-performance", "max-efficiency", "min-power", "prefer-cpu", "prefer-gpu", "prefer-npu"]
@@ -153,6 +156,13 @@ class LaterAxes(BaseModel):
             description="MiB of addresses that the process is held to; 0: no limit",
         ),
     ] = 0
+    call: Annotated[
+        Call,
+        Field(
+            exclude_if=lambda call: call == BOUND,
+            description="the call that is timed: bound, with inputs and outputs bound once; run: InferenceSession.run",
+        ),
+    ] = BOUND
 
 
 class SessionSettings(LaterAxes, Message):

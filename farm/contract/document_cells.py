@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from farm.contract.cells import LaterAxes, SpelledRuntime
+from farm.contract.cells import BOUND, Call, LaterAxes, SpelledRuntime
 from farm.contract.reasons import CellStatus, Reason, WayOut
 
 
@@ -238,6 +238,8 @@ class Cell(LaterAxes, Part):
     concurrency: int = 1
     # what one launch does: single, fresh, load:closed=4, sustained:10, with their options
     scenario: str = "single"
+    # always written; of documents of before 26 November 2026 it is what they timed
+    call: Call = BOUND
     hardware: str = "cpu"
     node: str | None = None
     twin_of: str | None = None

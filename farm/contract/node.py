@@ -47,6 +47,8 @@ PROMPTS = "prompts"
 INT4 = "int4"
 # arms of several models in one block, whose outputs are paired by name, then by order
 MODELS = "models"
+# a cell that says which call is timed
+CALLS = "calls"
 # with the 404 of the pages' own address: where this farm serves its nodes, and the code of that refusal
 GATEWAY_HEADER = "X-Gateway"
 ELSEWHERE = "elsewhere"

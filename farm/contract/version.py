@@ -20,6 +20,8 @@ History of CONTRACT_VERSION
    `cache_copies`, a Sample `gaps` and `forced`.
    2026-11-23, compatible both ways: an arm's order may name `prompts`, to nodes that say with their claim that they
    understand `prompts` alone; a recipe's precision may be `int4`, to nodes that understand `int4`.
+   2026-11-26, compatible both ways: a session may say its `call`, which is left out where it is `bound`, to nodes that
+   say with their claim that they understand `calls` alone.
    2026-11-23, the farm first: an operator of a trace may say its `memory_bytes`.
    2026-11-22, the farm first: facts may say that the sandbox is a browser's (`browser`); `runtimes` and `runtime-files`
    hand out what browsers load.

@@ -1,5 +1,6 @@
 """What is known of a model after a look inside: the message that leaves the child."""
 
+from itertools import chain
 from typing import Annotated
 
 from pydantic import Field, StringConstraints, field_validator
@@ -129,6 +130,15 @@ class Inspection(Message):
     def port(self, name: str) -> Port | None:
         """The input of this name."""
         return next((port for port in self.inputs if port.name == name), None)
+
+    @property
+    def unbound(self) -> str:
+        """What no binding takes, in words: strings that go in, sequences and maps that come out; empty without any."""
+        given = (f"the input {port.name} takes strings" for port in self.inputs if port.dtype == "string")
+        found = (
+            f"the output {port.name} is a {port.dtype}" for port in self.outputs if port.dtype in ("sequence", "map")
+        )
+        return next(chain(given, found), "")
 
     @property
     def fed(self) -> tuple[ModelInput, ...]:

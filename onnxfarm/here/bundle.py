@@ -92,6 +92,7 @@ class Uploaded:
             compiled=inspection.compiled,
             context=inspection.context,
             is_grouped=decoders.is_grouped(inspection.operators),
+            unbound=inspection.unbound,
             sizes=dict(sizes or {}) if inputs else inspection.feed.sizes if inspection.feed else {},
         )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from packaging.version import Version
 
-from farm.contract.cells import NO_POLICY, SINGLE, CellSpec, Runtime
+from farm.contract.cells import BOUND, NO_POLICY, SINGLE, CellSpec, Runtime
 from farm.contract.document_cells import Cell
 from farm.rules.cells import readers, recipes, scenarios
 from farm.rules.cells.axis import SAID, Axis, Declared, named_schema, own, typed
@@ -132,6 +132,14 @@ AXES: tuple[Axis, ...] = (
             "policy",
             "session",
             help="By what ONNX Runtime itself chooses the device: max-performance, min-power, prefer-npu.",
+        ),
+    ),
+    Axis(
+        "call",
+        "Call",
+        default=BOUND,
+        declared=own(
+            "call", "session", help="The call that is timed: bound (io-binding), run (session.run); by comma."
         ),
     ),
     Axis(

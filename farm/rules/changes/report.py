@@ -35,7 +35,7 @@ SIDES = ("old", "new")
 LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
 MODES = {"sequential": "ORT_SEQUENTIAL", "parallel": "ORT_PARALLEL"}
 # session settings that repeat.py takes; it says which others it leaves out
-_REPEATED = {*OPTIONS, "threads", "optimization"}
+_REPEATED = {*OPTIONS, "threads", "optimization", "call"}
 MAX_OPERATORS = 10
 # names under which files of the model and its inputs lie in the report
 MODEL_FOLDER = "model"

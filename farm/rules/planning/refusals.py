@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from farm.contract.cells import NO_POLICY, CellSpec, Runtime
+from farm.contract.cells import BOUND, NO_POLICY, CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.cells import fills, recipes, scenarios, threads
 from farm.rules.planning import compiled
@@ -173,6 +173,25 @@ def _no_limit(spec: CellSpec, _: Circumstances) -> Reason | None:
         f"A memory limit counts addresses, of which {entry.name} takes far more than it uses: leave memory-limit-mb "
         "out, or measure on the CPU."
     )
+
+
+def _not_called(spec: CellSpec, about: Circumstances) -> Reason | None:
+    """Calls that a runtime, a model or a scenario does not have."""
+    model, has_calls = about.model, engines.of(spec.runtime).has_calls
+    if spec.session.call == BOUND:
+        text = (
+            model.unbound and has_calls and f"Nothing is bound where {model.unbound}: set `call: run`, or leave it out."
+        )
+    elif not has_calls or scenarios.of(spec).takes_prompts:
+        what = scenarios.of(spec).name if has_calls else spec.runtime
+        text = f"{what} is not called by InferenceSession.run: leave `call: run` out."
+    elif wide := next((port.name for port in model.inputs if port.dtype == "bfloat16"), ""):
+        text = (
+            f"numpy has no bfloat16, which the input {wide!r} takes, for InferenceSession.run: leave `call: run` out."
+        )
+    else:
+        return None
+    return unsupported(text) if text else None
 
 
 def _no_webgpu(spec: CellSpec, _: Circumstances) -> Reason | None:
@@ -358,6 +377,7 @@ RULES: tuple[tuple[Rule, tuple[int, ...]], ...] = (
     (lambda spec, about: compiled.refusal(spec, about.model), (PROGRAM,)),
     (_no_policy, (PROGRAM, SESSION)),
     (_no_limit, (PROGRAM, SESSION)),
+    (_not_called, (PROGRAM, SESSION, WORKLOAD)),
     (_no_webgpu, (PROGRAM, SESSION)),
     (_not_loaded, (PROGRAM,)),
     (_not_converted, (PROGRAM,)),

@@ -94,6 +94,12 @@ class Resolver:
         program = self._part(_PROGRAM_AXES, point, _program_of)
         session = self._part(_SESSION_AXES, point, _session_of)
         workload = self._part(_WORKLOAD_AXES, point, _workload_of)
+        if (
+            self._request.model.unbound
+            and "call" not in point.values
+            and engines.of(program.fields["runtime"]).has_calls
+        ):
+            session = self._by_run(session)
         spec = self._spec(program, session, workload)
         nodes = self._nodes(spec)
         if spec.recipe.precision in recipes.STATIC:
@@ -160,6 +166,13 @@ class Resolver:
         if (reason := self._no_node.get(program)) is None:
             reason = self._no_node[program] = refusals.no_node(spec, self._request.fleet or ())
         return reason
+
+    def _by_run(self, session: Part) -> Part:
+        """The session of a model that no binding takes."""
+        if (found := self._parts.get((session, "run"))) is None:
+            settings = session.fields["session"].model_copy(update={"call": "run"})
+            found = self._parts[session, "run"] = Part.of({"session": settings}, session.words)
+        return found
 
     def _typed(self, program: Part, spec: CellSpec, nodes: frozenset[str]) -> Part:
         """The program with what its recipe left to the hardware, and with the data that ranges are read off."""

@@ -20,7 +20,10 @@ EXTRA = ("reason_code", "reason_text", "active_providers", "parity", "shapes", "
 # the other axes of a cell, as they read under a heading, and its other metrics
 AXES = tuple(axis for axis in axes.AXES if axis.name not in (*COLUMNS, *EXTRA))
 METRICS = tuple(metric for metric in metrics.METRICS if metric.name not in (*COLUMNS, *EXTRA))
-HEADS = (*COLUMNS, *EXTRA, *(axis.name for axis in AXES), *(metric.name for metric in METRICS))
+# columns that came later stand behind those of before, which keep their places
+LATER = ("call",)
+_READ = (*COLUMNS, *EXTRA, *(axis.name for axis in AXES), *(metric.name for metric in METRICS))
+HEADS = tuple(sorted(_READ, key=LATER.__contains__))
 
 
 def csv_of(document: Document) -> str:
@@ -28,13 +31,13 @@ def csv_of(document: Document) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(HEADS)
-    writer.writerows([safe(value) for value in _line(cell)] for cell in document.cells)
+    writer.writerows([safe(row[head]) for head in HEADS] for row in rows_of(document))
     return text.getvalue()
 
 
 def rows_of(document: Document) -> list[dict[str, object]]:
     """A row a cell with the same columns, as other formats take them."""
-    return [dict(zip(HEADS, _line(cell), strict=True)) for cell in document.cells]
+    return [dict(zip(_READ, _line(cell), strict=True)) for cell in document.cells]
 
 
 def _line(cell: Cell) -> list[object]:

@@ -55,6 +55,11 @@ class Engine:
     names_dimensions: bool = True
     generates: bool = False
 
+    @property
+    def has_calls(self) -> bool:
+        """Whether an inference is asked for by one of two calls: with what is bound, or by `InferenceSession.run`."""
+        return self.is_session and not self.is_browser
+
     def in_words(self, runtime: Runtime) -> str:
         """A release in a sentence."""
         return f"{self.title} {runtime.version}"

@@ -104,6 +104,7 @@ class ModelFacts(Message):
     `quickest_ms`: the least of them. `source`: the framework's program that came with it.
     `compiled`: code in it that runs on the provider alone that compiled it. `context`: None where nothing says it.
     `is_grouped`: whether it has a GroupQueryAttention. `uploaded`: what its numbers are, `fp16`, `int8 QDQ`.
+    `unbound`: what of it no binding takes, in words.
     """
 
     name: str = "model"
@@ -135,6 +136,7 @@ class ModelFacts(Message):
     prompts: PromptFacts | None = None
     context: ContextFacts | None = None
     is_grouped: bool = False
+    unbound: str = ""
 
     @property
     def opset(self) -> int | None:

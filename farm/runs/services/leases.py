@@ -17,9 +17,9 @@ from django.utils.crypto import salted_hmac
 from farm.base.refusals import Conflict, NotAllowed
 from farm.base.secrecy import digest_of_secret
 from farm.contract.blocks import ArmOrder, BlockOrder, Lease
-from farm.contract.cells import SINGLE, Bundle, FileRef
+from farm.contract.cells import BOUND, SINGLE, Bundle, FileRef
 from farm.contract.evaluation import EvaluationOrder
-from farm.contract.node import INT4, MODELS, PROMPTS, SCENARIOS, TRACED_ROUNDS, HeartbeatReply
+from farm.contract.node import CALLS, INT4, MODELS, PROMPTS, SCENARIOS, TRACED_ROUNDS, HeartbeatReply
 from farm.contract.numbers import is_row_number
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
@@ -107,17 +107,21 @@ def _as_understood(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
     Raises Conflict for what it does not know.
     """
     work = order.cell.workload
-    if order.prompts is not None and PROMPTS not in understands:
-        text = "The agent is older than prompts that are given: upgrade it; another node may take the block."
-        raise Conflict(text, code="not_offered")
-    if order.cell.recipe.precision == INT4 and INT4 not in understands:
-        text = "The agent is older than 4-bit weights: upgrade it; another node may take the block."
-        raise Conflict(text, code="not_offered")
+    asked = {
+        PROMPTS: ("prompts that are given", order.prompts is not None),
+        INT4: ("4-bit weights", order.cell.recipe.precision == INT4),
+        CALLS: (f"`call: {order.cell.session.call}`", order.cell.session.call != BOUND),
+        SCENARIOS: (
+            f"the scenario {work.scenario!r}",
+            work.scenario != SINGLE and not scenarios.of(order.cell).seconds,
+        ),
+    }
+    for word, (what, is_asked) in asked.items():
+        if is_asked and word not in understands:
+            text = f"The agent is older than {what}: upgrade it; another node may take the block."
+            raise Conflict(text, code="not_offered")
     if work.scenario == SINGLE or SCENARIOS in understands:
         return order
-    if not scenarios.of(order.cell).seconds:
-        text = f"The agent is older than the scenario {work.scenario!r}: upgrade it; another node may take the block."
-        raise Conflict(text, code="not_offered")
     plain = order.cell.model_copy(update={"workload": work.model_copy(update={"scenario": SINGLE})})
     return order.model_copy(update={"cell": plain})
 

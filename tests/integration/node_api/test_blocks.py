@@ -273,6 +273,17 @@ def test_given_prompts_are_named_and_read_by_nodes_that_understand_them_alone(
     assert b"".join(file.streaming_content) == b"ids"
 
 
+def test_the_call_of_a_cell_is_told_to_nodes_that_understand_it_alone(
+    machine: NodeClient, team: Team, member: User
+) -> None:
+    block = make_run(make_version(team), member, matrix={"runtime": ["1.31.1"], "call": ["run"]}).blocks.get()
+    answer = machine.post(f"blocks/{block.pk}/claim", {"attempt": 1}, **{UNDERSTANDS_HEADER: "scenarios"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "not_offered")
+    assert answer.json()["detail"].startswith("The agent is older than `call: run`: upgrade it")
+    lease = machine.post(f"blocks/{block.pk}/claim", {"attempt": 1}, **{UNDERSTANDS_HEADER: "calls"}).json()
+    assert lease["order"]["arms"][0]["cell"]["session"]["call"] == "run"
+
+
 def test_four_bits_are_told_to_nodes_that_understand_them_alone(machine: NodeClient, team: Team, member: User) -> None:
     run = make_run(make_version(team), member, matrix={"runtime": ["1.31.1"], "precision": ["int4"]})
     block = run.blocks.get()

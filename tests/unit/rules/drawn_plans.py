@@ -36,6 +36,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "optimization": ("disable", "basic", "all"),
     "policy": ("none", "prefer-npu"),
     "memory-limit-mb": ("none", 512),
+    "call": ("bound", "run"),
     "hardware": ("cpu", "x86", "gpu", "cpu|gpu", "cpu+arm", "node:n1", "node:2", "npu"),
     "concurrency": (1, 2, 4),
     "scenario": (
@@ -99,6 +100,7 @@ def draw_model(dice: Random) -> ModelFacts:
         prompts=perhaps(PromptFacts(sha256="e" * 64, rows=dice.choice((1, 2)), tokens=16)),
         context=perhaps(ContextFacts(tokens=32, where="a table")),
         is_grouped=dice.random() < 0.2,
+        unbound=perhaps("the output y is a sequence", 0.2) or "",
     )
 
 

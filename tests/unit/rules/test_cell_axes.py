@@ -29,6 +29,7 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "provider": ({"provider": "TensorrtExecutionProvider"}, "TensorRT"),
     "provider_options": ({"provider_options": {"streams": "2", "device": "1"}}, "device=1 streams=2"),
     "policy": ({"policy": "prefer-npu"}, "policy prefer-npu"),
+    "call": ({"call": "run"}, "call run"),
     "batch": ({"batch": 8}, "batch 8"),
     "shapes": ({"shapes": {"sequence": 64}}, "sequence=64"),
     "precision": ({"precision": "int8-dynamic"}, "int8-dynamic"),
@@ -132,7 +133,7 @@ def test_every_setting_is_an_axis_of_a_matrix_and_stands_in_copied_matrices() ->
         recipe=Recipe(opset=21),
         workload=Workload(batch=8, shapes={"sequence": 64}, concurrency=4, scenario="sustained:10"),
         session=SessionSettings(
-            threads=4, optimization="basic", spinning=False, policy="prefer-npu", memory_limit_mb=64
+            threads=4, optimization="basic", spinning=False, policy="prefer-npu", memory_limit_mb=64, call="run"
         ),
     )  # fmt: skip
     assert set(matrix_of([spec])) == set(MATRIX_AXES)

@@ -47,6 +47,7 @@ matrix:
       config: {session.set_denormal_as_zero: "1", session.use_env_allocators: 0}
   optimization: [all, disable]
   policy: prefer-npu
+  call: run
   memory_limit_mb: 1024
   hardware: [x86, "node:bench-1", x86+avx512, "cuda|rocm"]
   concurrency: [1, 4]

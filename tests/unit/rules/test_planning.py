@@ -10,6 +10,7 @@ from farm.rules.matrices import matrix
 from farm.rules.planning import estimates, planner, refusals
 from farm.rules.planning.planner import NodeOffer
 from farm.rules.runtimes import releases
+from farm.rules.runtimes.models import ContextFacts, ModelInput, SourceFacts
 from tests.unit.rules.making import make_block, make_model, only_refusal, plan_of
 
 DIGEST = "c" * 64
@@ -134,6 +135,44 @@ def test_a_policy_is_part_of_the_session_of_a_release_that_follows_it():
     plan = planner.plan(matrix.parse({"runtime": "1.23.0", "policy": ["none", "min-power"]}), make_model())
     assert [arm.spec.session.policy for arm in plan.blocks[0].arms[:2]] == ["none", "min-power"]
     assert "policy" not in plan.blocks[0].arms[0].spec.model_dump(mode="json")["session"]
+
+
+SEQUENCE = "the output y is a sequence"
+BFLOAT16 = ModelInput(name="x", dtype="bfloat16", shape=("N",), fill="normal")
+
+
+@pytest.mark.parametrize(
+    ("matrices", "changes"),
+    [
+        ({"call": "bound"}, {"unbound": SEQUENCE}),
+        ({"call": "run"}, {"inputs": (BFLOAT16,)}),
+        (
+            {"call": "run", "scenario": "generate:prompt=16:new=8"},
+            {"context": ContextFacts(tokens=99, where="a table")},
+        ),
+        ({"call": "run", "runtime": "torch==2.13.0"}, {"source": SourceFacts(name="m.pt2", saved_by="2.9.0")}),
+        ({"call": "run", "runtime": "onnxruntime-web==1.31.0", "provider": "wasm"}, {}),
+    ],
+)
+def test_a_call_that_there_is_not_is_refused(matrices, changes):
+    is_browser = "wasm" in matrices.values()
+    fleet = [NodeOffer(id="1", tags=frozenset({"cpu", "wasm"}), providers=frozenset({"wasm"}), is_browser=is_browser)]
+    reason = only_refusal(planner.plan(matrix.parse(matrices), make_model(**changes), fleet))
+    assert reason.code == ReasonCode.NOT_SUPPORTED
+    assert "`call" in reason.text
+
+
+def test_a_model_that_cannot_be_bound_is_timed_by_run_where_a_session_runs_it():
+    model = make_model(unbound=SEQUENCE, source=SourceFacts(name="m.pt2", saved_by="2.9.0"))
+    declared = matrix.parse({"runtime": ["1.29.0", "1.31.1", "torch==2.13.0"], "threads": [1, 2]})
+    (block,) = planner.plan(declared, model).blocks
+    calls = {(arm.spec.runtime.distribution, arm.spec.session.threads, arm.spec.session.call) for arm in block.arms}
+    assert calls == {("onnxruntime", 1, "run"), ("onnxruntime", 2, "run"), ("torch", 1, "bound"), ("torch", 2, "bound")}
+
+
+def test_the_usual_call_goes_without_saying():
+    bound = planner.plan(matrix.parse({"runtime": "1.31.1", "call": ["bound"]}), make_model()).blocks[0].arms[0].spec
+    assert "call" not in bound.model_dump(mode="json")["session"]
 
 
 def test_session_sets_and_levels_become_session_settings():

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 from farm.workshop import orders
 from farm.workshop.child.inspection import inspect
+from farm.workshop.inspection import Inspection
 from tests.conftest import MODELS
 from tests.unit.workshop import making
 
@@ -122,6 +123,23 @@ def test_operators_outside_onnx_are_named_with_their_domain(tmp_path: Path) -> N
     found = facts(made, tmp_path)
     assert found["operators"] == {"Relu": 1, "acme.FancyRelu": 1, "com.microsoft.Gelu": 1}
     assert found["custom_domains"] == ["acme"]
+
+
+@pytest.mark.parametrize(
+    ("given", "found", "named"),
+    [
+        (making.port("x", ["n"], TensorProto.STRING), making.port("y", ["n"], TensorProto.INT64), "x"),
+        (making.port("x", ["n"]), helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None), "y"),
+        (making.port("x", ["n"]), making.port("y", ["n"], TensorProto.STRING), ""),
+    ],
+)
+def test_what_no_binding_takes_is_named(
+    given: onnx.ValueInfoProto, found: onnx.ValueInfoProto, named: str, tmp_path: Path
+) -> None:
+    node = helper.make_node("Own", ["x"], ["y"], domain="own")
+    made = making.model([node], [given], [found], opsets={"": 18, "own": 1})
+    unbound = Inspection.model_validate(facts(made, tmp_path)).unbound
+    assert (named in unbound, bool(unbound)) == (True, bool(named))
 
 
 def test_a_name_that_breaks_lines_is_cleaned_before_it_is_shown(tmp_path: Path) -> None:

@@ -27,7 +27,10 @@ CONNECT_S = 10.0
 ANSWER_S = 30.0
 CHUNK_BYTES = 1 << 20
 # what orders may ask of this agent
-UNDERSTOOD = (messages.TRACED_ROUNDS, messages.SCENARIOS, messages.PROMPTS, messages.INT4, messages.MODELS)
+UNDERSTOOD = (
+    *(messages.TRACED_ROUNDS, messages.SCENARIOS, messages.PROMPTS, messages.INT4),
+    *(messages.MODELS, messages.CALLS),
+)
 
 Answer = TypeVar("Answer", bound=BaseModel)
 

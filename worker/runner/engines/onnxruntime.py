@@ -14,7 +14,7 @@ from worker.runner.arrays import Arrays
 from worker.runner.engines import protocol
 from worker.runner.order import CPU, Order, PhaseTimer
 from worker.runner.parity import Array
-from worker.runner.session import NO_POLICY, Tune, session_options
+from worker.runner.session import NO_POLICY, RUN, Tune, session_options
 
 # outputs sized by random data may have one size twice by chance; four times is beyond that
 SHAPE_TRIES = 4
@@ -35,6 +35,7 @@ class Engine:
     # what a plug-in and its device say of themselves
     provider_facts: dict[str, str] = field(default_factory=dict)
     is_simulated: bool = False
+    call: str = "bound"
 
 
 def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) -> Engine:
@@ -68,6 +69,7 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) ->
         provider_options=dict(session.get_provider_options().get(order.provider, {})),
         provider_facts=plugins.facts_of(devices, stands_in=order.stands_in),
         is_simulated=plugins.is_simulated(devices, is_simulated_on_cpu=order.is_simulated_on_cpu),
+        call=order.session.call,
     )
 
 
@@ -129,7 +131,7 @@ def choose_inputs(engine: Engine, given: Arrays) -> Arrays:
 
 
 class Feed:
-    """A session with inputs and outputs bound: call `run` as often as wanted, nothing is allocated by us.
+    """A session with inputs and outputs bound, or as `session.run` takes them: call `run` as often as wanted.
 
     Call `run_first`, then `settle`, then `run` or the `timed_call`.
     """
@@ -142,8 +144,10 @@ class Feed:
         self._types = {node.name: node.type for node in engine.session.get_outputs()}
         # what the binding points into
         self._held: list[object] = []
-        # a binding takes no strings: such a model is measured through `run`, which takes all inputs from numpy
-        self._plain = inputs if any(array.dtype.kind == "U" for array in inputs.values()) else None
+        # a binding takes no strings: farms before the axis `call` ask for one all the same
+        is_plain = engine.call == RUN or any(array.dtype.kind == "U" for array in inputs.values())
+        # what `session.run` is given each time
+        self._plain = inputs if is_plain else None
         self._values: list[object] = []
         types = {node.name: node.type for node in engine.session.get_inputs()}
         for name, array in inputs.items() if self._plain is None else ():
@@ -215,7 +219,8 @@ class Feed:
     def outputs(self) -> dict[str, object]:
         """Outputs of the last run, copied to the CPU; an output numpy has no type for is its OrtValue's type name."""
         if self._plain is not None:
-            return dict(zip(self._outputs, self._values, strict=True))
+            found = zip(self._outputs, self._values, strict=True)
+            return {name: value if isinstance(value, np.ndarray) else self._types[name] for name, value in found}
         values = self._binding.get_outputs()
         return {name: _copied(value) for name, value in zip(self._outputs, values, strict=True)}
 
