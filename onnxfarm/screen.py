@@ -14,7 +14,7 @@ from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import change_of
-from farm.rules.presenting import metric_changes, prefills, refusals
+from farm.rules.presenting import metric_changes, parities, prefills, refusals
 from farm.rules.presenting.called_operators import called_operators, note_of_traces, operator_size, operator_times
 from farm.rules.presenting.headlines import axis_rank, opening_of
 from farm.rules.presenting.lines import BUSY, Line, is_by_processor, is_less_accurate, line_of
@@ -158,7 +158,7 @@ def _parity(found: Parity) -> str:
     """`pass`, `not measured`, or `fail` with the number it failed by: largest difference, lowest cosine, NaN."""
     word = found.verdict.replace("_", " ")
     if found.verdict != "fail":
-        return word
+        return ", ".join(filter(None, (word, parities.against(found))))
     beyond = [output for output in found.outputs if output.violations] or found.outputs
     # presets without atol judge by the cosine
     if found.atol is None:

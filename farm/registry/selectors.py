@@ -24,6 +24,7 @@ from farm.registry.models import (
     Version,
 )
 from farm.registry.states import BUNDLE_ROLES
+from farm.rules.cells import recipes
 from farm.rules.generation import decoders
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import PROMPTS, ModelFacts, PromptFacts
@@ -242,6 +243,13 @@ def model_file_digest(version: Version) -> str:
 def inspection_of(version: Version) -> Inspection | None:
     """What inspection found of a version; None before it."""
     return Inspection.model_validate(version.inspection) if version.inspection else None
+
+
+def uploaded_words(versions: Iterable[Version]) -> dict[int, str]:
+    """What the numbers of versions are, `fp16`, by key, without the rest of what was found; empty where not known."""
+    facts = (f"inspection__{fact}" for fact in recipes.UPLOADED)
+    found = Version.objects.filter(pk__in=[version.pk for version in versions]).values_list("pk", *facts)
+    return {key: recipes.uploaded_words(*known) for key, *known in found}
 
 
 def model_facts(version: Version) -> ModelFacts:

@@ -66,7 +66,7 @@ def find(
     other = _spec(asked.against, asked, model) if asked.against is not None else None
     inputs = _inputs(asked, model, spec.workload, folder=scratch, files=files)
     variant = _variant(model, spec, folder=scratch / "variant")
-    preset = _preset(spec, asked)
+    preset = _preset(spec, asked, uploaded=model.inspection.uploaded)
     store, stage = RuntimeStore(home.runtimes, say=say), stages.stage_runner(home.stages)
     with Launcher(stage=stage, timeout_s=LOOK_TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled) as launcher:
         bench = _Bench(store, launcher, stage, scratch)
@@ -106,8 +106,8 @@ def _spec(matrix: Matrix, asked: Asked, model: bundle.Uploaded) -> CellSpec:
     return specs[0]
 
 
-def _preset(spec: CellSpec, asked: Asked) -> Preset:
-    usual = preset_for(spec.recipe.precision)
+def _preset(spec: CellSpec, asked: Asked, *, uploaded: str) -> Preset:
+    usual = preset_for(spec.recipe.precision, uploaded)
     atol, rtol = asked.tolerances
     if atol is None and rtol is None:
         return usual

@@ -116,7 +116,7 @@ class Preparation:
             source=self.model.bundle,
             inputs=inputs,
             reference=reference,
-            tolerance=preset_for(spec.recipe.precision).tolerance,
+            tolerance=preset_for(spec.recipe.precision, self.model.inspection.uploaded).tolerance,
             evaluation=self.evaluation,
             prompts=self.given.prompts if scenarios.of(spec).prompts_sha256 else None,
         )

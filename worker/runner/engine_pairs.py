@@ -33,7 +33,10 @@ def _compared(pair: Pair, one: Arrays, other: Arrays) -> dict[str, object]:
     outputs = []
     for name, value in other.items():
         atol, rtol = pair["own"].get(name, (pair["atol"], pair["rtol"]))
-        outputs.append(parity.compare_output(name, value, one.get(names.get(name, "")), atol=atol, rtol=rtol))
+        compared = one.get(names.get(name, ""))
+        outputs.append(
+            parity.compare_output(name, value, compared, atol=atol, rtol=rtol, is_absolute=name in pair["own"])
+        )
     return {"one": pair["one"], "other": pair["other"], "outputs": outputs}
 
 

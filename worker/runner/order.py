@@ -55,6 +55,14 @@ class BuildingPart:
     shapes: tuple[str, ...] = ()
 
 
+class Tolerance(TypedDict):
+    """How close an output is to come."""
+
+    atol: float
+    rtol: float
+    is_absolute: bool
+
+
 class Pair(TypedDict):
     """Two arms' outputs to compare: the arms, where their outputs lie, and the tolerance.
 
@@ -127,10 +135,10 @@ class Order:
     work_dir: str = "."
     launched_ns: int | None = None
 
-    def tolerance_of(self, name: str) -> dict[str, float]:
-        """`atol` and `rtol` of an output."""
+    def tolerance_of(self, name: str) -> Tolerance:
+        """`atol` and `rtol` of an output; those that somebody gave for it are absolute."""
         atol, rtol = self.tolerances.get(name, (self.atol, self.rtol))
-        return {"atol": atol, "rtol": rtol}
+        return {"atol": atol, "rtol": rtol, "is_absolute": name in self.tolerances}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Order":

@@ -7,10 +7,18 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 # dtypes whose equality is exact; everything else is compared within tolerance
 _EXACT_KINDS = "biuOSU"
+# eight units in the last place: nothing that is stored in so few digits is nearer
+_LEAST = {"float16": 2**-7, "bfloat16": 2**-4}
+# what stands for minus infinity in scores that are left out
+_MASKED = -10_000.0
 
 
-def compare_output(name: str, value: object, reference: Array | None, *, atol: float, rtol: float) -> dict[str, object]:
+def compare_output(
+    name: str, value: object, reference: Array | None, *, atol: float, rtol: float, is_absolute: bool = False
+) -> dict[str, object]:
     """Differences of one output, in the shape of the contract's OutputParity.
+
+    `atol` is of the reference's scale unless it `is_absolute`, as what somebody gave is; and no closer than the type.
 
     All differences are absolute or relative in the output's own unit, computed in float64. Elements that are not
     finite in both are left out of the differences; NaN or infinity where the reference has another value is a
@@ -34,7 +42,24 @@ def compare_output(name: str, value: object, reference: Array | None, *, atol: f
         return {**facts, "violations": max(1, int(value.size))}
     if value.dtype.kind in "OSU" or reference.dtype.kind in "OSU":
         return {**facts, "violations": int(np.count_nonzero(value.astype(str) != reference.astype(str)))}
+    if not is_absolute:
+        least = _LEAST.get(value.dtype.name, 0.0)
+        atol, rtol = max(atol, least) * scale_of(reference), max(rtol, least)
     return {**facts, **_differences(value, reference, atol=atol, rtol=rtol), "top1_agreement": _top1(value, reference)}
+
+
+def scale_of(reference: Array) -> float:
+    """The root of the mean square of what is finite, at least 1: rounding goes with the numbers that are added up.
+
+    Many at a lowest below -10,000 are scores that a mask leaves out, and left out here too.
+    """
+    wide = np.abs(reference).astype(np.float64) if reference.dtype.kind == "c" else reference.astype(np.float64)
+    finite = wide[np.isfinite(wide)]
+    is_masked = finite <= 0.999 * min(finite.min(initial=0.0), _MASKED)
+    if np.count_nonzero(is_masked) > 1:
+        finite = finite[~is_masked]
+    largest = np.max(np.abs(finite), initial=0.0)
+    return max(1.0, float(largest * np.sqrt(np.mean(np.square(finite / largest))))) if largest > 1 else 1.0
 
 
 def largest_difference(first: Array, second: Array) -> float | None:

@@ -271,7 +271,7 @@ async function checked({ order, reference }, answer) {
     import_ms: answer.phases.import,
     session_ms: answer.phases.session,
     first_ms: answer.phases.first,
-    outputs: outputs.map(([name, value]) => compareOutput(name, value, reference[name], limits(name))),
+    outputs: outputs.map(([name, value]) => compareOutput(name, value, reference[name], limits(name), Object.hasOwn(order.tolerances, name))),
     is_repeatable: answer.isRepeatable,
     packages: { [runtime.distribution]: runtime.version },
     provider_facts: {

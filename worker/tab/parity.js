@@ -4,12 +4,18 @@
 
 const EXACT = new Set(["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]);
 
+// eight units in the last place: nothing that is stored in so few digits is nearer
+const LEAST = 2 ** -7;
+// what stands for minus infinity in scores that are left out
+const MASKED = -10_000;
+
 /**
  * The contract's OutputParity: differences in float64, elements that are not finite in both left out of them.
  * @param {string} name @param {Tensor} value @param {Tensor | undefined} reference
- * @param {import("./contract.js").Tolerance} tolerance
+ * `atol` is of the reference's scale unless it `isAbsolute`, as what somebody gave is; and no closer than the type.
+ * @param {import("./contract.js").Tolerance} tolerance @param {boolean} isAbsolute
  */
-export function compareOutput(name, value, reference, { atol, rtol }) {
+export function compareOutput(name, value, reference, { atol, rtol }, isAbsolute = false) {
   const found = numbers(value);
   const facts = {
     name,
@@ -24,10 +30,24 @@ export function compareOutput(name, value, reference, { atol, rtol }) {
   if (reference.shape.join() !== value.shape.join()) return { ...known, violations: Math.max(1, found.length) };
   const wanted = numbers(reference);
   const isExact = EXACT.has(value.dtype) && EXACT.has(reference.dtype);
-  const limit = (/** @type {number} */ old) => atol + rtol * Math.abs(old);
+  const least = value.dtype === "float16" && !isAbsolute ? LEAST : 0;
+  const [floor, slope] = [Math.max(atol, least) * (isAbsolute ? 1 : scaleOf(wanted)), Math.max(rtol, least)];
+  const limit = (/** @type {number} */ old) => floor + slope * Math.abs(old);
   const told = { ...known, ...differences(found, wanted, limit), top1_agreement: top1(value, found, wanted) };
   // in their own type: 64 bits have numbers that float64 does not tell apart, of two types too
   return isExact ? { ...told, violations: found.filter((_, at) => value.data[at] != reference.data[at]).length } : told;
+}
+
+/** The root of the mean square of what is finite, at least 1, without what a mask leaves out. @param {Float64Array} all */
+function scaleOf(all) {
+  const finite = all.filter(Number.isFinite);
+  const lowest = 0.999 * Math.min(finite.reduce((low, value) => Math.min(low, value), 0), MASKED);
+  const masked = count(finite, (value) => value <= lowest);
+  const own = masked > 1 ? finite.filter((value) => value > lowest) : finite;
+  const largest = own.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  if (largest <= 1) return 1;
+  const squares = own.reduce((sum, value) => sum + (value / largest) ** 2, 0);
+  return Math.max(1, largest * Math.sqrt(squares / own.length));
 }
 
 /** Whether two outputs are the same to the last bit. @param {Tensor} one @param {Tensor} other */

@@ -38,6 +38,8 @@ _LISTS = ("exclude-nodes", "op-types", "block-ops")
 _DEFAULTS = {"weight": "int8", "calibration": "minmax", "keep-io": "true", "block": "32", "accuracy-level": "0"}
 _FLAGS = {**dict.fromkeys(("true", "yes", "on", "1"), "true"), **dict.fromkeys(("false", "no", "off", "0"), "false")}
 _MAX_NAMES, _MAX_CHARACTERS = 1_000, 20_000
+# the facts of an inspection that say what its numbers are
+UPLOADED = ("dtypes", "operators", "is_quantised")
 
 # What planning adds to a static recipe: the digest of the samples its ranges are read off, or that they are random.
 SAMPLES = "calibration-data"
@@ -147,11 +149,12 @@ def precision_words(precision: str, label: str = "", *, uploaded: str = "") -> s
     return text.replace(":activation=uint8", "") + drawn
 
 
-def uploaded_words(dtypes: Mapping[str, int], operators: Iterable[str], *, is_quantised: bool) -> str:
+def uploaded_words(dtypes: Mapping[str, int] | None, operators: Iterable[str] | None, is_quantised: bool | None) -> str:
     """What a model's numbers are as it was uploaded, `fp16`, `int8 QDQ`, `int4`; empty where it stores none.
 
-    `dtypes`: bytes by type; `operators`: by name, with the domain in front where it is not ONNX's own.
+    `dtypes`: bytes by type; `operators`: by name, with the domain in front where it is not ONNX's own; None: not known.
     """
+    dtypes, operators = dtypes or {}, operators or ()
     kinds = {name.rpartition(".")[2] for name in operators}
     if "MatMulNBits" in kinds or {"int4", "uint4"} & dtypes.keys():
         return "int4"

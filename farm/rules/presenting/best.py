@@ -35,7 +35,7 @@ def best_settings(measured: Iterable[Measured], *, budget_ms: float | None) -> l
 
 
 def _is_right(cell: Cell) -> bool:
-    return cell.parity.verdict == "pass" and fault_of(cell) is None
+    return cell.parity.verdict != "not_measured" and fault_of(cell) is None
 
 
 def _best(node: str, known: Sequence[Measured], budget_ms: float | None) -> Best:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from farm.base.grouping import grouped
 from farm.contract.document_cells import Cell
+from farm.rules.presenting.lines import is_wrong
 from farm.rules.runtimes import providers
 
 By = Literal["node", "tag"]
@@ -91,7 +92,7 @@ class Target:
 
 def fault_of(cell: Cell) -> Fault | None:
     """Why a cell is never the best one; None for one that may be."""
-    if cell.parity.verdict == "fail":
+    if is_wrong(cell):
         return "wrong"
     if _is_elsewhere(cell):
         return "elsewhere"

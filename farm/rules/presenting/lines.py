@@ -19,6 +19,8 @@ PROCESSOR = "processor time"
 UNITS = {"latency": "ms", "items": "items/s", "rate": "per s"}
 BUSY = "CPU time: this machine was busy"
 # a lone cell is busy from so many of its launches on, and from so much longer a time of the clock
+# what labelled data may lose before they stop to outrank parity
+MAX_LOSS = 0.02
 BUSY_SHARE, LENGTHENED = 1 / 3, 1.05
 
 
@@ -68,8 +70,17 @@ def line_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Line:
 
 
 def is_wrong(cell: Cell | None) -> bool:
-    """Whether its outputs fail parity."""
-    return cell is not None and cell.parity.verdict == "fail"
+    """Whether its outputs fail parity, unless labelled data, which know better, show that it is as right as before."""
+    return cell is not None and cell.parity.verdict == "fail" and not is_as_accurate(cell.accuracy)
+
+
+def is_as_accurate(judged: Accuracy | None) -> bool:
+    """Whether labelled data leave out, at 95 %, that more than MAX_LOSS was lost: points, or of an error its part."""
+    if judged is None or None in (judged.value, judged.difference, judged.difference_low, judged.difference_high):
+        return False
+    if judged.higher_is_better:
+        return (judged.difference_low or 0.0) >= -MAX_LOSS
+    return (judged.difference_high or 0.0) <= MAX_LOSS * ((judged.value or 0.0) - (judged.difference or 0.0))
 
 
 def is_less_accurate(accuracy: Accuracy) -> bool:

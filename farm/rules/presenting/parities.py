@@ -12,15 +12,16 @@ from farm.rules.cells.label import WORKLOAD
 from farm.rules.planning.plans import Arm, PlannedBlock
 from farm.rules.quality import parity
 from farm.rules.quality.parity import LEVELS, Judgement, Preset
+from farm.rules.runtimes.models import ModelFacts
 
 CPU = "CPUExecutionProvider"
 UNOPTIMISED = "the same runtime without optimisations"
 
 
 def engines_of(
-    arm: Arm, report: EnginesReport | None, block: PlannedBlock, *, main: str
+    arm: Arm, report: EnginesReport | None, block: PlannedBlock, *, model: ModelFacts
 ) -> list[doc_cells.EngineParity]:
-    """The cell against each earlier cell of its block that was given the same inputs. `main`: the model's file."""
+    """The cell against each earlier cell of its block that was given the same inputs."""
     arms = block.arms
     if report is not None and report.reason is not None:
         # said once, of the second cell on, against the first
@@ -28,7 +29,7 @@ def engines_of(
         return [doc_cells.EngineParity.model_validate({**reason, "cell": arms[0].id})] if arm.arm > 0 else []
     pairs = report.pairs if report is not None else ()
     return [
-        _engine(pair, arms, main=main, tolerances=block.tolerances)
+        _engine(pair, arms, model=model, tolerances=block.tolerances)
         for pair in pairs
         if pair.other == arm.arm and pair.one < len(arms)
     ]
@@ -43,12 +44,21 @@ def command_of(spec: CellSpec, main: str, *, against: CellSpec | None = None) ->
     return diverge_command(spec, main, against=against.runtime if against is not None else None)
 
 
-def unoptimised(check: CheckReport | None) -> doc_cells.Parity | None:
+def unoptimised(check: CheckReport | None, *, preset: Preset) -> doc_cells.Parity | None:
     """The cell against its own runtime without optimisations; None where that was not looked at."""
     if check is None or not check.unoptimised:
         return None
-    judgement = parity.judge(check.unoptimised, LEVELS).compared_with(UNOPTIMISED)
-    return _parity(judgement, LEVELS, check.unoptimised, reference=UNOPTIMISED)
+    preset = preset if preset in (parity.FP16, parity.BF16) else LEVELS
+    judgement = parity.judge(check.unoptimised, preset).compared_with(UNOPTIMISED)
+    return _parity(judgement, preset, check.unoptimised, reference=UNOPTIMISED)
+
+
+def against(found: doc_cells.Parity) -> str:
+    """What outputs that pass were held against: `same as unoptimised 1.31.1`; empty where nothing says it."""
+    made_by, is_plain, _ = (found.reference or "").partition(" CPU, no optimisations")
+    named = f"unoptimised {made_by.removeprefix('onnxruntime==')}" if is_plain else found.reference
+    near = "same as" if found.atol is not None else "close to"
+    return f"{near} {named}" if found.verdict == "pass" and named else ""
 
 
 def outputs_of(outputs: Sequence[OutputParity]) -> list[doc_cells.ParityOutput]:
@@ -62,19 +72,19 @@ def outputs_of(outputs: Sequence[OutputParity]) -> list[doc_cells.ParityOutput]:
 
 
 def _engine(
-    pair: EnginePair, arms: Sequence[Arm], *, main: str, tolerances: Mapping[str, Tolerance]
+    pair: EnginePair, arms: Sequence[Arm], *, model: ModelFacts, tolerances: Mapping[str, Tolerance]
 ) -> doc_cells.EngineParity:
     one, other = arms[pair.one], arms[pair.other]
     if one.spec.artifact_sha256 != other.spec.artifact_sha256:
         preset = parity.ANY
         judgement = parity.judge_models(pair.outputs, own=parity.own_presets(tolerances)).compared_with(f"{one.id}'s")
     else:
-        preset = parity.preset_between(one.spec, other.spec)
+        preset = parity.preset_between(one.spec, other.spec, model.uploaded)
         judgement = parity.judge(pair.outputs, preset).compared_with(f"{one.id}'s")
     found = _parity(judgement, preset, pair.outputs, reference=f"{one.id}, {one.spec.runtime}")
     known = dict(found)
     if judgement.verdict == "fail":
-        known["command"] = command_of(other.spec, main, against=one.spec)
+        known["command"] = command_of(other.spec, model.main, against=one.spec)
     else:
         # of those that agree, the sentence is enough
         known["outputs"] = []

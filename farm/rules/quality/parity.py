@@ -1,12 +1,13 @@
-"""Whether outputs are right: tolerances by precision, and the verdict in words.
+"""Whether outputs are right: tolerances by type and scale, and the verdict in words.
 
-Element-wise rule of the float presets: |candidate - reference| <= atol + rtol * |reference|, as numpy's `allclose`.
-Quantised variants are judged by direction (cosine) and by the class they choose.
+Element-wise rule of the float presets: |candidate - reference| <= atol * scale + rtol * |reference|, where the scale is
+the reference's own root mean square, and at least 1 (docs/accuracy.md has the sources). Variants of few bits are judged
+by direction (cosine) and by the class they choose.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import CellSpec, Precision
@@ -20,13 +21,22 @@ _NO_TOLERANCE = 1e30
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What an output must keep. A `min_` of None is not asked for; shares and cosines are 0–1."""
+    """What an output must keep. A `min_` of None is not asked for; shares and cosines are 0–1.
+
+    `max_step`: by how much whole numbers of 8 bits, which stand for steps of a scale, may be off.
+    """
 
     name: str
     atol: float = 0.0
     rtol: float = 0.0
     min_cosine: float | None = None
     min_agreement: float | None = None
+    max_step: int = 0
+
+    @property
+    def bound(self) -> str:
+        """The element-wise part in words; what somebody gave is absolute."""
+        return f"atol {self.atol:g}{'' if self.name == OWN else ' × scale'} + rtol {self.rtol:g}"
 
     @property
     def tolerance(self) -> Tolerance:
@@ -36,16 +46,22 @@ class Preset:
         return Tolerance(atol=self.atol, rtol=self.rtol)
 
 
+OWN: Final = "own"
 FP32 = Preset("fp32", atol=1e-5, rtol=1e-4)
-FP16 = Preset("fp16", atol=2.5e-3, rtol=1e-3)
-BF16 = Preset("bf16", atol=2e-2, rtol=1e-2)
-INT8 = Preset("int8", min_cosine=0.99, min_agreement=0.99)
-INT4 = Preset("int4", min_cosine=0.95, min_agreement=0.9)
+# eight units in the last place of the scale, and of the value: 24 layers rounded after each operator keep within six
+FP16 = Preset("fp16", atol=2**-7, rtol=2**-7)
+BF16 = Preset("bf16", atol=2**-4, rtol=2**-4)
+# a model that came in few bits
+STEPS = Preset("few bits", atol=1e-5, rtol=1e-4, max_step=1)
+INT8 = Preset("int8", min_cosine=0.99, min_agreement=0.99, max_step=1)
+INT4 = Preset("int4", min_cosine=0.95, min_agreement=0.9, max_step=1)
 # one optimisation level against another of the same variant
 LEVELS = Preset("optimisation levels", atol=1e-4)
 # one model against another, where nobody says how close it should come
 ANY = Preset("any", atol=_NO_TOLERANCE)
-_WIDTH = (FP32, FP16, BF16, INT8, INT4)
+_WIDTH = (FP32, STEPS, LEVELS, FP16, BF16, INT8, INT4)
+_UPLOADED = {"fp16": FP16, "bf16": BF16, "int8": STEPS, "int8 QDQ": STEPS, "int4": STEPS}
+_TYPES = {"float16": FP16, "bfloat16": BF16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +76,23 @@ class Judgement:
         return Judgement(self.verdict, self.text.replace("the reference", other))
 
 
-def preset_for(precision: Precision) -> Preset:
-    """The preset of a recipe's precision."""
-    return {"fp32": FP32, "fp16": FP16, "int4": INT4}.get(precision, INT8)
+def preset_for(precision: Precision, uploaded: str = "") -> Preset:
+    """The preset of a recipe's precision; of what changes nothing that of the model's own numbers, as of `uploaded`."""
+    own = _UPLOADED.get(uploaded, FP32)
+    return {"fp32": own, "fp16": max(own, FP16, key=_WIDTH.index), "int4": INT4}.get(precision, INT8)
 
 
 def own_presets(tolerances: Mapping[str, Tolerance]) -> dict[str, Preset]:
     """Presets of the outputs that have a tolerance of their own."""
-    return {name: Preset("own", atol=tolerance.atol, rtol=tolerance.rtol) for name, tolerance in tolerances.items()}
+    return {name: Preset(OWN, atol=tolerance.atol, rtol=tolerance.rtol) for name, tolerance in tolerances.items()}
 
 
-def preset_between(spec: CellSpec, other: CellSpec) -> Preset:
+def preset_between(spec: CellSpec, other: CellSpec, uploaded: str = "") -> Preset:
     """Engine against engine: the wider of both precisions' presets, that of levels where only the level differs."""
-    first, second = preset_for(spec.recipe.precision), preset_for(other.recipe.precision)
+    first, second = (preset_for(side.recipe.precision, uploaded) for side in (spec, other))
     wider = max(first, second, key=_WIDTH.index)
     is_level = spec.session.optimization != other.session.optimization
-    return LEVELS if is_level and wider == FP32 else wider
+    return LEVELS if is_level and wider in (FP32, STEPS) else wider
 
 
 def judge(
@@ -91,11 +108,17 @@ def judge(
         return Judgement("fail", f"The output {missing[0]!r} of the reference was not computed.")
     if not compared:
         return Judgement("not_measured", "There is no reference to compare the outputs with.")
-    faults = [fault for o in compared if (fault := _fault(o, (own or {}).get(o.name, preset))) is not None]
+    presets = {output.name: (own or {}).get(output.name) or of_type(preset, output.dtype) for output in compared}
+    faults = [fault for output in compared if (fault := _fault(output, presets[output.name])) is not None]
     if faults:
         more = f" (and {len(faults) - 1} more of {len(compared)} outputs)" if len(faults) > 1 else ""
         return Judgement("fail", faults[0] + more + ".")
-    return Judgement("pass", _praise(compared, preset))
+    return Judgement("pass", _praise(compared, max(presets.values(), key=lambda preset: preset.atol)))
+
+
+def of_type(preset: Preset, dtype: str) -> Preset:
+    """The preset of an output whose type may have fewer digits than the numbers that it was made of."""
+    return max(preset, _TYPES.get(dtype, preset), key=_WIDTH.index) if preset in _WIDTH else preset
 
 
 def judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset]) -> Judgement:
@@ -134,6 +157,8 @@ def _fault(output: OutputParity, preset: Preset) -> str | None:
     """What is wrong with one output, without a full stop; None when it is right."""
     if output.reference_shape is not None and output.shape != output.reference_shape:
         return f"Output {output.name!r} has the shape {list(output.shape)}, not {list(output.reference_shape)}"
+    if output.dtype in ("int8", "uint8") and output.max_abs is not None and output.max_abs <= preset.max_step:
+        return None
     if preset.min_cosine is None or preset.min_agreement is None:
         return _beyond(output, preset) if output.violations else None
     if _is_exact(output):
@@ -153,8 +178,7 @@ def _beyond(output: OutputParity, preset: Preset) -> str:
         return f"Output {output.name!r}: {_of(output)} differ from the reference"
     largest = "" if output.max_abs is None else f", largest difference {output.max_abs:.3g}"
     odd = f", {output.nan_count} NaN" if output.nan_count else ""
-    bound = f"atol {preset.atol:g} + rtol {preset.rtol:g}"
-    return f"Output {output.name!r}: {_of(output)} are beyond {bound} of the reference{largest}{odd}"
+    return f"Output {output.name!r}: {_of(output)} are beyond {preset.bound} of the reference{largest}{odd}"
 
 
 def _disagreement(output: OutputParity, share: float, wanted: float) -> str | None:
@@ -169,7 +193,7 @@ def _praise(compared: Sequence[OutputParity], preset: Preset) -> str:
         cosines = [output.cosine for output in compared if output.cosine is not None]
         lowest = f", lowest cosine {min(cosines):.5f}" if cosines else ""
         return f"{which} close to the reference by the {preset.name} preset{lowest}."
-    return f"{which} within atol {preset.atol:g} + rtol {preset.rtol:g} of the reference."
+    return f"{which} within {preset.bound} of the reference."
 
 
 def _of(output: OutputParity) -> str:

@@ -14,6 +14,7 @@ from farm.rules.judging.summaries import CellSummary, summarise
 from farm.rules.planning.plans import Arm, RefusedPoint
 from farm.rules.presenting import parities
 from farm.rules.quality import parity
+from farm.rules.quality.parity import Preset
 from farm.rules.reporting import accuracies, cell_metrics, generated, phases
 from farm.rules.reporting.fed import inputs_of
 from farm.rules.reporting.records import BlockRecord, RunRecord
@@ -99,8 +100,8 @@ def _measured_cell(
         "reason": ending[1],
         "repeat_command": repeat_command(arm.spec, record.model_of(arm.spec).main),
         "parity": phases.with_answers(judged, summary, what=scenario.answers),
-        "engines": parities.engines_of(arm, evidence.engines, block.block, main=record.model_of(arm.spec).main),
-        "unoptimised": parities.unoptimised(check),
+        "engines": parities.engines_of(arm, evidence.engines, block.block, model=record.model_of(arm.spec)),
+        "unoptimised": parities.unoptimised(check, preset=_preset(arm.spec, record)),
         "sustained": _sustained(arm, evidence),
         "accuracy": _accuracy(arm, block, evidence),
         "model_bytes": record.sizes.get(arm.spec.digest),
@@ -218,12 +219,16 @@ def _accuracy(arm: Arm, block: BlockRecord, evidence: Evidence) -> doc_cells.Acc
     return accuracies.of_report(report, measured_by=block.block.arms[by].id if shared and by is not None else None)
 
 
+def _preset(spec: CellSpec, record: RunRecord) -> Preset:
+    return parity.preset_for(spec.recipe.precision, record.model_of(spec).uploaded)
+
+
 def _parity(
     spec: CellSpec, check: CheckReport | None, record: RunRecord, *, own: Mapping[str, Tolerance]
 ) -> doc_cells.Parity:
     if check is None or check.reason is not None:
         return doc_cells.Parity(text="The outputs were not computed.")
-    preset = record.preset or parity.preset_for(spec.recipe.precision)
+    preset = record.preset or _preset(spec, record)
     judgement = parity.judge(check.outputs, preset, own=parity.own_presets(own))
     is_measured = judgement.verdict != "not_measured"
     return doc_cells.Parity(

@@ -33,8 +33,6 @@ NUMBERS: Final = {
     "batch": "cell__batch",
     "threads": "cell__threads",
 }
-# what says of a version's inspection what its numbers are
-TYPES: Final = ("dtypes", "operators", "is_quantised")
 TEXTS: Final = ("runtime", "provider", "precision", "hardware", "run__version__model__name")
 MAX_TRACED = 200
 # of the newest runs
@@ -78,7 +76,7 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
     found = rows.order_by("-block__run_id", "number").values_list(
         "block__run_id", "name", "block__run__version__model__name", "block__run__version__number",
         "block__node__name", *(f"cell__{field}" for field in own),
-        *(f"block__run__version__inspection__{fact}" for fact in TYPES),
+        *(f"block__run__version__inspection__{fact}" for fact in recipes.UPLOADED),
     )  # fmt: skip
     return [
         MeasuredCell(run_id, name, model, version, node or "", runtime, provider, batch, threads, _precision(*facts))
@@ -89,9 +87,8 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
 def _precision(
     precision: str, dtypes: Mapping[str, int] | None, operators: Mapping[str, int] | None, is_quantised: bool | None
 ) -> str:
-    """As it is shown, by TYPES of the version."""
-    uploaded = recipes.uploaded_words(dtypes or {}, operators or (), is_quantised=bool(is_quantised))
-    return recipes.precision_words(precision, uploaded=uploaded)
+    """As it is shown, by the facts of the version's inspection."""
+    return recipes.precision_words(precision, uploaded=recipes.uploaded_words(dtypes, operators, is_quantised))
 
 
 def _says(word: str, field: str | None) -> Q:
@@ -138,7 +135,7 @@ def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
     """Traced cells of the version's runs that the user may see, A/A twins left out: newest run first, 200 at most."""
     rows = CellDocument.objects.filter(arm__cell__run__version=version, arm__twin_of=None).exclude(operators="[]")
     visible = rows.filter(arm__cell__beside=None, arm__cell__run__in=Run.objects.visible_to(user))
-    types = [(version.inspection or {}).get(fact) for fact in TYPES]
+    types = [(version.inspection or {}).get(fact) for fact in recipes.UPLOADED]
     columns = ("run_id", "runtime", "provider", "batch", "threads", "precision")
     found = visible.order_by("-arm__cell__run_id", "arm__cell__number").values_list(
         "arm__name", *(f"arm__cell__{name}" for name in columns)

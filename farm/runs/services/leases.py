@@ -25,6 +25,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.fleet.services import note_doing
 from farm.registry.models import Artifact, ArtifactFile
+from farm.registry.selectors import uploaded_words
 from farm.rules.cells import scenarios
 from farm.rules.judging.block_verdicts import most_rounds
 from farm.rules.quality.parity import preset_for
@@ -77,6 +78,8 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
     bundles = [artifact.bundle for artifact in artifacts]
     sources, prompts = {bundle.digest: bundle for bundle in bundles}, prompts_beside(versions)
     evaluation = judged.order if judged is not None else None
+    words = uploaded_words(versions)
+    uploaded = {bundle.digest: words[version.pk] for bundle, version in zip(bundles, versions, strict=True)}
     return BlockOrder(
         block=str(block.pk),
         attempt=attempt,
@@ -94,7 +97,7 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
         divergences=asked,
         arms=tuple(
             _as_understood(
-                _arm_order(arm, sources=sources, evaluation=evaluation, prompts=prompts), understands
+                _arm_order(arm, sources=sources, uploaded=uploaded, evaluation=evaluation, prompts=prompts), understands
             ).model_copy(update={"tolerances": plan.tolerances})
             for arm in arms
         ),
@@ -133,7 +136,12 @@ def _read_files(artifacts: Iterable[Artifact]) -> None:
 
 
 def _arm_order(
-    arm: Arm, *, sources: Mapping[str, Bundle], evaluation: EvaluationOrder | None, prompts: Mapping[str, FileRef]
+    arm: Arm,
+    *,
+    sources: Mapping[str, Bundle],
+    uploaded: Mapping[str, str],
+    evaluation: EvaluationOrder | None,
+    prompts: Mapping[str, FileRef],
 ) -> ArmOrder:
     cell = arm.cell
     spec = cell.spec
@@ -148,7 +156,7 @@ def _arm_order(
         source=sources[spec.artifact_sha256],
         inputs=inputs,
         reference=cell.preparation.reference_ref,
-        tolerance=preset_for(spec.recipe.precision).tolerance,
+        tolerance=preset_for(spec.recipe.precision, uploaded[spec.artifact_sha256]).tolerance,
         evaluation=evaluation,
         prompts=prompts.get(scenarios.of(spec).prompts_sha256 or ""),
     )

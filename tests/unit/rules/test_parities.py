@@ -34,13 +34,15 @@ def test_a_later_cell_is_held_against_each_earlier_one_with_a_sentence() -> None
         "onnxfarm diverge model.onnx --ort 1.31.1 --against 1.29.0 --provider CPUExecutionProvider "
         "--threads 1 --batch 1"
     )
-    assert "17 of 2,048 values are beyond atol 1e-05 + rtol 0.0001 of c1's, largest difference 0.05" in pair.text
+    assert (
+        "17 of 2,048 values are beyond atol 1e-05 × scale + rtol 0.0001 of c1's, largest difference 0.05" in pair.text
+    )
 
 
 def test_of_engines_that_agree_the_sentence_is_kept_and_no_numbers() -> None:
     (pair,) = document(make_block(), EnginePair(one=0, other=1, outputs=(make_output(),))).cells[1].engines
     assert (pair.verdict, pair.outputs) == ("pass", [])
-    assert pair.text == "The output is within atol 1e-05 + rtol 0.0001 of c1's."
+    assert pair.text == "The output is within atol 1e-05 × scale + rtol 0.0001 of c1's."
 
 
 def test_why_engines_were_not_compared_is_said() -> None:

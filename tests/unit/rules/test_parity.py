@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from farm.contract.blocks import Tolerance
 from farm.contract.reports import OutputParity
 from farm.rules.quality import parity
 
@@ -37,13 +38,18 @@ def test_a_node_is_told_the_element_wise_part() -> None:
 
 def test_outputs_within_tolerance_pass() -> None:
     judged = parity.judge([output(), output(name="z")], parity.FP32)
-    assert judged == parity.Judgement("pass", "All 2 outputs are within atol 1e-05 + rtol 0.0001 of the reference.")
+    assert judged == parity.Judgement(
+        "pass", "All 2 outputs are within atol 1e-05 × scale + rtol 0.0001 of the reference."
+    )
 
 
 def test_one_value_beyond_tolerance_fails_and_says_how_far() -> None:
     judged = parity.judge([output(violations=3, max_abs=0.25), output(name="z", violations=1)], parity.FP32)
     assert judged.verdict == "fail"
-    assert "3 of 40 values are beyond atol 1e-05 + rtol 0.0001 of the reference, largest difference 0.25" in judged.text
+    assert (
+        "3 of 40 values are beyond atol 1e-05 × scale + rtol 0.0001 of the reference, largest difference 0.25"
+        in judged.text
+    )
     assert "(and 1 more of 2 outputs)." in judged.text
 
 
@@ -94,3 +100,43 @@ def test_without_a_reference_nothing_is_judged() -> None:
 def test_a_reference_output_nobody_computed_fails() -> None:
     judged = parity.judge([output()], parity.FP32, missing=["probabilities"])
     assert judged.text == "The output 'probabilities' of the reference was not computed."
+
+
+@pytest.mark.parametrize(
+    ("precision", "uploaded", "preset"),
+    [
+        ("fp32", "fp16", parity.FP16),
+        ("fp32", "bf16", parity.BF16),
+        ("fp32", "int8 QDQ", parity.STEPS),
+        ("fp32", "fp32", parity.FP32),
+        ("fp16", "fp32", parity.FP16),
+        ("fp16", "bf16", parity.BF16),
+        ("int8-dynamic", "fp16", parity.INT8),
+    ],
+)
+def test_a_model_that_came_in_16_bits_is_judged_by_these(precision: Any, uploaded: str, preset: parity.Preset) -> None:
+    assert parity.preset_for(precision, uploaded) == preset
+
+
+def test_an_output_of_16_bits_is_judged_by_its_own_type_unless_somebody_gave_a_tolerance() -> None:
+    half, whole = output(dtype="float16", violations=1), output(name="z")
+    assert parity.judge([half, whole], parity.FP32).text.count(parity.FP16.bound) == 1
+    own = parity.own_presets({"y": Tolerance(atol=0.5, rtol=0.0)})
+    assert "beyond atol 0.5 + rtol 0 of" in parity.judge([half, whole], parity.FP32, own=own).text
+    assert parity.of_type(parity.INT8, "float16") == parity.INT8
+
+
+@pytest.mark.parametrize(
+    ("facts", "preset", "verdict"),
+    [
+        ({"max_abs": 1.0}, parity.STEPS, "pass"),
+        ({"max_abs": 2.0}, parity.STEPS, "fail"),
+        ({"max_abs": 1.0}, parity.FP32, "fail"),
+        ({"max_abs": None}, parity.STEPS, "fail"),
+        ({"max_abs": 1.0, "dtype": "int64"}, parity.STEPS, "fail"),
+    ],
+)
+def test_whole_numbers_of_few_bits_may_be_a_step_off(
+    facts: dict[str, Any], preset: parity.Preset, verdict: str
+) -> None:
+    assert parity.judge([output(**{"dtype": "uint8", "violations": 9, **facts})], preset).verdict == verdict

@@ -98,3 +98,17 @@ def test_the_furthest_element_is_told_with_both_values() -> None:
     assert found == {"index": [0, 1], "candidate": 7.0, "reference": 1.0}
     assert parity.furthest(np.zeros(2), np.zeros(3)) is None
     assert parity.furthest(np.asarray([np.nan]), np.asarray([1.0])) is None
+
+
+def test_the_scale_is_that_of_what_counts() -> None:
+    assert parity.scale_of(np.array([0.1, -0.2])) == 1.0
+    assert parity.scale_of(np.array([3e300, np.nan, -4e300, np.inf])) == pytest.approx(5e300 / 2**0.5)
+    assert parity.scale_of(np.array([-1e9, -1e9, 30.0, 40.0])) == pytest.approx(50 / 2**0.5)
+    assert parity.scale_of(np.array([])) == 1.0
+
+
+def test_what_somebody_gave_is_absolute() -> None:
+    value, reference = np.array([2000.0, 0.01]), np.array([2000.0, 0.0])
+    told = parity.compare_output("y", value, reference, atol=1e-5, rtol=0.0)
+    given = parity.compare_output("y", value, reference, atol=1e-5, rtol=0.0, is_absolute=True)
+    assert (told["violations"], given["violations"]) == (0, 1)
