@@ -125,6 +125,19 @@ def skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
     return light
 
 
+def give_shapes(model: onnx.ModelProto) -> None:
+    """Gives every tensor of the main graph the shape that follows, where one does, without the weights' values.
+
+    Raises InferenceError, ValueError, RuntimeError.
+    """
+    light = skeleton(model)
+    light.graph.value_info.extend(model.graph.value_info)
+    found = inferred(light).graph
+    for values, known in ((model.graph.value_info, found.value_info), (model.graph.output, found.output)):
+        del values[:]
+        values.extend(known)
+
+
 def shapes_of(light: onnx.ModelProto) -> dict[str, Shape]:
     """The shape of every tensor of the main graph that inference knows the rank of, sizes and names of dimensions."""
     # what is declared is known all the same

@@ -49,6 +49,7 @@ class Found:
     # of the run that showed it; None: nothing was shown
     took_s: float | None = field(default=None, kw_only=True)
     prompt: dict[str, int] = field(default_factory=dict, kw_only=True)
+    session: onnxruntime.InferenceSession | None = field(default=None, kw_only=True)
 
 
 @answering
@@ -56,9 +57,9 @@ def choose(payload: payloads.Written) -> dict[str, object]:
     """The fields of an `inspection.Feed` for {folder, main, out}; `out` is a folder for scratch files."""
     path = Path(payload["folder"], payload["main"])
     model = model_file.read(path.parent, path.name)
-    found = found_for(model, path)
+    found = found_for(model, path, profile=Path(payload["out"], "profile"))
     if found.took_s is not None:
-        found.inputs = _steady(model, path, found, folder=Path(payload["out"]))
+        found.inputs = _steady(model, found)
     named = ("sizes", "inputs", "prompt", "tries", "problem")
     return {name: getattr(found, name) for name in named}
 
@@ -73,10 +74,10 @@ def guess(payload: payloads.Model) -> dict[str, object]:
     return {"sizes": sizes, "inputs": input_values.fills_of(model, facts, required)}
 
 
-def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1) -> Found:
+def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1, profile: Path | None = None) -> Found:
     """What the model was seen to run with, or the likeliest where there is nothing to find out, or no way to.
 
-    `stored`: the same model, as onnxruntime takes it.
+    `stored`: the same model, as onnxruntime takes it; `profile`: where its session writes what its nodes put out.
     """
     facts = signature.of(model)
     required = consumers.required(model, facts)
@@ -87,10 +88,11 @@ def found_for(model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1) -
     if any(port["shape"] is None for port in facts["inputs"]) or not _is_open(facts):
         return Found(sizes, texts)
     try:
-        session = trials.load(stored)
+        session = trials.load(stored, profile=profile if _follows_values(model, texts) else None)
     except trials.NoSessionError:
         return Found(sizes, texts)
     found = _tried(model, facts, texts, session=session, ways=ways)
+    found.session = session
     if found.took_s is not None:
         prompt = size_candidates.prompt_of(found.sizes, facts, required)
         found.prompt = prompt if prompt and _takes(session, model, facts, texts, prompt) else {}
@@ -168,25 +170,32 @@ def _many(tries: int) -> str:
     return "1 try" if tries == 1 else f"{tries} tries"
 
 
-def _steady(model: onnx.ModelProto, path: Path, found: Found, *, folder: Path) -> dict[str, str]:
+def _steady(model: onnx.ModelProto, found: Found) -> dict[str, str]:
     """The fills, made the same in every run where the work may follow the seed."""
-    is_random = [name for name, text in found.inputs.items() if fills.parse(text).kind in (fills.NORMAL, "range")]
-    if not is_random or not any(node.op_type in _BY_VALUE for node in walk.nodes(model)):
+    if not _follows_values(model, found.inputs) or _is_same_work(model, found):
         return found.inputs
-    if _is_same_work(model, path, found, folder=folder):
-        return found.inputs
-    return {name: f"{text}@0" if name in is_random else text for name, text in found.inputs.items()}
+    drawn = _drawn(found.inputs)
+    return {name: f"{text}@0" if name in drawn else text for name, text in found.inputs.items()}
 
 
-def _is_same_work(model: onnx.ModelProto, path: Path, found: Found, *, folder: Path) -> bool:
+def _follows_values(model: onnx.ModelProto, texts: Mapping[str, str]) -> bool:
+    return bool(_drawn(texts)) and any(node.op_type in _BY_VALUE for node in walk.nodes(model))
+
+
+def _drawn(texts: Mapping[str, str]) -> list[str]:
+    """The inputs that are drawn by seed."""
+    return [name for name, text in texts.items() if fills.parse(text).kind in (fills.NORMAL, "range")]
+
+
+def _is_same_work(model: onnx.ModelProto, found: Found) -> bool:
     """Whether the work was seen to be the same for several seeds; one that takes far longer shows that it is not."""
     took_s = found.took_s or 0.0
-    if took_s >= _QUICK_S:
+    if took_s >= _QUICK_S or found.session is None:
         return False
     facts = signature.of(model)
     feeds = [inputs.seeded(model, facts, chosen=found.sizes, seed=seed, asked=found.inputs) for seed in _SEEDS]
     try:
-        work = trials.work_of(path, feeds, folder=folder, limit_s=1.0 + _MANY * took_s)
-    except (trials.NoSessionError, trials.TookTooLongError, OSError, ValueError, LookupError, TypeError):
+        work = trials.work_of(found.session, feeds, limit_s=1.0 + _MANY * took_s)
+    except (trials.TookTooLongError, OSError, ValueError, LookupError, TypeError):
         return False
     return bool(work) and max(work) <= (1 + _MOST_DIFFERENCE) * min(work)

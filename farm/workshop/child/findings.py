@@ -3,6 +3,7 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypedDict
 
 import onnx
@@ -29,32 +30,36 @@ class Found(TypedDict):
     where: list[str]
 
 
-def findings(model: onnx.ModelProto, *, facts: Facts) -> list[Found]:
-    """All findings, as the fields of `inspection.FoundFinding`; `facts` are those of the inspection."""
-    inferred, complaints = checked(model)
-    found = [*complaints]
+def findings(model: onnx.ModelProto, *, facts: Facts, path: Path | None = None) -> list[Found]:
+    """All findings, as the fields of `inspection.FoundFinding`; `facts` are those of the inspection.
+
+    `path`: where the same model lies. The model is given its shapes.
+    """
+    found = checked(model, path)
     for look in _LOOKS:
-        found.extend(look(inferred, facts))
+        found.extend(look(model, facts))
     return found
 
 
-def checked(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Found]]:
-    """The model with inferred shapes where that works, and what ONNX's checker and inference say against it."""
+def checked(model: onnx.ModelProto, path: Path | None = None) -> list[Found]:
+    """What ONNX's checker and inference say against the model, which is given its shapes where that works."""
     imports = {entry.domain: entry.version for entry in model.opset_import}
     newest = max((v for domain, v in imports.items() if domain in opsets.ONNX_DOMAINS), default=0)
     if model.ir_version > onnx.IR_VERSION or newest > onnx.defs.onnx_opset_version():
         detail = f"IR version {model.ir_version}, opset {newest}; the checker here knows {onnx.IR_VERSION} and "
-        return model, [_found("not_checked", detail + f"{onnx.defs.onnx_opset_version()}.")]
+        return [_found("not_checked", detail + f"{onnx.defs.onnx_opset_version()}.")]
     complaints = []
     try:
-        onnx.checker.check_model(_without_data(model))
+        # read where it lies, a large model is not written into memory once more
+        whole = None if external.files(model) else path
+        onnx.checker.check_model(whole or _without_data(model))
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
         complaints.append(_found("checker_complaint", f"{first_line(error)}."))
     try:
-        return consumers.inferred(model), complaints
+        consumers.give_shapes(model)
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
         complaints.append(_found("checker_complaint", f"Shape inference fails: {first_line(error)}."))
-        return model, complaints
+    return complaints
 
 
 def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -189,6 +194,8 @@ def _fingerprint(tensor: TensorProto) -> tuple[object, ...]:
     place = external.fields(tensor)
     if place:
         return (tensor.data_type, tuple(tensor.dims), place["location"], place.get("offset", "0"))
+    if tensor.HasField("raw_data"):
+        return (tensor.data_type, tuple(tensor.dims), hashlib.sha256(tensor.raw_data).hexdigest())
     content = TensorProto()
     content.CopyFrom(tensor)
     for field in ("name", "doc_string"):

@@ -47,7 +47,11 @@ def _facts(model: onnx.ModelProto, *, folder: Path, main: str) -> dict[str, obje
     functions.check_size(model)
     facts: Facts = {**signature.of(model), **_file_facts(folder, main, model), **_graph_facts(model)}
     source = programs.source(folder, inputs=facts["inputs"], outputs=facts["outputs"])
-    found = {"findings": findings.findings(model, facts=facts), "source": source, "compiled": compiled.of(model)}
+    found = {
+        "findings": findings.findings(model, facts=facts, path=folder / main),
+        "source": source,
+        "compiled": compiled.of(model),
+    }
     told = {"genai": genai_config.configured(folder, main, outputs=facts["outputs"])}
     return {**facts, **found, **told, "context": context.of(model, inputs=facts["inputs"])}
 

@@ -83,12 +83,12 @@ def run(
     ]
 
 
-def work_of(path: Path, feeds: list[arrays.Arrays], *, folder: Path, limit_s: float = TRY_S) -> list[int]:
+def work_of(session: onnxruntime.InferenceSession, feeds: list[arrays.Arrays], *, limit_s: float = TRY_S) -> list[int]:
     """Bytes that all nodes together put out, for each feed: what an inference has to do, whatever the clock says.
 
-    Empty where the model does not run with one of them. Raises NoSessionError, TookTooLongError, OSError, ValueError.
+    `session`: one that writes a profile, which ends here. Empty where the model does not run with one of them. Raises
+    TookTooLongError, OSError, ValueError.
     """
-    session = load(path, profile=folder / "profile")
     try:
         ran = all(complaint(session, feed, limit_s=limit_s) is None for feed in feeds)
     finally:
@@ -98,7 +98,10 @@ def work_of(path: Path, feeds: list[arrays.Arrays], *, folder: Path, limit_s: fl
     events = [event for event in json.loads(written.read_bytes()) if isinstance(event, dict)]
     written.unlink()
     spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == "model_run")
-    return [sum(_put_out(event) for event in events if start <= event.get("ts", -1) <= end) for start, end in spans]
+    return [
+        sum(_put_out(event) for event in events if start <= event.get("ts", -1) <= end)
+        for start, end in spans[-len(feeds) :]
+    ]
 
 
 def _put_out(event: dict[str, Any]) -> int:
