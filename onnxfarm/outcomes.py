@@ -37,9 +37,7 @@ def judge_cells_here(document: Document, *, strict: bool) -> None:
     codes = {cell.reason.code if cell.reason else None for cell in document.cells if cell.status != CellStatus.DONE}
     is_any_done = any(cell.status == CellStatus.DONE for cell in document.cells)
     if not is_any_done and codes == {ReasonCode.RUNTIME_INSTALL_FAILED}:
-        raise Infrastructure(
-            "No runtime could be installed; see the installer's output above. Is a package index reachable?"
-        )
+        raise Infrastructure("No runtime could be installed; the reasons are above.")
     judge_cells(document, strict=strict)
 
 

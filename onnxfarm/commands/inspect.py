@@ -18,8 +18,9 @@ from farm.rules.runtimes import compatibility as rules
 from farm.rules.runtimes.compatibility import Row, Stamps
 from farm.rules.wording.numbers import size
 from onnxfarm.commands.options import JsonOption
+from onnxfarm.disks import room_in
 from onnxfarm.model_files import files_of, name_of
-from onnxfarm.outputs import say, table_of
+from onnxfarm.outputs import console_for, say, table_of
 from onnxfarm.problems import Usage, main_guard, needs_extra
 
 if TYPE_CHECKING:
@@ -67,10 +68,16 @@ def look_into(model: Path) -> "Inspection":
     """The inspection of a model on disk. Raises Usage with the sentence that says what is wrong with it."""
     with needs_extra("node"):
         from farm.workshop import orders
+        from onnxfarm.here.progress import saying
     files = files_of(model)
     if model.suffix.lower() == ".zip":
         raise Usage(f"{model.name} is a zip: unpack it and give the .onnx in it.")
-    with tempfile.TemporaryDirectory(prefix="onnxfarm-inspect-") as folder:
+    total = sum(path.stat().st_size for path in files)
+    with (
+        tempfile.TemporaryDirectory(prefix="onnxfarm-inspect-") as folder,
+        room_in(Path(folder), needed_bytes=total, way_out="Make room there, or set TMPDIR to a folder elsewhere."),
+        saying(f"reading {model.name}, {size(total)}", console=console_for(stderr=True)),
+    ):
         for path in files:
             shutil.copyfile(path, Path(folder) / path.name)
         main = files[0].name

@@ -17,6 +17,7 @@ from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import PROMPTS, ModelFacts
 from farm.workshop import orders
 from farm.workshop.inspection import Inspection
+from onnxfarm.disks import WAY_OUT, room_in
 from onnxfarm.model_files import files_of, name_of, program_of
 from onnxfarm.problems import Infrastructure, Usage
 
@@ -103,14 +104,14 @@ def take_in(model: Path, *, folder: Path, files: LocalFiles, source: Path | None
     `source`: the framework's program that belongs to it.
     """
     folder.mkdir(parents=True)
+    files_given = files_of(model)
     try:
-        main = _gather(files_of(model), folder)
-        if source is not None:
-            shutil.copyfile(program_of(source), folder / f"{Path(main).stem}{PROGRAM_ENDING}")
+        with room_in(folder, needed_bytes=sum(path.stat().st_size for path in files_given), way_out=WAY_OUT):
+            main = _gather(files_given, folder)
+            if source is not None:
+                shutil.copyfile(program_of(source), folder / f"{Path(main).stem}{PROGRAM_ENDING}")
     except OSError as problem:
-        raise Infrastructure(
-            f"{model} could not be copied to {folder} ({problem.strerror}): is the disk full?"
-        ) from problem
+        raise Infrastructure(f"{model} could not be copied to {folder} ({problem.strerror}).") from problem
     prompts = _taken_out(folder)
     inspection = orders.inspect(folder, main)
     if inspection.problem is not None:

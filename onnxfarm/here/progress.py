@@ -172,7 +172,7 @@ def followed(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterator[Fo
     """A follower for these blocks, with a bar where there is a terminal."""
     if not console.is_terminal:
         follower = Follower(blocks, console=console, bar=None)
-        with _reminding(follower):
+        with _reminding(follower.say_again):
             yield follower
         return
     columns = (
@@ -184,17 +184,33 @@ def followed(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterator[Fo
     )
     with Progress(*columns, console=console, transient=True) as bar:
         follower = Follower(blocks, console=console, bar=bar)
-        with _reminding(follower):
+        with _reminding(follower.say_again):
             yield follower
 
 
 @contextmanager
-def _reminding(follower: Follower) -> Iterator[None]:
+def saying(what: str, *, console: Console, every_s: float = SAY_EVERY_S) -> Iterator[None]:
+    """A word about what is done here, again and again while it takes long."""
+    began = said_at = time.monotonic()
+
+    def say_again() -> None:
+        nonlocal said_at
+        now = time.monotonic()
+        if now - said_at >= every_s:
+            said_at = now
+            console.print(f"{what}, for {now - began:.0f} s", highlight=False, markup=False, soft_wrap=True)
+
+    with _reminding(say_again):
+        yield
+
+
+@contextmanager
+def _reminding(say_again: Callable[[], None]) -> Iterator[None]:
     over = threading.Event()
 
     def remind() -> None:
         while not over.wait(1.0):
-            follower.say_again()
+            say_again()
 
     thread = threading.Thread(target=remind, name="progress", daemon=True)
     thread.start()

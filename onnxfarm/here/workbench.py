@@ -25,7 +25,8 @@ from farm.rules.runtimes.releases import unknown_sentence
 from farm.rules.searches.search import Experiment, Measured, Outcome, Search
 from farm.workshop import orders
 from onnxfarm.calibration_files import few_sentence
-from onnxfarm.here import bench, bundle, published
+from onnxfarm.disks import WAY_OUT, room_in
+from onnxfarm.here import bench, bundle, progress, published
 from onnxfarm.here import given as bench_given
 from onnxfarm.here.orders import Given, Preparation
 from onnxfarm.problems import Infrastructure, Stopped, Usage
@@ -246,9 +247,11 @@ def opened(
         raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
     with scratch_in(home) as folder, bench.stopped_by_signals() as is_stopped:
         files = bundle.LocalFiles()
-        facts, preparation = _taken_in(subject, folder=folder, files=files)
+        with progress.saying(f"reading {subject.model.name}", console=console):
+            facts, preparation = _taken_in(subject, folder=folder, files=files)
         if beside is not None:
-            other, preparation.beside = _taken_in(beside, folder=_folder(folder, 1), files=files)
+            with progress.saying(f"reading {beside.model.name}", console=console):
+                other, preparation.beside = _taken_in(beside, folder=_folder(folder, 1), files=files)
             contents = [{file.sha256 for file in made.model.bundle.files} for made in preparation.all]
             if contents[0] == contents[1]:
                 raise Usage(
@@ -316,5 +319,5 @@ def scratch_in(home: Path, prefix: str = "bench-") -> Iterator[Path]:
         raise Infrastructure(
             f"{home} cannot be written ({problem.strerror}): give another folder with --home."
         ) from problem
-    with scratch as name:
+    with scratch as name, room_in(home, way_out=WAY_OUT):
         yield Path(name).resolve()

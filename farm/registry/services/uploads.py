@@ -201,13 +201,21 @@ def _register(*, user: User, team: Team, parts: Sequence[Part], name: str, note:
         # one upload at a time per team decides about its quota and its version numbers
         team = Team.objects.select_for_update().get(pk=team.pk)
         check_quota(team, {part.draft.sha256: part.draft.bytes for part in parts})
-        artifact = store_artifact(team=team, parts=parts)
         line, _ = Model.objects.get_or_create(team=team, name=name, removed_at=None, defaults={"created_by": user})
-        same = line.versions.filter(artifact=artifact).exclude(state=VersionState.REJECTED).first()
+        # without reference data it is the version that may have some, so that its accuracy is found
+        digests = {
+            "artifact__sha256": _digest(parts, inside=True),
+            "artifact__data_sha256": _digest(parts, inside=False),
+        }
+        known = line.versions.exclude(state=VersionState.REJECTED).order_by("-number")
+        same = known.filter(**{name: digest for name, digest in digests.items() if digest}).first()
         if same is not None:
             # what was deleted and is sent again is wanted again
+            for part in parts:
+                keep_blob(team, part.draft)
             Version.objects.filter(pk=same.pk).update(removed_at=None)
             return same
+        artifact = store_artifact(team=team, parts=parts)
         last = line.versions.aggregate(last=Max("number"))["last"] or 0
         version = Version.objects.create(model=line, number=last + 1, artifact=artifact, note=note, uploaded_by=user)
         record(verb="version uploaded", subject=str(version), actor=user, team=team, facts={"sha256": artifact.sha256})

@@ -118,6 +118,15 @@ def test_a_new_upload_in_the_same_line_is_the_next_version(member_api: Client, m
     assert (line["version_count"], [v["number"] for v in versions]) == (2, [2, 1])
 
 
+def test_a_file_without_its_data_is_the_version_that_has_them(member_api: Client, models: Path) -> None:
+    model, inputs = (lambda: part(models / "lstm.onnx")), part(models / "lstm.inputs.npz", "some.npz")
+    first = member_api.post(UPLOADS, {"files": model(), "inputs": inputs}).json()
+    again = member_api.post(UPLOADS, {"files": model()}).json()
+    assert (again["id"], [file["role"] for file in again["files"]]) == (first["id"], ["model", "inputs"])
+    other = part(models / "if_loop.inputs.npz", "others.npz")
+    assert member_api.post(UPLOADS, {"files": model(), "inputs": other}).json()["number"] == 2
+
+
 def test_a_rejected_bundle_may_be_uploaded_again(member_api: Client, models: Path) -> None:
     first = member_api.post(UPLOADS, {"files": part(models / "lstm.onnx")}).json()
     Version.objects.update(state=VersionState.REJECTED, problem="It was refused.")

@@ -19,6 +19,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from farm.contract.base import Message
 from farm.contract.cells import Loads
 from farm.contract.texts import without_controls
+from farm.rules.wording.numbers import size
 from farm.sandbox import child, interpreters
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Policy, SandboxError
@@ -38,6 +39,8 @@ _PROBE = (
 LADDER, LADDER_S = RUNNER / "ladder.py", 30.0
 # of the byte code that would be made, two thirds; no launch imports it
 _NOT_COMPILED = r"/site-packages/(.*/)?tests/|/site-packages/onnxruntime/transformers/"
+# what uv and Python say where there is no room
+_FULL = ("No space left on device", "Disk quota exceeded", "os error 28")
 _MISMATCH = re.compile(r"Hash mismatch for `([^`\s]+)`")
 _Word = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._+!-]{0,127}$")]
 
@@ -63,6 +66,10 @@ class Probed(Message):
         tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,64}$")], ...], Field(max_length=64)
     ]
     packages: Annotated[dict[_Word, _Word], Field(max_length=1000)]
+
+
+class DiskFull(InstallError):
+    """There was no room, which another try may find."""
 
 
 def uv_program() -> str:
@@ -197,6 +204,10 @@ def _run(argv: list[str], *, cwd: Path | None = None, may_fail: bool = False) ->
         raise InstallError(f"{Path(argv[0]).name} took longer than {TIMEOUT_S:.0f} s") from None
     except OSError as error:
         raise InstallError(f"{argv[0]} could not be started: {error}") from error
+    said = done.stderr or done.stdout
+    if done.returncode != 0 and any(words in said for words in _FULL) and cwd is not None:
+        free = size(shutil.disk_usage(cwd).free)
+        raise DiskFull(f"the disk of {cwd} is full: {free} are free, and a runtime takes 0.2 to 3 GB; make room there")
     if done.returncode != 0 and not may_fail:
-        raise InstallError(essential_line(done.stderr or done.stdout))
+        raise InstallError(essential_line(said))
     return done.stdout

@@ -137,6 +137,9 @@ class RuntimeStore:
                 with_dependencies=recipe.with_dependencies,
                 module=module,
             )
+        except installer.DiskFull as error:
+            shutil.rmtree(place, ignore_errors=True)
+            raise RuntimeUnavailableError(_failure(runtime, str(error))) from error
         except installer.InstallError as error:
             shutil.rmtree(place, ignore_errors=True)
             raise RuntimeUnavailableError(self._remember_failure(runtime, str(error))) from error
@@ -171,9 +174,7 @@ class RuntimeStore:
                 raise RuntimeUnavailableError(Reason.model_validate_json(path.read_text()))
 
     def _remember_failure(self, runtime: Runtime, why: str) -> Reason:
-        text = f"{plugins.written(runtime)} could not be installed: {why}"
-        text += engines.of(runtime).install_hint(plugins.core_of(runtime))
-        reason = Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text=text[:2000])
+        reason = _failure(runtime, why + engines.of(runtime).install_hint(plugins.core_of(runtime)))
         self._failure_file(runtime).write_text(reason.model_dump_json())
         return reason
 
@@ -204,3 +205,8 @@ class RuntimeStore:
 def size_of(folder: Path) -> int:
     """Bytes of all files below, each hard-linked file counted in full (uv links them from its cache)."""
     return sum(os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(folder) for name in names)
+
+
+def _failure(runtime: Runtime, why: str) -> Reason:
+    text = f"{plugins.written(runtime)} could not be installed: {why}"
+    return Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text=text[:2000])

@@ -1,0 +1,34 @@
+"""A disk that is full is said to be: where, how much is free there, and how much is needed."""
+
+import errno
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from farm.rules.wording.numbers import size
+from onnxfarm.problems import Infrastructure
+
+WAY_OUT = (
+    "Measuring takes three times the size of the model, and 0.2 to 3 GB a runtime: make room there, or give another "
+    "folder with --home."
+)
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def room_in(folder: Path, *, needed_bytes: int = 0, way_out: str) -> Iterator[None]:
+    """Raises Infrastructure where the disk of the folder is full, or has less room than is known to be needed."""
+    if shutil.disk_usage(folder).free < needed_bytes:
+        raise Infrastructure(_sentence(folder, needed_bytes, way_out))
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno not in FULL:
+            raise
+        raise Infrastructure(_sentence(folder, needed_bytes, way_out)) from problem
+
+
+def _sentence(folder: Path, needed_bytes: int, way_out: str) -> str:
+    needed = f", and {size(needed_bytes)} are needed" if needed_bytes else ""
+    return f"The disk of {folder} is full: {size(shutil.disk_usage(folder).free)} are free{needed}. {way_out}"

@@ -1,0 +1,53 @@
+"""A disk that is full is said to be: where, what is free and what is needed; and long reading is said to go on."""
+
+import errno
+import io
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from onnxfarm.disks import room_in
+from onnxfarm.here import progress
+from onnxfarm.problems import Infrastructure
+from worker.agent.kit import installer
+
+
+def test_less_room_than_is_needed_is_said_before_anything_is_written(tmp_path: Path) -> None:
+    with (
+        pytest.raises(Infrastructure, match=rf"The disk of {tmp_path} is full: .* are free, and .* are needed\. Go\."),
+        room_in(tmp_path, needed_bytes=1 << 62, way_out="Go."),
+    ):
+        pass
+
+
+def test_a_disk_that_becomes_full_is_said_to_be(tmp_path: Path) -> None:
+    with (
+        pytest.raises(Infrastructure, match=rf"The disk of {tmp_path} is full"),
+        room_in(tmp_path, way_out="Go."),
+        Path("/dev/full").open("wb", buffering=0) as full,
+    ):
+        full.write(b"x")
+
+
+def test_another_error_of_a_disk_stays_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as problem, room_in(tmp_path, way_out="Go."):
+        (tmp_path / "nothing").read_bytes()
+    assert problem.value.errno == errno.ENOENT
+
+
+def test_an_environment_without_room_is_no_failure_of_the_index(tmp_path: Path) -> None:
+    words = ["sh", "-c", "echo 'failed: No space left on device (os error 28)' >&2; exit 1"]
+    with pytest.raises(installer.DiskFull, match=f"the disk of {tmp_path} is full"):
+        installer._run(words, cwd=tmp_path)
+
+
+def test_what_takes_long_is_said_again() -> None:
+    said = io.StringIO()
+    with progress.saying("reading a.onnx", console=Console(file=said), every_s=0.5):
+        time.sleep(1.3)
+    assert said.getvalue() == "reading a.onnx, for 1 s\n"
+    with progress.saying("reading a.onnx", console=Console(file=said)):
+        pass
+    assert said.getvalue().count("\n") == 1
