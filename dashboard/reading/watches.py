@@ -116,6 +116,8 @@ def reasons(watch: "Watch") -> list[str]:
         causes.append(f"a release{early} of {watch.distribution} appears")
     if watch.on_version:
         causes.append("a model gets a version")
+    if watch.compares_versions:
+        causes.append("a version is there to compare with the one before")
     if watch.schedule:
         causes.append(f"cron says {watch.schedule}")
     return causes
@@ -147,7 +149,7 @@ def next_look(watch: "Watch", looks: Looks) -> str:
     parts = [_index_look(watch, looks)] if watch.on_release else []
     if watch.schedule and watch.next_at is not None:
         parts.append(f"measures at {watch.next_at:%Y-%m-%d %H:%M} UTC")
-    if watch.on_version and not parts:
+    if (watch.on_version or watch.compares_versions) and not parts:
         parts.append("at the next upload of a version")
     return "; ".join(parts) or "on request"
 

@@ -267,6 +267,8 @@ def first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> First
         return FirstBad(why="not found.", then="See why, or bisect again")
     if not alert.node:
         return FirstBad(why="none: not measured")
+    if alert.is_of_versions:
+        return FirstBad(why="not applicable: versions of the model were compared on one release")
     if goes_back(alert.good, alert.bad):
         return FirstBad(why=f"not applicable: {alert.bad} is older than {alert.good}")
     return FirstBad(why="not known yet.", then="Bisect") if may_ask else FirstBad(why="not known: no bisection was run")
@@ -321,7 +323,9 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
     kinds = listing.kinds_of(row)
     members = [member for member in members_of(row.team) if member.role in WRITING_ROLES]
     since_when, may_write = question(row, "since_when"), can_write(person(request), team=row.team)
-    may_ask = bool(row.node) and any(not symptom.resolved_in for symptom in row.symptoms.all())
+    may_ask = (
+        bool(row.node) and not row.is_of_versions and any(not symptom.resolved_in for symptom in row.symptoms.all())
+    )
     context = {
         "alert": row,
         "state": listing.state_of(row),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import RequestDataTooBig, TooManyFilesSent
@@ -20,13 +21,14 @@ from dashboard.views.run import address_in
 from dashboard.views.variant import variants as variant_table
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Refusal
+from farm.contract import document_comparisons as doc_comparisons
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload
 from farm.registry.states import VersionState
 from farm.rules.presenting.headlines import Lead
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.wording import numbers
-from farm.runs.selectors import document, pages, runs_listed
+from farm.runs.selectors import compared_with_before, document, pages, runs_listed
 from farm.runs.selectors.cells import measured_settings
 from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.runs import shown_states
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from farm.registry.models import Model, Version
     from farm.registry.selectors import Counted, Removal
     from farm.registry.services import Removed
-    from farm.runs.models import Run
+    from farm.runs.models import Comparison, Run
 
 
 @dataclass(frozen=True)
@@ -140,8 +142,10 @@ VERSIONS: tuple[Column["Version"], ...] = (
 )
 
 
-def version_table(rows: Iterable["Version"], chosen: "Version | None") -> Table:
-    """A model's versions; several with the same files name each other."""
+def version_table(
+    rows: Iterable["Version"], chosen: "Version | None", *, compared: Mapping[int, "Comparison"] = MappingProxyType({})
+) -> Table:
+    """A model's versions; several with the same files name each other. `compared`: with earlier ones, by number."""
     listed = list(rows)
     by_files: dict[str, list[int]] = {}
     for row in listed:
@@ -153,11 +157,26 @@ def version_table(rows: Iterable["Version"], chosen: "Version | None") -> Table:
         for row in listed
     }
     columns = list(VERSIONS)
+    if compared:
+        columns.insert(2, Column("Against the one before", lambda one: _against(compared.get(one.number))))
     if any(same.values()):
         columns.append(Column("Same files as", lambda one: Entry(same[one.pk])))
     if chosen is not None:
         columns.insert(1, Column("Shown", lambda one: Entry("shown above" if one.pk == chosen.pk else "")))
     return Table.of("versions", "Versions", columns, listed).keyed([row.pk for row in listed])
+
+
+def _against(row: "Comparison | None") -> Entry:
+    """`12 % slower than version 2`, with the comparison behind it."""
+    beside = row.baseline.cell.beside if row is not None else None
+    if row is None or beside is None:
+        return Entry("")
+    found = doc_comparisons.Comparison.model_validate_json(row.body).model_copy(update={"verdict": row.verdict})
+    is_told = row.verdict in ("slower", "faster") and found.ratio is not None
+    said = numbers.change(found.ratio, found.ci_low, found.ci_high) if is_told else row.verdict
+    word = "to" if row.verdict == "equal" else "than" if is_told else "against"
+    address = reverse("dashboard:cell", args=[row.run_id, row.candidate.name])
+    return Entry(f"{said} {word} version {beside.version.number}", found.ratio, href=address)
 
 
 def what_goes(removal: "Removal") -> str:
@@ -277,7 +296,7 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         **_pareto(request, row),
         **trends.of_model(row),
         "best": _best(request, row),
-        "version_table": version_table(versions, chosen),
+        "version_table": version_table(versions, chosen, compared=compared_with_before(person(request), row)),
         "removed": list(selectors.versions_removed(row, user=person(request))[:100]),
         **(_goes(row, chosen) if context["may_write"] else {}),
         **more,

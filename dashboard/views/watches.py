@@ -61,6 +61,7 @@ class Settings(TypedDict):
     on_release: bool
     on_version: bool
     with_prereleases: bool
+    compares_versions: bool
 
 
 class Typed(Settings):
@@ -88,6 +89,7 @@ def empty() -> Typed:
         "name": "", "label": "", "team": "", "distribution": "onnxruntime", "reference": newest().version,
         "matrix": matrix_text(plain), "schedule": "", "models": [], "channels": [], "kinds": list(KEYS),
         "on_release": True, "on_version": True, "with_prereleases": False,
+        "compares_versions": False,
         "limits": _percents(Rule()),
     }  # fmt: skip
 
@@ -108,6 +110,7 @@ def of_watch(watch: "Watch") -> Typed:
         "on_release": watch.on_release,
         "on_version": watch.on_version,
         "with_prereleases": watch.with_prereleases,
+        "compares_versions": watch.compares_versions,
         "limits": _percents(watch.rule),
     }
 
@@ -132,6 +135,7 @@ def typed(post: QueryDict) -> Typed:
         "on_release": bool(post.get("on_release")),
         "on_version": bool(post.get("on_version")),
         "with_prereleases": bool(post.get("with_prereleases")),
+        "compares_versions": bool(post.get("compares_versions")),
         "limits": {name: text(name) for name in LIMITS},
     }
 

@@ -94,6 +94,9 @@ class DeliveryState(models.TextChoices):
     FAILED = "failed"
 
 
+# in the place of a distribution: what moved is the model
+VERSIONS = "version"
+
 OPEN_ALERTS = (AlertState.OPEN, AlertState.ACKNOWLEDGED)
 CLOSED_ALERTS = (AlertState.RESOLVED, AlertState.INVALID, AlertState.INFRA)
 OPEN_INVESTIGATIONS = (InvestigationState.WAITING, InvestigationState.MEASURING)

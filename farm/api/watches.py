@@ -38,6 +38,9 @@ class Changes(Schema):
     on_release: bool | None = Field(default=None, description="whether a new release of the runtime is measured")
     on_version: bool | None = Field(default=None, description="whether a new version of a model is measured")
     with_prereleases: bool | None = Field(default=None, description="whether release candidates count")
+    compares_versions: bool | None = Field(
+        default=None, description="whether each new version is measured beside the one before it, in the same blocks"
+    )
     is_active: bool | None = Field(default=None, description="whether it is active")
     channels: list[Id] | None = Field(default=None, max_length=MOST_NAMED, description="channels to notify, by number")
 

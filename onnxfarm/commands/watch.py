@@ -54,6 +54,7 @@ def add(  # noqa: PLR0913  every option of the command
     on_release: Annotated[bool, typer.Option(help="Measure when a release appears.")] = True,
     on_version: Annotated[bool, typer.Option(help="Measure when a model gets a new version.")] = True,
     prereleases: Annotated[bool, typer.Option(help="Pre-releases count as releases.")] = False,
+    compare_versions: Annotated[bool, typer.Option(help="Compare each new version with the one before.")] = False,
     channel: ChannelOption = None,
     team: TeamOption = "",
     server: ServerOption = None,
@@ -70,6 +71,7 @@ def add(  # noqa: PLR0913  every option of the command
         "on_release": on_release,
         "on_version": on_version,
         "with_prereleases": prereleases,
+        "compares_versions": compare_versions,
         "team": team,
         "channels": channel or [],
     }
@@ -225,5 +227,5 @@ def _models(watch: WatchOut) -> str:
 
 
 def _when(watch: WatchOut) -> str:
-    parts = ["release"] * watch.on_release + ["version"] * watch.on_version
+    parts = ["release"] * watch.on_release + ["version"] * (watch.on_version or watch.compares_versions)
     return ", ".join([*parts, *([watch.schedule] if watch.schedule else [])]) or "on request"

@@ -11,6 +11,7 @@ from farm.alerts.models.watch import Watch, WatchRound
 from farm.alerts.states import (
     ALERT_ARROWS,
     OPEN_ALERTS,
+    VERSIONS,
     AlertEventKind,
     AlertState,
     InvestigationKind,
@@ -103,6 +104,11 @@ class Alert(models.Model):
         """The same as a sentence begins; empty of what was not measured, and of older releases against later ones."""
         is_told = self.node and not goes_back(self.good, self.bad)
         return f"{self.began[:1].upper()}{self.began[1:]}" if is_told else ""
+
+    @property
+    def is_of_versions(self) -> bool:
+        """Whether `good` and `bad` are numbers of the model's versions, on one release."""
+        return self.distribution == VERSIONS
 
     @property
     def nodes(self) -> list[str]:

@@ -7,7 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from farm.accounts.models import Team
-from farm.alerts.states import Cause, RoundOutcome, RoundState
+from farm.alerts.states import VERSIONS, Cause, RoundOutcome, RoundState
 from farm.contract.cells import Runtime
 from farm.registry.models import Model, Version
 from farm.rules.changes.watch_rounds import Rule
@@ -49,6 +49,8 @@ class Watch(models.Model):
     on_release = models.BooleanField(default=True)
     on_version = models.BooleanField(default=True)
     with_prereleases = models.BooleanField(default=False)
+    # each new version is measured beside the one before it, in the same blocks
+    compares_versions = models.BooleanField(default=False, db_default=False)
     # five fields of cron, UTC; empty: no schedule
     schedule = models.CharField(max_length=100, blank=True, default="")
     next_at = models.DateTimeField(null=True, blank=True)
@@ -81,11 +83,13 @@ class WatchRound(models.Model):
     """One measurement of one version for a watch: its run, and the run that confirms what was found.
 
     `key` names the cause: the same release, version or hour starts one round only. `old` is compared with `new`;
-    `pinned` is the reference. `findings`: what waits for its confirmation, as farm.rules.changes.watch_rounds.Finding.
+    `pinned` is the reference. With `base` they are the numbers of two versions, both measured with `pinned`.
+    `findings`: what waits for its confirmation, as farm.rules.changes.watch_rounds.Finding.
     """
 
     watch = models.ForeignKey(Watch, models.CASCADE, related_name="rounds")
     version = models.ForeignKey(Version, models.CASCADE, related_name="watch_rounds")
+    base = models.ForeignKey(Version, models.CASCADE, null=True, blank=True, related_name="+")
     cause = models.CharField(max_length=10, choices=Cause.choices)
     key = models.CharField(max_length=100)
     old = models.CharField(max_length=32)
@@ -111,6 +115,18 @@ class WatchRound(models.Model):
 
     def __str__(self) -> str:
         return f"{self.watch}: {self.old} → {self.new} of {self.version}"
+
+    @property
+    def distribution(self) -> str:
+        """What moved from `old` to `new`: the package that is watched, or the model."""
+        return VERSIONS if self.base_id is not None else self.watch.distribution
+
+    @property
+    def sides(self) -> tuple[Runtime, Runtime] | tuple[str, str]:
+        """What is compared: two releases, or two versions by their names in a document."""
+        if self.base is not None:
+            return str(self.base), str(self.version)
+        return self.watch.runtime(self.old), self.watch.runtime(self.new)
 
     def move(self, state: RoundState, *, was: RoundState, **changes: object) -> bool:
         """One conditional UPDATE. False: somebody else was first."""

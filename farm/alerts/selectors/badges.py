@@ -46,7 +46,8 @@ def standing_of(model: Model) -> Standing:
         more = f", {counted(len(alerts), 'alert')}" if len(alerts) > 1 else ""
         text = f"{', '.join(kinds) or 'alert'} {newest.began}{more}"
         return Standing(newest.distribution, text, "bad")
-    rounds = WatchRound.objects.filter(version__model=model, state=RoundState.JUDGED).select_related("watch")
+    rounds = WatchRound.objects.filter(version__model=model, base=None, state=RoundState.JUDGED)
+    rounds = rounds.select_related("watch")
     newest_first = rounds.order_by("-judged_at").defer("findings", "watch__matrix")[:NEWEST_ROUNDS]
     last = next((alert for alert in newest_first if not goes_back(alert.old, alert.new)), None)
     if last is None:

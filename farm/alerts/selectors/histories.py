@@ -46,7 +46,9 @@ class History:
 def history_of(user: Anyone, distribution: str) -> History:
     """As far as the user may see it."""
     releases = Release.objects.filter(distribution=distribution)
-    rounds = WatchRound.objects.filter(watch__in=Watch.objects.visible_to(user), watch__distribution=distribution)
+    rounds = WatchRound.objects.filter(
+        watch__in=Watch.objects.visible_to(user), watch__distribution=distribution, base=None
+    )
     watches = Watch.objects.visible_to(user).filter(distribution=distribution, is_active=True)
     alerts: dict[str, list[Raised]] = defaultdict(list)
     raised = Alert.objects.visible_to(user).filter(distribution=distribution).order_by("-pk")

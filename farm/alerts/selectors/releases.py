@@ -128,6 +128,7 @@ def last_release(watch: Watch, model: Model) -> str:
     rounds = WatchRound.objects.filter(
         watch=watch, version__model=model, state=RoundState.JUDGED, outcome__in=_MEASURED, compared__gt=0
     ).exclude(cause=Cause.CALL)
+    rounds = rounds.filter(base=None)
     return rounds.order_by("-judged_at").values_list("new", flat=True).first() or watch.reference
 
 

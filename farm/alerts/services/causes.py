@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from farm.accounts.models import User
@@ -18,6 +19,7 @@ from farm.registry.models import Model, Version
 from farm.registry.states import VersionState
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.pairs import steps
+from farm.runs.selectors import previous_of
 
 
 def notice_releases() -> int:
@@ -57,7 +59,7 @@ def _release_key(version: str) -> str:
 def notice_versions() -> int:
     """A round for the newest version of each watched model that came since the last time."""
     count = 0
-    for watch in Watch.objects.filter(is_active=True, on_version=True):
+    for watch in Watch.objects.filter(Q(on_version=True) | Q(compares_versions=True), is_active=True):
         models = watched_models(watch)
         fresh = (
             Version.objects.kept().filter(model__in=models, pk__gt=watch.seen_version).order_by("model_id", "number")
@@ -71,7 +73,9 @@ def notice_versions() -> int:
             if version.state == VersionState.READY and version.pk < min([*waiting, version.pk + 1])
         ]
         for _, versions in groupby(ready, key=lambda version: version.model_id):
-            count += _notice_version(watch, [*versions][-1])
+            newest = [*versions][-1]
+            count += watch.on_version and _notice_version(watch, newest)
+            count += watch.compares_versions and _compare_version(watch, newest)
         seen = [version.pk for version in fresh if not waiting or version.pk < min(waiting)]
         if seen:
             Watch.objects.filter(pk=watch.pk, seen_version__lt=max(seen)).update(seen_version=max(seen))
@@ -84,6 +88,14 @@ def _notice_version(watch: Watch, version: Version) -> bool:
         return False
     key = f"version:{version.pk}"
     return _open(watch, version, cause=Cause.VERSION, key=key, old=watch.reference, new=new) is not None
+
+
+def _compare_version(watch: Watch, version: Version) -> bool:
+    base = previous_of(version)
+    if base is None:
+        return False
+    key, sides = f"versions:{version.pk}", {"old": str(base.number), "new": str(version.number)}
+    return _open(watch, version, cause=Cause.VERSION, key=key, **sides, base=base) is not None
 
 
 def notice_schedules() -> int:
@@ -142,12 +154,16 @@ def _present(watch: Watch, version: Version) -> str:
     return max((measured, newest or measured), key=release_order)
 
 
-def _open(watch: Watch, version: Version, *, cause: Cause, key: str, old: str, new: str) -> WatchRound | None:
-    """One waiting round; None when the cause had its round already."""
+def _open(
+    watch: Watch, version: Version, *, cause: Cause, key: str, old: str, new: str, base: Version | None = None
+) -> WatchRound | None:
+    """One waiting round; None when the cause had its round already. `base`: the version that this one is held against,
+    on the release that the watch stands at."""
+    pinned = watch.reference if base is None else _present(watch, version)
     try:
         with transaction.atomic():
             return WatchRound.objects.create(
-                watch=watch, version=version, cause=cause, key=key, old=old, new=new, pinned=watch.reference
+                watch=watch, version=version, base=base, cause=cause, key=key, old=old, new=new, pinned=pinned
             )
     except IntegrityError:
         return None

@@ -123,7 +123,7 @@ def order_investigations(alert: Alert) -> list[Investigation]:
     Since when is no question where a pipeline called the watch with a candidate older than the good release.
     """
     symptom = leading_symptom(alert)
-    if symptom is None or not alert.node:
+    if symptom is None or not alert.node or alert.is_of_versions:
         return []
     wanted = []
     if not goes_back(alert.good, alert.bad):
@@ -287,6 +287,8 @@ def _explain(alert_id: int) -> None:
 def _must_ask(alert: Alert, user: User) -> Symptom:
     if not can_write(user, team=alert.team):
         raise NotAllowed(f"You can view alert {alert.pk} but not start runs for it.")
+    if alert.is_of_versions:
+        raise Conflict(f"Alert {alert.pk} compares versions of a model: no release is to be found.", code="versions")
     symptom = leading_symptom(alert)
     if symptom is None or not alert.node or symptom.run_id is None:
         raise Conflict(f"Alert {alert.pk} has no runs left to measure again.", code="nothing_to_measure")

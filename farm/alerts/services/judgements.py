@@ -5,7 +5,7 @@ Long series: each watched cell as a ratio to the pinned reference that stood in 
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import NamedTuple
 
 from django.conf import settings
@@ -36,6 +36,8 @@ MAX_TRIES = 200
 def keep_points(one: WatchRound, document: Document) -> int:
     """A point for every release of the round that was compared with the reference; gives how many."""
     watch = one.watch
+    if one.base_id is not None:
+        return 0
     reference = watch.runtime(one.pinned)
     runtimes = {cell.runtime for cell in document.cells} - {reference}
     rows = []
@@ -88,7 +90,7 @@ _STAGES = {
 
 def advance_rounds() -> int:
     """Takes every open round one step further where it can; gives how many moved."""
-    related = ("watch__team", "watch__created_by", "version__model", "run", "confirming")
+    related = ("watch__team", "watch__created_by", "version__model", "base__model", "run", "confirming")
     moved = 0
     for watch_round in WatchRound.objects.filter(state__in=_STAGES).select_related(*related).order_by("pk"):
         try:
@@ -135,16 +137,19 @@ def _search_of(one: WatchRound) -> Watching:
     is_confirming = one.state == RoundState.CONFIRMING
     return Watching(
         lambda: _matrix(one),
-        sides=(watch.runtime(one.old), watch.runtime(one.new)),
+        sides=one.sides,
         rule=watch.rule,
         found=[Finding(**kept) for kept in one.findings] if is_confirming else None,
     )
 
 
 def _matrix(one: WatchRound) -> Matrix:
-    """Old and new in the same blocks as the pinned reference."""
-    releases = dict.fromkeys([one.pinned, one.old, one.new, *baselines(one.watch, one.version.model)])
+    """Old and new in the same blocks as the pinned reference; two versions on it."""
     matrix = matrices.parse(one.watch.matrix, allowed=settings.ALLOWED_PACKAGES)
+    if one.base is not None:
+        named = f"{one.base.model.name}@{one.base.number}"
+        return replace(with_runtimes(matrix, [one.watch.runtime(one.pinned)]), models=(named,))
+    releases = dict.fromkeys([one.pinned, one.old, one.new, *baselines(one.watch, one.version.model)])
     return with_runtimes(matrix, [one.watch.runtime(version) for version in releases])
 
 
@@ -175,6 +180,7 @@ def _settle(one: WatchRound, answer: RoundAnswer) -> bool:
         if answer.document is not None:
             keep_points(one, answer.document)
             openings.raise_alerts(one, answer.document, answer.findings)
-            openings.resolve_alerts(one, answer.document)
+            if one.base_id is None:
+                openings.resolve_alerts(one, answer.document)
         openings.note_pipeline(one, answer.judgement)
     return True

@@ -15,6 +15,7 @@ from farm.alerts.models import Alert, Symptom, WatchRound
 from farm.alerts.services.announcements import tell
 from farm.alerts.services.investigations import order_investigations
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
+from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
@@ -50,7 +51,7 @@ def raise_alerts(one: WatchRound, document: Document, findings: Sequence[Finding
 def _is_known(one: WatchRound, finding: Finding, *, node: str) -> bool:
     """Whether the finding is a level shift that has its alert; then that alert is told of it."""
     rows = Symptom.objects.filter(
-        alert__watch=one.watch_id, alert__model=one.version.model_id, node=node,
+        alert__watch=one.watch_id, alert__model=one.version.model_id, alert__distribution=one.distribution, node=node,
         series=finding.series, kind=finding.kind,
     )  # fmt: skip
     for symptom in rows.select_related("alert__watch", "alert__team").order_by("-pk"):
@@ -111,7 +112,7 @@ def _widen(one: WatchRound, document: Document, findings: Sequence[Finding], *, 
             watch=one.watch,
             model=one.version.model,
             node=node,
-            distribution=one.watch.distribution,
+            distribution=one.distribution,
             bad=one.new,
             defaults={
                 "team": one.watch.team,
@@ -129,7 +130,7 @@ def _widen(one: WatchRound, document: Document, findings: Sequence[Finding], *, 
 
 def _alert_of(one: WatchRound, document: Document, findings: Sequence[Finding], *, node: str) -> Alert | None:
     """That of the same release in which the node stands already, else an unsettled one of the same cause."""
-    distribution = one.watch.distribution
+    distribution = one.distribution
     rows = Alert.objects.filter(watch=one.watch, model=one.version.model, distribution=distribution, bad=one.new)
     measured = rows.exclude(node="").select_related("watch", "team", "model", "version").prefetch_related("symptoms")
     own = next((alert for alert in measured if node in alert.nodes), None)
@@ -215,18 +216,20 @@ def _explanation(finding: Finding, comparison: Comparison | None) -> str:
 
 def note_pipeline(one: WatchRound, judgement: Judgement) -> Alert | None:
     """Says that the farm could not measure, once for a release and model, and that it can again."""
-    mine = Alert.objects.filter(watch=one.watch, model=one.version.model, node="").select_related("watch", "team")
+    about = {"watch": one.watch, "model": one.version.model, "node": "", "distribution": one.distribution}
+    mine = Alert.objects.filter(**about).select_related("watch", "team")
+    what = Runtime(distribution=one.distribution, version=one.new)
     if not judgement.infra:
         # also when the new release fails: that was measured
         for alert in mine.filter(state=AlertState.INFRA) if judgement.outcome != "infra" else ():
             if alert.change(AlertState.RESOLVED, resolved_in=one.new):
-                text = f"{alert.model.name} is being measured again with {one.watch.runtime(one.new)}."
+                text = f"{alert.model.name} is being measured again with {what}."
                 tell(alert, alert.log(AlertEventKind.RESOLVED, text, round=one.pk))
         return None
-    text = f"The watch “{one.watch.name}” could not measure {one.version} on {one.watch.runtime(one.new)}: "
+    text = f"The watch “{one.watch.name}” could not measure {one.version} on {what}: "
     text = (text + judgement.infra[0])[:2000]
     alert, is_new = mine.get_or_create(
-        watch=one.watch, model=one.version.model, node="", distribution=one.watch.distribution, bad=one.new,
+        **about, bad=one.new,
         defaults={
             "team": one.watch.team, "version": one.version, "good": one.old, "state": AlertState.INFRA,
             "sentence": text, "round": one,
@@ -241,7 +244,8 @@ def note_pipeline(one: WatchRound, judgement: Judgement) -> Alert | None:
 
 def resolve_alerts(one: WatchRound, document: Document) -> list[Alert]:
     """Resolves what this round shows to be well again. Call inside the transaction that judges the round."""
-    rows = Alert.objects.filter(watch=one.watch, model=one.version.model, state__in=OPEN_ALERTS).exclude(node="")
+    mine = {"watch": one.watch, "model": one.version.model, "distribution": one.distribution}
+    rows = Alert.objects.filter(**mine, state__in=OPEN_ALERTS).exclude(node="")
     resolved = []
     for alert in rows.select_related("watch", "team", "model", "version"):
         if _is_later(one, alert):

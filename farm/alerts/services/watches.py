@@ -33,7 +33,7 @@ from farm.runs.services.run_plans import Declared
 
 MOST_WATCHES = 200
 # what may be changed later, and is checked like at the start
-FLAGS = ("on_release", "on_version", "with_prereleases", "is_active")
+FLAGS = ("on_release", "on_version", "with_prereleases", "compares_versions", "is_active")
 CHANGEABLE = ("matrix", "rule", "reference", "schedule", *FLAGS)
 
 
@@ -47,6 +47,7 @@ class Changes(TypedDict, total=False):
     on_release: bool
     on_version: bool
     with_prereleases: bool
+    compares_versions: bool
     is_active: bool
     channels: Iterable[Channel]
 

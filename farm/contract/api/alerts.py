@@ -112,6 +112,9 @@ class WatchOut(Answer):
     on_release: bool = Field(description="whether a new release of the runtime is measured")
     on_version: bool = Field(description="whether a new version of a model is measured")
     with_prereleases: bool = Field(description="whether release candidates count")
+    compares_versions: bool = Field(
+        default=False, description="whether each new version is measured beside the one before it, in the same blocks"
+    )
     schedule: str = Field(description="five fields of cron, UTC; empty: none")
     next_at: datetime | None = Field(description="when the schedule is due next; null: there is none")
     channels: list[NamedOut] = Field(description="the channels it notifies")

@@ -130,9 +130,9 @@ class _Notes:
     cleared: set[tuple[Key, str]] = field(default_factory=set)
 
 
-def judge(document: Document, rule: Rule, *, old: Runtime, new: Runtime) -> Judgement:
-    """Judge every pair of `old` and `new` in the document against the rule."""
-    found = pairs(document, old=old, new=new)
+def judge(document: Document, rule: Rule, *, old: Runtime | str, new: Runtime | str) -> Judgement:
+    """Judge every pair of `old` and `new` in the document against the rule: of two releases, or two models by name."""
+    found = pairs(document, old=old, new=new, of_models=isinstance(old, str))
     notes = _Notes()
     for pair in found:
         _judge_pair(pair, rule, notes)

@@ -27,6 +27,18 @@ class Pair:
         return series_of(self.old)
 
     @property
+    def is_of_models(self) -> bool:
+        """Whether its cells measure two models on one release."""
+        return self.old.runtime == self.new.runtime
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What tells its cells apart: their releases, or on one release their models."""
+        if self.is_of_models:
+            return str(self.old.model), str(self.new.model)
+        return str(self.old.runtime), str(self.new.runtime)
+
+    @property
     def is_finished(self) -> bool:
         """Whether both sides have figures."""
         return self.old.status is CellStatus.DONE and self.new.status is CellStatus.DONE

@@ -9,6 +9,7 @@ from farm.rules.cells.metrics import ALERTING
 from farm.rules.findings.cell_pairs import Pair, series_label
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.presenting import metric_changes, sentences
+from farm.rules.presenting.lines import is_less_accurate
 from farm.rules.tracing.placement import cell_changes
 
 # both sides fail parity: errors that grew by this factor are worse
@@ -50,6 +51,9 @@ def is_surely_let_pass(comparison: Comparison, allowed: float) -> bool:
 
 
 def parity(pair: Pair, allowed: float) -> Iterator[Change]:
+    if pair.is_of_models:
+        yield from _outputs(pair)
+        return
     before, after = pair.old.parity, pair.new.parity
     what = f"{series_label(pair.new)} on {pair.new.runtime}"
     if after.verdict == "fail" and before.verdict != "fail":
@@ -62,6 +66,26 @@ def parity(pair: Pair, allowed: float) -> Iterator[Change]:
         yield Change("well")
     elif after.verdict == "not_measured" and before.verdict != "not_measured":
         yield Change("undecided", f"{what}: its parity was not measured. {after.text}".strip())
+
+
+def _outputs(pair: Pair) -> Iterator[Change]:
+    """Outputs of a model against those of another; what nobody gave a tolerance for says nothing."""
+    beside = next((found for found in pair.new.engines if found.cell == pair.old.id), None)
+    if beside is not None and beside.verdict == "fail":
+        yield Change("worse", f"{series_label(pair.new)}: {beside.text}")
+    elif beside is not None and beside.verdict == "pass":
+        yield Change("well")
+
+
+def accuracy(pair: Pair, allowed: float) -> Iterator[Change]:
+    """A model on labelled data against another; releases are judged by their outputs."""
+    judged = pair.new.accuracy
+    if not pair.is_of_models or judged is None or judged.baseline != pair.old.id:
+        return
+    if is_less_accurate(judged):
+        yield Change("worse", f"{series_label(pair.new)} is less accurate than {pair.old.model}: {judged.text}")
+    else:
+        yield Change("well")
 
 
 def parity_growth(before: Iterable[ParityOutput], after: Iterable[ParityOutput]) -> str:
@@ -79,7 +103,7 @@ def placement(pair: Pair, allowed: float) -> Iterator[Change]:
     if not (pair.old.operators and pair.new.operators):
         return
     found = cell_changes(pair.old, pair.new)
-    where = f"{series_label(pair.new)}, {pair.old.runtime} → {pair.new.runtime}"
+    where = f"{series_label(pair.new)}, {' → '.join(pair.names)}"
     worse = [change.sentence() for change in found if change.is_worse]
     better = [change.sentence() for change in found if not change.is_worse]
     if worse:
@@ -95,11 +119,13 @@ def endings(pair: Pair, allowed: float) -> Iterator[Change]:
     if pair.is_finished:
         yield Change("well")
     elif pair.old.status is CellStatus.DONE:
-        text = f"{series_label(pair.new)} worked on {pair.old.runtime} and is {pair.new.status} on {pair.new.runtime}: "
+        old, new = pair.names
+        text = f"{series_label(pair.new)} worked on {old} and is {pair.new.status} on {new}: "
         why = pair.new.reason.text if pair.new.reason is not None else "no reason was given."
         yield Change("worse", text + why)
     elif pair.new.status is CellStatus.DONE:
-        text = f"{series_label(pair.new)} works on {pair.new.runtime}; on {pair.old.runtime} it did not."
+        old, new = pair.names
+        text = f"{series_label(pair.new)} works on {new}; on {old} it did not."
         yield Change("better", text)
 
 
@@ -109,8 +135,8 @@ def _metrics(kind: Kind, pair: Pair, allowed: float) -> Iterator[Change]:
         judging = ALERTING.get(change.name)
         if judging is None or judging.alerts_as != kind.key:
             continue
-        text = f"{series_label(pair.new)}: {metric_changes.words(change)}, {change.verdict} from {pair.old.runtime} to "
-        text += f"{pair.new.runtime}."
+        old, new = pair.names
+        text = f"{series_label(pair.new)}: {metric_changes.words(change)}, {change.verdict} from {old} to {new}."
         is_beyond = change.ratio is None or change.ratio > 1.0 + allowed
         is_small = change.verdict == "equal" or abs(change.candidate - change.baseline) < judging.min_alert
         if change.verdict == "undecided":

@@ -31,6 +31,13 @@ OWN = (
         is_noisy=False,
     ),
     Kind(
+        "accuracy",
+        Sign("▼", "less accurate", "bad"),
+        "a new version that is less accurate than the one before on the same labelled data",
+        compare=checks.accuracy,
+        is_noisy=False,
+    ),
+    Kind(
         "failed",
         Sign("✕", "fails", "bad"),
         "a cell that worked and now fails or is refused",

@@ -49,7 +49,7 @@ class RoundAnswer:
 class Watching(Confirmation[RoundAnswer]):
     """`found`: what the first block showed when the fresh one was asked for; the rule may be another one since."""
 
-    sides: tuple[Runtime, Runtime]
+    sides: tuple[Runtime, Runtime] | tuple[str, str]
     rule: Rule
     found: Sequence[Finding] | None = None
     judgements: list[Judgement] = field(default_factory=list)
@@ -80,7 +80,10 @@ class Watching(Confirmation[RoundAnswer]):
         if not noisy:
             return None
         nodes = list(dict.fromkeys(f"node:{finding.node}" for finding in noisy if finding.node))
-        matrix = first.narrowed([finding.candidate for finding in noisy], runtimes=self.sides, hardware=nodes)
+        # two models are on each release of the matrix
+        wanted = self.sides if isinstance(self.sides[0], Runtime) else first.matrix.axes["runtime"]
+        runtimes = [side for side in wanted if isinstance(side, Runtime)]
+        matrix = first.narrowed([finding.candidate for finding in noisy], runtimes=runtimes, hardware=nodes)
         # somebody will ask which operator it was: a verdict on each of them
         return replace(matrix, operators=True if matrix.operators is None else matrix.operators)
 

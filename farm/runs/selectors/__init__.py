@@ -33,4 +33,5 @@ from farm.runs.selectors.runs import (
     runs_listed,
     runs_visible_to,
 )
+from farm.runs.selectors.sides import compared_with_before, previous_of
 from farm.runs.selectors.turns import first_taker

@@ -3,15 +3,17 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from farm.accounts.selectors import Anyone
 from farm.base.refusals import Invalid
 from farm.contract.cells import FileRef
-from farm.registry.models import EvaluationData, Version
+from farm.registry.models import EvaluationData, Model, Version
 from farm.registry.selectors import evaluation_of, model_facts, prompts_ref
 from farm.registry.states import VersionState
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.settings import PREVIOUS
 from farm.rules.planning.beside import side_by_side
 from farm.rules.runtimes.models import ModelFacts
+from farm.runs.models import Comparison, Run
 
 _NAMED = re.compile(r"(?P<model>.+)@v?(?P<number>\d{1,9})")
 
@@ -37,9 +39,14 @@ def versions_beside(version: Version, matrix: Matrix) -> list[Version]:
 
 
 def previous_of(version: Version) -> Version | None:
-    """The accepted version before it, of the same model."""
+    """The accepted version before it of the same model, whose files are others."""
     before = version.model.versions.kept().filter(number__lt=version.number, state=VersionState.READY)
-    return before.select_related("model__team", "artifact").order_by("-number").first()
+    return (
+        before.exclude(artifact=version.artifact_id)
+        .select_related("model__team", "artifact")
+        .order_by("-number")
+        .first()
+    )
 
 
 def _named(version: Version, name: str) -> Version | None:
@@ -47,6 +54,20 @@ def _named(version: Version, name: str) -> Version | None:
     rows = Version.objects.kept().filter(model__team=version.model.team_id, model__removed_at=None)
     known = rows.filter(model__name=match["model"], number=int(match["number"])) if match else rows.none()
     return known.select_related("model__team", "artifact").first()
+
+
+def compared_with_before(user: Anyone, model: Model) -> dict[int, Comparison]:
+    """Of each version, by its number, the newest comparison with an earlier one of its model that the user may see."""
+    rows = Comparison.objects.filter(
+        axis="model",
+        run__in=Run.objects.visible_to(user).filter(version__model=model),
+        candidate__cell__beside=None,
+        candidate__twin_of=None,
+        baseline__cell__beside__version__model=model,
+    )
+    related = ("run__version", "baseline__cell__beside__version", "candidate")
+    newest = rows.select_related(*related).defer("operators", "run__matrix").order_by("pk")
+    return {row.run.version.number: row for row in newest}
 
 
 def facts_of(versions: Sequence[Version]) -> list[ModelFacts]:

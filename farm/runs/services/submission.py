@@ -6,6 +6,7 @@ here too, and measures more rounds.
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
@@ -20,7 +21,6 @@ from farm.fleet.states import NodeHealth
 from farm.registry.models import Preparation, Variant, Version
 from farm.registry.services import ensure_preparation, ensure_variant
 from farm.registry.states import MakingState
-from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.runtimes.releases import NONE_YANKED
 from farm.rules.wording.numbers import counted
@@ -120,6 +120,9 @@ def start_run(
     if not can_write(requested_by, team=team):
         raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
     declared = read_matrix(matrix)
+    beside = versions_beside(version, declared)
+    # the one before is named, as it may be deleted
+    declared = replace(declared, models=tuple(f"{side.model.name}@{side.number}" for side in beside))
     plan = plan_run(version=version, matrix=declared, seed=seed, releases=releases, yanked=yanked)
     must_be_meant(plan)
     with transaction.atomic():
@@ -137,7 +140,7 @@ def start_run(
             minutes=plan.minutes,
             cell_count=plan.cells + len(plan.refused),
         )
-        cells = _write_cells(run, plan, _write_beside(run, declared))
+        cells = _write_cells(run, plan, _write_beside(run, beside))
         _write_blocks(run, plan, cells)
         run.start()
         run.log(EventKind.RUN_STARTED, _sentence(plan), cells=plan.cells, blocks=len(plan.blocks))
@@ -151,11 +154,9 @@ def _check_room(version: Version) -> None:
         raise Conflict(f"Your team has {opened} runs that are not finished; cancel some or wait.", code="too_many_runs")
 
 
-def _write_beside(run: Run, matrix: Matrix) -> list[Beside]:
-    return [
-        Beside.objects.create(run=run, version=version, number=number)
-        for number, version in enumerate(versions_beside(run.version, matrix))
-    ]
+def _write_beside(run: Run, versions: Sequence[Version]) -> list[Beside]:
+    rows = [Beside(run=run, version=version, number=number) for number, version in enumerate(versions)]
+    return Beside.objects.bulk_create(rows)
 
 
 def _write_cells(run: Run, plan: Plan, beside: Sequence[Beside]) -> dict[str, Cell]:

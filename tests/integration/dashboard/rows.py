@@ -189,6 +189,8 @@ class MadeUpNode:
             self._report(lease, reports.FactsReport(facts=self.node.facts))
             for arm in lease.order.arms:
                 self._report(lease, self._check(arm))
+            if (engines := self._engines(lease)) is not None:
+                self._report(lease, engines)
             for arm in self._alive(lease):
                 self._report(lease, self._trace(arm, 0))
             self._measure_rounds(lease, first=lease.order.first_round, most=most_rounds)
@@ -265,6 +267,10 @@ class MadeUpNode:
             packages={"onnxruntime": spec.runtime.version, "numpy": "2.4.6"},
             log_tail="loaded encoder.onnx\n",
         )
+
+    def _engines(self, lease: Lease) -> reports.EnginesReport | None:
+        """What arms gave beside each other; nothing was kept of them."""
+        return None
 
     def _trace(self, arm: ArmOrder, trace_round: int) -> reports.TraceReport:
         factor = 1 + 5.2 * (self.slow.get(str(arm.cell.runtime), 1.0) - 1) * 2.5

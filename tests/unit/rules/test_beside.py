@@ -1,18 +1,24 @@
 """Two models in one block: what both are given, which cells stand side by side, what is said of their outputs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from farm.contract.blocks import Tolerance
 from farm.contract.document import Document
+from farm.contract.document_cells import Cell
 from farm.contract.evaluation import AccuracyReport
 from farm.contract.reports import EnginePair, EnginesReport, OutputParity
+from farm.rules.changes.watch_rounds import Rule, judge
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import beside, planner
 from farm.rules.quality import evaluation
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.runtimes.models import ModelFacts, ModelInput
 from farm.rules.searches.gate import Checks
+from farm.rules.searches.search import Measured
+from farm.rules.searches.watching import Watching
 from tests.unit.rules.making import make_check, make_model, make_output, make_reports
 
 BASE = make_model(name="base")
@@ -132,6 +138,47 @@ def test_a_gate_fails_for_a_new_model_that_is_slower_or_wrong(
     assert all(finding.text.startswith("new, onnxruntime==1.31.1, CPU, fp32") for finding in answer.failures)
 
 
+@pytest.mark.parametrize(
+    ("medians", "output", "kinds"),
+    [
+        ((1.0, 2.0), FAR, ["slower"]),
+        ((1.0, 1.0), FAR, []),
+        ((1.0, 1.0), make_output(max_abs=0.0), []),
+        ((2.0, 1.0), make_output(nan_count=2, violations=2), ["parity"]),
+    ],
+)
+def test_a_watch_alerts_of_a_version_that_is_slower_or_wrong(
+    medians: tuple[float, float], output: OutputParity, kinds: list[str]
+) -> None:
+    judged = judge(document(output, medians=medians), Rule(), old="base", new="new")
+    assert ([finding.kind for finding in judged.findings], judged.compared) == (kinds, 1)
+
+
+def test_a_version_that_fails_where_the_one_before_ran_alerts_and_the_other_way_round_is_news() -> None:
+    found = document(FAR)
+    base, new = found.cells
+    failed = {"status": "failed", "reason": {"code": "crashed", "text": "It died."}}
+    worse, better = (
+        judge(found.model_copy(update={"cells": cells}), Rule(), old="base", new="new")
+        for cells in (
+            [base, Cell.model_validate({**new.model_dump(), **failed})],
+            [Cell.model_validate({**base.model_dump(), **failed}), new],
+        )
+    )
+    assert [finding.kind for finding in worse.findings] == ["failed"]
+    assert "worked on base and is failed on new: It died." in worse.findings[0].text
+    assert "works on new; on base it did not." in better.news[0]
+
+
+def test_a_fresh_block_of_two_versions_is_measured_on_the_same_releases() -> None:
+    declared = replace(matrices.from_options(runtime="1.31.1"), models=("base@1",))
+    search = Watching(lambda: declared, ("base", "new"), Rule())
+    search.record(Measured(declared, document(FAR), lambda name: {"runtime": 0, "model": int(name == "c2")}))
+    again = search.next()
+    assert again is not None
+    assert (again.matrix.axes["runtime"], again.matrix.models) == (declared.axes["runtime"], declared.models)
+
+
 def test_a_new_model_is_less_accurate_than_the_base_by_the_same_samples() -> None:
     right, wrong = np.ones(400, np.bool_), np.arange(400) % 4 != 0
     (block,) = planner.plan(matrices.from_options(runtime="1.31.1"), [BASE, NEW]).blocks
@@ -148,6 +195,12 @@ def test_a_new_model_is_less_accurate_than_the_base_by_the_same_samples() -> Non
     assert (accuracy.baseline, accuracy.difference) == ("c1", -0.25)
     answer = Checks(fail_on=("lower",)).judge(found, None)
     assert [(finding.check, finding.baseline) for finding in answer.failures] == [("lower", "c1")]
+    watched = judge(found, Rule(), old="base", new="new")
+    assert [finding.kind for finding in watched.findings] == ["accuracy"]
+    level = accuracy.model_copy(update={"difference_high": 0.1, "p": 0.9})
+    same = found.model_copy(update={"cells": [found.cells[0], found.cells[1].model_copy(update={"accuracy": level})]})
+    cleared = {kind for kind, _ in judge(same, Rule(), old="base", new="new").cleared}
+    assert "accuracy" in cleared
 
 
 def test_another_input_type_or_size_is_a_difference_and_a_free_dimension_is_none() -> None:
@@ -178,3 +231,12 @@ def test_a_fixed_batch_is_the_batch_of_both() -> None:
     free, fixed = model_fed("a", fed("x", "N", 3), batch="N"), model_fed("b", fed("x", 8, 3), batch=8)
     plan = planner.plan(matrices.from_options(runtime="1.31.1"), beside.fed_alike(free, fixed))
     assert [arm.spec.workload.batch for arm in plan.blocks[0].arms] == [8, 8]
+
+
+def test_of_several_models_each_that_takes_the_same_is_fed_as_the_first_is() -> None:
+    first = model_fed("a", fed("ids", "N", "seq"), sizes={"seq": 64}, batch="N")
+    alike = model_fed("b", fed("ids", "N", "length"), sizes={"length": 128}, batch="N")
+    others = [model_fed("c", fed("other", "N", 3)), model_fed("d")]
+    (_, second, third, _), apart = beside.side_by_side([first, alike, *others])
+    assert (second.sizes, third) == ({"length": 64}, others[0])
+    assert apart == "a takes 'ids' and c does not"
