@@ -75,12 +75,20 @@ def facts_of(versions: Sequence[Version]) -> list[ModelFacts]:
 
     What was given with the last, or else with one before it, is given to each that takes the same.
     """
-    known = [model_facts(version) for version in versions]
-    if len(known) == 1:
-        return known
-    named = [facts.model_copy(update={"name": str(version)}) for facts, version in zip(known, versions, strict=True)]
-    alike, apart = side_by_side(named)
+    if len(versions) == 1:
+        return [model_facts(versions[0])]
+    known = _named_facts(versions)
+    alike, apart = side_by_side(known)
     return alike if apart else [facts.model_copy(update=_given(known)) for facts in alike]
+
+
+def difference_of(versions: Sequence[Version]) -> str:
+    """How what they take differs, so that their outputs are not compared; empty where it does not."""
+    return side_by_side(_named_facts(versions))[1]
+
+
+def _named_facts(versions: Sequence[Version]) -> list[ModelFacts]:
+    return [model_facts(version).model_copy(update={"name": str(version)}) for version in versions]
 
 
 def _given(known: Sequence[ModelFacts]) -> dict[str, object]:

@@ -27,7 +27,7 @@ from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Beside, Block, Cell, Run
 from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.selectors.retention import removed_timings
-from farm.runs.selectors.sides import versions_beside
+from farm.runs.selectors.sides import difference_of, versions_beside
 from farm.runs.services.bell import ring_on_commit
 from farm.runs.services.endings import finish_run_if_over, stop_block
 from farm.runs.services.locks import lock_run
@@ -144,6 +144,8 @@ def start_run(
         _write_blocks(run, plan, cells)
         run.start()
         run.log(EventKind.RUN_STARTED, _sentence(plan), cells=plan.cells, blocks=len(plan.blocks))
+        if beside and (apart := difference_of([*beside, version])):
+            run.log(EventKind.RUN_STARTED, f"They take different inputs ({apart}): compared by time alone.")
     release_ready_blocks(run=run, most=MOST_AT_START)
     return run
 
