@@ -161,7 +161,9 @@ def test_another_signature_is_measured_side_by_side_by_its_own_sizes(
     node: Node, team: Team, version: Version, newer: Version, member: User
 ) -> None:
     port = {"name": "tokens", "dtype": "int64", "shape": ["N", 8]}
-    Version.objects.filter(pk=newer.pk).update(inspection={**newer.inspection, "inputs": [port]})
+    Version.objects.filter(pk=newer.pk).update(
+        inspection={**newer.inspection, "inputs": [port], "feed": {"inputs": {"tokens": "0..9"}}}
+    )
     run = make_run(Version.objects.get(pk=newer.pk), member, "previous")
     assert Cell.objects.filter(run=run).exclude(status="").count() == 0
     assert "'tokens'" in run.events.order_by("pk")[1].text
