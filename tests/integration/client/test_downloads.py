@@ -6,9 +6,11 @@ import pytest
 
 from farm.registry.models import ArtifactFile
 from farm.registry.storage import place
+from onnxfarm.remote.account import Account
 from onnxfarm.remote.client import Client
 from tests.integration.client.conftest import Command
 from tests.integration.worker.making import MODELS
+from tests.processes import Process
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MODEL = MODELS / "mlp_external.onnx"
@@ -76,3 +78,13 @@ def test_a_file_of_that_name_is_taken_before_a_farm_is_asked(
     path.write_bytes(b"")
     code, sentence = gate(onnxfarm, str(path), home)
     assert (code, path.name in sentence) == (2, True), sentence
+
+
+
+@pytest.mark.slow
+def test_a_gate_on_a_farm_passes_a_version_that_is_there_at_once(
+    prepare_worker: Process, onnxfarm: Command, account: Account, farm: Client
+) -> None:
+    farm.upload([MODEL, MODELS / "mlp_external.onnx.data"], fields={"model": "perceptron"})
+    done = onnxfarm("gate", MODEL, "--against", "perceptron@1", "--server", account.server)
+    assert (done.exit_code, "byte for byte" in done.stderr) == (0, True), done.stderr
