@@ -1,4 +1,4 @@
-"""Versions of a model in one block on a real farm: the page of the run, the outputs' verdict, a gate against a version."""
+"""Versions of a model in one block on a real farm: the run's page, the outputs' verdict, a gate against a version."""
 
 import json
 from pathlib import Path
