@@ -80,7 +80,6 @@ def test_a_file_of_that_name_is_taken_before_a_farm_is_asked(
     assert (code, path.name in sentence) == (2, True), sentence
 
 
-
 @pytest.mark.slow
 def test_a_gate_on_a_farm_passes_a_version_that_is_there_at_once(
     prepare_worker: Process, onnxfarm: Command, account: Account, farm: Client
