@@ -36,7 +36,7 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Column("Round", lambda one: Entry(f"round {one.pk}", one.pk)),
     Column("Model", lambda one: Entry(str(one.version))),
     Column("Trigger", lambda one: Entry(one.get_cause_display())),
-    Column("Releases", lambda one: Entry(f"{one.old} → {one.new}{_beside(one)}")),
+    Column("Releases", lambda one: Entry(f"{one.step}{_beside(one)}")),
     Column("State", lambda one: verdict_entry(one.outcome if one.state == "judged" else one.state)),
     Prose("Result", lambda one: Entry(one.sentence)),
     Column("Runs", lambda one: _runs(one)),

@@ -44,7 +44,7 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Column("Judged", lambda judged: moment(judged.judged_at)),
     Column("Watch", lambda judged: Entry(judged.watch.name, href=reverse("dashboard:watch", args=[judged.watch_id]))),
     Column("Model", lambda judged: Entry(str(judged.version))),
-    Column("Releases", lambda judged: Entry(f"{judged.old} → {judged.new}", is_name=True)),
+    Column("Releases", lambda judged: Entry(judged.step, is_name=True)),
     Column("Outcome", lambda judged: verdict_entry(judged.outcome)),
     Number("pairs", lambda judged: counted(judged.compared), "comparisons that were judged"),
     Prose("Result", lambda judged: Entry(numbers.unbroken(judged.sentence))),

@@ -122,6 +122,12 @@ class WatchRound(models.Model):
         return VERSIONS if self.base_id is not None else self.watch.distribution
 
     @property
+    def step(self) -> str:
+        """`1.29.0 → 1.31.1`, `version 1 → version 2`."""
+        what = "" if self.base_id is None else f"{VERSIONS} "
+        return f"{what}{self.old} → {what}{self.new}"
+
+    @property
     def sides(self) -> tuple[Runtime, Runtime] | tuple[str, str]:
         """What is compared: two releases, or two versions by their names in a document."""
         if self.base is not None:

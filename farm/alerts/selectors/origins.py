@@ -38,7 +38,7 @@ _GONE = "Started by a watch that has since been removed."
 def _told(run: Run, one: WatchRound) -> str:
     if run.reason == RunReason.CONFIRMATION:
         return f"Started automatically to confirm a finding of watch “{one.watch.name}” in a fresh block."
-    return f"Started by watch “{one.watch.name}”: {one.old} → {one.new}."
+    return f"Started by watch “{one.watch.name}”: {one.step}."
 
 
 def _of_alert(run: Run) -> Origin:

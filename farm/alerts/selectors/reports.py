@@ -24,6 +24,11 @@ from farm.runs.selectors.retention import removed_timings
 
 def case_of(alert: Alert) -> Case:
     """What an alert rests on. Raises Conflict when its evidence was removed, or was never there."""
+    if alert.is_of_versions:
+        text = (
+            f"Alert {alert.pk} compares versions of a model on one release: nothing in it is to be reported upstream."
+        )
+        raise Conflict(text, code="versions")
     symptom = min(
         alert.symptoms.all(), key=lambda one: (rank_to_investigate(one.kind), -(one.size or 0.0)), default=None
     )

@@ -103,6 +103,8 @@ def test_the_pages_say_what_became_of_a_version(
     assert "not applicable: versions of the model were compared" in page
     answer = client.post(f"/api/v1/alerts/{Alert.objects.get().pk}/bisections", {}, content_type="application/json")
     assert (answer.status_code, answer.json()["code"]) == (409, "versions")
+    report = client.get(f"/api/v1/alerts/{Alert.objects.get().pk}/report.zip")
+    assert (report.status_code, report.json()["code"]) == (409, "versions")
 
 
 def test_a_watch_takes_no_models_in_its_matrix(version: Version, member: User, client: Client) -> None:
