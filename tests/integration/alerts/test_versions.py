@@ -1,5 +1,7 @@
 """A watch that compares each new version of a model with the one before, in one block, and what alerts of it."""
 
+from collections.abc import Callable
+
 import pytest
 from django.test import Client
 
@@ -10,6 +12,7 @@ from farm.alerts.selectors.releases import last_release
 from farm.alerts.states import VERSIONS, RoundOutcome
 from farm.contract import reports
 from farm.contract.blocks import Lease
+from farm.contract.cells import CellSpec
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run
@@ -31,7 +34,7 @@ def newer(watch: Watch, team: Team, owner: User) -> Version:
     return make_version(team, owner, number=2)
 
 
-def slower_by(version: Version, factor: float):  # type: ignore[no-untyped-def]
+def slower_by(version: Version, factor: float) -> Callable[[CellSpec], float]:
     digest = version.artifact.bundle.digest
     return lambda spec: factor if spec.artifact_sha256 == digest else 1.0
 
