@@ -113,7 +113,7 @@ def test_the_pages_say_what_became_of_a_version(
 def test_a_watch_takes_no_models_in_its_matrix(version: Version, member: User, client: Client) -> None:
     order = {"name": "own", "reference": "1.29.0", "models": [version.model_id], "matrix": {"models": "previous"}}
     answer = client.post("/api/v1/watches", order, content_type="application/json")
-    assert (answer.status_code, answer.json()["code"]) == (422, "matrix")
+    assert (answer.status_code, answer.json()["code"]) == (400, "matrix")
 
 
 def test_the_setting_is_kept_by_the_api(version: Version, member: User, client: Client) -> None:

@@ -30,7 +30,7 @@ def test_what_is_wrong_is_told_before_what_is_slow_and_what_has_a_work_around_is
 
 
 def test_a_fresh_block_need_not_show_again_what_follows_from_graph_and_outputs() -> None:
-    assert {key for key, kind in KINDS.items() if not kind.is_noisy} == {"parity", "placement"}
+    assert {key for key, kind in KINDS.items() if not kind.is_noisy} == {"parity", "accuracy", "placement"}
     assert {"slower", "lower", "failed"} == NOISY_CHECKS < set(CHECKS)
 
 
@@ -107,7 +107,7 @@ def test_of_two_entries_of_one_key_the_first_has_it(monkeypatch: pytest.MonkeyPa
 
 def test_those_of_packages_stand_where_they_are_told() -> None:
     told = [kind.key for kind in kinds.in_order([WAITS, replace(WAITS, key="other", before="failed")])]
-    assert [told[0], told[1], told[2], told[-1]] == ["parity", "other", "failed", "waits"]
+    assert [*told[:4], told[-1]] == ["parity", "accuracy", "other", "failed", "waits"]
 
 
 def test_a_metric_that_alerts_as_no_kind_is_logged(caplog: pytest.LogCaptureFixture) -> None:

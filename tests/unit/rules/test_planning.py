@@ -404,14 +404,3 @@ def test_four_bits_are_not_measured_in_browsers_yet():
     browser = Runtime(distribution="onnxruntime-web", version="1.31.0")
     refused = refusals.no_int4(spec_of({"precision": "int4"}).model_copy(update={"runtime": browser}))
     assert refused.text.startswith("int4 is not measured in browsers yet: leave onnxruntime-web==1.31.0 out")
-
-
-def test_an_announcement_says_what_a_plan_takes_and_can_see():
-    plan = planner.plan(matrix.from_options(runtime="1.29.0,1.31.1"), make_model())
-    (block,) = plan.blocks
-    known = block.model_copy(update={"max_rounds": 24, "is_noise_assumed": False, "noise": 0.03})
-    assumed, measured = (planner.announcement(plan.model_copy(update={"blocks": (one,)})) for one in (block, known))
-    assert assumed.startswith("1 comparison in about 19 s, ")
-    assert "changes from 2.9 % on" in assumed
-    assert "its known noise" in measured
-    assert planner.announcement(plan.model_copy(update={"blocks": ()})) == ""

@@ -77,3 +77,14 @@ def test_a_wish_that_is_none_is_refused_in_a_sentence(written: object) -> None:
     with pytest.raises(MatrixProblem, match=r"^wish is .*: write the change to be seen, such as 3% or 0.03") as found:
         matrix.parse({"runtime": "1.31.1", "wish": written})
     assert "\n" not in str(found.value)
+
+
+def test_an_announcement_says_what_a_plan_takes_and_can_see():
+    plan = planner.plan(matrix.from_options(runtime="1.29.0,1.31.1"), make_model())
+    (block,) = plan.blocks
+    known = block.model_copy(update={"max_rounds": 24, "is_noise_assumed": False, "noise": 0.03})
+    assumed, measured = (planner.announcement(plan.model_copy(update={"blocks": (one,)})) for one in (block, known))
+    assert assumed.startswith("1 comparison in about 19 s, ")
+    assert "changes from 2.9 % on" in assumed
+    assert "its known noise" in measured
+    assert planner.announcement(plan.model_copy(update={"blocks": ()})) == ""
