@@ -1,6 +1,7 @@
 """The last screen of a run: the verdict line, the table of cells, the comparisons, the operators, the address."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -8,17 +9,20 @@ from rich.text import Text
 
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, EngineParity, Parity
-from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
+from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.cells import recipes, scenarios
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
+from farm.rules.cells.metric import Metric
+from farm.rules.cells.metrics import JUDGED, OF_CALLS
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import metric_changes, parities, prefills, refusals
 from farm.rules.presenting.called_operators import called_operators, note_of_traces, operator_size, operator_times
 from farm.rules.presenting.headlines import axis_rank, opening_of
-from farm.rules.presenting.lines import BUSY, Line, is_by_processor, is_less_accurate, line_of
+from farm.rules.presenting.lines import BUSY, is_by_processor, is_less_accurate, line_of
 from farm.rules.presenting.stability import at_risk
+from farm.rules.runtimes import engines
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
 from farm.rules.wording.vocabulary import is_change, rank, sign_of, signed
@@ -34,17 +38,18 @@ MOST_WAYS = 8
 MOST_COMPARISONS = 40
 MAX_DIFFERENCES = 10
 NARROW = 100
-# of a wider terminal, what the columns of figures take
-FIGURES_WIDTH = 80
+# of a wider terminal, what the columns of figures take, and that of the other call
+FIGURES_WIDTH, CALL_WIDTH = 80, 20
 TWIN = "twin"
 HEADS = ("p50", "items/s", "session", "memory")
 # columns of words that become a line above the table where all of them say the same
 LIFTED = ("parity", "accuracy", "state")
-LIFTED_COMPARED = ("rounds", "detectable", "prefill", "memory")
+LIFTED_COMPARED = ("rounds", "detectable", "prefill", "memory", *titles.CALLS.values())
 TOKEN_HEADS = ("per token", "first token", "tokens/s", "memory")
 # by the tone of a word
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "bad": "red"}
 
+CALL = BY_NAME["call"]
 # columns: what is compared most comes first, where it ran last
 _FIRST = ("runtime", "opset", "provider", "precision")
 _LAST = ("model", "hardware", "node")
@@ -88,7 +93,12 @@ def _in_common(cell: Cell, varying: Sequence[Axis]) -> str:
     parts = [
         (cell.model or "model") if model else "",
         titles.runtime_in_words(cell.runtime) if runtime else "",
-        *(_on_its_own(axis, cell) for axis in own if axis in WORKLOAD and not axis.is_default(cell)),
+        *(
+            _text(axis, cell, is_alone=True)
+            for axis in own
+            if axis in WORKLOAD and axis != CALL and not axis.is_default(cell)
+        ),
+        f"timed by {CALL.label(cell)}" if CALL in own and engines.of(cell.runtime).has_calls else "",
         f"on {cell.node}" if node and cell.node else "",
     ]
     return ", ".join(part for part in parts if part)
@@ -98,20 +108,22 @@ def _cells(document: Document, varying: Sequence[Axis], *, width: int) -> Table:
     """One row a cell; what a cell is goes into one column, whose lines may fold, where there is no room for several."""
     cells, risky = document.cells, at_risk(document.cells, document.comparisons)
     is_wide, asked = width >= NARROW, sum(2 + max(len(_text(axis, cell)) for cell in cells) for axis in varying)
-    is_apart = is_wide and asked <= width - FIGURES_WIDTH
+    others = {call: of for call, of in OF_CALLS.items() if width >= NARROW + CALL_WIDTH and any(map(of.value, cells))}
+    is_apart = is_wide and asked <= width - FIGURES_WIDTH - CALL_WIDTH * len(others)
     is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated for cell in cells)
     table = _table("cell", *([axis.heading.lower() for axis in varying] if is_apart else ["measured"]))
     is_generated = all(map(prefills.is_generated, cells))
     heads, figures_of = (TOKEN_HEADS, _token_figures) if is_generated else (HEADS, _figures)
     figures = heads if is_wide else heads[:1]
-    for head in figures:
+    for head in (*figures[:1], *(titles.CALLS[call] for call in others), *figures[1:]):
         table.add_column(head, justify="right", no_wrap=True)
     is_judged = any(cell.accuracy is not None for cell in cells)
     for head in ["parity", *(["accuracy"] if is_judged else []), *(["state"] if is_eventful else [])]:
         table.add_column(head, no_wrap=True)
     for cell in cells:
         what = [_text(axis, cell) for axis in varying] if is_apart else [_in_words(cell, varying)]
-        row: list[str | Text] = [cell.id, *what, *figures_of(cell)[: len(figures)]]
+        first, *rest = figures_of(cell)[: len(figures)]
+        row: list[str | Text] = [cell.id, *what, first, *(_latency(metric, cell) for metric in others.values()), *rest]
         row.append(_coloured(_parity(cell.parity), cell.parity.verdict))
         if is_judged:
             row.append(_accuracy(cell))
@@ -122,28 +134,28 @@ def _cells(document: Document, varying: Sequence[Axis], *, width: int) -> Table:
     return table
 
 
-def _text(axis: Axis, cell: Cell) -> str:
+def _text(axis: Axis, cell: Cell, *, is_alone: bool = False) -> str:
     """A value under its heading; of the provider also what ran, where that is another."""
-    return _provider(cell) if axis.name == "provider" else axis.short(cell)
-
-
-def _on_its_own(axis: Axis, cell: Cell) -> str:
-    return _provider(cell) if axis.name == "provider" else axis.label(cell)
+    return _provider(cell) if axis.name == "provider" else axis.label(cell) if is_alone else axis.short(cell)
 
 
 def _in_words(cell: Cell, varying: Iterable[Axis]) -> str:
     """`1.29.0, int8-dynamic, batch 8`: the axes' values in one line."""
-    return ", ".join(_on_its_own(axis, cell) for axis in varying)
+    return ", ".join(_text(axis, cell, is_alone=True) for axis in varying)
 
 
 def _figures(cell: Cell) -> list[str]:
-    peak = cell.peak_memory_bytes
     return [
-        "" if cell.p50_ms is None else latency(cell.p50_ms, cell.p50_ci_ms),
+        _latency(JUDGED, cell),
         "" if cell.throughput is None else numbers.rate(cell.throughput, cell.p50_ci_ms, time=cell.p50_ms),
         "" if cell.session_ms is None else f"{plain(cell.session_ms)} ms",
-        "" if peak is None else memory(peak),
+        "" if cell.peak_memory_bytes is None else memory(cell.peak_memory_bytes),
     ]
+
+
+def _latency(metric: Metric, cell: Cell) -> str:
+    value = metric.value(cell)
+    return latency(value, metric.interval_of(cell)) if value else ""
 
 
 def _token_figures(cell: Cell) -> list[str]:
@@ -252,21 +264,21 @@ def _node_of(pair: EngineParity) -> str:
 def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Table:
     cells = {cell.id: cell for cell in document.cells}
     ordered = _ordered(document.comparisons, cells)
-    beside = {
-        "prefill": prefills.prefill_of if any(map(prefills.prefill_of, ordered)) else None,
-        "memory": metric_changes.standing_for if any(comparison.metrics for comparison in ordered) else None,
+    beside = {"prefill": prefills.prefill_of, "memory": metric_changes.standing_for} | {
+        titles.CALLS[call]: partial(metric_changes.of, metric.name) for call, metric in OF_CALLS.items()
     }
-    told = {head: of for head, of in beside.items() if of is not None}
+    told = {head: of for head, of in beside.items() if any(map(of, ordered))}
     table = _table("compared", "decoding" if "prefill" in told else "verdict")
     lines = [line_of(comparison, cells) for comparison in ordered[:MOST_COMPARISONS]]
-    values = [_values_head(lines)] if is_wide and any(line.values for line in lines) else []
+    kinds = {line.quantity for line in lines}
+    values = [min(kinds) if len(kinds) == 1 else "medians"] if is_wide and any(line.values for line in lines) else []
     # on a narrow terminal an interval folds, so that what is compared has its place
     for head in ("interval", *values, "rounds", "detectable"):
         table.add_column(head, justify="right", no_wrap=is_wide or head != "interval", overflow="fold")
     for head in told:
         table.add_column(head, no_wrap=True)
     for comparison, line in zip(ordered, lines, strict=False):
-        least = comparison.smallest_detectable
+        least, changes = comparison.smallest_detectable, [of(comparison) for of in told.values()]
         table.add_row(
             _sides(comparison, cells, varying),
             _coloured(line.words, line.change.word),
@@ -274,12 +286,10 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
             *([line.values] if values else []),
             str(comparison.rounds),
             "" if least is None else percent(float(f"{least:.2g}")),
-            *(_metric(of(comparison)) for of in told.values()),
+            *(_coloured(metric_changes.marked(change), change.verdict) if change else "" for change in changes),
         )
-    notes = []
     by_processor = sum(map(is_by_processor, ordered))
-    if by_processor:
-        notes.append(f"{BUSY} ({by_processor} of {counted(len(ordered), 'comparison')})")
+    notes = [f"{BUSY} ({by_processor} of {counted(len(ordered), 'comparison')})"] if by_processor else []
     if values and any(line.why for line in lines):
         notes.append("medians that are apart otherwise than their pairs are left out")
     if len(ordered) > MOST_COMPARISONS:
@@ -294,17 +304,6 @@ def _ordered(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> li
     return sorted(
         comparisons, key=lambda one: (one.axis == TWIN, one.axis != first, axis_rank(one.axis), *_weight(one, cells))
     )
-
-
-def _values_head(lines: Sequence[Line]) -> str:
-    """What the values beside the changes are of, where it is one quantity."""
-    known = {line.quantity for line in lines}
-    return known.pop() if len(known) == 1 else "medians"
-
-
-def _metric(change: MetricChange | None) -> Text:
-    """`= equal`, or the verdict with the change: `▲ 2.6× bigger`."""
-    return Text("") if change is None else _coloured(metric_changes.marked(change), change.verdict)
 
 
 def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[Axis]) -> str:

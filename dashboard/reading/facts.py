@@ -8,7 +8,7 @@ from farm.contract.cells import NO_POLICY, SessionSettings
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import OWN_AXES
-from farm.rules.runtimes import web
+from farm.rules.runtimes import engines, web
 from farm.rules.wording import numbers, titles
 
 NO_NODE = "none yet"
@@ -50,6 +50,11 @@ def providers(cells: Iterable[Cell]) -> Fact:
     return Fact("Provider asked → ran", "; ".join(_shortened(texts, most=3)) or numbers.NOT_MEASURED)
 
 
+def timed_by(cells: Iterable[Cell]) -> Fact:
+    """The call that was timed, where engines have several."""
+    return Fact("Timed by", _distinct([cell for cell in cells if engines.of(cell.runtime).has_calls], "call"))
+
+
 def _asked(cell: Cell) -> tuple[str, ...]:
     """The providers that were asked for, or the policy by which ONNX Runtime chose."""
     if cell.policy != NO_POLICY:
@@ -73,6 +78,7 @@ def of_run(document: Document) -> list[Fact]:
         Fact("Batch", _distinct(ran, "batch").replace("batch ", "")),
         Fact("Precision", _distinct(ran, "precision")),
         Fact("Threads", ", ".join(str(n) for n in sorted({cell.threads for cell in ran}))),
+        timed_by(ran),
         Fact("Node", ", ".join(nodes) or NO_NODE),
         Fact("Budget", f"{document.budget}, seed {document.seed}"),
     ]
@@ -101,6 +107,7 @@ def of_cell(cell: Cell) -> list[Fact]:
         Fact("Precision", _precision(cell)),
         Fact("Threads", str(cell.threads)),
         Fact("Optimization", cell.optimization),
+        timed_by([cell]),
         *_own_axes(cell),
         Fact("Provider options", axes.BY_NAME["provider_options"].short(cell), is_name=True),
         Fact("Session", session(cell)),
@@ -113,7 +120,7 @@ def of_cell(cell: Cell) -> list[Fact]:
 
 def _own_axes(cell: Cell) -> list[Fact]:
     """Settings that go without saying unless they are set."""
-    own = [axes.BY_NAME[axis.name] for axis in OWN_AXES if axis.name not in ("threads", "optimization")]
+    own = [axes.BY_NAME[axis.name] for axis in OWN_AXES if axis.name not in ("threads", "optimization", "call")]
     return [Fact(axis.heading, axis.short(cell)) for axis in own if not axis.is_default(cell)]
 
 

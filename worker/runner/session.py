@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 NO_POLICY = "none"
-RUN = "run"
+BOUND, RUN = "bound", "run"
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class SessionOrder:
     policy: str = NO_POLICY
     # MiB of addresses, which the whole process is held to (see limits.py); 0: no limit
     memory_limit_mb: int = 0
-    # the call that is timed: `bound`, or RUN, which takes arrays each time
-    call: str = "bound"
+    # the call that is timed: with what is bound once, or RUN, which takes arrays each time
+    call: str = BOUND
     disabled_optimizers: tuple[str, ...] = ()
     config: dict[str, str] = field(default_factory=dict)
 

@@ -25,15 +25,18 @@ WARMUP_BLOCK_NS = 50_000_000
 WARMUP_RUNS = 3
 # a run slower than this needs fewer runs a window
 SLOW_NS = 100_000_000
+# after each part of a window, another call is timed for so long
+BESIDE_NS = TURN_NS // 4
 
 
 @dataclass
 class Warmup:
-    """What warming up took; `agreed`: its last two blocks had the same p50."""
+    """What warming up took; `agreed`: its last two blocks had the same p50, of which `p50_ns` is the last."""
 
     runs: int = 0
     wall_ns: int = 0
     agreed: bool = False
+    p50_ns: float = 0.0
 
 
 @dataclass
@@ -48,6 +51,7 @@ class Timings:
     cpu_ns: int = 0
     away_ns: int = 0
     away_cpu_ns: int = 0
+    beside: "Beside | None" = None
     is_stable: bool = False
     # thread CPU time of one inference, the mean of each 20 ms; and where the present part of 20 ms began
     cpu_per_call_ns: list[float] = field(default_factory=list)
@@ -96,6 +100,30 @@ class Timings:
         ]
 
 
+@dataclass
+class Beside:
+    """Another call, timed behind each part of a window. `taken.wall_ns`: what that took altogether."""
+
+    name: str
+    call: Call
+    taken: Timings = field(default_factory=Timings)
+
+    def time_part(self, clock: Clock) -> None:
+        """As many inferences as fit BESIDE_NS, behind one that does not count: the caches hold the window's call."""
+        taken, call, began = self.taken, self.call, clock()
+        call()
+        taken.begin_part()
+        after = clock()
+        ends_at = after + BESIDE_NS
+        while after < ends_at:
+            before = clock()
+            call()
+            after = clock()
+            taken.durations.append(after - before)
+        taken.end_part()
+        taken.wall_ns += clock() - began
+
+
 def warm_up(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter_ns) -> Warmup:
     """Run until the time and 3 runs have passed and the last two 50 ms blocks agree within 5 %, or the cap is reached.
 
@@ -113,6 +141,7 @@ def warm_up(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter
             break
         is_long_enough = done.wall_ns >= budget.warmup_s * 1e9 and done.runs >= WARMUP_RUNS
         done.agreed = is_long_enough and len(medians) >= 2 and do_agree(medians[-2:])
+    done.p50_ns = medians[-1]
     return done
 
 
@@ -124,12 +153,13 @@ def measure(
     turns: Turns | None = None,
     counter: Counter | None = None,
     cpu_clock: Clock = time.thread_time_ns,
+    beside: "Beside | None" = None,
 ) -> Timings:
     """One window, or windows until the last ones agree on p50 and throughput or the longest time has passed.
 
-    With `turns` the window is taken in parts, and others measure between them.
+    With `turns` the window is taken in parts, and others measure between them; so is `beside` timed.
     """
-    taken = Timings(counter=counter, cpu_clock=cpu_clock)
+    taken = Timings(counter=counter, cpu_clock=cpu_clock, beside=beside)
     if turns is not None:
         turns.wait()
         call()
@@ -197,7 +227,7 @@ def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock
     while left > 0 or after < ends_at:
         if after >= part_ends_at:
             into.end_part()
-            if turns is not None:
+            if turns is not None or into.beside is not None:
                 ends_at += _hand_over(call, turns, taken=into, clock=clock, is_slow=after - before > TURN_NS)
             into.begin_part()
             part_ends_at = clock() + TURN_NS
@@ -209,14 +239,17 @@ def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock
     into.end_part()
 
 
-def _hand_over(call: Call, turns: Turns, *, taken: Timings, clock: Clock, is_slow: bool) -> int:
-    """Let the others measure; the nanoseconds that took.
+def _hand_over(call: Call, turns: Turns | None, *, taken: Timings, clock: Clock, is_slow: bool) -> int:
+    """Let what is beside and the others measure; the nanoseconds that took.
 
     They used the caches: one inference that does not count fills them again. One that is longer than a turn does not
     feel it.
     """
     left_at, cpu_before = clock(), taken.cpu_clock()
-    turns.wait()
+    if taken.beside is not None:
+        taken.beside.time_part(clock)
+    if turns is not None:
+        turns.wait()
     if not is_slow:
         call()
     away = clock() - left_at

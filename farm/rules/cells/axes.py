@@ -65,6 +65,10 @@ def session_name(cell: Cell) -> str:
     return str(cell.session.get("name") or pairs(cell.session) or "default")
 
 
+def _call(cell: Cell) -> str:
+    return titles.CALLS[cell.call]
+
+
 def _hardware_of(spec: CellSpec) -> str | None:
     """The hardware that is not what its provider needs anyway."""
     provider = providers.find(spec.provider)
@@ -137,6 +141,8 @@ AXES: tuple[Axis, ...] = (
     Axis(
         "call",
         "Call",
+        short_of=_call,
+        label_of=_call,
         default=BOUND,
         declared=own(
             "call", "session", help="The call that is timed: bound (io-binding), run (session.run); by comma."

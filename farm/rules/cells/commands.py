@@ -17,8 +17,8 @@ from farm.rules.runtimes import plugins
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION, is_known
 from farm.rules.runtimes.models import CALIBRATION, INPUTS, PROMPTS
 
-# session settings that `onnxfarm diverge` takes
-_OF_DIVERGE = {"threads", "optimization"}
+# session settings that `onnxfarm diverge` takes, and one that changes no output
+_OF_DIVERGE = {"threads", "optimization", "call"}
 # dimensions that --shape takes as they are: no sign of an option, a list, or a terminal
 _PLAIN = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", re.ASCII)
 # what --input takes behind the sign: no sign of a list or of a terminal

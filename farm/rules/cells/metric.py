@@ -51,6 +51,7 @@ class Metric:
     of a metric that is a field of it. `is_judged`: verdicts are about it. `from_timings`: how many timings it takes.
     `absent`: why a cell of one thread on the CPU has none, where that is worth a row of its page. `judging`: how two
     arms are compared in it. `phase`: the part of a launch whose wall-clock time it is, where launches say no more.
+    `processor`: by what name launches say the processor time of the same, among their metrics.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Metric:
     absent: str = ""
     judging: Judging | None = None
     phase: str = ""
+    processor: str = ""
 
     @property
     def is_carried(self) -> bool:
@@ -83,8 +85,8 @@ class Metric:
         return None if value is None else float(value)
 
     def processor_of(self, told: Sample) -> float | None:
-        """The processor time of the phase whose wall-clock time it is, where the launch says it."""
-        return told.phases_ms.get(f"{self.phase}_cpu") if self.phase else None
+        """The processor time of what it is the wall-clock time of, where the launch says it."""
+        return told.phases_ms.get(f"{self.phase}_cpu") if self.phase else told.metrics.get(self.processor)
 
     def value(self, cell: Cell) -> float | bool | None:
         """What a document's cell says of it, as it stands there."""

@@ -8,17 +8,38 @@ here, or beside it in `scenario_metrics`, and the line that measures it, nothing
 from collections.abc import Mapping
 from statistics import median
 
+from farm.contract.cells import Call
 from farm.rules.cells import outside_metrics
 from farm.rules.cells.metric import SIZE, TIME, Judging, Metric
 from farm.rules.cells.scenario_metrics import OF_SCENARIOS
 from farm.rules.cells.scenarios import OUTSIDE
 from farm.rules.comparing.enough import COUNT_FOR
+from farm.rules.wording import titles
 from farm.rules.wording.numbers import MIB
 
 # launches of one cell differ by up to 2 MiB, and another release's own code takes up to 12 MiB more
 MIN_MEMORY = 16.0 * MIB
 _BY_REPEAT = Judging(SIZE, by="repeat", margin=MIN_MEMORY, is_told=True, alerts_as="memory")
 
+
+def _of_call(name: Call) -> Metric:
+    """The p50 of the call that is not the cell's own: launches time it too, in turn, where an inference is short."""
+    return Metric(
+        f"{name}_p50_ms",
+        f"p50 by {titles.CALLS[name]}",
+        "ms",
+        "less",
+        summary=median,
+        noise="rounds",
+        reads="latency",
+        note="timed in the same launches, where an inference takes less than 1 ms",
+        judging=Judging(TIME),
+        processor=f"{name}_cpu_p50_ms",
+    )
+
+
+# a cell of the one has the metric of the other beside its latency
+OF_CALLS: Mapping[Call, Metric] = {call: _of_call(call) for call in titles.CALLS}
 OWN: tuple[Metric, ...] = (
     Metric(
         "p50_ms",
@@ -43,6 +64,7 @@ OWN: tuple[Metric, ...] = (
         samples_as="cpu_samples_ms",
         judging=Judging(TIME),
     ),
+    *OF_CALLS.values(),
     Metric(
         "instructions",
         "instructions per inference",

@@ -29,7 +29,7 @@ from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.reporting.locks import lock
 from farm.rules.runtimes import providers
-from farm.rules.wording import numbers
+from farm.rules.wording import numbers, titles
 
 SIDES = ("old", "new")
 LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
@@ -155,7 +155,7 @@ def _measured(case: Case) -> str:
     line = _line(case)
     if line is None or line.change.figures is None:
         return case.sentence.rstrip(".")
-    return f"{line.change.text} ({line.details})"
+    return f"{line.change.text} ({line.details}; timed by {titles.CALLS[case.spec.session.call]})"
 
 
 def _line(case: Case) -> Line | None:

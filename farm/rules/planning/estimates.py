@@ -57,6 +57,9 @@ ROUNDS = {
 # models slower than this need fewer runs in a window
 SLOW_MODEL_S = 0.1
 SLOW_MODEL_RUNS = 5
+# the other call is timed in a quarter of the time besides where an inference is shorter than this
+SHORT_MODEL_S = 0.001
+OTHER_CALL = 0.25
 
 
 def sample_seconds(budget: Budget, latency_ms: float | None, *, is_tracing: bool = False) -> float:
@@ -66,6 +69,7 @@ def sample_seconds(budget: Budget, latency_ms: float | None, *, is_tracing: bool
     runs = min(rounds.window_runs, SLOW_MODEL_RUNS) if latency_s > SLOW_MODEL_S else rounds.window_runs
     window_s = max(rounds.window_s, runs * latency_s)
     timed_s = min(max(rounds.shortest_s, rounds.windows * window_s), max(rounds.longest_s, window_s))
+    timed_s += OTHER_CALL * timed_s if latency_s < SHORT_MODEL_S else 0.0
     traced_s = SECOND_SESSION_S + max(ROUND_TRACE_S, (ROUND_TRACE_RUNS + WARMUP_RUNS) * latency_s)
     return LAUNCH_S + max(WARMUP_S, WARMUP_RUNS * latency_s) + timed_s + (traced_s if is_tracing else 0.0)
 

@@ -36,6 +36,11 @@ def of_memory(comparison: Comparison) -> list[MetricChange]:
     return [change for change in comparison.metrics if change.unit == "bytes"]
 
 
+def of(name: str, comparison: Comparison) -> MetricChange | None:
+    """The one of this name."""
+    return next((change for change in comparison.metrics if change.name == name), None)
+
+
 def changed(comparison: Comparison) -> list[MetricChange]:
     """Further metrics that are decided to have changed, losses before gains."""
     return sorted((change for change in further(comparison) if is_change(change.verdict)), key=is_gain)

@@ -1,11 +1,14 @@
 """What runtimes, providers and settings are called."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
-from farm.contract.cells import Runtime
+from farm.contract.cells import Call, Runtime
 from farm.rules.runtimes import distributions, engines, frameworks, plugins, providers
 from farm.rules.wording.numbers import counted
 
+# of a program that asks for an inference
+CALLS: Mapping[Call, str] = {"bound": "io-binding", "run": "session.run"}
 # `CPU`, `CUDA`; an unknown provider keeps its own part
 provider = providers.title
 

@@ -331,3 +331,21 @@ def test_the_way_out_stands_under_its_reason() -> None:
     shown = screen(document(cells=refused, comparisons=[])).splitlines()
     [place] = [number for number, line in enumerate(shown) if "Too new." in line]
     assert shown[place + 1].strip() == f"{way.label}: {way.command}"
+
+
+@pytest.mark.parametrize("call", ["bound", "run"])
+def test_the_call_is_named_once_and_the_other_stands_beside_with_its_own_verdict(call: str) -> None:
+    other = {"bound": "run", "run": "bound"}[call]
+    times = ({"name": f"{other}_p50_ms", "unit": "ms", "value": value} for value in (0.0322, 0.0337))
+    cells = [cell(name, call=call, metrics=[time]) for name, time in zip(("c1", "c2"), times, strict=True)]
+    figures = {"baseline": 0.0322, "candidate": 0.0337, "ratio": 1.05, "ci_low": 1.04, "ci_high": 1.06, "p": 0.001}
+    change = {"name": f"{other}_p50_ms", "unit": "ms", "verdict": "slower", "margin": 0.02, "rounds": 8, **figures}
+    pair = make_comparison("equal", 1.0, metrics=[change])
+    words = {"bound": "io-binding", "run": "session.run"}
+    for width in (80, 120):
+        shown = " ".join(screen(document(cells=cells, comparisons=[pair]), width=width).split())
+        assert shown.count(f"timed by {words[call]}") == 1
+        assert shown.count(words[call]) == 1
+        assert words[other] in shown
+        assert "▲ 5 % slower" in shown
+        assert ("0.0337 ms" in shown) == (width == 120)

@@ -111,6 +111,7 @@ def test_facts_of_a_run_cover_what_was_measured_where(document: Document) -> Non
     assert shown["ONNX Runtime"] == "1.29.0, 1.31.1, openvino 1.24.1"
     assert shown["Provider asked → ran"] == "CPU; OpenVINO → OpenVINO, CPU"
     assert shown["Batch"] == "1, 8"
+    assert shown["Timed by"] == "io-binding"
     assert shown["Node"] == "bench-1"
     assert facts.of_run(document.model_copy(update={"cells": []})) == []
 

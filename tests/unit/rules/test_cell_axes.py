@@ -29,7 +29,7 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "provider": ({"provider": "TensorrtExecutionProvider"}, "TensorRT"),
     "provider_options": ({"provider_options": {"streams": "2", "device": "1"}}, "device=1 streams=2"),
     "policy": ({"policy": "prefer-npu"}, "policy prefer-npu"),
-    "call": ({"call": "run"}, "call run"),
+    "call": ({"call": "run"}, "session.run"),
     "batch": ({"batch": 8}, "batch 8"),
     "shapes": ({"shapes": {"sequence": 64}}, "sequence=64"),
     "precision": ({"precision": "int8-dynamic"}, "int8-dynamic"),

@@ -94,6 +94,24 @@ def test_session_creation_on_a_busy_machine_is_judged_and_told_by_processor_time
     assert metric_changes.title(slower) == "session creation (processor time)"
 
 
+def test_the_other_call_on_a_busy_machine_is_judged_by_its_own_processor_time() -> None:
+    block, dice = make_block(runtime=BOTH), np.random.default_rng(5)
+    reports: list[Report] = [make_facts(), make_check(0), make_check(1)]
+    for number in range(ROUNDS):
+        samples = {}
+        for arm, spent in enumerate((0.0322, 0.0354)):
+            wall, noise = (float(np.exp(spread * dice.standard_normal())) for spread in (0.6, 0.005))
+            metrics = {"run_p50_ms": wall, "run_cpu_p50_ms": spent * noise}
+            samples[arm] = make_sample(wall, metrics=metrics, is_disturbed=True, cpu_p50_ms=0.02 * noise, cpu_share=0.5)
+        reports.append(make_round(number, samples))
+    record = BlockRecord(block=block, reports=[*reports, EndReport()], node="bench-1", is_over=True)
+    (comparison,) = assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget(block.budget))).comparisons
+    assert comparison.verdict_from == "processor"
+    change = next(change for change in comparison.metrics if change.name == "run_p50_ms")
+    assert (change.verdict, change.is_processor) == ("slower", True)
+    assert change.baseline == pytest.approx(0.0322, rel=0.02)
+
+
 def test_session_creation_on_a_calm_machine_is_judged_by_the_clock() -> None:
     change = of_sessions((40.0, 33.0), (48.0, 33.0), is_busy=False)
     assert (change.verdict, change.is_processor) == ("slower", False)
@@ -150,6 +168,8 @@ def test_the_headline_comes_first_and_says_what_the_comparison_says() -> None:
         ("single", "session_ms", 40.0, 80.0, "slower", False),
         ("single", "session_ms", 40.0, 41.0, "equal", True),
         ("single", "first_ms", 4.0, 2.0, "faster", True),
+        ("single", "run_p50_ms", 0.0322, 0.0337, "slower", False),
+        ("single", "bound_p50_ms", 0.0322, 0.0322, "equal", True),
         ("load:rate=20", "p99_ms", 10.0, 20.0, "slower", False),
         ("load:rate=20:bound=20ms", "goodput_per_s", 20.0, 10.0, "lower", False),
         ("generate", "ttft_ms", 50.0, 40.0, "faster", True),

@@ -162,3 +162,23 @@ def test_processor_time_of_an_inference_is_the_median_of_its_parts() -> None:
 
 def test_a_clock_of_processor_time_that_stands_still_gives_none() -> None:
     assert measure(Machine(steady(2)), window_s=0.1, cpu_clock=lambda: 5).cpu_p50_ns is None
+
+
+def test_another_call_is_timed_behind_each_part_and_counts_neither_as_time_nor_as_inferences() -> None:
+    machine = Machine(steady(1))
+    beside = windows.Beside("run", lambda: setattr(machine, "now", machine.now + MS // 2))
+    budget = BudgetOrder(window_s=0.5, windows_agreeing=1)
+    taken = windows.measure(machine.call, budget, clock=machine.clock, turns=Neighbours(machine), beside=beside)
+    assert (len(taken.durations), set(taken.durations), taken.wall_ns) == (500, {MS}, 500 * MS)
+    # 5 ms of it behind one that does not count, after each part but the last
+    assert (len(beside.taken.durations), set(beside.taken.durations)) == (24 * 10, {MS // 2})
+    assert beside.taken.wall_ns == 24 * 11 * MS // 2
+    assert taken.away_ns == 24 * 61 * MS + beside.taken.wall_ns
+
+
+def test_another_call_is_timed_where_nobody_takes_turns_and_not_at_all_in_a_window_of_one_part() -> None:
+    for window_s, parts in ((0.1, 4), (0.02, 0)):
+        machine = Machine(steady(1))
+        beside = windows.Beside("run", machine.call)
+        windows.measure(machine.call, BudgetOrder(window_s=window_s), clock=machine.clock, beside=beside)
+        assert len(beside.taken.durations) == 5 * parts

@@ -3,7 +3,7 @@
 import ctypes
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -14,7 +14,7 @@ from worker.runner.arrays import Arrays
 from worker.runner.engines import protocol
 from worker.runner.order import CPU, Order, PhaseTimer
 from worker.runner.parity import Array
-from worker.runner.session import NO_POLICY, RUN, Tune, session_options
+from worker.runner.session import BOUND, NO_POLICY, RUN, Tune, session_options
 
 # outputs sized by random data may have one size twice by chance; four times is beyond that
 SHAPE_TRIES = 4
@@ -35,7 +35,7 @@ class Engine:
     # what a plug-in and its device say of themselves
     provider_facts: dict[str, str] = field(default_factory=dict)
     is_simulated: bool = False
-    call: str = "bound"
+    call: str = BOUND
 
 
 def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) -> Engine:
@@ -137,6 +137,7 @@ class Feed:
     """
 
     def __init__(self, engine: Engine, inputs: Arrays, *, device: str | None = None) -> None:
+        self._engine, self._inputs = engine, inputs
         self._session = engine.session
         self._device = device or engine.device
         self._binding = engine.session.io_binding()
@@ -210,6 +211,24 @@ class Feed:
         if inner is not None and hasattr(inner, "run_with_iobinding") and binding is not None:
             return functools.partial(inner.run_with_iobinding, binding, None)
         return functools.partial(self._session.run_with_iobinding, self._binding)
+
+    def other_call(self) -> tuple[str, Callable[[], object]] | None:
+        """`run` beside what is bound, `bound` beside `run`, by its name; None where the model has no such call.
+
+        None on devices too, where arrays would be copied to and fro: with_copies times that.
+        """
+        is_run = self._plain is not None
+        is_tensors = all(kind.startswith("tensor(") for kind in self._types.values())
+        if self._device != "cpu" or not is_tensors:
+            return None
+        try:
+            other = Feed(replace(self._engine, call=BOUND if is_run else RUN), self._inputs)
+            other.run_first()
+            other.settle()
+        except Exception:  # ONNX Runtime's own classes: numpy has no bfloat16 to give
+            return None
+        # strings have no binding either
+        return None if (other._plain is not None) == is_run else (other._engine.call, other.timed_call())
 
     def _bind_free_outputs(self) -> None:
         self._binding.clear_binding_outputs()
@@ -288,4 +307,5 @@ KIND = protocol.Kind(
         "trace": "trace:run_trace",
     },
     has_sessions=True,
+    other_call=lambda feed: cast(Feed, feed).other_call(),
 )

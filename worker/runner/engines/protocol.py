@@ -52,7 +52,8 @@ class Kind:
     `is_first_free`: whether every input's first dimension may have any size; `dimensions`: of each input, dynamic ones
     by the name that the model gives them. `passes`: what it can be asked for, and where in the runner each lies.
     `scenarios`: where its own loops lie by the kind that they are of, and then it runs no other; None: it runs all.
-    `has_sessions`: whether it opens a second one as cheaply, at another level or with other threads.
+    `has_sessions`: whether it opens a second one as cheaply, at another level or with other threads. `other_call`: of
+    a feed, the name and the callable of a second way to ask for the same inference.
     """
 
     module: str
@@ -64,6 +65,7 @@ class Kind:
     passes: Mapping[str, str]
     scenarios: Mapping[str, str] | None = None
     has_sessions: bool = False
+    other_call: Callable[[Feed], tuple[str, Callable[[], object]] | None] | None = None
 
 
 # of whatever runs single inferences

@@ -9,6 +9,9 @@ from worker.runner.order import BudgetOrder
 from worker.runner.scenarios import summaries
 from worker.runner.scenarios.protocol import Ready, Room, make_ready
 
+# an inference shorter than this costs about as much as being asked for: the other call is timed too
+SHORT_NS = 1e6
+
 
 class Single:
     """Warms up, then times windows."""
@@ -18,6 +21,7 @@ class Single:
         self._ready: Ready
         self._warm: windows.Warmup | None = None
         self._taken: windows.Timings
+        self._beside: windows.Beside | None = None
 
     def open(self) -> None:
         self._ready = make_ready(self._room, sessions=1)
@@ -27,15 +31,25 @@ class Single:
         if self._warm is None:
             with timer.phase("warmup"):
                 self._warm = windows.warm_up(call, order.budget)
+                if self._warm.p50_ns < SHORT_NS:
+                    self._beside = self._other_call()
             return True
         # elsewhere other threads, or a device, do the work
         counter = counters.given() if order.gate_cpu_share is not None else None
         with timer.phase("window"):
-            self._taken = windows.measure(call, order.budget, turns=self._room.turns, counter=counter)
-        if self._room.turns is not None:
-            timer.phases_ms["others"] += timer.phases_ms["window"] - self._taken.wall_ns / 1e6
-            timer.phases_ms["window"] = self._taken.wall_ns / 1e6
+            beside, turns = self._beside, self._room.turns
+            self._taken = windows.measure(call, order.budget, turns=turns, counter=counter, beside=beside)
+        if turns is not None:
+            own_ms = (self._taken.wall_ns + (0 if beside is None else beside.taken.wall_ns)) / 1e6
+            timer.phases_ms["others"] += timer.phases_ms["window"] - own_ms
+            timer.phases_ms["window"] = own_ms
         return False
+
+    def _other_call(self) -> windows.Beside | None:
+        """The call that is not the cell's, where there is one."""
+        kind, wrap = self._ready.kind, self._room.wrap_call
+        found = kind.other_call and kind.other_call(self._ready.feeds[0])
+        return windows.Beside(found[0], wrap(found[1]) if wrap else found[1]) if found else None
 
     def close(self) -> dict[str, object]:
         gate, taken = self._room.order.gate_cpu_share, self._taken
@@ -52,9 +66,20 @@ class Single:
             "cpu_p50_ms": None if cpu_p50_ns is None else cpu_p50_ns / 1e6,
             "is_disturbed": gate is not None and cpu_share < gate,
             "with_copies_p50_ms": copied,
-            **summaries.beside(peaks, {"instructions": taken.instructions}),
+            **summaries.beside(peaks, {"instructions": taken.instructions, **self._of_other_call()}),
         }
         return {"sample": sample, **self._ready.asked_and_got}
+
+    def _of_other_call(self) -> dict[str, float | None]:
+        """The other call's figures, by metric; none where no part of a window had one behind it."""
+        beside, gate = self._beside, self._room.order.gate_cpu_share
+        if beside is None or not beside.taken.durations:
+            return {}
+        spent = beside.taken.cpu_p50_ns
+        return {
+            f"{beside.name}_p50_ms": float(np.median(np.array(beside.taken.durations))) / 1e6,
+            f"{beside.name}_cpu_p50_ms": None if gate is None or spent is None else spent / 1e6,
+        }
 
 
 def with_copies(kind: Kind, engine: Engine, inputs: Arrays, *, budget: BudgetOrder) -> float | None:
