@@ -221,9 +221,8 @@ def _show_reasons(cells: Sequence[Cell], *, console: Console) -> None:
         named = ", ".join(cell.id for cell in alike[:NAMED_CELLS])
         more = f" and {len(alike) - NAMED_CELLS} more" if len(alike) > NAMED_CELLS else ""
         who = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
-        say(f"{signed(alike[0].status)} {who}: {reason}", console=console)
-        if way := refusals.way_in_words(alike):
-            say(f"    {way}", console=console)
+        ways = filter(None, [refusals.way_in_words(alike)])
+        say(f"{signed(alike[0].status)} {who}: {reason}", *(f"    {way}" for way in ways), console=console)
     for cell in cells:
         if cell.scenario_text:
             say(f"{cell.id}, {scenarios.label(cell.scenario)}: {cell.scenario_text}", console=console)

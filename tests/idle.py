@@ -5,6 +5,7 @@ from collections.abc import Callable
 from farm.contract import node as messages
 from farm.contract.cells import Runtime
 from farm.contract.reports import Facts
+from farm.rules.runtimes import providers
 from worker.agent.abilities.probes import Abilities
 
 CPU = "CPUExecutionProvider"
@@ -27,6 +28,9 @@ class IdleEquipment:
 
     def probe_more(self, known: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities:
         return known
+
+    def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> Abilities:
+        return Abilities(tags={short: "made up"}, providers=(providers.resolve(short).name,))
 
     def temperature_c(self) -> float | None:
         return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from farm.contract.reasons import WayOut
+from farm.contract.reasons import TrialAsked, WayOut
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import write_text
@@ -17,12 +17,14 @@ from farm.rules.presenting.tables import Entry
 
 @dataclass(frozen=True)
 class Group:
-    """The points that one reason keeps. `way`: what the button says that takes `matrix`; empty: there is none."""
+    """The points that one reason keeps. `way`: what the button says that takes `matrix`, or asks for a trial; empty:
+    there is none."""
 
     reason: str
     points: Sequence[Entry]
     way: str = ""
     matrix: str = ""
+    ask: TrialAsked | None = None
 
     @property
     def vals(self) -> str:
@@ -40,11 +42,13 @@ def groups(
     ]
 
 
-def _button(way: WayOut | None, matrix: str | Mapping[str, object]) -> tuple[str, str]:
+def _button(way: WayOut | None, matrix: str | Mapping[str, object]) -> tuple[str, str, TrialAsked | None]:
     if way is None or not matrix:
-        return "", ""
+        return "", "", None
+    if way.ask is not None:
+        return way.label, "", way.ask
     try:
         changed = taken(matrices.parse(matrix, allowed=settings.ALLOWED_PACKAGES), way)
     except MatrixProblem:  # an older matrix, or one that the change makes too large
-        return "", ""
-    return way.label, write_text(changed.as_plain())
+        return "", "", None
+    return way.label, write_text(changed.as_plain()), None

@@ -11,6 +11,7 @@ from dashboard.reading import file_rows
 from dashboard.views import lists
 from dashboard.views.access import action, carry_out, page, person, team_choice
 from dashboard.views.lists import paged
+from dashboard.views.node import answerable
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.base.refusals import Invalid, Missing
 from farm.fleet import selectors, services
@@ -126,6 +127,7 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
         "alarms": selectors.of_fleet(user),
         "queues": Table.of("queues", "What waits for which hardware", COLUMNS, waiting),
         "lendings": offered(request),
+        "trials": answerable(selectors.trials_asked_of(user)[:SHOWN], user),
         "team_choice": team_choice(user),
     }
 

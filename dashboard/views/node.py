@@ -1,7 +1,7 @@
 """One node: what it is, whether it is well, the owner's orders and limits."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -15,7 +15,7 @@ from dashboard.views.access import action, carry_out, page, person
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.contract.reports import Facts
 from farm.fleet import selectors, services
-from farm.fleet.states import NodeHealth
+from farm.fleet.states import NodeHealth, Trials, TrialState
 from farm.rules.comparing.margins import NoiseFloor
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, moment, written
 from farm.rules.wording import numbers
@@ -23,7 +23,8 @@ from farm.runs.selectors import Before, blocks_on, last_blocks_of
 from farm.runs.selectors.ledger import ledger, next_of
 
 if TYPE_CHECKING:
-    from farm.fleet.models import Node
+    from farm.accounts.models import User
+    from farm.fleet.models import Node, Trial
 
 
 # from a run's number to its page
@@ -84,6 +85,13 @@ def _how_often(count: int, blocks: int) -> str:
 
 
 EVENTS_SHOWN = 50
+TRIALS_SHOWN = 10
+TRIAL_RELATED = ("node", "asked_by", "answered_by")
+# an answer to a trial, what its button says, and in which states it is given
+TRIAL_ANSWERS: dict[str, tuple[Callable[..., "Trial"], str, tuple[TrialState, ...]]] = {
+    "allow": (services.allow_trial, "Allow", (TrialState.ASKED,)),
+    "decline": (services.decline_trial, "Decline", (TrialState.ASKED, TrialState.PENDING)),
+}
 BLOCKS_SHOWN = 10
 # an order, what its button says, and what is said once it is done
 ORDERS: dict[str, tuple[Callable[..., object], str, str]] = {
@@ -108,7 +116,7 @@ NUMBERS = {
     "cache": ("model cache", "GiB", 1, 2**20),
     "runtimes": ("runtime cache", "GiB", 1, 2**20),
 }
-FIELDS = ("hours", "timezone", *NUMBERS, "tags", "teams")
+FIELDS = ("hours", "timezone", *NUMBERS, "tags", "teams", "trials")
 FIELD_OF_CODE = {"bad_tag": "tags", "not_found": "teams"}
 Shown = dict[str, str]
 
@@ -125,6 +133,7 @@ def settings_of(node: "Node") -> Shown:
         "cache": f"{limits.cache_bytes / GIB:g}",
         "runtimes": f"{limits.runtimes_bytes / GIB:g}",
         "tags": " ".join(node.owner_tags),
+        "trials": node.trials_allowed,
         "teams": ", ".join(lending.team.name for lending in node.lendings.select_related("team")),
     }
 
@@ -180,6 +189,8 @@ def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: o
         "facts": row.facts,
         "limits": settings_of(row),
         "lendings": list(row.lendings.select_related("team", "answered_by")),
+        "trials": answerable(row.trials.select_related(*TRIAL_RELATED)[:TRIALS_SHOWN], user),
+        "trial_choices": Trials.choices,
         "errors": {},
         "self_test": row.self_test,
         "advice": advice(row.facts, before),
@@ -220,6 +231,46 @@ def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
     return redirect("dashboard:node", node_id=node_id)
 
 
+def answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, object]]:
+    """Trials, each with what the reader may answer."""
+    trials = list(rows)
+    managed = {node for node in {trial.node for trial in trials} if selectors.can_manage_node(user, node)}
+    return [
+        {
+            "trial": trial,
+            "buttons": [
+                (what, label)
+                for what, (_, label, states) in TRIAL_ANSWERS.items()
+                if trial.node in managed and trial.state in states
+            ],
+        }
+        for trial in trials
+    ]
+
+
+@action
+def ask_trial(request: HttpRequest, node_id: int) -> HttpResponseBase:
+    """Asks the owner to let the node try a provider; what comes of it is said on the node's page."""
+    row, provider = selectors.node(person(request), node_id), request.POST.get("provider", "")
+    carry_out(
+        request,
+        lambda: services.ask_for_trial(node=row, provider=provider, by=person(request)),
+        lambda trial: trial.words,
+    )
+    return redirect("dashboard:node", node_id=node_id)
+
+
+@action
+def answer_trial(request: HttpRequest, trial_id: int, what: str) -> HttpResponseBase:
+    """The owner's answer; a refusal is said on the node's page."""
+    found = selectors.trial(person(request), trial_id)
+    if what not in TRIAL_ANSWERS:
+        raise Missing(f"Unknown answer “{what}”.", hint="See the node's page for available answers.")
+    act = TRIAL_ANSWERS[what][0]
+    carry_out(request, lambda: act(trial=found, by=person(request)), lambda trial: trial.words)
+    return redirect("dashboard:node", node_id=found.node_id)
+
+
 @action
 def change(request: HttpRequest, node_id: int) -> HttpResponseBase:
     """Keeps the form, or nothing of it: then the page has it as it was typed, with what is wrong beside its field."""
@@ -229,7 +280,8 @@ def change(request: HttpRequest, node_id: int) -> HttpResponseBase:
     try:
         with transaction.atomic():
             limits = limits_of(given)
-            services.change_settings(node=row, by=user, tags=names(given["tags"]), **limits)
+            trials = given["trials"] or None
+            services.change_settings(node=row, by=user, tags=names(given["tags"]), trials=trials, **limits)
             services.share(node=row, by=user, teams=names(given["teams"], sep=","))
         messages.success(request, f"The limits of {row.name} were saved.")
     except NotAllowed as refusal:

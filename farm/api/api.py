@@ -26,6 +26,7 @@ from farm.api import (
     sweeps,
     teams,
     tokens,
+    trials,
     uploads,
     watches,
 )
@@ -49,6 +50,8 @@ ROUTERS = (
     plan.router,
     runs.router,
     compiled_models.router,
+    # before the nodes: an order of a node has any word as its address
+    trials.router,
     nodes.router,
     lendings.router,
     diverge.router,

@@ -22,6 +22,7 @@ NAMES: Mapping[str, str] = {
     "key": "the last part of the upload's or badge's address",
     "invitation_id": "the invitation's number",
     "lending_id": "the lending's number",
+    "trial_id": "the trial's number",
     "model_id": "the model's number",
     "name": "the file's name in its bundle",
     "node_id": "the node's number",

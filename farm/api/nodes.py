@@ -61,6 +61,9 @@ class Settings(Schema):
     )
     cache_bytes: int | None = Field(default=None, description="size of the model cache on its disk")
     runtimes_bytes: int | None = Field(default=None, description="size of the runtime cache on its disk")
+    trials: Literal["ask", "allow", "never"] | None = Field(
+        default=None, description="whether it tries providers that others ask for"
+    )
     tags: list[str] | None = Field(
         default=None, max_length=32, description="tags of your own, beside those that it proves"
     )

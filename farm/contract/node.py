@@ -16,8 +16,8 @@
 | GET runtime-files/{sha256} | – | the bytes; 404 unless a file of such a runtime |
 | GET tab/{name} | – | the page that makes a browser a node, `index.html`, and its modules; no secret |
 
-A claim carries `X-Understands`: what the node may be asked beyond what every node of this contract's version can. A
-hello may carry `X-Host`: nodes of one owner that say the same share a machine and measure in turn.
+A claim and a hello carry `X-Understands`: what the node may be asked beyond what every node of this contract's version
+can. A hello may carry `X-Host`: nodes of one owner that say the same share a machine and measure in turn.
 Every request but `enrol` and `secret` carries `Authorization: Bearer ofn_…` (the node's secret); heartbeat, reports,
 traces and files also carry `X-Attempt-Token` with the token of the lease. Every refusal is a Problem.
 """
@@ -33,7 +33,7 @@ from farm.contract.numbers import AttemptNumber, ContractVersion, UnixSeconds
 from farm.contract.reports import Facts, Report
 
 ATTEMPT_TOKEN_HEADER = "X-Attempt-Token"
-# with a claim: words, separated by commas, for what an order may ask of this node; unknown ones are passed over
+# with claims and hellos: words, separated by commas, for what may be asked of this node; unknown ones are passed over
 UNDERSTANDS_HEADER = "X-Understands"
 TRACED_ROUNDS = "traced-rounds"
 # with a hello: what nodes that measure on one machine in turn all call it
@@ -49,6 +49,8 @@ INT4 = "int4"
 MODELS = "models"
 # a cell that says which call is timed
 CALLS = "calls"
+# a welcome that names a provider to try
+TRIALS = "trials"
 # with the 404 of the pages' own address: where this farm serves its nodes, and the code of that refusal
 GATEWAY_HEADER = "X-Gateway"
 ELSEWHERE = "elsewhere"
@@ -141,6 +143,20 @@ MAX_DOING = 300
 Doing = Annotated[str, Field(max_length=MAX_DOING)]
 
 
+class Trial(Message):
+    """A provider that the node's owner lets it try, by its short name."""
+
+    id: str
+    provider: Annotated[str, StringConstraints(max_length=64)]
+
+
+class Tried(Message):
+    """What came of a trial: `problem` says why the provider did not execute; empty where it did."""
+
+    id: Annotated[str, StringConstraints(max_length=20)]
+    problem: Annotated[str, StringConstraints(max_length=1000)] = ""
+
+
 class Hello(Message):
     """A node says what it is and can do, at start, every few minutes, and when something changes.
 
@@ -160,6 +176,7 @@ class Hello(Message):
     log_tail: Annotated[str, Field(max_length=20_000)] = ""
     self_test: SelfTest | None = None
     doing: Doing = ""
+    tried: Tried | None = Field(default=None, exclude_if=lambda tried: tried is None)
 
 
 class NodeSettings(Message):
@@ -181,12 +198,16 @@ class NodeSettings(Message):
 
 
 class Welcome(Message):
-    """The farm's answer to a hello. `queues`: what to consume; none while the node may take no block."""
+    """The farm's answer to a hello. `queues`: what to consume; none while the node may take no block.
+
+    `trial`: only where the node said that it understands them.
+    """
 
     health: Health
     queues: tuple[str, ...] = ()
     settings: NodeSettings = NodeSettings()
     sentence: str = ""
+    trial: Trial | None = Field(default=None, exclude_if=lambda trial: trial is None)
 
 
 class Offer(Message):

@@ -66,13 +66,27 @@ class Reason(Message):
         return _STATUS_OF.get(self.code, CellStatus.REFUSED)
 
 
+class TrialAsked(Message):
+    """A provider that nobody has proven, and a node whose owner can be asked to let it try."""
+
+    node: int = Field(description="the node's number")
+    provider: str = Field(description="by its short name")
+
+
 class WayOut(Message):
     """What to change, so that something like the refused point is measured, as planning has tried it."""
 
     label: str = Field(description="of a button: what changes")
-    axis: str = Field(description="the axis of the matrix that changes")
-    values: tuple[int | str | dict[str, object], ...] = Field(description="what it holds then; none: it is left out")
+    axis: str = Field(default="", description="the axis of the matrix that changes; empty: none does")
+    values: tuple[int | str | dict[str, object], ...] = Field(
+        default=(), description="what it holds then; none: it is left out"
+    )
     command: str = Field(default="", description="measures it on the machine at hand; empty: it cannot be")
+    ask: TrialAsked | None = Field(
+        default=None,
+        exclude_if=lambda ask: ask is None,
+        description="a trial to ask a node's owner for, in place of all",
+    )
 
 
 class ReasonedError(Exception):

@@ -40,6 +40,7 @@ class NodeEventKind(models.TextChoices):
     LENDING = "lending"
     RENAMED = "renamed"
     RUNTIMES = "runtimes"
+    TRIAL = "trial"
 
 
 class LendingState(models.TextChoices):
@@ -48,6 +49,24 @@ class LendingState(models.TextChoices):
     ASKED = "asked"
     AGREED = "agreed"
     DECLINED = "declined"
+
+
+class Trials(models.TextChoices):
+    """Whether a node tries providers that others ask for: once its owner was asked, at once, or never."""
+
+    ASK = "ask"
+    ALLOW = "allow"
+    NEVER = "never"
+
+
+class TrialState(models.TextChoices):
+    """asked → pending | declined; pending → ready | failed | declined. A new trial is a new row."""
+
+    ASKED = "asked"
+    DECLINED = "declined"
+    PENDING = "pending"
+    READY = "ready"
+    FAILED = "failed"
 
 
 # from which healths a node may go to each health

@@ -78,7 +78,8 @@ def hello(request: HttpRequest) -> messages.Welcome:
     node = _node(request)
     queues, doing = node.queues, node.doing
     host = request.headers.get(messages.HOST_HEADER, "")
-    welcome = fleet.hello(node=node, hello=_read(request, messages.Hello), host=host)
+    said = _read(request, messages.Hello)
+    welcome = fleet.hello(node=node, hello=said, host=host, understands=_understood(request))
     if node.doing != doing:
         services.tell_waiting_runs(node)
     if node.queues != queues:
@@ -97,12 +98,8 @@ def standing(request: HttpRequest) -> messages.Welcome:
 def claim(request: HttpRequest, block: str) -> Lease:
     """Take a block."""
     asked = _read(request, messages.ClaimRequest)
-    words = request.headers.get(messages.UNDERSTANDS_HEADER, "").split(",")
     return services.claim_block(
-        node=_node(request),
-        block_id=block,
-        attempt=asked.attempt,
-        understands=frozenset(word.strip() for word in words),
+        node=_node(request), block_id=block, attempt=asked.attempt, understands=_understood(request)
     )
 
 
@@ -186,6 +183,12 @@ def _node(request: HttpRequest) -> Node:
 
 def _token(request: HttpRequest) -> str:
     return request.headers.get(messages.ATTEMPT_TOKEN_HEADER, "")
+
+
+def _understood(request: HttpRequest) -> frozenset[str]:
+    """What the node says that it may be asked beyond the contract's version."""
+    words = request.headers.get(messages.UNDERSTANDS_HEADER, "").split(",")
+    return frozenset(word.strip() for word in words)
 
 
 def _read(request: HttpRequest, message: type[Message], *, most: int = SMALL_BYTES) -> Message:

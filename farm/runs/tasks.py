@@ -9,7 +9,7 @@ from celery import shared_task
 from farm.accounts.visits import clear_ended
 from farm.base.ticks import at_once, do_all
 from farm.base.ticks import tick as ticking
-from farm.fleet.services import end_lapsed_lendings, mark_offline, put_aside_unvouched
+from farm.fleet.services import end_lapsed_lendings, end_late_trials, mark_offline, put_aside_unvouched
 from farm.registry.services.messages import MAKE_PLAN
 from farm.runs import services
 from farm.runs.services import add_leads, clear_unnamed, conclude_runs, release_ready_blocks, ring_again, sweep
@@ -22,6 +22,7 @@ AT_ONCE: Final = 4
 DUTIES: tuple[Callable[[], int], ...] = (
     put_aside_unvouched,
     end_lapsed_lendings,
+    end_late_trials,
     release_ready_blocks,
     ring_again,
     sweep,

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
 from math import isfinite
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from farm.contract.api.fleet import LedgerOut, LendingOut, NodeOut
+from farm.contract.api.fleet import LedgerOut, LendingOut, NodeOut, TrialOut
 from farm.contract.node import NodeSettings
 from farm.rules.wording.numbers import counted
 from onnxfarm.commands.listing import show_rows
@@ -25,6 +26,8 @@ NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Its number or
 TeamArgument = Annotated[str, typer.Argument(metavar="TEAM", help="The team it should measure for.")]
 LendingArgument = Annotated[int, typer.Argument(metavar="LENDING", help="As `onnxfarm node lendings` numbers them.")]
 
+TrialArgument = Annotated[int, typer.Argument(metavar="TRIAL", help="As `onnxfarm node trials` numbers them.")]
+
 
 def _limit(metavar: str, words: str, least: float | None = None, most: float | None = None) -> Any:
     return typer.Option(metavar=metavar, help=words, show_default="unchanged", min=least, max=most)
@@ -35,9 +38,21 @@ MINUTES = _limit("MINUTES", "How long one block may take.", 0.5, 1440)
 CELSIUS = _limit("CELSIUS", "Above it, it accepts no blocks; `any` ends it.")
 MODEL_CACHE = _limit("GIB", "Size of its model cache.", 1, 2**20)
 RUNTIME_CACHE = _limit("GIB", "Size of its runtime cache.", 1, 2**20)
+TRIALS = _limit("ask|allow|never", "Whether it tries providers that others ask for.")
 TAGS = _limit("TAG,TAG", "Tags beside those that it proves, in place of these; '' ends them.")
 GIB = 1024**3
 ALWAYS, ANY = "always", "any"
+
+
+class Trials(StrEnum):
+    """Whether a node tries providers that others ask for."""
+
+    ASK = "ask"
+    ALLOW = "allow"
+    NEVER = "never"
+
+
+TRIED = {Trials.ASK: "once its owner allowed it", Trials.ALLOW: "that anybody asks for", Trials.NEVER: "never"}
 HEADS = ("node", "name", "state", "health", "tags", "fingerprint", "self-test")
 ORDERS = {
     "approve": "Approve a node after comparing its fingerprint.",
@@ -139,7 +154,7 @@ def ledger_lines(name: str, told: LedgerOut, *, days: int) -> Iterator[str]:
 
 
 @app.command()
-def limits(
+def limits(  # noqa: PLR0913  every option of the command
     node: NodeArgument,
     hours: Annotated[str | None, HOURS] = None,
     max_block: Annotated[float | None, MINUTES] = None,
@@ -147,6 +162,7 @@ def limits(
     model_cache: Annotated[float | None, MODEL_CACHE] = None,
     runtime_cache: Annotated[float | None, RUNTIME_CACHE] = None,
     tags: Annotated[str | None, TAGS] = None,
+    trials: Annotated[Trials | None, TRIALS] = None,
     server: ServerOption = None,
 ) -> None:
     """Show a node's limits, or change those that are given."""
@@ -154,6 +170,7 @@ def limits(
         "max_block_s": None if max_block is None else 60.0 * _finite("--max-block", max_block),
         "cache_bytes": None if model_cache is None else int(GIB * _finite("--model-cache", model_cache)),
         "runtimes_bytes": None if runtime_cache is None else int(GIB * _finite("--runtime-cache", runtime_cache)),
+        "trials": trials and trials.value,
         "tags": None if tags is None else [tag.strip() for tag in tags.split(",") if tag.strip()],
     }
     changes: dict[str, object] = {name: value for name, value in asked.items() if value is not None}
@@ -209,6 +226,47 @@ def decline(lending: LendingArgument, server: ServerOption = None) -> None:
     _answer(lending, "decline", server)
 
 
+@app.command("try")
+def try_(
+    node: NodeArgument,
+    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="An execution provider, e.g. openvino.")],
+    server: ServerOption = None,
+) -> None:
+    """Ask a node's owner to let it try a provider; on a node that you manage, or that is allowed to, it tries it."""
+    with Client(find_account(server)) as client:
+        found = node_named(client, node)
+        print(client.call(operations.ASK_TRIAL, json={"provider": provider}, node=found.id).sentence)
+
+
+@app.command()
+def trials(server: ServerOption = None, as_json: JsonOption = False) -> None:
+    """List the providers that nodes of your teams try, were asked to try, or tried."""
+
+    def cells(row: TrialOut) -> tuple[str, ...]:
+        return str(row.id), row.node, row.provider, row.state, row.sentence
+
+    none = "No trials yet: `onnxfarm node try NODE PROVIDER` asks for one."
+    show_rows(
+        ask_farm(server, operations.TRIALS),
+        ("trial", "node", "provider", "state", "status"),
+        cells,
+        as_json=as_json,
+        none=none,
+    )
+
+
+@app.command()
+def allow(trial: TrialArgument, server: ServerOption = None) -> None:
+    """Let a node of yours try the provider that somebody asked for."""
+    print(ask_farm(server, operations.ANSWER_TRIAL, trial=trial, what="allow").shape.sentence)
+
+
+@app.command()
+def deny(trial: TrialArgument, server: ServerOption = None) -> None:
+    """Let a node of yours not try a provider, or no more."""
+    print(ask_farm(server, operations.ANSWER_TRIAL, trial=trial, what="decline").shape.sentence)
+
+
 def _answer(lending: int, what: str, server: str | None) -> None:
     done = ask_farm(server, operations.ANSWER_LENDING, lending=lending, what=what).shape
     print(f"{done.node}: {done.sentence}")
@@ -236,7 +294,8 @@ def limits_of(node: NodeOut) -> NodeSettings:
 
 def _show(node: NodeOut) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
-    for label, value in _rows(limits_of(node), node.owner_tags).items():
+    rows = {**_rows(limits_of(node), node.owner_tags), "tries providers": TRIED[Trials(node.trials_allowed)]}
+    for label, value in rows.items():
         table.add_row(label, value)
     Console(soft_wrap=True).print(standing_of(node), markup=False, highlight=False)
     Console(soft_wrap=True).print(table)

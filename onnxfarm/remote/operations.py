@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from farm.contract.api.alerts import AlertOut, AlertPageOut, InvestigationOut, RoundOut, WatchOut
-from farm.contract.api.fleet import LedgerOut, LendingOut, NodeInvitationOut, NodeOut
+from farm.contract.api.fleet import LedgerOut, LendingOut, NodeInvitationOut, NodeOut, TrialOut
 from farm.contract.api.people import (
     InvitationOut,
     InvitedOut,
@@ -78,6 +78,10 @@ CHANGE_NODE = Operation("PATCH", "/nodes/{node}", NodeOut)
 ORDER_NODE = _once("POST", "/nodes/{node}/{what}", NodeOut)
 LENDINGS = Operation("GET", "/lendings", list[LendingOut])
 ANSWER_LENDING = _once("POST", "/lendings/{lending}/{what}", LendingOut)
+
+TRIALS = Operation("GET", "/trials", list[TrialOut])
+ASK_TRIAL = Operation("POST", "/nodes/{node}/trials", TrialOut)
+ANSWER_TRIAL = _once("POST", "/trials/{trial}/{what}", TrialOut)
 
 TEAMS = Operation("GET", "/teams", list[TeamWithMembersOut])
 CREATE_TEAM = _once("POST", "/teams", TeamWithMembersOut)

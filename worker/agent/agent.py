@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Protocol
 
@@ -22,7 +23,7 @@ from farm.contract import node as messages
 from farm.contract.reports import Facts
 from farm.contract.version import node_queue
 from worker.agent import measure_task
-from worker.agent.abilities.probes import Abilities
+from worker.agent.abilities.probes import Abilities, NotProvenError
 from worker.agent.home import NodeHome, write_privately
 from worker.agent.kit.runtimes import Installed
 from worker.agent.line import enrolment
@@ -59,6 +60,8 @@ class Equipment(Protocol):
 
     def probe_more(self, known: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
 
+    def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
+
     def limit(self, settings: messages.NodeSettings) -> None: ...
 
     def temperature_c(self) -> float | None: ...
@@ -86,6 +89,9 @@ class Agent:
         self._stop = threading.Event()
         self._refusal = ""
         self._is_ready = False
+        # trials are made one after the other, beside nothing else that installs
+        self._trying = threading.Lock()
+        self._tried: set[str] = set()
         self._idle_probe_s = idle_probe_s
         self._outbox = Outbox(home.spool, self._gateway)
         self._measurer = measure_task.Measurer(
@@ -181,9 +187,27 @@ class Agent:
         self._presence.say_again()
         while not self._stop.wait(IDLE_TURN_S) and self._idle_probe_s:
             if self._is_ready and self._measurer.idle_s > self._idle_probe_s:
-                self._presence.abilities = self._equipment.probe_more(found, is_cancelled=self._stop.is_set)
+                with self._trying:
+                    self._presence.abilities |= self._equipment.probe_more(found, is_cancelled=self._stop.is_set)
                 self._presence.say_again()
                 return
+
+    def _try(self, trial: messages.Trial) -> None:
+        """A provider that the farm asks to be tried: what it proves is claimed, and what not is said."""
+        with self._trying:
+            self._waits_for(f"installing {trial.provider} to try it")
+            problem = ""
+            try:
+                self._presence.abilities |= self._equipment.try_provider(trial.provider, is_cancelled=self._stop.is_set)
+            except NotProvenError as reason:
+                problem = str(reason)
+            except Exception as reason:  # whatever breaks ends the trial, and not this thread without a word
+                logger.exception("%s could not be tried", trial.provider)
+                problem = f"It could not be tried: {reason!r}"
+            logger.info("%s was tried: %s", trial.provider, problem or "it executes")
+            self._presence.tried = messages.Tried(id=trial.id, problem=problem[:1000])
+            self._waits_for("")
+            self._presence.say_again()
 
     def _flush(self) -> None:
         with contextlib.suppress(farm.Refused):  # the poll hears the same and ends the agent
@@ -201,6 +225,9 @@ class Agent:
             self.refused(welcome.sentence or "This node was removed from the farm.")
             return
         self._equipment.limit(welcome.settings)
+        if welcome.trial is not None and welcome.trial.id not in self._tried and self._presence.abilities.tags:
+            self._tried.add(welcome.trial.id)
+            self._in_background("trial", partial(self._try, welcome.trial))
         consumer = getattr(self._worker, "consumer", None)
         own = node_queue(self._identity.node_id)
         if consumer is not None:

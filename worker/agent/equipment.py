@@ -13,6 +13,7 @@ from farm.contract.blocks import Lease
 from farm.contract.node import SelfTest
 from farm.contract.reports import Facts, Reply, Report
 from farm.rules.quality.looks import Search
+from farm.rules.runtimes import providers
 from worker.agent import execution
 from worker.agent.abilities import probes, selftest
 from worker.agent.home import NodeHome
@@ -33,6 +34,7 @@ FETCH_TRIES = 5
 # a second, and a node that is not ready for an hour is worse; later probes wait their turn
 FIRST_PATIENCE_S = 5.0
 LATER_PATIENCE_S = 3600.0
+TRIAL_PATIENCE_S = 600.0
 
 
 class NodeEquipment:
@@ -145,7 +147,30 @@ class NodeEquipment:
                     found |= self._probed(short, is_cancelled=is_cancelled)
         return found
 
+    def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
+        """What a trial of a provider proves. Installs what carries it, once the machine shows signs of it.
+
+        Raises NotProvenError.
+        """
+        entry = providers.find(short)
+        if entry is None or not providers.is_triable(entry):
+            raise probes.NotProvenError(f"This agent knows no build of {short} to try: upgrade it.")
+        if entry.signs is not None and not probes.has_signs(entry.signs, self.facts()):
+            raise probes.NotProvenError(
+                f"Nothing was installed, as nothing here looks like it: it takes {entry.needs}."
+            )
+        with host_lock.preferably(patience_s=TRIAL_PATIENCE_S, is_cancelled=is_cancelled):
+            return self._tried(short, is_cancelled=is_cancelled)
+
     def _probed(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
+        """The same of what is tried unasked: what is not proven is said in the log."""
+        try:
+            return self._tried(short, is_cancelled=is_cancelled)
+        except probes.NotProvenError as problem:
+            logger.warning("%s could not be probed: %s", short, problem)
+            return probes.Abilities()
+
+    def _tried(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
         folder = Path(tempfile.mkdtemp(prefix=f"probe-{short}-", dir=self._work))
         try:
             own = None if short in probes.BUILDS else probes.own_build()
@@ -154,8 +179,7 @@ class NodeEquipment:
                 short, installed=installed, stage=self._stage, folder=folder, is_cancelled=is_cancelled
             )
         except RuntimeUnavailableError as problem:
-            logger.warning("%s could not be probed: %s", short, problem)
-            return probes.Abilities()
+            raise probes.NotProvenError(str(problem)) from problem
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         if short in probes.BUILDS and found.tags:

@@ -34,6 +34,9 @@ class NodeOut(Answer):
     owner_tags: list[str] = Field(description="tags that its owner gave it")
     providers: list[str] = Field(description="execution providers that a probe has shown at work")
     runtimes: list[str] = Field(description="runtimes that are installed there")
+    trials_allowed: str = Field(
+        default="ask", description="whether it tries providers that others ask for: ask, allow or never"
+    )
     sandbox: str = Field(description="what confines models there: bubblewrap, landlock or none")
     is_emulated: bool = Field(description="whether its processor is emulated")
     facts: dict[str, object] = Field(description="what the machine says it is")
@@ -95,6 +98,22 @@ class NodeInvitationOut(Answer):
         default_factory=str, description="why other machines cannot reach this farm, and what to set; empty: they can"
     )
     expires_at: datetime = Field(description="until when the code works")
+
+
+class TrialOut(Answer):
+    """A provider that a node tries because somebody asked for it. `sentence`: its status in words."""
+
+    id: int = Field(description="the trial's number")
+    node: str = Field(description="the node's name")
+    node_id: int = Field(description="the node's number")
+    provider: str = Field(description="the execution provider")
+    state: str = Field(description="asked, declined, pending, ready or failed")
+    sentence: str = Field(description="its status in words")
+    problem: str = Field(description="why it failed; empty: it did not")
+    asked_by: str | None = Field(description="who asked; null: they were deleted")
+    asked_at: datetime = Field(description="when they asked")
+    answered_by: str | None = Field(description="who answered; null: nobody had to, or yet")
+    ended_at: datetime | None = Field(description="when it ended; null: it has not")
 
 
 class LendingOut(Answer):

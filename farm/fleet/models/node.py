@@ -16,7 +16,7 @@ from farm.contract.reports import Facts
 from farm.contract.version import node_queue, tag_queue
 from farm.fleet.models.event import NodeEvent
 from farm.fleet.models.lendings import Lending
-from farm.fleet.states import HEALTH_ARROWS, NodeEventKind, NodeHealth, NodeState
+from farm.fleet.states import HEALTH_ARROWS, NodeEventKind, NodeHealth, NodeState, Trials
 from farm.rules.planning.hours import is_within
 from farm.rules.runtimes.web import BROWSER
 
@@ -112,6 +112,9 @@ class Node(models.Model):
     # of further metrics, by name
     null_margins = models.JSONField(default=dict, db_default={})
     null_block = models.PositiveBigIntegerField(null=True)
+    # whether its owner lets it try providers that others ask for, and whether its agent is new enough to be asked
+    trials_allowed = models.CharField(max_length=5, choices=Trials.choices, default=Trials.ASK, db_default=Trials.ASK)
+    understands_trials = models.BooleanField(default=False, db_default=False)
     # what it does now or waits for, in its own words; empty: nothing, or an older node
     doing = models.CharField(max_length=MAX_DOING, blank=True, default="")
     log_tail = models.TextField(blank=True)

@@ -13,6 +13,9 @@ from farm.fleet.selectors.nodes import (
     offer_of,
     offers,
     runtimes_offered,
+    trial,
+    trials_asked_of,
+    trials_visible_to,
 )
 from farm.fleet.selectors.noise import (
     false_alarms,

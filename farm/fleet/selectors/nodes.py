@@ -1,23 +1,33 @@
 """Nodes as people, the gateway and planning find them."""
 
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from farm.accounts.models import Team, User
 from farm.accounts.selectors import Anyone
 from farm.base.refusals import Missing
 from farm.base.secrecy import digest_of_secret
 from farm.contract.cells import Loads
-from farm.fleet.models import Lending, Node, NodeEvent
-from farm.fleet.states import NodeHealth, NodeState
+from farm.fleet.models import Lending, Node, NodeEvent, Trial
+from farm.fleet.models.trial import OPEN_TRIALS
+from farm.fleet.states import NodeHealth, NodeState, Trials, TrialState
 from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.planning.plans import NodeOffer
+from farm.rules.runtimes import providers
 from farm.rules.runtimes.learnt import learnt_from
 
 # what a node's request does not need and may be long
 UNREAD = ("log_tail", "self_test_json")
 # they open nothing, whatever secret they show
 SHUT_OUT = (NodeHealth.PENDING, NodeHealth.RETIRED)
+# a trial that failed is not repeated sooner: what is missing there is rarely installed in between
+AGAIN_AFTER: Final = timedelta(days=1)
+TRIABLE: Final = frozenset(provider.name for provider in providers.PROVIDERS if providers.is_triable(provider))
 RELATED = ("node__team", "node__owner", "team", "asked_by", "answered_by")
 
 
@@ -76,7 +86,54 @@ def node_of_secret(secret: str) -> Node | None:
 def offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
     """Every node that may measure what `uploader` uploaded for this team, with what was proven on it."""
     nodes = Node.objects.known().serving(team, uploader=uploader).defer("log_tail", "self_test_json").order_by("pk")
-    return [offer_of(node) for node in nodes]
+    offered = [(node, offer_of(node)) for node in nodes]
+    tried = _tried([node for node, _ in offered if node.understands_trials])
+    return [
+        offer.model_copy(update=_trials_of(node, tried)) if node.understands_trials else offer
+        for node, offer in offered
+    ]
+
+
+def _tried(nodes: Sequence[Node]) -> dict[int, dict[str, TrialState]]:
+    """Of each node, by provider: the trials that are open, and those that failed lately."""
+    found: dict[int, dict[str, TrialState]] = {}
+    lately = Q(state=TrialState.FAILED, ended_at__gt=timezone.now() - AGAIN_AFTER)
+    rows = Trial.objects.filter(lately | Q(state__in=OPEN_TRIALS), node__in=nodes).order_by("pk") if nodes else ()
+    for trial in rows:
+        found.setdefault(trial.node_id, {})[trial.provider] = TrialState(trial.state)
+    return found
+
+
+def _trials_of(node: Node, tried: Mapping[int, Mapping[str, TrialState]]) -> dict[str, frozenset[str]]:
+    """What it may try, and what its owner can be asked for."""
+    known = tried.get(node.pk, {})
+    allowed = {name for name, state in known.items() if state == TrialState.PENDING}
+    untried = TRIABLE.difference(node.providers, known) if node.trials_allowed != Trials.NEVER else frozenset()
+    is_standing = node.trials_allowed == Trials.ALLOW
+    return {
+        "may_try": frozenset(allowed | untried if is_standing else allowed),
+        "may_be_asked": frozenset() if is_standing else frozenset(untried),
+    }
+
+
+def trials_visible_to(user: Anyone) -> QuerySet[Trial]:
+    """Trials on nodes that the user sees, newest first."""
+    nodes = Node.objects.visible_to(user).order_by().values("pk")
+    return Trial.objects.filter(node__in=nodes).select_related("node__team", "node__owner", "asked_by", "answered_by")
+
+
+def trials_asked_of(user: Anyone) -> QuerySet[Trial]:
+    """Trials that wait for the user's answer, newest first."""
+    nodes = Node.objects.managed_by(user).order_by().values("pk")
+    return trials_visible_to(user).filter(node__in=nodes, state=TrialState.ASKED)
+
+
+def trial(user: Anyone, trial_id: int) -> Trial:
+    """One of them. Raises Missing."""
+    row = trials_visible_to(user).filter(pk=trial_id).first()
+    if row is None:
+        raise Missing(f"There is no trial {trial_id} that you can access.", hint="`onnxfarm node trials` lists them.")
+    return row
 
 
 def runtimes_offered(*, team: Team, uploader: User | None) -> tuple[set[str], dict[str, Loads]]:

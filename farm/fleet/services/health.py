@@ -12,7 +12,7 @@ from farm.contract.node import NodeSettings, SelfTest, Tag
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.texts import own_words
 from farm.fleet.models import Node
-from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
+from farm.fleet.states import NodeEventKind, NodeHealth, NodeState, Trials
 from farm.rules.planning.hours import is_zone
 
 # so many times its first self-test a node may take: beyond what a busy minute does, within what is still the same node
@@ -123,8 +123,13 @@ def note_block_end(*, node: Node, reason: Reason | None) -> None:
         quarantine(node=node, reason=f"{node.failures} blocks in a row failed on it; the last: {reason.text}"[:500])
 
 
-def change_settings(*, node: Node, by: User, tags: list[str] | None = None, **settings: object) -> Node:
-    """Sets the owner's tags and limits (fields of NodeSettings). Raises Invalid for a value out of range."""
+def change_settings(
+    *, node: Node, by: User, tags: list[str] | None = None, trials: str | None = None, **settings: object
+) -> Node:
+    """Sets the owner's tags and limits (fields of NodeSettings). Raises Invalid for a value out of range.
+
+    `trials`: whether it tries providers that others ask for: ask, allow or never.
+    """
     must_manage(node, by)
     if node.health == NodeHealth.RETIRED:
         raise Conflict(f"{node.name} is retired: it accepts no blocks, whatever its limits.")
@@ -146,14 +151,18 @@ def change_settings(*, node: Node, by: User, tags: list[str] | None = None, **se
         raise Invalid(
             f"“{wanted.timezone}” is not a known time zone.", code="timezone", hint="Write it like Europe/Vienna."
         )
-    before, tags_before = node.settings.model_dump(), list(node.owner_tags)
+    if trials not in (None, *Trials.values):
+        raise Invalid(f"{str(trials)[:20]!r} says nothing of trials: ask, allow or never.", code="trials")
+    before, tags_before, trials_before = node.settings.model_dump(), list(node.owner_tags), node.trials_allowed
+    node.trials_allowed = Trials(trials or trials_before)
     node.settings_json = wanted.model_dump(mode="json", exclude_defaults=True)
     if tags is not None:
         node.owner_tags = _checked_tags(tags)
     with transaction.atomic():
-        node.save(update_fields=["settings_json", "owner_tags"])
+        node.save(update_fields=["settings_json", "owner_tags", "trials_allowed"])
         changed = [name.removeprefix("is_").replace("_", " ") for name, is_now in wanted if before[name] != is_now]
         changed += ["tags"] if node.owner_tags != tags_before else []
+        changed += ["trials"] if node.trials_allowed != trials_before else []
         text = f"Settings of {node.name} were changed{': ' if changed else ''}{', '.join(changed)}."
         node.log(NodeEventKind.SETTINGS_CHANGED, text, actor=by, **settings)
     return node

@@ -8,11 +8,12 @@ from django.utils import timezone
 
 from farm.base.refusals import Unprocessable
 from farm.contract import version
-from farm.contract.node import HOST, Hello, Welcome
+from farm.contract.node import HOST, TRIALS, Hello, Welcome
 from farm.contract.version import CONTRACT_VERSION
 from farm.fleet.models import Node
 from farm.fleet.services.enrolment import check_facts, check_tags
 from farm.fleet.services.health import keep_self_test
+from farm.fleet.services.trials import end_trial, next_trial
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
 from farm.rules.runtimes.learnt import learnt_from
 
@@ -30,10 +31,11 @@ SENTENCES = {
 }
 
 
-def hello(*, node: Node, hello: Hello, host: str = "") -> Welcome:
+def hello(*, node: Node, hello: Hello, host: str = "", understands: frozenset[str] = frozenset()) -> Welcome:
     """Keeps what the node says and answers which queues it may consume. Raises Unprocessable for lies about tags.
 
-    `host`: what it calls its machine; anything but 16 hexadecimal digits is no word on it.
+    `host`: what it calls its machine; anything but 16 hexadecimal digits is no word on it. `understands`: what the farm
+    may ask of it beyond the contract's version.
     """
     try:
         check_facts(hello.facts)
@@ -42,11 +44,16 @@ def hello(*, node: Node, hello: Hello, host: str = "") -> Welcome:
         node.log(NodeEventKind.REFUSED, refusal.detail, code=refusal.code)
         raise
     with transaction.atomic():
+        node.understands_trials = TRIALS in understands
         _keep(node, hello, host=host if re.fullmatch(HOST, host) else "")
+        if hello.tried is not None:
+            end_trial(node, hello.tried)
         node.change_state(NodeState.OFFLINE if hello.state == "leaving" else NodeState.ONLINE)
         if hello.state != "leaving" and hello.self_test != node.self_test:
             keep_self_test(node=node, test=hello.self_test)
-    return welcome(node, contract_version=hello.contract_version)
+    answer = welcome(node, contract_version=hello.contract_version)
+    is_here = hello.state != "leaving" and TRIALS in understands
+    return answer.model_copy(update={"trial": next_trial(node)}) if is_here else answer
 
 
 def welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
@@ -107,6 +114,7 @@ def _keep(node: Node, hello: Hello, *, host: str) -> None:
     node.log_tail = hello.log_tail
     node.seen_at = timezone.now()
     fields = "contract_version facts_json tags providers runtimes loads sandbox is_emulated host log_tail seen_at"
+    fields += " understands_trials"
     said = [] if hello.state == "measuring" else ["doing"]  # while it measures its heartbeats say it
     node.doing = hello.doing if said else node.doing
     node.save(update_fields=[*fields.split(), *said])

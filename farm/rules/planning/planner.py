@@ -230,6 +230,7 @@ def _arms(cells: Sequence[Resolved], *, block: int, seen: set[str]) -> list[Arm]
                 labels=cell.labels,
                 spec=cell.spec,
                 twin_of=first.get(cell.digests),
+                trial=cell.trial,
             )
         )
         first.setdefault(cell.digests, number)

@@ -37,6 +37,9 @@ class NodeOffer(Message):
     noise: Annotated[float, Field(gt=0)] | None = None
     margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
     margins: dict[str, float] = Field(default_factory=dict)
+    # providers that it has not proven: those that it may try, and those that its owner can be asked for
+    may_try: frozenset[str] = frozenset()
+    may_be_asked: frozenset[str] = frozenset()
     # blocks it measured since its last A/A pair, None: it never had one; and whether it joined within a day
     blocks_since_pair: Annotated[int, Field(ge=0)] | None = None
     is_first_day: bool = False
@@ -58,6 +61,11 @@ class Arm(Message):
     twin_of: int | None = Field(
         default=None,
         description="an earlier arm of the block with the same cell, with which it is an A/A pair; null: none",
+    )
+    trial: str | None = Field(
+        default=None,
+        exclude_if=lambda node: node is None,
+        description="number of the node that first tries its provider, which nobody has proven; left out: none has to",
     )
 
 

@@ -31,7 +31,7 @@ class Resolved(NamedTuple):
     """A point as a cell. `reason` is None when nothing stands against it; then `nodes` may take it (None: any).
 
     `name`: in the plan; `labels`: its values in words; `digests`: of its parts, equal where its spec's digest is;
-    `is_hardware_declared`: the matrix itself says which hardware.
+    `is_hardware_declared`: the matrix itself says which hardware. `trial`: the node that first tries its provider.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Resolved(NamedTuple):
     reason: Reason | None
     nodes: frozenset[str] | None = None
     is_hardware_declared: bool = False
+    trial: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,11 @@ class Resolver:
             spec = self._spec(program, session, workload)
         words = program.words | session.words | workload.words
         reason = self._refusals.of(spec, self._circumstances(workload, point), (program, session, workload))
+        trial = None
         if reason is None and self._request.fleet is not None and not nodes:
-            reason = self._not_taken(spec, program)
+            trial = next((node.id for node in self._request.fleet if may_try(node, spec)), None)
+            nodes = nodes if trial is None else frozenset({trial})
+            reason = None if trial is not None else self._not_taken(spec, program)
         return Resolved(
             name=name,
             positions=point.positions,
@@ -118,6 +122,7 @@ class Resolver:
             reason=reason,
             nodes=nodes if reason is None and self._request.fleet is not None else None,
             is_hardware_declared="hardware" in point.values,
+            trial=trial,
         )
 
     def _part(self, axes: Sequence[str], point: Point, make: Callable[[Point, Request], dict[str, Any]]) -> Part:
@@ -192,6 +197,17 @@ class Resolver:
 def takes(node: NodeOffer, spec: CellSpec) -> bool:
     """Whether the node can run the cell, and has a core for each of its threads."""
     return _can_run(node, spec) and (node.cores is None or threads.needed(spec) <= node.cores)
+
+
+def may_try(node: NodeOffer, spec: CellSpec) -> bool:
+    """Whether the node would take the cell, and may try its provider, had it proven that."""
+    return spec.provider in node.may_try and takes(with_proven(node, spec.provider), spec)
+
+
+def with_proven(node: NodeOffer, provider: str) -> NodeOffer:
+    """The node once the provider has executed on it, which brings the provider's tag."""
+    tags = node.tags | {providers.of(provider).tag}
+    return node.model_copy(update={"providers": node.providers | {provider}, "tags": tags})
 
 
 def _can_run(node: NodeOffer, spec: CellSpec) -> bool:

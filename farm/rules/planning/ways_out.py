@@ -1,10 +1,11 @@
 """The way out of a refusal: by the code of its reason, the first change of the matrix that planning takes. Pure."""
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from farm.contract.cells import CellSpec, Runtime
-from farm.contract.reasons import ReasonCode, WayOut
+from farm.contract.reasons import ReasonCode, TrialAsked, WayOut
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.commands import repeat_command
 from farm.rules.cells.readers import read_runtime
@@ -13,7 +14,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point
 from farm.rules.planning.refusals import has_hardware
-from farm.rules.planning.resolution import Request, Resolved, Resolver
+from farm.rules.planning.resolution import Request, Resolved, Resolver, takes, with_proven
 from farm.rules.runtimes import engines, opsets, plugins, providers, releases
 from farm.rules.wording import titles
 
@@ -113,6 +114,8 @@ class WaysOut:
         return self._found.get(key)
 
     def _first(self, cell: Resolved, point: Point, request: Request) -> WayOut | None:
+        if (asked := _asked(cell, request)) is not None:
+            return asked
         # a point of `include` is no product of axes, so that a value of an axis does not reach it
         ways = () if self._matrix.include else WAYS.get(cell.reason.code, ()) if cell.reason else ()
         for axis, value in (change for changes in ways for change in changes(cell.spec, request)):
@@ -160,6 +163,22 @@ def taken(matrix: Matrix, way: WayOut) -> Matrix:
     if "exclude" in declared:
         declared["exclude"] = [rule for rule in declared["exclude"] if rule.get(way.axis) in (None, *way.values)]
     return matrices.parse(plain, allowed=matrix.allowed)
+
+
+def _asked(cell: Resolved, request: Request) -> WayOut | None:
+    """The owner of a node that would take the cell, had it proven its provider."""
+    spec, entry = cell.spec, providers.of(cell.spec.provider)
+    if cell.reason is None or cell.reason.code != ReasonCode.NO_NODE:
+        return None
+    able = (node for node in request.fleet or () if entry.name in node.may_be_asked)
+    node = next((node for node in able if takes(with_proven(node, entry.name), spec)), None)
+    if node is None:
+        return None
+    return WayOut(
+        label=f"Ask the owner of {node.name} to try {titles.provider(entry.name)}",
+        command=shlex.join(["onnxfarm", "node", "try", node.name, entry.short]),
+        ask=TrialAsked(node=int(node.id), provider=entry.short),
+    )
 
 
 def _identity(cell: Resolved) -> tuple[str, ...]:

@@ -10,11 +10,13 @@ from farm.rules.wording.numbers import counted
 class Waiting:
     """What an open run waits for. Counts are of its blocks that are not measured.
 
+    `trials`: nodes that try a provider for it, in words;
     `spent`: that its team has had its minutes of the day, in words; `told`: what nodes that could measure it say keeps
     them; `busy`: what such nodes measure now, in words; `nodes`: how many nodes online take its blocks; `offline`:
     names of those that would and are not there; `hardware`: what its blocks ask for.
     """
 
+    trials: Sequence[str] = ()
     spent: str = ""
     preparing: int = 0
     queued: int = 0
@@ -29,6 +31,8 @@ def standstill(waiting: Waiting) -> str:
     """The first thing that keeps it; empty where nothing is left to be measured."""
     if waiting.queued:
         return _of_queued(waiting)
+    if waiting.trials:
+        return " ".join([*waiting.trials, "This run starts when it has."])
     if waiting.preparing:
         blocks = f"{counted(waiting.preparing, 'block')} {'waits' if waiting.preparing == 1 else 'wait'}"
         return f"{blocks} for variants and inputs, which are being prepared."

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from farm.contract.cells import CellSpec
 from farm.rules.runtimes import frameworks, plugins
+from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION, is_known
 from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION as EVERY_DISTRIBUTION
-from farm.rules.runtimes.distributions import is_known
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.provider import Provider as Provider
 from farm.rules.runtimes.provider import Signs as Signs
@@ -80,6 +80,13 @@ def is_carried_by(provider: Provider, distribution: str) -> bool:
     if plugins.of_others(distribution) is not None:
         return provider is CPU or distribution in provider.packages
     return distribution in provider.packages or not is_known(distribution)
+
+
+def is_triable(provider: Provider) -> bool:
+    """Whether a node can find out by itself whether it has the provider: a public build of ours to try is known."""
+    if not provider.probe_with:
+        return provider is not CPU and DEFAULT_DISTRIBUTION in provider.distributions
+    return plugins.of_others(provider.probe_with.partition("==")[0]) is None
 
 
 def needs_devices(provider: Provider, options: Mapping[str, str]) -> bool:

@@ -63,6 +63,8 @@ class Cell(Ending):
     labels = models.JSONField(default=dict)
     variant = models.ForeignKey("registry.Variant", models.PROTECT, null=True, related_name="+")
     preparation = models.ForeignKey("registry.Preparation", models.PROTECT, null=True, related_name="+")
+    # a trial of its provider that it waits for
+    trial = models.ForeignKey("fleet.Trial", models.SET_NULL, null=True, blank=True, related_name="+")
     runtime = models.CharField(max_length=100)
     provider = models.CharField(max_length=64)
     batch = models.PositiveIntegerField(null=True)

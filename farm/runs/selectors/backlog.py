@@ -19,6 +19,7 @@ from farm.fleet.states import NodeState
 from farm.registry.models import Blob, PartialUpload, Preparation, Variant, Version
 from farm.rules.planning.resolution import takes
 from farm.runs.models import Attempt, Beside, Block, Run
+from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.selectors.minutes import why_no_minutes
 from farm.runs.states import OPEN_BLOCKS, BlockState
 
@@ -100,10 +101,18 @@ def why_not(node: Node, block: Block, attempt: int) -> str:
     serving = _serving(node, block)
     if serving is None:
         return f"{node.name} does not measure for team “{block.run.team.name}”{_bare(node)}."
-    if not can_take(node, (arm.spec for arm in block.plan.arms)):
+    if not can_take(node, _left_of(block)):
         return f"{node.name} lacks hardware or a provider that block {block.pk} asks for, or cores for its threads."
     busy = f"{node.name} is measuring another block, or another node of its machine is; it takes one at a time."
     return busy if serving.is_busy else why_no_minutes(block.run.team)
+
+
+def _left_of(block: Block) -> list[CellSpec]:
+    """What is asked for in a block, without the providers whose trial failed."""
+    arms = block.plan.arms
+    is_tried = any(arm.trial is not None for arm in arms)
+    gone = set(block.arms.filter(UNMAKEABLE).values_list("number", flat=True)) if is_tried else set()
+    return [arm.spec for arm in arms if arm.arm not in gone]
 
 
 def serves(node: Node, block: Block) -> bool:

@@ -5,13 +5,18 @@ from pydantic import TypeAdapter
 
 from farm.contract import reports
 from farm.contract.reports import CheckReport
+from farm.fleet.states import TrialState
 from farm.registry.states import MakingState
 from farm.runs.models import Block, Report
 from farm.runs.states import AttemptState
 
 _REPORT: TypeAdapter[reports.Report] = TypeAdapter(reports.Report)
 # arms that a node is not asked for
-UNMAKEABLE = Q(cell__variant__state=MakingState.FAILED) | Q(cell__preparation__state=MakingState.FAILED)
+UNMAKEABLE = (
+    Q(cell__variant__state=MakingState.FAILED)
+    | Q(cell__preparation__state=MakingState.FAILED)
+    | Q(cell__trial__state__in=(TrialState.FAILED, TrialState.DECLINED))
+)
 COUNTED = (AttemptState.DONE, AttemptState.REPORTED, AttemptState.LEASED)
 
 
@@ -25,7 +30,7 @@ def counted_reports(block: Block) -> list[reports.Report]:
 
 
 def refused_reports(block: Block) -> list[CheckReport]:
-    """Arms whose variant or inputs could not be made, as checks that failed."""
+    """Arms whose variant or inputs could not be made, or whose provider did not run, as checks that failed."""
     refused = block.arms.filter(UNMAKEABLE).exclude(reason_code="").order_by("number")
     return [CheckReport(arm=arm.number, reason=arm.reason) for arm in refused]
 

@@ -13,9 +13,9 @@ from django.db.models import Count, QuerySet
 from farm.accounts.selectors import Anyone
 from farm.base.refusals import Missing
 from farm.contract.version import node_queue
-from farm.fleet.models import Node
+from farm.fleet.models import Node, Trial
 from farm.fleet.selectors.nodes import name_of
-from farm.fleet.states import NodeState
+from farm.fleet.states import NodeState, TrialState
 from farm.rules.planning.time_left import words_left
 from farm.rules.presenting.standstill import Waiting, standstill
 from farm.rules.wording.numbers import counted
@@ -102,7 +102,9 @@ def standstill_of(run_id: int) -> Standstill:
         return Standstill()
     run = Run.objects.select_related("team", "version__uploaded_by").defer("matrix").get(pk=run_id)
     if not queued:
-        return Standstill(standstill(Waiting(preparing=len(preparing))), run.started_at)
+        tried = Trial.objects.filter(pk__in=run.cells.values("trial"), state=TrialState.PENDING).select_related("node")
+        trials = [trial.words for trial in tried.order_by("pk")[:MOST_TOLD]]
+        return Standstill(standstill(Waiting(preparing=len(preparing), trials=trials)), run.started_at)
     since = min((block.since for block in queued if block.since is not None), default=run.started_at)
     return Standstill(standstill(_waiting(run, queued, preparing=len(preparing))), since)
 

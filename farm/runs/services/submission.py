@@ -17,10 +17,13 @@ from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.version import node_queue, tag_queue
-from farm.fleet.states import NodeHealth
+from farm.fleet.models import Trial
+from farm.fleet.services import begin_trial
+from farm.fleet.states import NodeHealth, TrialState
 from farm.registry.models import Preparation, Variant, Version
 from farm.registry.services import ensure_preparation, ensure_variant
 from farm.registry.states import MakingState
+from farm.rules.planning import plans
 from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.runtimes.releases import NONE_YANKED
 from farm.rules.wording.numbers import counted
@@ -48,6 +51,7 @@ MOST_ROUNDS = 96
 def release_ready_blocks(*, run: Run | None = None, most: int = MOST) -> int:
     """Queues blocks whose inputs are ready; gives how many. Cells whose inputs cannot be made are refused."""
     unmade = Q(cell__variant__state__in=UNFINISHED) | Q(cell__preparation__state__in=UNFINISHED)
+    unmade |= Q(cell__trial__state=TrialState.PENDING)
     waiting = Block.objects.filter(state=BlockState.WAITING, run__state=RunState.RUNNING)
     # labelled data that came with the model are looked at before any cell is judged on them
     waiting = waiting.exclude(run__version__evaluation__state__in=UNFINISHED)
@@ -83,11 +87,12 @@ def _has_turn(run: Run) -> bool:
 
 
 def _refuse_unmakeable(block: Block) -> Reason | None:
-    """Refuses arms whose variant or inputs have failed; gives the last reason."""
+    """Refuses arms whose variant, inputs or trial have failed; gives the last reason."""
     why: Reason | None = None
-    for arm in block.arms.filter(UNMAKEABLE, status="").select_related("cell__variant", "cell__preparation"):
+    related = ("cell__variant", "cell__preparation", "cell__trial__node", "cell__trial__answered_by")
+    for arm in block.arms.filter(UNMAKEABLE, status="").select_related(*related):
         cell = arm.cell
-        makings = [making for making in (cell.variant, cell.preparation) if making is not None]
+        makings = [making for making in (cell.variant, cell.preparation, cell.trial) if making is not None]
         why = next((making.reason for making in makings if making.reason is not None), None)
         if why is None:
             continue
@@ -164,7 +169,7 @@ def _write_beside(run: Run, versions: Sequence[Version]) -> list[Beside]:
 def _write_cells(run: Run, plan: Plan, beside: Sequence[Beside]) -> dict[str, Cell]:
     """Rows of every point, measured and refused, by their name in the plan."""
     of_others = {row.version.artifact.bundle.digest: row for row in beside}
-    makings = _Makings(run.version, of_others)
+    makings = _Makings(run, of_others)
     rows: dict[str, Cell] = {}
     for block in plan.blocks:
         for arm in block.arms:
@@ -172,6 +177,7 @@ def _write_cells(run: Run, plan: Plan, beside: Sequence[Beside]) -> dict[str, Ce
                 cell = _cell(run, arm.cell, arm.spec, of_others.get(arm.spec.artifact_sha256))
                 cell.positions, cell.labels = arm.positions, arm.labels
                 cell.variant, cell.preparation = makings.variant(arm.spec), makings.preparation(arm.spec)
+                cell.trial = makings.trial(arm)
                 rows[arm.cell] = cell
     for point in plan.refused:
         cell = _cell(run, point.id, point.spec, of_others.get(point.spec.artifact_sha256))
@@ -184,11 +190,12 @@ def _write_cells(run: Run, plan: Plan, beside: Sequence[Beside]) -> dict[str, Ce
 
 
 class _Makings:
-    """Variants and preparations of one run, ordered once per digest."""
+    """Variants, preparations and trials of one run, ordered once per digest."""
 
-    def __init__(self, version: Version, beside: Mapping[str, Beside]) -> None:
-        self._own = version.artifact
+    def __init__(self, run: Run, beside: Mapping[str, Beside]) -> None:
+        self._own, self._by = run.version.artifact, run.requested_by
         self._others = {digest: row.version.artifact for digest, row in beside.items()}
+        self._trials: dict[tuple[str, str], Trial] = {}
         self._variants: dict[tuple[str, str], Variant] = {}
         self._preparations: dict[tuple[str, str], Preparation] = {}
 
@@ -198,6 +205,12 @@ class _Makings:
             artifact = self._others.get(spec.artifact_sha256, self._own)
             self._variants[key] = ensure_variant(artifact=artifact, recipe=spec.recipe)
         return self._variants[key]
+
+    def trial(self, arm: plans.Arm) -> Trial | None:
+        key = (arm.trial or "", arm.spec.provider)
+        if key[0] and key not in self._trials:
+            self._trials[key] = begin_trial(node=int(key[0]), provider=key[1], by=self._by)
+        return self._trials.get(key)
 
     def preparation(self, spec: CellSpec) -> Preparation:
         key = spec.artifact_sha256, spec.workload.model_dump_json()
@@ -257,7 +270,12 @@ def _block(run: Run, planned: PlannedBlock, number: int) -> Block:
 
 
 def _queues(planned: PlannedBlock) -> list[str]:
-    """The queue of its rarest tag; without a tag, those of the nodes that the matrix names or leaves to choose from."""
+    """The queue of its rarest tag; without a tag, those of the nodes that the matrix names or leaves to choose from.
+
+    A tag that waits for a trial may never be proven: then the node that tries it is asked.
+    """
+    if trying := {node_queue(arm.trial) for arm in planned.arms if arm.trial is not None}:
+        return sorted(trying)
     return [tag_queue(planned.tags[0])] if planned.tags else [node_queue(node) for node in planned.nodes]
 
 

@@ -44,6 +44,7 @@ NEEDS_ADMIN_SCOPE = ("api/v1/channels/<int:channel_id>/secret",)
 # what a token changes only with the scope `nodes` or `admin`
 BEYOND_WRITE = (
     "api/v1/nodes",
+    "api/v1/trials",
     "api/v1/channels",
     "api/v1/tokens",
     "api/v1/teams",

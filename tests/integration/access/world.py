@@ -24,7 +24,7 @@ from farm.base.secrecy import digest_of_secret
 from farm.contract.blocks import Lease
 from farm.contract.node import ATTEMPT_TOKEN_HEADER
 from farm.contract.version import CONTRACT_VERSION
-from farm.fleet.models import Lending, Node, NodeSecret
+from farm.fleet.models import Lending, Node, NodeSecret, Trial
 from farm.fleet.own_wheel import own_wheel
 from farm.registry import storage
 from farm.registry.models import Blob, PlanOrder, Version
@@ -88,6 +88,7 @@ class World:
             "node_id": self.node.pk,
             "version": "1.30.0",
             "lending_id": self._lending(other.team),
+            "trial_id": self._trial(people["mate"]),
             "team_id": team.pk,
             "username": _leaving(team).username,
             "what": "drain",
@@ -126,6 +127,12 @@ class World:
         """The node, offered to the stranger's team by somebody who is in both."""
         Membership.objects.create(team=team, user=(both := User.objects.create(username="both")))
         return int(Lending.objects.create(node=self.node, team=team, asked_by=both).pk)
+
+    def _trial(self, asked_by: User) -> int:
+        """A provider that the node's owner is asked to let it try."""
+        Node.objects.filter(pk=self.node.pk).update(understands_trials=True)
+        asked = {"provider": "OpenVINOExecutionProvider", "asked_by": asked_by}
+        return int(Trial.objects.create(node=self.node, **asked).pk)
 
     def _invitation(self, team: Team, owner: User, stranger: User) -> int:
         invitation = invite(team=team, name=stranger.username, by=owner).invitation
@@ -246,6 +253,8 @@ OWN_NAMES: Final[dict[str, dict[str, object]]] = {
     "api/v1/invitations/<int:invitation_id>/<what>": {"what": "accept"},
     "settings/invitations/<int:invitation_id>/<str:what>/": {"what": "accept"},
     "fleet/lendings/<int:lending_id>/<str:what>/": {"what": "agree"},
+    "api/v1/trials/<int:trial_id>/<what>": {"what": "allow"},
+    "fleet/trials/<int:trial_id>/<str:what>/": {"what": "allow"},
     "graph/netron/<str:name>": {"name": "view.js"},
     "install/<str:name>": {"name": own_wheel().name},
     "api/node/v1/tab/<name>": {"name": "index.html"},
@@ -346,6 +355,8 @@ PAYLOADS: Final[dict[str, Callable[[World], dict[str, Any] | bytes]]] = {
     "PUT api/node/v1/blocks/<block>/parts/<int:arm>": lambda world: b"zip",
     "PUT api/node/v1/blocks/<block>/compiled/<int:arm>": lambda world: b"model",
     "POST api/v1/nodes/invitations": lambda world: {"team": world.run.team.name},
+    "POST api/v1/nodes/<int:node_id>/trials": lambda world: {"provider": "cuda"},
+    "POST fleet/<int:node_id>/trials/": lambda world: {"provider": "cuda"},
     "PATCH api/v1/nodes/<int:node_id>": lambda world: {"hours": "20:00-06:00"},
     "POST api/node/v1/enrol": _enrolment,
     "POST api/node/v1/secret": lambda world: {"node_id": str(world.node.pk), "signed_at": 1, "signature": "A" * 88},

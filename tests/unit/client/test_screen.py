@@ -9,7 +9,7 @@ from rich.console import Console
 
 from farm.contract.api.runs import ProgressOut, RunOut
 from farm.contract.cells import Runtime
-from farm.contract.document import SCHEMA, Document
+from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode, WayOut
@@ -148,13 +148,36 @@ def test_cells_of_one_reason_share_a_line_with_their_count() -> None:
     assert "12 cells (c2, c3, c4, c5, c6, c7, c8, c9 and 4 more)" in told
 
 
+HARD = {
+    "provider": "OpenVINOExecutionProvider",
+    "provider_options": {"device_type": "CPU", "num_streams": "1"},
+    "precision": "int8-qdq",
+    "runtime": Runtime(distribution="onnxruntime-openvino", version="1.24.1"),
+}
+
+
+def _with_long_names(document: Document) -> Document:
+    """Cells that differ in many axes, on machines and of models with long names."""
+    cells = [
+        cell.model_copy(
+            update={"model": f"encoder-of-a-rather-long-name-{place}", "node": f"bench-in-the-cellar-{place}"}
+            | {"batch": place, "shapes": {"sequence": 100 + place}}
+            | (HARD if place % 2 else {})
+        )
+        for place, cell in enumerate(document.cells)
+    ]
+    return document.model_copy(update={"cells": cells})
+
+
+@pytest.mark.parametrize("has_long_names", [False, True])
 @pytest.mark.parametrize("width", [80, 120, 200])
 @pytest.mark.parametrize("path", presenting.recorded(), ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_no_terminal_cuts_a_figure_or_a_reason(path: Path, width: int) -> None:
+def test_no_terminal_cuts_a_figure_or_a_reason(path: Path, width: int, has_long_names: bool) -> None:
     plain = json.loads(presenting.read(path))
     if plain["schema"] != "onnxfarm.bench/1":
         pytest.skip("another kind of document")
     told = Document.model_validate(plain)
+    told = _with_long_names(told) if has_long_names else told
     text = screen(told, width=width)
     assert "…" not in text
     for one in told.cells:
@@ -286,42 +309,6 @@ def test_cells_that_generate_say_what_their_times_are_of_and_how_prefill_stands(
     assert "prefill" in compares
     assert "▼ 25 % faster" in shown
     assert "prefill" not in screen(document())
-
-
-HARD = {
-    "provider": "OpenVINOExecutionProvider",
-    "provider_options": {"device_type": "CPU", "num_streams": "1"},
-    "precision": "int8-qdq",
-    "runtime": Runtime(distribution="onnxruntime-openvino", version="1.24.1"),
-}
-
-
-def _with_long_names(document: Document) -> Document:
-    """Cells that differ in many axes, on machines and of models with long names."""
-    cells = [
-        cell.model_copy(
-            update={"model": f"encoder-of-a-rather-long-name-{place}", "node": f"bench-in-the-cellar-{place}"}
-            | {"batch": place, "shapes": {"sequence": 100 + place}}
-            | (HARD if place % 2 else {})
-        )
-        for place, cell in enumerate(document.cells)
-    ]
-    return document.model_copy(update={"cells": cells})
-
-
-@pytest.mark.parametrize("width", [80, 120, 200])
-@pytest.mark.parametrize("path", presenting.recorded(), ids=lambda path: f"{path.parent.name}-{path.name}")
-def test_no_figure_and_no_reason_is_cut_at_any_width(path: Path, width: int) -> None:
-    plain_document = json.loads(presenting.read(path))
-    if plain_document["schema"] != SCHEMA:
-        return
-    found = Document.model_validate(plain_document)
-    for document in (found, _with_long_names(found)):
-        shown = screen(document, width=width)
-        assert "…" not in shown
-        for cell in document.cells:
-            assert cell.p50_ms is None or latency(cell.p50_ms, cell.p50_ci_ms) in shown
-            assert cell.reason is None or cell.reason.text in shown
 
 
 def test_the_way_out_stands_under_its_reason() -> None:

@@ -12,6 +12,10 @@ from farm.rules.presenting.standstill import Waiting, standstill
         (Waiting(preparing=1), "1 block waits for variants and inputs, which are being prepared."),
         (Waiting(preparing=3), "3 blocks wait for variants and inputs, which are being prepared."),
         (
+            Waiting(preparing=1, trials=["bench-1 is installing OpenVINO to try it, about a minute."]),
+            "bench-1 is installing OpenVINO to try it, about a minute. This run starts when it has.",
+        ),
+        (
             Waiting(queued=1, nodes=1, told=["bench-1: another measurement holds this machine since 07:12"]),
             "bench-1: another measurement holds this machine since 07:12",
         ),

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
-from farm.contract.cells import Runtime
-from farm.contract.reasons import ReasonCode, WayOut
+from farm.contract.cells import CellSpec, Runtime
+from farm.contract.reasons import ReasonCode, TrialAsked, WayOut
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.planning.plans import NodeOffer, Plan
-from farm.rules.planning.ways_out import MAX_REASONS, taken
+from farm.rules.planning.resolution import Request
+from farm.rules.planning.ways_out import MAX_REASONS, WAYS, taken
+from farm.rules.runtimes import providers
 from farm.rules.runtimes.models import CompiledFacts, ModelFacts
 from farm.rules.runtimes.releases import nearest_to, newest_beside
 from tests.unit.rules.making import make_model, plan_of
@@ -187,3 +189,48 @@ def test_releases_beside_one_that_is_not_on_offer() -> None:
     assert newest_beside(asked, yanked=[Runtime.of(NEWEST)]) == Runtime.of(NEW)
     assert nearest_to(asked) == Runtime.of(NEW)
     assert nearest_to(asked, yanked=[Runtime.of(NEW), Runtime.of(NEWEST)]) == Runtime.of("onnxruntime==1.31.0")
+
+
+def test_the_owner_of_a_node_that_would_take_it_is_asked_before_anything_is_changed() -> None:
+    options = {"runtime": "onnxruntime-openvino==1.24.1", "provider": "openvino"}
+    asked = frozenset({"OpenVINOExecutionProvider"})
+    fleet = [CPU, CPU.model_copy(update={"id": "7", "name": "bench-7", "may_be_asked": asked})]
+    [way] = ways(plan_of(options, fleet=fleet)).values()
+    assert way is not None
+    assert way.ask == TrialAsked(node=7, provider="openvino")
+    assert way.command == "onnxfarm node try bench-7 openvino"
+    # one that would not take it, whatever it proves, is not asked
+    [way] = ways(plan_of({**options, "hardware": "node:bench-1"}, fleet=fleet)).values()
+    assert way is None or way.ask is None
+
+
+def test_a_node_that_may_try_a_provider_takes_its_cells_beside_others() -> None:
+    options = {"runtime": "onnxruntime-openvino==1.24.1", "provider": "cpu,openvino"}
+    trying = CPU.model_copy(update={"id": "7", "may_try": frozenset({"OpenVINOExecutionProvider"})})
+    plan = plan_of(options, fleet=[CPU, trying])
+    assert plan.refused == ()
+    [block] = plan.blocks
+    assert block.nodes == ("7",)
+    assert {arm.spec.provider: arm.trial for arm in block.arms if arm.twin_of is None} == {
+        "CPUExecutionProvider": None,
+        "OpenVINOExecutionProvider": "7",
+    }
+
+
+def test_a_node_may_find_out_about_public_builds_of_ours_alone() -> None:
+    known = {provider.short: providers.is_triable(provider) for provider in providers.PROVIDERS}
+    assert [known[name] for name in ("openvino", "cuda", "coreml")] == [True] * 3
+    assert [known[name] for name in ("cpu", "xnnpack", "wasm")] == [False] * 3
+
+
+def test_nothing_is_tried_where_nothing_is_known() -> None:
+    spec = CellSpec(
+        artifact_sha256="a" * 64,
+        runtime=Runtime(distribution="their-plugin", version="1.0+onnxruntime.1.31.1"),
+        provider="XnnpackExecutionProvider",
+    )
+    request = Request(make_model(opsets={}))
+    tried = {code: [axis for changes in WAYS[code] for axis, _ in changes(spec, request)] for code in WAYS}
+    assert tried[ReasonCode.OPSET_TOO_NEW] == tried[ReasonCode.UNKNOWN_RUNTIME] == []
+    assert tried[ReasonCode.PROVIDER_NOT_IN_BUILD] == ["provider"]
+    assert tried[ReasonCode.MODEL_NOT_LOADED] == ["precision", "opset"]

@@ -45,6 +45,10 @@ BUILDS = {
 }
 
 
+class NotProvenError(Exception):
+    """A provider did not execute here; the message says why, in one sentence."""
+
+
 @dataclass(frozen=True)
 class Abilities:
     """Tags with their evidence in words, and providers by ORT's names. None are claimed before a probe has run.
@@ -101,7 +105,7 @@ def own_build() -> Installed | None:
 def probe(
     short: str, *, installed: Installed, stage: Path, folder: Path, is_cancelled: Callable[[], bool]
 ) -> Abilities:
-    """Runs the probe model on a provider. Claims nothing when its trace does not show it, and says so in the log."""
+    """Runs the probe model on a provider. Raises NotProvenError when its trace does not show it."""
     entry = providers.resolve(short)
     folder.mkdir(parents=True, exist_ok=True)
     stages.compile_stage(stage, python=installed.python)
@@ -110,19 +114,16 @@ def probe(
     with launch as launcher:
         report = checks.run_check(launcher, arm)
         if report.reason is not None:
-            logger.warning(
-                "%s does not run here on %s, it takes %s: %s",
-                *(entry.name, installed.runtime, entry.needs, report.reason.text),
+            raise NotProvenError(
+                f"{entry.name} does not run here on {installed.runtime}, it takes {entry.needs}: {report.reason.text}"
             )
-            return Abilities()
         profiled = traces.profile_arm(launcher, arm, trace_round=0)
     trace = traces.report_of(profiled, traces.Mapper(work_dir=folder), store=lambda arm, trace_round, path: None)
     traces.drop(profiled)
     shown = next((share for share in trace.providers if share.name == entry.name), None)
     if shown is None:
         ran = ", ".join(share.name for share in trace.providers) or "nothing"
-        logger.warning("%s was asked for on %s and %s executed.", entry.name, installed.runtime, ran)
-        return Abilities()
+        raise NotProvenError(f"{entry.name} was asked for on {installed.runtime} and {ran} executed.")
     day = datetime.now(UTC).date()
     evidence = f"{day}: a trace on {installed.runtime} shows {shown.nodes} of the probe's nodes on {entry.name}"
     if report.is_simulated:

@@ -29,7 +29,7 @@ CHUNK_BYTES = 1 << 20
 # what orders may ask of this agent
 UNDERSTOOD = (
     *(messages.TRACED_ROUNDS, messages.SCENARIOS, messages.PROMPTS, messages.INT4),
-    *(messages.MODELS, messages.CALLS),
+    *(messages.MODELS, messages.CALLS, messages.TRIALS),
 )
 
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -126,7 +126,7 @@ class Gateway:
         return _parsed(_checked(self._once("POST", "secret", **_json(request))), messages.SecretGrant)
 
     def hello(self, hello: messages.Hello) -> messages.Welcome:
-        headers = {messages.HOST_HEADER: host_lock.host()}
+        headers = {messages.HOST_HEADER: host_lock.host(), messages.UNDERSTANDS_HEADER: ", ".join(UNDERSTOOD)}
         return self._post("hello", hello, messages.Welcome, headers=headers)
 
     def standing(self) -> messages.Welcome:

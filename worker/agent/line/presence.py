@@ -39,6 +39,8 @@ class Presence:
         self.abilities = Abilities()
         # what keeps this node from measuring, in words
         self.waits_for = ""
+        # what came of a trial, until the farm has heard it
+        self.tried: messages.Tried | None = None
         self._welcome: messages.Welcome | None = None
         self._changed = threading.Event()
 
@@ -51,6 +53,7 @@ class Presence:
         """One hello. Raises GatewayError."""
         block, installed = self._block(), self._runtimes()
         state: State = "leaving" if is_leaving else "measuring" if block else "idle"
+        tried = self.tried
         welcome = self._gateway.hello(
             messages.Hello(
                 contract_version=CONTRACT_VERSION,
@@ -64,8 +67,11 @@ class Presence:
                 log_tail=self._log_tail(),
                 self_test=self.abilities.self_test,
                 doing=self.waits_for[: messages.MAX_DOING],
+                tried=tried,
             )
         )
+        if self.tried is tried:
+            self.tried = None
         if welcome.sentence and (self._welcome is None or welcome.sentence != self._welcome.sentence):
             logger.warning("The farm says: %s", welcome.sentence)
         elif self._welcome and self._welcome.sentence and not welcome.sentence:

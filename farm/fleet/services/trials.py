@@ -1,0 +1,166 @@
+"""Letting a node try a provider that nobody has proven on it: asked for, allowed by its owner, tried, remembered.
+
+One at a time on a node, which installs what carries the provider and runs a small model on it in its sandbox.
+"""
+
+from datetime import timedelta
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from farm.accounts.models import Team, User
+from farm.base.refusals import Conflict, Invalid, NotAllowed
+from farm.contract import node as messages
+from farm.contract.texts import plain_text
+from farm.fleet.models import Lending, Node, Trial
+from farm.fleet.models.trial import OPEN_TRIALS
+from farm.fleet.selectors.nodes import AGAIN_AFTER
+from farm.fleet.services.health import must_manage
+from farm.fleet.states import NodeEventKind, NodeHealth, Trials, TrialState
+from farm.rules.runtimes import providers
+
+# a node that knows of a trial waits for its machine, installs and probes within its own limits
+MAX_TRIAL = timedelta(minutes=30)
+MAX_WAIT = timedelta(hours=1)
+# of one node, so that its owner can read them
+MAX_ASKED = 20
+
+
+def ask_for_trial(*, node: Node, provider: str, by: User) -> Trial:
+    """Asks the owner, or begins where that is allowed; whoever manages the node allows it by asking.
+
+    The same trial asked for again is the one that is open. Raises Invalid, NotAllowed and Conflict.
+    """
+    entry = providers.find(provider)
+    if entry is None or not providers.is_triable(entry):
+        raise Invalid(
+            f"{provider[:60]!r} is no provider that a node can try: its packages are not known.", code="provider"
+        )
+    _must_be_asked_by(by, node)
+    is_managed = Node.objects.managed_by(by).filter(pk=node.pk).exists()
+    if node.trials_allowed == Trials.NEVER and not is_managed:
+        raise Conflict(f"The owner of {node.name} lets it try no providers.", code="no_trials")
+    _must_be_able(node, entry.name)
+    if (opened := node.trials.filter(provider=entry.name, state__in=OPEN_TRIALS).first()) is not None:
+        return allow_trial(trial=opened, by=by) if is_managed and opened.state == TrialState.ASKED else opened
+    failed = node.trials.filter(provider=entry.name, state=TrialState.FAILED, ended_at__gt=timezone.now() - AGAIN_AFTER)
+    if not is_managed and (latest := failed.first()) is not None:
+        raise Conflict(latest.words, code="failed_lately", hint="Its owner can have it tried again at once.")
+    if node.trials.filter(state=TrialState.ASKED).count() >= MAX_ASKED:
+        raise Conflict(
+            f"{node.name} was asked for {MAX_ASKED} trials that its owner has not answered.", code="too_many"
+        )
+    is_allowed = is_managed or node.trials_allowed == Trials.ALLOW
+    state = TrialState.PENDING if is_allowed else TrialState.ASKED
+    try:
+        with transaction.atomic():
+            trial = Trial.objects.create(
+                node=node,
+                provider=entry.name,
+                state=state,
+                asked_by=by,
+                allowed_at=timezone.now() if is_allowed else None,
+            )
+            _say(trial, by=by)
+    except IntegrityError:  # asked for twice at once
+        return node.trials.get(provider=entry.name, state__in=OPEN_TRIALS)
+    return trial
+
+
+def begin_trial(*, node: int, provider: str, by: User | None) -> Trial:
+    """The trial that a run waits for: the one that is pending, or a new one by the owner's standing word."""
+    trial, is_new = Trial.objects.get_or_create(
+        node_id=node,
+        provider=provider,
+        state__in=OPEN_TRIALS,
+        defaults={"state": TrialState.PENDING, "asked_by": by, "allowed_at": timezone.now()},
+    )
+    if is_new or trial.move(TrialState.PENDING, TrialState.ASKED, allowed_at=timezone.now()):
+        _say(trial, by=by)
+    return trial
+
+
+def allow_trial(*, trial: Trial, by: User) -> Trial:
+    """asked → pending: the node tries it. Raises NotAllowed, Conflict."""
+    return _answered(trial, TrialState.PENDING, by, allowed_at=timezone.now())
+
+
+def decline_trial(*, trial: Trial, by: User) -> Trial:
+    """asked or pending → declined: what waits for it is refused. Raises NotAllowed, Conflict."""
+    return _answered(trial, TrialState.DECLINED, by, ended_at=timezone.now())
+
+
+def next_trial(node: Node) -> messages.Trial | None:
+    """What the node is to try now: the one allowed first; none while it may take no block."""
+    if not node.understands_trials or not node.may_take_blocks:
+        return None
+    trial = node.trials.filter(state=TrialState.PENDING).order_by("allowed_at", "pk").first()
+    if trial is None:
+        return None
+    if trial.begun_at is None and trial.move(TrialState.PENDING, TrialState.PENDING, begun_at=timezone.now()):
+        _say(trial)
+    return messages.Trial(id=str(trial.pk), provider=providers.of(trial.provider).short)
+
+
+def end_trial(node: Node, tried: messages.Tried) -> None:
+    """What the node says of a trial of its own; proven is what its hello claims with evidence."""
+    trial = node.trials.filter(pk=tried.id, state=TrialState.PENDING).first() if tried.id.isdecimal() else None
+    if trial is None:
+        return
+    problem = plain_text(tried.problem)
+    if not problem and trial.provider not in node.providers:
+        problem = "It ended without a word and without the provider."
+    state = TrialState.FAILED if problem else TrialState.READY
+    if trial.move(state, TrialState.PENDING, problem=problem, ended_at=timezone.now()):
+        _say(trial)
+
+
+def end_late_trials() -> int:
+    """Fails trials that their node did not come for or did not end; gives how many."""
+    now = timezone.now()
+    late = Q(begun_at__lt=now - MAX_TRIAL) | Q(begun_at=None, allowed_at__lt=now - MAX_WAIT)
+    rows = Trial.objects.filter(late, state=TrialState.PENDING).select_related("node")
+    return sum(_end_late(trial) for trial in rows)
+
+
+def _end_late(trial: Trial) -> bool:
+    if trial.begun_at is None:
+        problem = f"it did not come for the trial within {MAX_WAIT.seconds // 60} minutes. Start it, and ask again."
+    else:
+        problem = f"it did not end within {MAX_TRIAL.seconds // 60} minutes. See the node's log."
+    moved = trial.move(TrialState.FAILED, TrialState.PENDING, problem=problem, ended_at=timezone.now())
+    if moved:
+        _say(trial)
+    return moved
+
+
+def _must_be_asked_by(by: User, node: Node) -> None:
+    """Somebody who may start runs in a team that the node measures for."""
+    teams = Team.objects.writable_by(by).values("pk")
+    lent = Lending.objects.in_force().filter(team__in=teams, node=node)
+    if not teams.filter(pk=node.team_id).exists() and not lent.exists():
+        raise NotAllowed(f"Only those who may start runs on {node.name} ask for trials there.")
+
+
+def _must_be_able(node: Node, provider: str) -> None:
+    if node.health in (NodeHealth.RETIRED, NodeHealth.PENDING) or node.is_browser:
+        raise Conflict(f"{node.name} tries no providers: it is {'a browser' if node.is_browser else node.health}.")
+    if not node.understands_trials:
+        raise Conflict(f"The agent of {node.name} is older than trials: upgrade it.", code="old_agent")
+    if provider in node.providers:
+        raise Conflict(f"{node.name} has proven {providers.title(provider)} already.", code="proven")
+
+
+def _answered(trial: Trial, state: TrialState, by: User, **changes: object) -> Trial:
+    must_manage(trial.node, by)
+    with transaction.atomic():
+        before = OPEN_TRIALS if state == TrialState.DECLINED else (TrialState.ASKED,)
+        if not trial.move(state, *before, answered_by=by, **changes):
+            raise Conflict(trial.words, code="answered")
+        _say(trial, by=by)
+    return trial
+
+
+def _say(trial: Trial, *, by: User | None = None) -> None:
+    trial.node.log(NodeEventKind.TRIAL, trial.words[:1000], actor=by, trial=trial.pk)
