@@ -29,6 +29,8 @@ SHORT = {
     "unconfirmed": "{model}: a fresh block did not confirm the change with {new}",
     "infra": "{model} could not be judged with {new}",
 }
+# what a fresh block came to; of other outcomes it was measured, and left it open
+CONFIRMATIONS = {"alert": "confirmed", "unconfirmed": "not confirmed"}
 # the axes of a watch's matrix in the order of its sentence; which releases it measures stands elsewhere
 _FIRST = ("provider", "precision", "batch", "threads", "opset", "hardware", "optimization")
 AXES_NAMED = (*_FIRST, *(axis for axis in MATRIX_AXES if axis not in (*_FIRST, "runtime")))
@@ -199,7 +201,10 @@ def _runs(one: "WatchRound") -> Entry:
     known = [run_id for run_id in (one.run_id, one.confirming_id) if run_id]
     if not known:
         return Entry("none")
-    return runs.link(known[0], soft=f"confirmed by run {known[1]}" if len(known) > 1 else "")
+    if len(known) == 1:
+        return runs.link(known[0])
+    how = "being confirmed" if one.state != "judged" else CONFIRMATIONS.get(one.outcome, "measured again")
+    return runs.link(known[0], soft=f"{how} by run {known[1]}")
 
 
 def kinds() -> list[tuple[str, Sign]]:

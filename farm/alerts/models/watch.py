@@ -99,7 +99,7 @@ class WatchRound(models.Model):
     outcome = models.CharField(max_length=12, choices=RoundOutcome.choices, default=RoundOutcome.OPEN, blank=True)
     run = models.ForeignKey("runs.Run", models.SET_NULL, null=True, blank=True, related_name="watch_rounds")
     confirming = models.ForeignKey("runs.Run", models.SET_NULL, null=True, blank=True, related_name="+")
-    # more rounds were asked for once, because something stayed undecided
+    # more rounds of the run that was started last were asked for once, because something stayed undecided
     is_extended = models.BooleanField(default=False)
     findings = models.JSONField(default=list)
     sentence = models.CharField(max_length=2000, blank=True, default="")

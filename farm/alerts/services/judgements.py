@@ -112,7 +112,7 @@ def _advance(one: WatchRound) -> bool:
     search = _search_of(one)
     for run in runs:
         search.record(measurements.measured(run))
-    if len(runs) == 1 and search.is_undecided(search.measured[0]) and measurements.extend(one, runs[0]):
+    if runs and search.is_undecided(search.measured[-1]) and measurements.extend(one, runs[-1]):
         return True
     try:
         experiment = search.next()
@@ -158,7 +158,8 @@ def _start(one: WatchRound, stage: _Stage, experiment: Experiment, *, found: Seq
     with transaction.atomic():
         run = measurements.start(one.watch, one.version, experiment.matrix, reason=stage.reason)
         findings = [asdict(finding) for finding in found]
-        if not one.move(stage.then, was=RoundState(one.state), findings=findings, **{stage.starts: run}):
+        how = {"findings": findings, "is_extended": False, stage.starts: run}
+        if not one.move(stage.then, was=RoundState(one.state), **how):
             transaction.set_rollback(True)
             return False
     return True

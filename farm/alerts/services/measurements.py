@@ -69,7 +69,7 @@ def _go_on(watch: Watch, run: Run, rounds: int) -> bool:
     if by is None:
         return False
     try:
-        more_rounds(run=run, by=by, rounds=rounds)
+        more_rounds(run=run, by=by, rounds=rounds, asker=f"Watch “{watch.name}”")
     except Refusal:
         # another tick may have asked first
         run.refresh_from_db()

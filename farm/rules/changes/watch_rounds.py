@@ -91,6 +91,11 @@ class Finding:
     size: float | None = None
 
     @property
+    def place(self) -> tuple[Key, str, str | None]:
+        """What a fresh block has to show again."""
+        return self.kind, self.series, self.node
+
+    @property
     def is_noisy(self) -> bool:
         """Whether a fresh block has to show it again."""
         return KINDS[self.kind].is_noisy
@@ -110,6 +115,8 @@ class Judgement:
     compared: int = 0
     # (kind, series) of which the measurement says that nothing is wrong: what can resolve an alert
     cleared: frozenset[tuple[Key, str]] = frozenset()
+    # (kind, series, node) of finished pairs that leave nothing of the kind undecided: what can contradict a finding
+    settled: frozenset[tuple[Key, str, str | None]] = frozenset()
 
     @property
     def outcome(self) -> Outcome:
@@ -128,6 +135,7 @@ class _Notes:
     undecided: list[str] = field(default_factory=list)
     infra: list[str] = field(default_factory=list)
     cleared: set[tuple[Key, str]] = field(default_factory=set)
+    settled: set[tuple[Key, str, str | None]] = field(default_factory=set)
 
 
 def judge(document: Document, rule: Rule, *, old: Runtime | str, new: Runtime | str) -> Judgement:
@@ -144,6 +152,7 @@ def judge(document: Document, rule: Rule, *, old: Runtime | str, new: Runtime | 
         infra=tuple(notes.infra),
         compared=sum(pair.is_finished for pair in found),
         cleared=frozenset(notes.cleared - wrong),
+        settled=frozenset(notes.settled),
     )
 
 
@@ -154,8 +163,11 @@ def _judge_pair(pair: Pair, rule: Rule, notes: _Notes) -> None:
             notes.infra.append(f"{series_label(cell)} on {cell.runtime}: {reason.text}")
             return
     for kind in KINDS.values():
-        for change in changes(kind, pair, allowed=rule.allowed(kind.key)):
+        found = list(changes(kind, pair, allowed=rule.allowed(kind.key)))
+        for change in found:
             _note(notes, rule, kind.key, pair, change)
+        if pair.is_finished and all(change.verdict != "undecided" for change in found):
+            notes.settled.add((kind.key, pair.series, pair.old.node))
 
 
 def _note(notes: _Notes, rule: Rule, kind: Key, pair: Pair, change: Change) -> None:
@@ -178,11 +190,13 @@ def _note(notes: _Notes, rule: Rule, kind: Key, pair: Pair, change: Change) -> N
         notes.cleared.add((kind, pair.series))
 
 
-def confirmed(findings: Sequence[Finding], again: Judgement) -> tuple[list[Finding], list[Finding]]:
-    """Findings that hold, and noisy ones that a fresh block on their node does not show again."""
-    shown = {(finding.kind, finding.series, finding.node) for finding in again.findings}
-    holds = [found for found in findings if not found.is_noisy or (found.kind, found.series, found.node) in shown]
-    return holds, [finding for finding in findings if finding not in holds]
+def confirmed(findings: Sequence[Finding], again: Judgement) -> tuple[list[Finding], list[Finding], list[Finding]]:
+    """Findings that hold; of the noisy ones, those that a fresh block on their node contradicts, and leaves open."""
+    shown = {finding.place for finding in again.findings}
+    holds = [finding for finding in findings if not finding.is_noisy or finding.place in shown]
+    others = [finding for finding in findings if finding not in holds]
+    gone = [finding for finding in others if finding.place in again.settled]
+    return holds, gone, [finding for finding in others if finding not in gone]
 
 
 def worst(findings: Collection[Finding]) -> Finding:

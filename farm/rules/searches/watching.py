@@ -8,27 +8,36 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement, Rule
+from farm.rules.comparing.power import LOOKS
+from farm.rules.findings import cell_pairs
+from farm.rules.findings.kinds import kind_of
 from farm.rules.matrices.matrix import Matrix
+from farm.rules.presenting.lines import is_by_processor
 from farm.rules.searches.confirmation import Confirmation, explained_by
 from farm.rules.searches.search import Measured
-from farm.rules.wording.numbers import counted
+from farm.rules.wording.numbers import change_interval, counted
 
 
 @dataclass(frozen=True, slots=True)
 class RoundAnswer:
-    """What a round came to. `unconfirmed`: what a fresh block did not show again. `document`: None where none is."""
+    """What a round came to. `unconfirmed`: what a fresh block contradicts; `left_open`: what it left undecided, with
+    why. `document`: None where none is."""
 
     judgement: Judgement
     findings: Sequence[Finding] = ()
     unconfirmed: Sequence[Finding] = ()
+    left_open: Sequence[Finding] = ()
     document: Document | None = None
 
     @property
     def outcome(self) -> Literal["alert", "infra", "unconfirmed", "undecided", "news", "quiet"]:
         if self.findings:
             return "alert"
-        judged = replace(self.judgement, findings=()).outcome
-        return "unconfirmed" if self.unconfirmed and judged != "infra" else judged
+        if self.judgement.infra:
+            return "infra"
+        if self.left_open or self.judgement.undecided:
+            return "undecided"
+        return "unconfirmed" if self.unconfirmed else replace(self.judgement, findings=()).outcome
 
     @property
     def sentence(self) -> str:
@@ -38,7 +47,9 @@ class RoundAnswer:
             others = f" {counted(len(self.findings) - 1, 'more finding')}." if len(self.findings) > 1 else ""
             parts.append(watch_rounds.worst(self.findings).text + others)
         parts += judgement.infra[:1]
-        if self.unconfirmed:
+        if self.left_open:
+            parts.append(watch_rounds.worst(self.left_open).text)
+        elif self.unconfirmed:
             parts.append(f"Not confirmed by a fresh block: {watch_rounds.worst(self.unconfirmed).text}")
         if not parts:
             parts += judgement.undecided[:1] or judgement.news[:1]
@@ -72,7 +83,9 @@ class Watching(Confirmation[RoundAnswer]):
         return _with_infra(judgement, f"What {names} measured does not count: the node is under review.")
 
     def is_undecided(self, outcome: Measured) -> bool:
-        return bool(self.judgements[-1].undecided)
+        if len(self.judgements) == 1:
+            return bool(self.judgements[0].undecided)
+        return bool(watch_rounds.confirmed(self.found or (), self.judgements[1])[-1])
 
     def fresh(self, first: Measured) -> Matrix | None:
         """What was found alone, on the node it was found on."""
@@ -92,10 +105,26 @@ class Watching(Confirmation[RoundAnswer]):
         if len(self.judgements) == 1:
             return RoundAnswer(judgement, found, document=document)
         again = self.judgements[1]
-        holds, gone = watch_rounds.confirmed(found, again)
-        if again.infra and gone:
+        holds, gone, unsure = watch_rounds.confirmed(found, again)
+        if again.infra and unsure:
             judgement = _with_infra(judgement, *again.infra)
-        return RoundAnswer(judgement, holds, gone, explained_by(document, self.measured[1].document))
+        left_open = [replace(each, text=f"Undecided: {each.text} {self._why_open(each)}") for each in unsure]
+        return RoundAnswer(judgement, holds, gone, left_open, explained_by(document, self.measured[1].document))
+
+    def _why_open(self, found: Finding) -> str:
+        """What the fresh block says of a finding that it neither shows nor contradicts."""
+        old, new = self.sides
+        pairs = cell_pairs.pairs(self.measured[1].document, old=old, new=new)
+        mine = [pair for pair in pairs if (pair.series, pair.old.node) == found.place[1:]]
+        comparison = next((pair.comparison for pair in mine if pair.is_finished), None)
+        if comparison is None:
+            reasons = [cell.reason.text for pair in mine for cell in (pair.new, pair.old) if cell.reason is not None]
+            return f"A fresh block could not compare it: {reasons[0] if reasons else 'it has no such pair.'}"
+        size = change_interval(comparison.ci_low, comparison.ci_high, ratio=comparison.ratio, is_directed=False)
+        told = f"measured {size}" if kind_of(found.kind).is_headline and size else "does not tell"
+        rounds, least = comparison.rounds, LOOKS[0]
+        where = f", but in {rounds} of the {least} rounds a verdict takes" if rounds < least else f" in {rounds} rounds"
+        return f"A fresh block {told}{where}{': the machine was busy' if is_by_processor(comparison) else ''}."
 
     def unconfirmable(self, why: str) -> RoundAnswer:
         """The answer where no fresh block can be measured: what is no noise."""

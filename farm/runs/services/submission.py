@@ -310,11 +310,14 @@ def cancel_run(*, run: Run, by: User) -> Run:
     return row
 
 
-def more_rounds(*, run: Run, by: User, rounds: int, blocks: Collection[int] | None = None) -> list[Block]:
+def more_rounds(
+    *, run: Run, by: User, rounds: int, blocks: Collection[int] | None = None, asker: str = ""
+) -> list[Block]:
     """Lets done blocks go on for so many rounds more, on the node where they were begun; gives those that do.
 
-    `blocks`: their numbers in the run; without it, every done block that has an undecided comparison. Raises Invalid
-    for an unknown block or a count that is no use, Conflict when none of them can go on.
+    `blocks`: their numbers in the run; without it, every done block that has an undecided comparison. `asker`: who it
+    is by the log, where that is not `by` but what has their rights. Raises Invalid for an unknown block or a count that
+    is no use, Conflict when none of them can go on.
     """
     _must_write(run, by)
     if not 1 <= rounds <= MOST_ROUNDS:
@@ -329,7 +332,7 @@ def more_rounds(*, run: Run, by: User, rounds: int, blocks: Collection[int] | No
         for block in chosen:
             _go_on(block, rounds)
         more = counted(rounds, "more round")
-        text = f"{by.username} asked for {more} of {counted(len(chosen), 'block')}."
+        text = f"{asker or by.username} asked for {more} of {counted(len(chosen), 'block')}."
         row.log(EventKind.MORE_ROUNDS, text, blocks=[block.number for block in chosen], rounds=rounds)
     return chosen
 

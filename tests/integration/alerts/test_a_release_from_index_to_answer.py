@@ -1,12 +1,15 @@
 """The main road: a release appears, is measured, confirmed, told of, looked into, and a later one resolves it."""
 
+from collections.abc import Callable
+
 import pytest
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Investigation, Point, Watch, WatchRound
+from farm.alerts.selectors.badges import standing_of
 from farm.alerts.selectors.origins import origin_of
 from farm.alerts.services.causes import call_watch
-from farm.alerts.states import AlertState, InvestigationState, RoundOutcome
+from farm.alerts.states import AlertState, InvestigationState, RoundOutcome, RoundState
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
@@ -154,6 +157,39 @@ def test_what_a_fresh_block_does_not_show_again_is_no_alert(watch: Watch, node: 
     assert one.outcome == RoundOutcome.UNCONFIRMED
     assert one.sentence.startswith("Not confirmed by a fresh block: ")
     assert Alert.objects.count() == 0
+
+
+def fresh(*first: float, later: float) -> Callable[[CellSpec], float]:
+    """1.30.0 is a quarter slower, and takes these times in the block that confirms it."""
+    times = iter(first)
+
+    def latency(spec: CellSpec) -> float:
+        is_fresh = WatchRound.objects.filter(state=RoundState.CONFIRMING).exists()
+        return 1.0 if spec.runtime.version != "1.30.0" else next(times, later) if is_fresh else 1.24
+
+    return latency
+
+
+WIDE = (1.0, 1.5, 1.05, 1.4, 1.0, 1.5, 1.05, 1.4)
+
+
+def test_a_fresh_block_that_does_not_tell_goes_on_once_and_confirms(watch: Watch, node: Node) -> None:
+    offer("1.29.0", "1.30.0")
+    Lab(node, p50_ms=fresh(*WIDE, later=1.24)).live()
+    one = WatchRound.objects.get()
+    assert (one.outcome, one.is_extended, Alert.objects.count()) == (RoundOutcome.ALERT, True, 1)
+    told = Event.objects.filter(run=one.confirming, kind="more_rounds").values_list("text", flat=True)
+    assert list(told) == ["Watch “upgrades” asked for 8 more rounds of 1 block."]
+
+
+def test_a_fresh_block_that_never_tells_leaves_the_round_undecided(watch: Watch, node: Node) -> None:
+    offer("1.29.0", "1.30.0")
+    Lab(node, p50_ms=fresh(*[0.8, 1.5] * 20, later=1.0)).live()
+    one = WatchRound.objects.get()
+    assert (one.outcome, Alert.objects.count()) == (RoundOutcome.UNDECIDED, 0)
+    assert one.sentence.startswith("Undecided: ONNX Runtime 1.30.0 runs encoder ")
+    assert Event.objects.filter(run=one.confirming, kind="more_rounds").count() == 1
+    assert standing_of(one.version.model)[1:] == ("1.30.0 undecided", "unsure")
 
 
 @pytest.mark.slow

@@ -107,6 +107,24 @@ def test_the_gravest_of_a_causes_rounds_stands_for_all(
     assert "1 measuring now" in assert_is_page(signed_in.get("/watches/"))
 
 
+@pytest.mark.parametrize(
+    ("state", "outcome", "shown"),
+    [
+        (RoundState.CONFIRMING, "", "being confirmed by run"),
+        (RoundState.JUDGED, RoundOutcome.ALERT, " confirmed by run"),
+        (RoundState.JUDGED, RoundOutcome.UNCONFIRMED, "not confirmed by run"),
+        (RoundState.JUDGED, RoundOutcome.UNDECIDED, "measured again by run"),
+    ],
+)
+def test_a_run_confirms_only_once_it_has(
+    signed_in: Client, watch: Watch, version: Version, owner: User, state: RoundState, outcome: str, shown: str
+) -> None:
+    first, second = rows.begin_run(version, owner), rows.begin_run(version, owner)
+    watching.bare_round(watch, version, state=state, outcome=outcome, run=first, confirming=second)
+    words = assert_is_page(signed_in.get(f"/watches/{watch.pk}/"))
+    assert f"run {first.pk} {shown.strip()} {second.pk}" in words
+
+
 def test_a_failed_look_at_the_index_is_said(signed_in: Client, watch: Watch, settings: Settings) -> None:
     settings.INDEX_POLL_S = 900
     IndexLook.objects.create(

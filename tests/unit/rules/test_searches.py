@@ -18,7 +18,7 @@ from farm.rules.searches.sought import SoughtKind, SoughtMetric
 from farm.rules.searches.watching import Watching
 from farm.rules.searches.work_around import WorkAround
 from onnxfarm.here.workbench import Machine
-from tests.documents import NEW, OLD
+from tests.documents import NEW, OLD, make_document
 from tests.unit.commands.made_up import MadeUpBench
 from tests.unit.rules.test_beside import FAR
 from tests.unit.rules.test_beside import document as document_of_models
@@ -75,6 +75,47 @@ def test_what_a_fresh_block_does_not_show_is_no_alert() -> None:
     answer = watching(pair("slower", 1.3), pair()).answer()
     assert (answer.outcome, answer.findings, len(answer.unconfirmed)) == ("unconfirmed", [], 1)
     assert answer.sentence.endswith(answer.unconfirmed[0].text)
+
+
+def short(ratio: float, **how: object) -> Document:
+    """Six rounds of a busy machine, with an interval to five hundredths each way."""
+    document = pair("undecided", ratio, metrics=[told("session_ms", 300.0, "undecided")])
+    known = {"ci_low": ratio - 0.05, "ci_high": ratio + 0.05, "rounds": 6, "verdict_from": "processor"}
+    document.comparisons[0] = document.comparisons[0].model_copy(update=known | how)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("again", "told_as"),
+    [
+        (short(1.36), "measured 31–41 % slower, but in 6 of the 8 rounds a verdict takes: the machine was busy."),
+        (short(1.36, rounds=16, verdict_from="wall"), "measured 31–41 % slower in 16 rounds."),
+        (failing(ReasonCode.CRASHED), "could not compare it: It was not to be."),
+        (make_document(), "could not compare it: it has no such pair."),
+    ],
+)
+def test_what_a_fresh_block_leaves_open_is_undecided_and_says_why(again: Document, told_as: str) -> None:
+    search = watching(pair("slower", 1.34), again)
+    assert search.is_undecided(search.measured[-1])
+    answer = search.answer()
+    assert (answer.outcome, answer.findings, answer.unconfirmed) == ("undecided", [], [])
+    assert answer.sentence.endswith(f"A fresh block {told_as}"), answer.sentence
+
+
+def test_a_metric_that_a_fresh_block_leaves_open_is_undecided_too() -> None:
+    answer = watching(pair(metrics=[told("session_ms", 300.0, "slower")]), short(1.0, ci_high=1.01)).answer()
+    assert answer.outcome == "undecided"
+    assert "A fresh block does not tell, but in 6 of the 8 rounds a verdict takes" in answer.sentence
+
+
+def test_a_fresh_block_with_an_answer_asks_for_no_more_rounds() -> None:
+    search = watching(pair("slower", 1.3), pair())
+    assert not search.is_undecided(search.measured[-1])
+
+
+def test_an_undecided_series_beside_one_that_was_not_confirmed_keeps_the_round_undecided() -> None:
+    first = pair("slower", 1.3, metrics=[told("session_ms", 300.0, "undecided")])
+    assert watching(first, pair()).answer().outcome == "undecided"
 
 
 def test_a_fresh_block_that_fails_on_the_pipeline_says_so() -> None:

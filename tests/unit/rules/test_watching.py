@@ -10,7 +10,7 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, OperatorTime, Parity, ParityOutput
 from farm.contract.document_comparisons import MetricChange
-from farm.contract.reasons import Reason, ReasonCode
+from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement, Rule, judge
 from farm.rules.findings import cell_pairs
@@ -238,7 +238,7 @@ def test_each_hardware_of_a_watch_is_a_pair_of_its_own() -> None:
     assert [(one.kind, one.node, one.candidate) for one in found.findings] == [("slower", "bench-2", "c4")]
     assert found.compared == 2
     elsewhere = Judgement(findings=(finding("slower", 1.3, series=found.findings[0].series),))
-    assert watch_rounds.confirmed(found.findings, elsewhere) == ([], list(found.findings))
+    assert watch_rounds.confirmed(found.findings, elsewhere) == ([], [], list(found.findings))
     assert watch_rounds.confirmed(found.findings, found)[0] == list(found.findings)
 
 
@@ -262,18 +262,27 @@ def finding(kind: Key, size: float | None = None, series: str = "s") -> Finding:
 
 
 def test_only_noisy_findings_need_to_be_shown_again() -> None:
-    first = [finding("slower", 1.2), finding("parity"), finding("memory", 1.5)]
-    again = Judgement(findings=(finding("slower", 1.19),))
-    holds, gone = watch_rounds.confirmed(first, again)
-    assert [one.kind for one in holds] == ["slower", "parity"]
-    assert [one.kind for one in gone] == ["memory"]
+    first = [finding("slower", 1.2), finding("parity"), finding("memory", 1.5), finding("session", 1.5)]
+    again = Judgement(findings=(finding("slower", 1.19),), settled=frozenset({("memory", "s", "bench-1")}))
+    found = watch_rounds.confirmed(first, again)
+    assert [[each.kind for each in part] for part in found] == [["slower", "parity"], ["memory"], ["session"]]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "ratio", "is_settled"),
+    [("equal", 1.0, True), ("faster", 0.9, True), ("slower", 1.03, True), ("undecided", 1.04, True),
+     ("undecided", 1.3, False), ("not comparable", 1.3, False)],
+)  # fmt: skip
+def test_only_an_answer_contradicts_a_finding(verdict: str, ratio: float, is_settled: bool) -> None:
+    kinds_settled = {kind for kind, _, node in judged(pair(verdict, ratio)).settled if node == "bench-1"}
+    assert ("slower" in kinds_settled) == is_settled
+    assert judged(pair(verdict, ratio, status=CellStatus.FAILED)).settled == frozenset()
 
 
 def test_a_fresh_block_of_another_series_confirms_nothing() -> None:
-    holds, _ = watch_rounds.confirmed(
-        [finding("slower", 1.2)], Judgement(findings=(finding("slower", 1.2, series="t"),))
-    )
-    assert holds == []
+    found = [finding("slower", 1.2)]
+    other = Judgement(findings=(finding("slower", 1.2, series="t"),), settled=frozenset({("slower", "t", "bench-1")}))
+    assert watch_rounds.confirmed(found, other) == ([], [], found)
 
 
 def test_the_worst_finding_is_what_is_wrong_before_what_is_slow() -> None:
