@@ -31,13 +31,14 @@ def csv_of(document: Document) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(HEADS)
-    writer.writerows([safe(row[head]) for head in HEADS] for row in rows_of(document))
+    writer.writerows([safe(value) for value in row.values()] for row in rows_of(document))
     return text.getvalue()
 
 
 def rows_of(document: Document) -> list[dict[str, object]]:
     """A row a cell with the same columns, as other formats take them."""
-    return [dict(zip(_READ, _line(cell), strict=True)) for cell in document.cells]
+    rows = (dict(zip(_READ, _line(cell), strict=True)) for cell in document.cells)
+    return [{head: row[head] for head in HEADS} for row in rows]
 
 
 def _line(cell: Cell) -> list[object]:

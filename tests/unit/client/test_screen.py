@@ -191,7 +191,7 @@ def test_a_column_with_one_value_is_a_line_above_the_table() -> None:
     passed = {"parity": {"verdict": "pass"}}
     same = document(cells=[cell("c1", runtime="onnxruntime==1.29.0", **passed), cell("c2", **passed)])
     assert [line for line in screen(same, width=120).splitlines() if "pass" in line] == [
-        "encoder, CPU, fp32, batch 1, 1 thread, parity pass"
+        "encoder, CPU, fp32, batch 1, 1 thread, timed by io-binding, parity pass"
     ]
     wrong = {"parity": {"verdict": "fail", "outputs": []}}
     off = document(cells=[cell("c1", runtime="onnxruntime==1.29.0", **wrong), cell("c2", **wrong)])
