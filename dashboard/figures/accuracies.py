@@ -65,7 +65,7 @@ def table(cells: Sequence[Cell], front: frozenset[str], address: Address) -> Tab
         figure.P50,
         Number("accuracy", entry, note="with its 95 % interval"),
         Number(
-            "against FP32",
+            "against the upload",
             difference_entry,
             note="on the same samples, with the 95 % interval of the paired difference",
         ),

@@ -9,7 +9,7 @@ from dashboard.reading import refusals
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
-from farm.rules.presenting import simulated
+from farm.rules.presenting import parities, simulated
 from farm.rules.presenting.stability import at_risk
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.rules.wording import numbers, titles
@@ -17,7 +17,9 @@ from farm.rules.wording import numbers, titles
 # in runs whose model came with labelled data; beside parity, which says how close outputs are: these say what it costs
 ACCURACY: tuple[Column[Cell], ...] = (
     Number("accuracy", accuracies.entry, note="on labelled data, with its 95 % interval"),
-    Number("against FP32", accuracies.difference_entry, note="difference on the same samples, with its 95 % interval"),
+    Number(
+        "against the upload", accuracies.difference_entry, note="difference on the same samples, with its 95 % interval"
+    ),
 )
 
 
@@ -86,10 +88,6 @@ def _note(cell: Cell, *, is_risky: bool) -> str:
         simulated.NOTE if cell.simulated else "",
         "Launches fall into two groups." if cell.is_bimodal else "",
         "Unstable." if is_risky else "",
-        f"Executed in {cell.executed_precision}." if _is_other_precision(cell) else "",
+        f"Executed in {cell.executed_precision}." if parities.is_other_precision(cell) else "",
     ]
     return " ".join(filter(None, parts))
-
-
-def _is_other_precision(cell: Cell) -> bool:
-    return bool(cell.executed_precision) and cell.executed_precision != cell.precision

@@ -8,6 +8,7 @@ from farm.contract.cells import NO_POLICY, SessionSettings
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import OWN_AXES
+from farm.rules.presenting import parities
 from farm.rules.runtimes import engines, web
 from farm.rules.wording import numbers, titles
 
@@ -153,6 +154,5 @@ def _plain(value: object) -> str:
 
 
 def _precision(cell: Cell) -> str:
-    if cell.executed_precision and cell.executed_precision != cell.precision:
-        return f"{cell.precision} asked, {cell.executed_precision} executed"
-    return cell.precision
+    asked = axes.BY_NAME["precision"].label(cell)
+    return f"{asked} asked, {cell.executed_precision} executed" if parities.is_other_precision(cell) else asked

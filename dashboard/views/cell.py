@@ -21,7 +21,7 @@ from farm.contract.document import BlockFacts, Document
 from farm.contract.document_cells import Cell, EngineParity
 from farm.contract.document_comparisons import Comparison
 from farm.registry.selectors import model_file_digest
-from farm.rules.presenting import prefills, sentences, simulated
+from farm.rules.presenting import parities, prefills, sentences, simulated
 from farm.rules.presenting.headlines import opening_of
 from farm.rules.presenting.stability import at_risk
 from farm.rules.presenting.tables import Entry, Head, Table
@@ -87,8 +87,10 @@ def _precision(cell: Cell) -> Line:
     told = cell.executed_precision
     sentence = f"The provider says it executes {told}." if told else "The provider reports no precision."
     sign = Sign("·", "told" if told else "not reported", "quiet")
-    differs = bool(told) and told != cell.precision
-    return _line(f"the precision asked for, {cell.precision}", DIFFERS if differs else sign, None, sentence)
+    asked = axes.BY_NAME["precision"].label(cell)
+    return _line(
+        f"the precision asked for, {asked}", DIFFERS if parities.is_other_precision(cell) else sign, None, sentence
+    )
 
 
 def _engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
@@ -246,7 +248,9 @@ def headline(cell: Cell, state: str) -> str:
         return f"{what}: {cell.reason.text if cell.reason else numbers.NOT_MEASURED}"
     batch = f"batch {cell.batch}, " if cell.batch is not None else ""
     each = " a token" if prefills.is_generated(cell) else ""
-    return f"{what}, {batch}{cell.precision}: {numbers.latency(cell.p50_ms, cell.p50_ci_ms)}{each}"
+    return (
+        f"{what}, {batch}{axes.BY_NAME['precision'].label(cell)}: {numbers.latency(cell.p50_ms, cell.p50_ci_ms)}{each}"
+    )
 
 
 def notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
@@ -254,8 +258,9 @@ def notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
     sentences = [simulated.NOTE] if cell.simulated else []
     if cell.p50_ms is not None and cell.reason is not None:
         sentences.append(cell.reason.text)
-    if cell.executed_precision and cell.executed_precision != cell.precision:
-        sentences.append(f"{cell.precision} was asked for; the provider says it executed {cell.executed_precision}.")
+    if parities.is_other_precision(cell):
+        asked = axes.BY_NAME["precision"].label(cell)
+        sentences.append(f"{asked} was asked for; the provider says it executed {cell.executed_precision}.")
     if elsewhere := reading.time_elsewhere(cell):
         sentences.append(elsewhere)
     if at_risk([cell], compared):

@@ -145,7 +145,7 @@ def _columns(asked: Asked, address: Address) -> list[Column[Target]]:
         Number("items/s", lambda one: _of(one, lambda best: written(best.cell.throughput)), note="in its batch"),
         Number("accuracy", lambda one: _of(one, lambda best: accuracies.entry(best.cell)), note="on labelled data"),
         Number(
-            "loss", lambda one: _of(one, loss_entry), note="against FP32 on the same samples; by parity without them"
+            "loss", lambda one: _of(one, loss_entry), note="against the upload on the same samples; else by parity"
         ),
         Column("Parity", lambda one: _of(one, lambda best: verdict_entry(best.cell.parity.verdict))),
         Number(
@@ -188,7 +188,7 @@ def _latency(best: Measured, *, soft: str = "", href: str = "") -> Entry:
 
 
 def loss_entry(one: Measured) -> Entry:
-    """What is known of a setting's loss against FP32."""
+    """What is known of a setting's loss against the upload."""
     loss = loss_of(one.cell)
     if loss is None:
         return Entry(numbers.NOT_MEASURED)

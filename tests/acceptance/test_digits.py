@@ -113,4 +113,4 @@ def test_signed_and_unsigned_activations_stand_beside_each_other_with_what_they_
 def test_the_runs_page_opens_with_accuracy(browser: httpx2.Client, document: Document) -> None:
     page = browser.get(f"/runs/{document.run}/").text
     assert 'id="chart-pareto"' in page
-    assert "against FP32" in page
+    assert "against the upload" in page

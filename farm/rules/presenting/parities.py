@@ -61,6 +61,11 @@ def against(found: doc_cells.Parity) -> str:
     return f"{near} {named}" if found.verdict == "pass" and named else ""
 
 
+def is_other_precision(cell: doc_cells.Cell) -> bool:
+    """Whether the provider says that it executed another precision than the one asked for."""
+    return cell.executed_precision not in (None, "", cell.precision, cell.uploaded)
+
+
 def outputs_of(outputs: Sequence[OutputParity]) -> list[doc_cells.ParityOutput]:
     """Outputs that were compared, as the document has them."""
     fields = set(doc_cells.ParityOutput.model_fields)
