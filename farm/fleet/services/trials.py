@@ -34,9 +34,7 @@ def ask_for_trial(*, node: Node, provider: str, by: User) -> Trial:
     """
     entry = providers.find(provider)
     if entry is None or not providers.is_triable(entry):
-        raise Invalid(
-            f"{provider[:60]!r} is no provider that a node can try: its packages are not known.", code="provider"
-        )
+        raise Invalid(f"{provider[:60]!r} cannot be tried by a node: its packages are not known.", code="provider")
     _must_be_asked_by(by, node)
     is_managed = Node.objects.managed_by(by).filter(pk=node.pk).exists()
     if node.trials_allowed == Trials.NEVER and not is_managed:
