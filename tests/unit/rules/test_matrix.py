@@ -168,7 +168,7 @@ def test_options_alone_make_a_matrix():
         ("provider: {name: cuda, options: {device: 1}}", "Unknown option of CUDAExecutionProvider 'device'"),
         ("precision: fp31", "Unknown precision 'fp31': did you mean 'fp32'"),
         ("shapes: 64", "shapes has 64: write `dimension: size` pairs"),
-        ("shapes: {sequence: 0}", "The dimension 'sequence' is 0"),
+        ("shapes: {sequence: -1}", "The dimension 'sequence' is -1"),
         ("optimization: most", "Unknown optimization 'most': choose one of disable, basic, extended, all"),
         ("optimization: al", "did you mean 'all'"),
         ("hardware: 'a b+c|d'", "The hardware 'a b\\+c\\|d' is not a tag"),
