@@ -17,7 +17,7 @@ from dashboard.reading import copies, refusals
 from dashboard.views.access import action, form_page, person
 from dashboard.views.lists import first
 from dashboard.views.run import matrix_text
-from farm.alerts.selectors.releases import for_planning
+from farm.alerts.services.index import known_for
 from farm.base.refusals import Missing, Refusal, TooMany
 from farm.contract.cells import Budget
 from farm.contract.numbers import is_row_number
@@ -264,7 +264,7 @@ def new_run(request: HttpRequest) -> HttpResponseBase:
         return _form(request, matrix=matrix, seed=seed, differs=True, status=400)
     try:
         run = services.start_run(
-            version=_version(request), matrix=matrix, requested_by=person(request), seed=number, **for_planning()
+            version=_version(request), matrix=matrix, requested_by=person(request), seed=number, known=known_for(matrix)
         )
     except Refusal as refusal:
         return _form(request, matrix=matrix, seed=seed, error=str(refusal), status=refusal.status)
@@ -317,7 +317,7 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, obj
             asked_by=person(request),
             wish=wish.strip()[:20] or None,
             replaces_waiting=True,
-            **for_planning(),
+            known=known_for(matrix),
         )
     except TooMany as refusal:
         return {"waits": str(refusal)}

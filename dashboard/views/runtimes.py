@@ -16,7 +16,7 @@ from farm.alerts.selectors.histories import history_of
 from farm.alerts.selectors.pages import looks
 from farm.alerts.selectors.releases import published
 from farm.contract.cells import Runtime
-from farm.fleet.selectors import nodes_listed
+from farm.fleet.selectors import learnt_on, nodes_listed
 from farm.fleet.states import NodeHealth
 from farm.rules.runtimes import opsets, providers
 from farm.rules.runtimes.order import release_order
@@ -98,11 +98,12 @@ def board(
     """Every release of a distribution that is offered, installed or measured, the newest first."""
     columns = _columns(distribution, nodes)
     prefix = f"{distribution}=="
+    learnt = learnt_on(nodes)
     installed = {text.removeprefix(prefix) for node in nodes for text in node.runtimes if text.startswith(prefix)}
     versions = sorted({*offered, *installed, *measured, *history.alerts}, key=release_order, reverse=True)
     rows = [
         replace(
-            _row(version, history, measured.get(version)),
+            _row(version, history, measured.get(version), learnt),
             is_gone=bool(offered) and version not in offered,
             places=[_place(prefix + version, name, nodes) for name in columns],
         )
@@ -111,7 +112,7 @@ def board(
     return Board(distribution, [titles.provider(name) for name in columns], rows, _headline(versions, installed, nodes))
 
 
-def _row(version: str, history: "History", measured: "Measured | None") -> Row:
+def _row(version: str, history: "History", measured: "Measured | None", learnt: opsets.Learnt) -> Row:
     """What the index, the watches and the runs say of a release."""
     known = history.known.get(version)
     why = f": {known.yanked_because}" if known and known.yanked_because else ""
@@ -121,7 +122,7 @@ def _row(version: str, history: "History", measured: "Measured | None") -> Row:
     pinned = [watch for watch in history.watches if watch.reference == version]
     return Row(
         version,
-        opset=str(opsets.max_opset(version) or "unknown"),
+        opset=str(opsets.max_opset(version, learnt) or "unknown"),
         yanked=f"yanked{why}" if known and known.is_yanked else "",
         seen_at=known.seen_at if known else None,
         measured=_measured_words(measured) if measured else "",

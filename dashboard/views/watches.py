@@ -19,7 +19,7 @@ from farm.accounts.selectors import can_write, team_to_write
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 from farm.alerts.selectors.channels import channels_visible_to
-from farm.alerts.selectors.releases import choices, watched_models
+from farm.alerts.selectors.releases import choices, for_planning, watched_models
 from farm.alerts.services import causes
 from farm.alerts.services import watches as services
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
@@ -31,7 +31,6 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.runtimes.allowances import names_of
 from farm.rules.runtimes.distributions import WATCHED
-from farm.rules.runtimes.releases import newest
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def empty() -> Typed:
     plain = matrices.default().as_plain()
     plain["matrix"].pop("runtime", None)
     return {
-        "name": "", "label": "", "team": "", "distribution": "onnxruntime", "reference": newest().version,
+        "name": "", "label": "", "team": "", "distribution": "onnxruntime", "reference": for_planning().newest.version,
         "matrix": matrix_text(plain), "schedule": "", "models": [], "channels": [], "kinds": list(KEYS),
         "on_release": True, "on_version": True, "with_prereleases": False,
         "compares_versions": False,

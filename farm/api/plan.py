@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from farm.alerts.selectors.releases import for_planning
+from farm.alerts.services.index import known_for
 from farm.api.auth import person
 from farm.api.shapes import shaped
 from farm.contract.api.runs import OpenPlanOut
@@ -68,7 +68,7 @@ def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[Op
         asked_by=user,
         seed=payload.seed,
         wish=payload.wish,
-        **for_planning(),
+        known=known_for(payload.matrix),
     )
     if isinstance(found, PlanOrder):
         return _open(found)

@@ -13,7 +13,7 @@ from django.views.decorators.http import condition
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from farm.alerts.selectors.releases import for_planning
+from farm.alerts.services.index import known_for
 from farm.api.auth import person
 from farm.api.description import answering
 from farm.api.plan import RunOrder
@@ -76,7 +76,7 @@ def start(request: HttpRequest, payload: RunOrder) -> Status[RunOut]:
     user = person(request)
     found = version(user, payload.version)
     run = services.start_run(
-        version=found, matrix=payload.matrix, requested_by=user, seed=payload.seed, **for_planning()
+        version=found, matrix=payload.matrix, requested_by=user, seed=payload.seed, known=known_for(payload.matrix)
     )
     return Status(201, _run(selectors.run(user, run.pk)))
 

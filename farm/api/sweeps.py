@@ -88,7 +88,7 @@ def start_sweep(request: HttpRequest, payload: SweepOrder) -> Status[SweepStarte
         version=found,
         matrix=_matrix(payload.matrix, runtimes),
         requested_by=user,
-        **releases.for_planning(),
+        known=releases.for_planning(),
     )
     address = f"/api/v1/runs/{run.pk}/sweep"
     started = SweepStarted(

@@ -66,7 +66,7 @@ class Environment(BaseSettings):
     # how long a node holds a block without a heartbeat; it sends four in that time
     lease_s: float = 30.0
     # seconds between two looks for new releases on the package index that pip is set up for; 0: never
-    index_poll_s: float = 900.0
+    index_poll_s: float = 540.0
     # where ONNX Runtime Web is fetched from for browsers that are nodes
     npm_registry: str = "https://registry.npmjs.org/"
     # smtp://user:password@host:port, smtps://… (TLS) or smtp+tls://… (STARTTLS); empty: the farm sends no mail

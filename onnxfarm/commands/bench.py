@@ -13,6 +13,7 @@ from farm.rules.matrices import matrix as matrices
 from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_axes, with_settings
 from onnxfarm.commands.feed_options import fills_of, refuse_prompts_alone, sizes_of
+from onnxfarm.here import published
 from onnxfarm.here.home import default_home
 from onnxfarm.outcomes import judge_cells_here
 from onnxfarm.outputs import console_for, made_folder, write_document
@@ -29,8 +30,9 @@ ToleranceOption = Annotated[
 ]
 RuntimesOption = Annotated[
     str | None,
-    typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1 or onnxruntime-openvino==1.24.1.", show_default="the newest"),
+    typer.Option(help="Runtimes, e.g. 1.29.0,newest or onnxruntime-openvino==1.24.1.", show_default="the newest"),
 ]
+PreOption = Annotated[bool, typer.Option("--pre", help="The newest may be a release candidate or a development build.")]
 MatrixOption = Annotated[str | None, typer.Option(metavar="FILE", help="A matrix file, - for stdin, or JSON text.")]
 DivergeOption = Annotated[
     bool, typer.Option("--diverge", help="Where outputs changed between runtimes, name the first divergent node.")
@@ -56,6 +58,7 @@ class Extras(NamedTuple):
 def bench(  # noqa: PLR0913  every option of the command
     model: options.ModelArgument,
     ort: RuntimesOption = None,
+    pre: PreOption = False,
     provider: options.ProviderOption = None,
     batch: options.BatchOption = None,
     shape: options.ShapeOption = None,
@@ -89,6 +92,8 @@ def bench(  # noqa: PLR0913  every option of the command
     Exit code 0: every planned cell is done, whatever the verdicts; 1: one failed, or none could be measured; 2:
     something given cannot be used; 130: stopped by Ctrl-C, with what was measured until then.
     """
+    home = home or default_home()
+    ort = published.named(ort or ("newest" if pre else None), home=home, with_prereleases=pre)
     named = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     given = {**named, "precision": precision, "opset": opset, **axes, "budget": budget}
     declared = matrix_of(matrix, given, packages=allow_package)
@@ -99,7 +104,7 @@ def bench(  # noqa: PLR0913  every option of the command
     options.refuse_recipe_alone(recipe, evaluation)
     console = console_for(stderr=True)
     folder = timings and made_folder(timings, option="--timings")
-    extras = Extras(home or default_home(), folder, calibration, evaluation, recipe or "top1", diverge)
+    extras = Extras(home, folder, calibration, evaluation, recipe or "top1", diverge)
     refuse_prompts_alone(prompts, declared.axes.get("scenario", ()))
     subject = Subject(model, inputs, expected, seed, source, prompts)
     document, is_stopped = _measured(subject, declared, extras, console=console)

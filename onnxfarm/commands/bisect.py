@@ -24,6 +24,7 @@ from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import runtimeless
 from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.here.home import default_home
+from onnxfarm.here.published import named
 from onnxfarm.outputs import console_for, say, write_plain
 from onnxfarm.problems import Usage, main_guard, needs_extra
 from onnxfarm.subject import Subject
@@ -58,7 +59,7 @@ ReportOption = Annotated[
 def bisect(  # noqa: PLR0913  every option of the command
     model: options.ModelArgument,
     good: Annotated[str, typer.Option(help="The last good release, e.g. 1.20.1.")],
-    bad: Annotated[str, typer.Option(help="A later, bad release, e.g. 1.31.1.")],
+    bad: Annotated[str, typer.Option(help="A later, bad release, e.g. 1.31.1, or newest.")],
     kind: KindOption = "",
     threshold: ThresholdOption = 0.05,
     provider: options.ProviderOption = None,
@@ -79,7 +80,8 @@ def bisect(  # noqa: PLR0913  every option of the command
     home: options.HomeOption = None,
 ) -> None:
     """Find the first bad release by halving: each step measures the good one and one other side by side."""
-    rule, sides = _rule(kind, threshold), _sides(good, bad)
+    place = home or default_home()
+    rule, sides = _rule(kind, threshold), _sides(*(named(side, home=place) or "" for side in (good, bad)))
     metrics = sought.names_of(kind)
     axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     declared = runtimeless(
@@ -91,7 +93,7 @@ def bisect(  # noqa: PLR0913  every option of the command
     )
     question = _Question(Subject(model, inputs, expected, seed), declared, rule, sides, metrics)
     console = console_for(stderr=True)
-    answer = _answered(question, home=home or default_home(), report=report, console=console)
+    answer = _answered(question, home=place, report=report, console=console)
     write_plain(answer, json_file)
     details = (answer["change"], f"{answer['explanation']}." if answer["explanation"] else "")
     say("", answer["sentence"], *filter(None, details), console=console)
@@ -112,7 +114,7 @@ def _answered(question: _Question, *, home: Path, report: Path | None, console: 
     with needs_extra("node"):
         from onnxfarm.here import bisection, workbench
     good, bad = question.sides
-    versions = bisection.candidates(good, bad)
+    versions = bisection.candidates(good, bad, home=home)
     releases = [Runtime(distribution=good.distribution, version=version) for version in versions]
     with workbench.opened(question.subject, home=home, console=console, releases=releases) as bench:
         search = bisection.Question(

@@ -23,6 +23,8 @@ from onnxfarm.commands.feed_options import sizes_of
 from onnxfarm.commands.verdict import Arms, judge
 from onnxfarm.documents import checked_samples, read_object
 from onnxfarm.here import same_cells
+from onnxfarm.here.home import default_home
+from onnxfarm.here.published import named
 from onnxfarm.here.same_cells import Cell, Match
 from onnxfarm.outcomes import judge_cells_here
 from onnxfarm.outputs import STDOUT, console_for, write_document
@@ -76,6 +78,7 @@ def compare(  # noqa: PLR0913  every option of the command
 
     Exit code 0: both were measured, whatever the verdict; 1: one failed; 2: something given cannot be used.
     """
+    ort = named(ort, home=home or default_home())
     axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     axes |= {"precision": precision, "scenario": scenario, "budget": budget}
     wanted = Wanted(axes, tolerance, operators, inputs, evaluation, recipe, seed, home)

@@ -27,14 +27,14 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
 from farm.rules.changes import gate_comment, gate_reports
 from farm.rules.matrices.matrix import Matrix
-from farm.rules.runtimes import releases
 from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm import git_models
 from onnxfarm.commands import options
 from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
 from onnxfarm.commands.bench_options import matrix_of, runtimeless, tolerances_of, with_settings
 from onnxfarm.commands.feed_options import sizes_of
-from onnxfarm.here.published import beyond, refuse_uninstalled
+from onnxfarm.here.home import default_home
+from onnxfarm.here.published import beyond, named, refuse_uninstalled
 from onnxfarm.model_files import files_of
 from onnxfarm.outputs import console_for, say, write_document, write_plain, write_text
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, needs_extra
@@ -156,7 +156,10 @@ def gate(  # noqa: PLR0913  every option of the command
         ),
     ] = "",
     candidate: Annotated[
-        str, typer.Option(help="The runtime that would replace it, e.g. 1.31.1.", show_default="with --against none")
+        str,
+        typer.Option(
+            help="The runtime that would replace it, e.g. 1.31.1 or newest.", show_default="with --against none"
+        ),
     ] = "",
     against: Annotated[
         str,
@@ -204,11 +207,12 @@ def gate(  # noqa: PLR0913  every option of the command
 ) -> None:
     """Measure a model with two runtimes side by side, or beside another model, and fail when the candidate is worse."""
     checks = replace(_checks(fail_on, metric), max_slowdown=_fraction(max_slowdown))
-    sides = None if against else _sides(baseline, candidate)
+    place = home or default_home()
+    sides = None if against else _sides(*(named(side, home=place) or "" for side in (baseline, candidate)))
     of_models = {"--ort": ort, "--tolerance": tolerance, "--evaluation": evaluation, "--recipe": recipe}
     _refuse_mixed(against, {"--baseline": baseline, "--candidate": candidate}, of_models)
     options.refuse_recipe_alone(recipe, evaluation)
-    axes: dict[str, object] = {"runtime": ort or str(releases.newest())} if against else {}
+    axes: dict[str, object] = {"runtime": named(ort, home=place)} if against else {}
     axes |= {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     axes |= {"precision": precision, "scenario": scenario, "memory-limit-mb": memory_limit_mb, "budget": budget}
     if sides is None:
@@ -302,7 +306,8 @@ def _bench(
         return remote.opened(given, server=where.server, team=where.team, console=console)
     from onnxfarm.here import gate as here
 
-    return here.opened(given, home=where.home, releases=beyond(sides), console=console)
+    home = where.home or default_home()
+    return here.opened(given, home=home, releases=beyond(sides, home=home), console=console)
 
 
 def _with_base(given: Given, where: _Where, folder: Path) -> Given:

@@ -56,7 +56,8 @@ def sweep(  # noqa: PLR0913  every option of the command
     home: options.HomeOption = None,
 ) -> None:
     """Measure one model over all releases, and mark where it became slower or faster."""
-    versions, pinned = _releases(distribution, ort, reference)
+    place = home or default_home()
+    versions, pinned = _releases(distribution, ort, reference, home=place)
     axes = {"batch": batch, "shapes": sizes_of(shape), "threads": threads, "precision": precision, "budget": budget}
     declared = matrix_of(None, {**axes, "provider": provider, "scenario": scenario})
     if (sentence := unpaired_sentence(declared)) is not None:
@@ -69,7 +70,6 @@ def sweep(  # noqa: PLR0913  every option of the command
             pass
     console = console_for(stderr=True)
     releases = [Runtime(distribution=distribution, version=version) for version in {*versions, pinned}]
-    place = home or default_home()
     subject = Subject(model, inputs, seed=seed)
     with workbench.opened(subject, home=place, console=console, releases=releases) as bench:
         swept = sweep_run.swept(bench, declared, distribution, versions=versions, reference=pinned)
@@ -79,11 +79,11 @@ def sweep(  # noqa: PLR0913  every option of the command
     show(swept, console=console)
 
 
-def _releases(distribution: str, ort: str, reference: str) -> tuple[list[str], str]:
+def _releases(distribution: str, ort: str, reference: str, *, home: Path) -> tuple[list[str], str]:
     """The releases in order, and the one that stands in every block. Raises Usage."""
     if distribution not in EVERY_DISTRIBUTION:
         raise Usage(f"--distribution: {choice_sentence('distribution', distribution, EVERY_DISTRIBUTION)}")
-    known = published(distribution)
+    known = published(distribution, home=home)
     try:
         versions = versions_in(ort, known)
         (pinned,) = versions_in(reference, known) if reference else versions[-1:]

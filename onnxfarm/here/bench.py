@@ -22,6 +22,7 @@ from farm.rules.runtimes.models import ModelFacts
 from onnxfarm.here.bundle import LocalFiles
 from onnxfarm.here.orders import Preparation
 from onnxfarm.here.progress import Follower, followed
+from onnxfarm.here.published import WHEELS
 from onnxfarm.problems import Infrastructure
 from worker.agent.execution import execute_block
 from worker.agent.kit.cache import ArtifactCache
@@ -57,6 +58,10 @@ class Home:
     @property
     def runtimes(self) -> Path:
         return self.folder / "runtimes"
+
+    @property
+    def wheels(self) -> Path:
+        return self.folder / WHEELS
 
     @property
     def stages(self) -> Path:
@@ -143,7 +148,7 @@ class Run:
             return self._facts
 
         return NodeEnvironment(
-            runtimes=RuntimeStore(self.home.runtimes, say=follower.say, allowed=self.allowed),
+            runtimes=RuntimeStore(self.home.runtimes, say=follower.say, allowed=self.allowed, wheels=self.home.wheels),
             cache=ArtifactCache(self.scratch / "cache", fetch=self.files.fetch),
             stage=stage_runner(self.home.stages),
             work_dir=self.scratch / "work",

@@ -22,7 +22,7 @@ from farm.rules.matrices.points import with_runtimes
 from farm.rules.planning.plans import Plan
 from farm.rules.presenting import sentences
 from farm.rules.presenting.sentences import explanation
-from farm.rules.runtimes.releases import unknown_sentence
+from farm.rules.runtimes.order import release_order
 from farm.rules.searches import sought
 from farm.rules.searches.bisection import Bisection, Outcome
 from farm.rules.searches.search import Experiment, Measured, Search, SearchProblem, carry_out
@@ -31,7 +31,7 @@ from farm.rules.searches.sought import Sought, Step
 from farm.rules.wording.numbers import change, change_interval, counted
 from onnxfarm.here import published as index
 from onnxfarm.here import workbench
-from onnxfarm.here.published import published, refuse_uninstalled, refuse_yanked
+from onnxfarm.here.published import refuse_uninstalled
 from onnxfarm.here.workbench import Bench, Workbench
 from onnxfarm.problems import Infrastructure, Usage
 
@@ -48,14 +48,16 @@ class StepTaken(Step):
     explanation: str
 
 
-def candidates(good: Runtime, bad: Runtime) -> list[str]:
-    """Published releases from good to bad, in order. Raises Usage for an unknown or yanked one, or both swapped."""
-    listing = index.asked_of(good.distribution)
-    versions = published(good.distribution, listing)
+def candidates(good: Runtime, bad: Runtime, *, home: Path) -> list[str]:
+    """Published releases from good to bad, in order. Raises Usage for an unknown or yanked one, or both swapped.
+
+    The two may be releases before a release, which are not searched else.
+    """
+    early = {side.version for side in index.beyond((good, bad), home=home)}
+    versions = sorted({*index.published(good.distribution, home=home), *early}, key=release_order)
     for side in (good, bad):
-        refuse_yanked(side, listing)
         if side.version not in versions:
-            raise Usage(unknown_sentence(side) or f"{side} is not on the package index.")
+            raise Usage(f"{side} is not on the package index.")
     if good == bad:
         raise Usage(f"--good and --bad are both {good}: name two releases.")
     try:

@@ -12,20 +12,19 @@ from rich.console import Console
 from farm.contract.cells import Runtime
 from farm.rules.searches.search import Experiment, Outcome, Search
 from onnxfarm.here import workbench
-from onnxfarm.here.home import default_home
 from onnxfarm.problems import TimedOut
 from onnxfarm.subject import Given
 
 
 @contextlib.contextmanager
-def opened(given: Given, *, home: Path | None, releases: tuple[Runtime, ...], console: Console) -> Iterator["Local"]:
+def opened(given: Given, *, home: Path, releases: tuple[Runtime, ...], console: Console) -> Iterator["Local"]:
     """The machine with the model taken in. `releases`: runtimes that exist beyond those known here."""
     # what is in use now comes first
     subject, beside = (given.subject, None) if given.beside is None else (given.beside, given.subject)
     with workbench.opened(
         subject,
         beside=beside,
-        home=home or default_home(),
+        home=home,
         console=console,
         releases=releases,
         is_late=lambda: given.is_late,

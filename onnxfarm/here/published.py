@@ -1,40 +1,51 @@
 """Which releases exist beyond those known here: the package index is asked through pip, with pip's own settings."""
 
+import contextlib
+import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.reasons import ReasonCode
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
 from farm.rules.runtimes.order import is_prerelease, release_order
-from farm.rules.runtimes.releases import ONNXRUNTIME, unknown_sentence, yanked_sentence
+from farm.rules.runtimes.releases import NEWEST, ONNXRUNTIME, unknown_sentence, yanked_sentence
 from onnxfarm.problems import Infrastructure, Usage
+from worker.agent.kit import wheels
 
 TIMEOUT_S = 60.0
+# what the index said is believed so long, and that it said nothing
+KEPT_S, SILENCE_KEPT_S = 600.0, 60.0
+SILENT = "The package index, which might know, did not answer."
+# of a home: builds that were given as files
+WHEELS = "wheels"
+# stands for the newest stable release
+NEWEST_WORD = "newest"
 
 
-def beyond(runtimes: Iterable[Runtime]) -> tuple[Runtime, ...]:
-    """The unknown ones among these that the index offers.
+def beyond(runtimes: Iterable[Runtime], *, home: Path) -> tuple[Runtime, ...]:
+    """The unknown ones among these that the index offers, and those that were given as wheels.
 
     Raises Usage for one that it has not, or has yanked. An index that cannot be reached has yanked nothing.
     """
     found: list[Runtime] = []
-    listings: dict[str, Listing] = {}
     for runtime in dict.fromkeys(runtimes):
-        if runtime.distribution not in listings:
-            listings[runtime.distribution] = asked_of(runtime.distribution)
-        listing = listings[runtime.distribution]
+        if wheels.wheel_of(runtime, home / WHEELS) is not None:
+            found.append(runtime)
+            continue
+        listing = listing_of(runtime.distribution, home=home)
         refuse_yanked(runtime, listing)
         sentence = unknown_sentence(runtime)
         if sentence is None:
             continue
         if runtime.version not in listing.offered:
-            raise Usage(
-                sentence if listing.offered else f"{sentence} The package index, which might know, did not answer."
-            )
+            raise Usage(sentence if listing.offered else f"{sentence} {SILENT}")
         found.append(runtime)
     return tuple(found)
 
@@ -61,18 +72,63 @@ def refuse_uninstalled(document: Document) -> None:
         raise Infrastructure(cell.reason.text + ("" if offered else " The package index does not answer either."))
 
 
-def published(distribution: str, listing: Listing | None = None) -> list[str]:
+def newest(*, home: Path, with_prereleases: bool = False) -> Runtime | None:
+    """The newest release of `onnxruntime` that the index offers for this machine; None where it does not answer."""
+    offered = listing_of(NEWEST.distribution, home=home).offered
+    fitting = [version for version in offered if with_prereleases or not is_prerelease(version)]
+    version = max(fitting, key=release_order, default="")
+    return Runtime(distribution=NEWEST.distribution, version=version) if version else None
+
+
+def named(text: str | None, *, home: Path, with_prereleases: bool = False) -> str | None:
+    """Runtimes, separated by commas, with releases in place of `newest` and of wheels. Raises Usage, Infrastructure."""
+    return text and ",".join(_named(word.strip(), home, with_prereleases) for word in text.split(","))
+
+
+def _named(word: str, home: Path, with_prereleases: bool) -> str:
+    if word.endswith(wheels.ENDING):
+        try:
+            return str(wheels.take_in(Path(word), home / WHEELS))
+        except wheels.WheelProblem as problem:
+            raise Usage(str(problem)) from problem
+        except OSError as problem:
+            raise Infrastructure(f"{word} cannot be kept in {home}: {problem.strerror}.") from problem
+    if word != NEWEST_WORD:
+        return word
+    if (found := newest(home=home, with_prereleases=with_prereleases)) is None:
+        raise Infrastructure(f"Which release is the newest is not known: {SILENT} Name one.")
+    return found.version
+
+
+def published(distribution: str, *, home: Path) -> list[str]:
     """Stable releases in order: those known here, and what the index offers beyond them, but none that it yanked.
 
-    `listing`: what the index says, where it was asked already. One that cannot be reached adds nothing.
+    An index that cannot be reached adds nothing.
     """
-    found = asked_of(distribution) if listing is None else listing
+    found = listing_of(distribution, home=home)
     stable = {version for version in found.offered if not is_prerelease(version)}
     known = set(ONNXRUNTIME) if distribution == "onnxruntime" else set()
-    newest = max(known, key=release_order, default="0")
+    last = max(known, key=release_order, default="0")
     # older ones that are unknown here were taken back
-    fresh = {version for version in stable if release_order(version) > release_order(newest)}
+    fresh = {version for version in stable if release_order(version) > release_order(last)}
     return sorted((known | fresh) - found.yanked.keys(), key=release_order)
+
+
+def listing_of(distribution: str, *, home: Path) -> Listing:
+    """What the index said of late, as the home keeps it, else what it says now; nothing where it cannot be asked."""
+    place = home / "index" / f"{distribution}.json"
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        said = json.loads(place.read_text(encoding="utf-8"))
+        kept = Listing(tuple(map(str, said["offered"])), dict(said["yanked"]))
+        if time.time() - place.stat().st_mtime < (KEPT_S if kept.offered or kept.yanked else SILENCE_KEPT_S):
+            return kept
+    found = asked_of(distribution)
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = place.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(asdict(found)), encoding="utf-8")
+        draft.replace(place)
+    return found
 
 
 def asked_of(distribution: str) -> Listing:

@@ -21,7 +21,7 @@ from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import NodeOffer, Plan, PlannedBlock, positions_of
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import ModelFacts
-from farm.rules.runtimes.releases import unknown_sentence
+from farm.rules.runtimes.releases import NEWEST, Known, unknown_sentence
 from farm.rules.searches.search import Experiment, Measured, Outcome, Search
 from farm.workshop import orders
 from onnxfarm.calibration_files import few_sentence
@@ -91,7 +91,12 @@ class Workbench:
             )
         asked = [runtime for runtime in matrix.axes.get("runtime", ()) if isinstance(runtime, Runtime)]
         unknown = [runtime for runtime in asked if unknown_sentence(runtime)]
-        self.releases = tuple(dict.fromkeys((*self.releases, *published.beyond(unknown))))
+        home = run.home.folder
+        self.releases = tuple(dict.fromkeys((*self.releases, *published.beyond(unknown, home=home))))
+        newest = None if asked else published.newest(home=home)
+        if not asked and newest is None:
+            self.console.print(f"{published.SILENT} The newest release known here is measured.", highlight=False)
+        known = Known(releases=(*self.releases, newest or NEWEST), newest=newest or NEWEST)
         facts = read_facts(busy_window_s=0)
         machine = NodeOffer(
             id=facts.hostname,
@@ -103,7 +108,7 @@ class Workbench:
             matrix,
             (run.model, *run.beside),
             seed=run.seed,
-            releases=self.releases,
+            known=known,
             machine=machine,
             with_null_pair=self.with_null_pair,
         )

@@ -3,8 +3,6 @@
 Of two packages that are watched together, a runtime's version names both; see `farm.rules.runtimes.pairs`.
 """
 
-from typing import TypedDict
-
 from django.conf import settings
 
 from farm.alerts.models import Alert, Release, Watch, WatchRound
@@ -15,7 +13,7 @@ from farm.registry.states import VersionState
 from farm.rules.runtimes import pairs, plugins
 from farm.rules.runtimes.allowances import ranges_of
 from farm.rules.runtimes.order import is_prerelease, release_order
-from farm.rules.runtimes.releases import ONNXRUNTIME
+from farm.rules.runtimes.releases import NEWEST, ONNXRUNTIME, Known
 
 # rounds that say which release a model was last measured with
 _MEASURED = (
@@ -78,26 +76,16 @@ def was_offered(distribution: str, *, reference: str) -> bool:
     return rows.values("distribution").order_by("distribution").distinct().count() == len(wanted)
 
 
-class Known(TypedDict):
-    """What planning is told beyond the farm's own table; see `farm.runs.services.plan_run`."""
-
-    releases: list[Runtime]
-    yanked: dict[Runtime, str]
-
-
 def for_planning() -> Known:
-    """Every release that the package index was seen to offer, and those that it took back."""
+    """Every release that the package index was seen to offer, those that it took back, and the newest stable one."""
     rows = list(Release.objects.all())
-    return {
-        "releases": [row.runtime for row in rows],
-        "yanked": {row.runtime: row.yanked_because for row in rows if row.is_yanked},
-    }
-
-
-def yanked(distribution: str) -> dict[Runtime, str]:
-    """Releases of a distribution, or beside it, that the index took back, and why."""
-    rows = Release.objects.filter(distribution__in={distribution, pairs.CORE}, is_yanked=True)
-    return {row.runtime: row.yanked_because for row in rows}
+    stable = [row.runtime for row in rows if not (row.is_gone or row.is_prerelease)]
+    newest = [runtime for runtime in stable if runtime.distribution == NEWEST.distribution]
+    return Known(
+        releases=tuple(row.runtime for row in rows),
+        yanked={row.runtime: row.yanked_because for row in rows if row.is_yanked},
+        newest=max(newest, key=lambda runtime: release_order(runtime.version), default=NEWEST),
+    )
 
 
 def known(distribution: str) -> list[Runtime]:

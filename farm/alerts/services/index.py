@@ -19,15 +19,23 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from farm.alerts.models import IndexLook, Release, Watch
+from farm.alerts.selectors.releases import for_planning
+from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonedError
 from farm.registry.services import published_on_npm
 from farm.rules.runtimes import pairs, web
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
 from farm.rules.runtimes.order import is_prerelease
+from farm.rules.runtimes.releases import NEWEST, Known, unknown_sentence
+from farm.runs.services import read_matrix
+from farm.runs.services.run_plans import Declared
 
+# what the index said is believed so long where somebody asks for a release that nobody knows
+BELIEVED_S = 600
 log = logging.getLogger(__name__)
 
-TIMEOUT_S = 90.0
+# of a look by itself, and of one that somebody's request waits for
+TIMEOUT_S, REQUEST_TIMEOUT_S = 90.0, 15.0
 _ADDRESS = re.compile(r"\S+://\S+")
 
 
@@ -38,19 +46,43 @@ class IndexProblem(Exception):
 def look_if_due() -> int:
     """Asks the index when INDEX_POLL_S have passed since the last time; gives how many releases are new.
 
-    For watches that wait for no release too: a pipeline that calls one names releases that the farm has to know.
+    For watches that wait for no release too: a pipeline that calls one names releases that the farm has to know. For
+    `onnxruntime` whatever is watched, as its newest release is what is measured where none is named.
     """
     if settings.INDEX_POLL_S <= 0:
         return 0
     watched = Watch.objects.filter(is_active=True).values_list("distribution", "reference").order_by().distinct()
     wanted = {package for distribution, reference in watched for package in pairs.packages(distribution, reference)}
-    return sum(look_for_releases(package) for package in sorted(wanted) if _is_my_turn(package))
+    wanted.add(NEWEST.distribution)
+    every_s = settings.INDEX_POLL_S
+    return sum(look_for_releases(package) for package in sorted(wanted) if _is_my_turn(package, every_s=every_s))
 
 
-def look_for_releases(distribution: str) -> int:
+def known_for(declared: Declared) -> Known:
+    """What is known for planning a matrix. Raises Invalid for one that cannot be read."""
+    matrix = read_matrix(declared)
+    values = [*matrix.axes.get("runtime", ()), *(rule.get("runtime") for rule in matrix.include)]
+    return ask_for(value for value in values if isinstance(value, Runtime))
+
+
+def ask_for(runtimes: Iterable[Runtime]) -> Known:
+    """What is known of releases; where nobody knows one of these, the index is asked, once in ten minutes."""
+    known = for_planning()
+    unknown = [runtime for runtime in runtimes if unknown_sentence(runtime, extra=known.releases)]
+    wanted = sorted({package for asked in unknown for package in pairs.packages(asked.distribution, asked.version)})
+    if not wanted or settings.INDEX_POLL_S <= 0:
+        return known
+    for distribution in wanted:
+        if _is_my_turn(distribution, every_s=BELIEVED_S):
+            look_for_releases(distribution, timeout_s=REQUEST_TIMEOUT_S)
+    problems = IndexLook.objects.filter(distribution__in=wanted).exclude(problem="").values_list("problem", flat=True)
+    return for_planning().model_copy(update={"silence": " ".join(problems)})
+
+
+def look_for_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int:
     """Asks the index now; gives how many releases are new. What went wrong is kept for the pages."""
     try:
-        found = listing(distribution)
+        found = listing(distribution, timeout_s=timeout_s)
         count, problem = keep_releases(distribution, found.offered, yanked=found.yanked), ""
     except IndexProblem as raised:
         count, problem = 0, str(raised)
@@ -61,28 +93,28 @@ def look_for_releases(distribution: str) -> int:
     return count
 
 
-def _is_my_turn(distribution: str) -> bool:
+def _is_my_turn(distribution: str, *, every_s: float) -> bool:
     """One conditional UPDATE: of several workers, one asks."""
     IndexLook.objects.get_or_create(distribution=distribution)
-    is_due = Q(looked_at=None) | Q(looked_at__lt=Now() - timedelta(seconds=settings.INDEX_POLL_S))
+    is_due = Q(looked_at=None) | Q(looked_at__lt=Now() - timedelta(seconds=every_s))
     return bool(IndexLook.objects.filter(is_due, distribution=distribution).update(looked_at=Now()))
 
 
-def listing(distribution: str) -> Listing:
+def listing(distribution: str, *, timeout_s: float = TIMEOUT_S) -> Listing:
     """Versions with a file for this Python and platform, pre-releases too, and yanked ones. Raises IndexProblem.
 
     Of the build for browsers those on npm.
     """
     if distribution == web.DISTRIBUTION:
         return _on_npm()
-    command = [sys.executable, *PIP_WORDS, "--pre", distribution]
+    command = [sys.executable, *PIP_WORDS, distribution]
     environment = os.environ | PIP_ENVIRONMENT
     try:
         asked = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, stdin=None
+            command, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False, stdin=None
         )
     except subprocess.TimeoutExpired:
-        raise IndexProblem(f"The package index did not answer for {distribution} within {TIMEOUT_S:.0f} s.") from None
+        raise IndexProblem(f"The package index did not answer for {distribution} within {timeout_s:.0f} s.") from None
     except OSError as problem:
         raise IndexProblem(f"pip could not be started to ask for {distribution}: {problem.strerror}.") from problem
     found = read_listing(asked.stdout)

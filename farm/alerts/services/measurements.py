@@ -16,6 +16,7 @@ from farm.registry.models import Version
 from farm.rules.comparing.power import LOOKS
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
+from farm.rules.runtimes.releases import Known
 from farm.rules.searches.search import Measured
 from farm.runs import selectors as runs
 from farm.runs.models import Arm, Run, named
@@ -52,8 +53,8 @@ def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) 
             f"The creator of watch “{watch.name}” can no longer start runs in team “{watch.team.name}”: change it."
         )
     try:
-        releases = known(watch.distribution)
-        return start_run(version=version, matrix=matrix, requested_by=by, reason=reason, releases=releases)
+        offered = Known(releases=tuple(known(watch.distribution)))
+        return start_run(version=version, matrix=matrix, requested_by=by, reason=reason, known=offered)
     except Refusal as refusal:
         raise CannotMeasure(str(refusal), passes=refusal.code in PASSING) from refusal
 

@@ -15,7 +15,7 @@ from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
 from farm.alerts.models import Channel, Watch
-from farm.alerts.selectors.releases import known, yanked
+from farm.alerts.services import index
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.cells import Runtime
 from farm.contract.texts import own_words
@@ -126,9 +126,10 @@ def check_release(distribution: str, version: str) -> str:
     """
     asked = version.strip().removeprefix(f"{distribution}==")
     runtime = _runtime(distribution, asked)
-    sentence = releases.unknown_sentence(runtime, extra=known(distribution), yanked=yanked(distribution))
+    known = index.ask_for([runtime])
+    sentence = releases.unknown_sentence(runtime, extra=known.releases, yanked=known.yanked)
     if sentence is not None:
-        raise Invalid(sentence, code="unknown_runtime")
+        raise Invalid(f"{sentence} {known.silence}".strip(), code="unknown_runtime")
     return runtime.version
 
 

@@ -1,6 +1,7 @@
 from farm.fleet.selectors.nodes import (
     can_manage_node,
     events_of,
+    learnt_on,
     lending,
     lendings_to,
     lendings_visible_to,

@@ -1,6 +1,6 @@
 """Nodes as people, the gateway and planning find them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -138,9 +138,13 @@ def trial(user: Anyone, trial_id: int) -> Trial:
 
 def runtimes_offered(*, team: Team, uploader: User | None) -> tuple[set[str], dict[str, Loads]]:
     """The runtimes that these nodes have, as `distribution==version`, and what was learnt there that releases load."""
-    nodes = list(Node.objects.known().serving(team, uploader=uploader).values_list("runtimes", "loads"))
-    learnt = learnt_from({name: Loads(**seen) for name, seen in loads.items()} for _, loads in nodes)
-    return {runtime for runtimes, _ in nodes for runtime in runtimes}, learnt
+    nodes = list(Node.objects.known().serving(team, uploader=uploader).only("runtimes", "loads"))
+    return {runtime for node in nodes for runtime in node.runtimes}, learnt_on(nodes)
+
+
+def learnt_on(nodes: Iterable[Node]) -> dict[str, Loads]:
+    """What releases beyond the farm's table were seen to load on these nodes, by version."""
+    return learnt_from({name: Loads(**seen) for name, seen in node.loads.items()} for node in nodes)
 
 
 def offer_of(node: Node) -> NodeOffer:

@@ -1,13 +1,13 @@
 """Planning: a matrix, a model and a fleet in, blocks and refused points out, without starting anything."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Self
 
 from farm.base.grouping import grouped
 from farm.contract.blocks import MAX_ARMS
-from farm.contract.cells import Budget, CellSpec, Runtime
+from farm.contract.cells import Budget, CellSpec
 from farm.contract.reasons import ReasonCode
 from farm.rules.cells import scenarios
 from farm.rules.comparing import power
@@ -22,7 +22,7 @@ from farm.rules.planning.ways_out import WaysOut
 from farm.rules.planning.wishes import Circumstances, wish_of
 from farm.rules.runtimes.learnt import learnt_from
 from farm.rules.runtimes.models import ModelFacts
-from farm.rules.runtimes.releases import NONE_YANKED
+from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.rules.wording.numbers import counted, duration, percent
 
 __all__ = ["ModelFacts", "NodeOffer", "Plan", "PlannedBlock", "plan"]
@@ -38,21 +38,20 @@ def plan(
     fleet: Sequence[NodeOffer] | None = None,
     *,
     seed: int = 0,
-    releases: Iterable[Runtime] = (),
-    yanked: Mapping[Runtime, str] = NONE_YANKED,
+    known: Known = NOTHING_MORE,
     machine: NodeOffer | None = None,
     with_null_pair: bool = False,
 ) -> Plan:
     """The blocks that measure the matrix, and each point that cannot run with its reason.
 
     Several models are measured in the same blocks and compared along the axis `model`, the first as the baseline.
-    `fleet` None means that no fleet is asked: one machine, `machine`, measures by itself. `releases`:
-    runtimes known beyond the farm's table; `yanked`: those that the package index took back, with the reason.
+    `fleet` None means that no fleet is asked: one machine, `machine`, measures by itself. `known`: what the package
+    index says of releases.
     `with_null_pair`: one block in eight of a node, and each on its first day, carries an A/A twin of its baseline.
     """
     first, *others = [model] if isinstance(model, ModelFacts) else model
     learnt = learnt_from(node.loads for node in (fleet or (machine,)) if node is not None)
-    request = Request(first, fleet, seed, frozenset(releases), machine, yanked, matrix.allowed, matrix.inputs, learnt)
+    request = Request(first, fleet, seed, known, machine, matrix.allowed, matrix.inputs, learnt)
     expansion = expand(matrix)
     requests = [request, *(replace(request, model=other) for other in others)]
     resolved: list[Resolved] = []

@@ -41,6 +41,8 @@ class Circumstances:
     own_providers: Collection[str] = ()
     known_releases: Collection[Runtime] = ()
     yanked: Mapping[Runtime, str] = field(default_factory=dict)
+    # why the package index could not be asked, in one sentence
+    silence: str = ""
     allowed: Collection[str] = ()
     cores: int | None = None
     # what was asked for of sizes and of inputs
@@ -105,7 +107,9 @@ def _unknown_runtime(spec: CellSpec, about: Circumstances) -> Reason | None:
     if _is_unlisted(spec):
         return None  # its releases are known to the installer alone
     sentence = releases.unknown_sentence(spec.runtime, extra=about.known_releases, yanked=about.yanked)
-    return None if sentence is None else Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence)
+    if sentence is None:
+        return None
+    return Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=f"{sentence} {about.silence}".strip())
 
 
 def _provider_not_in_build(spec: CellSpec, about: Circumstances) -> Reason | None:

@@ -52,9 +52,8 @@ class Request:
     model: ModelFacts
     fleet: Sequence[NodeOffer] | None = None
     seed: int = 0
-    releases: frozenset[Runtime] = frozenset()
+    known: releases.Known = releases.NOTHING_MORE
     machine: NodeOffer | None = None
-    yanked: Mapping[Runtime, str] = field(default_factory=dict)
     allowed: frozenset[str] = frozenset()
     # how inputs are to be made, by name
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -81,8 +80,9 @@ class Resolver:
         self._shared = refusals.Circumstances(
             model=request.model,
             own_providers=frozenset(name for node in fleet for name in node.providers),
-            known_releases=request.releases.union(*(node.versions for node in fleet)),
-            yanked=request.yanked,
+            known_releases=frozenset(request.known.releases).union(*(node.versions for node in fleet)),
+            yanked=request.known.yanked,
+            silence=request.known.silence,
             allowed=request.allowed,
             cores=request.machine.cores if request.machine else None,
             asked_inputs=request.inputs,
@@ -228,7 +228,7 @@ def _program_of(point: Point, request: Request) -> dict[str, Any]:
     values = point.values
     provider = values.get("provider", ProviderChoice(providers.CPU.name))
     precision = values.get("precision", PrecisionChoice())
-    runtime = values.get("runtime", releases.newest())
+    runtime = values.get("runtime", request.known.newest)
     assert isinstance(provider, ProviderChoice)
     assert isinstance(precision, PrecisionChoice)
     assert isinstance(runtime, Runtime)

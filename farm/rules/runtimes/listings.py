@@ -12,7 +12,7 @@ from farm.rules.runtimes.distributions import read_version
 
 # to be put after the Python whose pip is asked, before the distribution; and what is added to its environment
 # -P: the folder that somebody works in is no place to find pip in
-PIP_WORDS = ("-P", "-m", "pip", "index", "versions", "--no-input", "-vv")
+PIP_WORDS = ("-P", "-m", "pip", "index", "versions", "--no-input", "-vv", "--pre")
 PIP_ENVIRONMENT = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1"}
 MAX_REASON = 200
 _LIST = re.compile(r"^Available versions: (.+)$", re.MULTILINE)

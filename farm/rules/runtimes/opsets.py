@@ -146,16 +146,17 @@ def lowest_runtime(opset_imports: Mapping[str, int], ir_version: int, learnt: Le
 def _too_new(
     opset_imports: Mapping[str, int], ir_version: int, *, limits: Limits, runtime_version: str, learnt: Learnt
 ) -> Reason | None:
+    newest = max(learnt, key=release_order, default=f"{NEWEST[0]}.{NEWEST[1]}")
     for domain, version in sorted(opset_imports.items()):
         highest = _highest(domain, limits)
         if version > highest:
             what = f"opset {version}" if domain in ONNX_DOMAINS else f"{domain} opset {version}"
             lowest = lowest_runtime({domain: version}, 0, learnt)
-            text = _sentence(what, lowest=lowest, highest=round(highest), runtime=runtime_version)
+            text = _sentence(what, lowest=lowest, newest=newest, highest=round(highest), runtime=runtime_version)
             return Reason(code=ReasonCode.OPSET_TOO_NEW, text=text)
     if ir_version > limits.ir:
         what, lowest = f"IR version {ir_version}", lowest_runtime({}, ir_version, learnt)
-        text = _sentence(what, lowest=lowest, highest=limits.ir, runtime=runtime_version)
+        text = _sentence(what, lowest=lowest, newest=newest, highest=limits.ir, runtime=runtime_version)
         return Reason(code=ReasonCode.IR_TOO_NEW, text=text)
     return None
 
@@ -165,11 +166,11 @@ def _highest(domain: str, limits: Loads) -> float:
     return limits.opset if domain in ONNX_DOMAINS else limits.ml if domain == ML_DOMAIN else math.inf
 
 
-def _sentence(what: str, *, lowest: str | None, highest: int, runtime: str) -> str:
+def _sentence(what: str, *, lowest: str | None, newest: str, highest: int, runtime: str) -> str:
     loads = f"{runtime} loads up to {highest}"
     if lowest is None:
         return (
-            f"{what} is newer than any known ONNX Runtime loads, and {loads}: take a release after "
-            f"{NEWEST[0]}.{NEWEST[1]}, or export the model with an older one."
+            f"{what} is newer than any known ONNX Runtime loads, and {loads}: take a release after {newest}, or export "
+            "the model with an older one."
         )
     return f"{what} needs ONNX Runtime ≥ {lowest}, and {loads}: take a newer runtime, or export with an older one."

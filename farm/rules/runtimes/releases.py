@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from farm.contract.cells import Runtime
+from farm.contract.base import Message
+from farm.contract.cells import Runtime, SpelledRuntime
 from farm.rules.runtimes import engines, frameworks, genai, plugins, web
 from farm.rules.runtimes.order import NPM_BUILD, is_prerelease, known_releases, minor_of, release_order
 
@@ -13,9 +14,23 @@ NONE_YANKED: Mapping[Runtime, str] = MappingProxyType({})
 ONNXRUNTIME = known_releases("onnxruntime")
 
 
-def newest() -> Runtime:
-    """What is measured when a matrix names no runtime."""
-    return Runtime(distribution="onnxruntime", version=ONNXRUNTIME[-1])
+NEWEST = Runtime(distribution="onnxruntime", version=ONNXRUNTIME[-1])
+
+
+class Known(Message):
+    """What the package index says beyond the lists here.
+
+    `releases`: it offers them, or did; `yanked`: it took them back, with the reason. `newest`: what is measured when a
+    matrix names no runtime. `silence`: why it could not be asked, in one sentence, where that is so.
+    """
+
+    releases: tuple[SpelledRuntime, ...] = ()
+    yanked: dict[SpelledRuntime, str] = {}
+    newest: SpelledRuntime = NEWEST
+    silence: str = ""
+
+
+NOTHING_MORE = Known()
 
 
 def unknown_sentence(

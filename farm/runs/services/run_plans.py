@@ -4,7 +4,7 @@ Small plans are made at once, large ones by a `prepare` worker, one at a time a 
 """
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -18,7 +18,6 @@ from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed, TooMany, Unprocessable
 from farm.contract.base import digest_of
-from farm.contract.cells import Runtime
 from farm.fleet.selectors import offers
 from farm.registry import selectors as registry
 from farm.registry.models import PlanOrder, Version
@@ -33,7 +32,7 @@ from farm.rules.matrices.settings import read_wish
 from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
 from farm.rules.runtimes.models import ModelFacts
-from farm.rules.runtimes.releases import NONE_YANKED
+from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.runs.selectors.paces import latencies, with_null_history
 from farm.runs.selectors.sides import facts_of, versions_beside
 
@@ -67,13 +66,11 @@ def plan_run(
     version: Version,
     matrix: Declared,
     seed: int = 0,
-    releases: Iterable[Runtime] = (),
-    yanked: Mapping[Runtime, str] = NONE_YANKED,
+    known: Known = NOTHING_MORE,
 ) -> Plan:
     """What the matrix comes to for this version on today's fleet; nothing is written.
 
-    `releases`: runtimes known to exist beyond the farm's table and its nodes, as `distribution==version`; `yanked`:
-    those that the package index took back, with the reason.
+    `known`: what the package index says of releases.
 
     Raises Invalid for a matrix that cannot be read and Conflict for a version that is not ready.
     """
@@ -85,7 +82,7 @@ def plan_run(
     uploader = version.uploaded_by if len(uploaders) == 1 else None
     fleet = with_null_history(offers(team=version.model.team, uploader=uploader))
     facts = [_timed(found, side) for found, side in zip(facts_of(versions), versions, strict=True)]
-    return planner.plan(declared, facts, fleet, seed=seed, releases=releases, yanked=yanked, with_null_pair=True)
+    return planner.plan(declared, facts, fleet, seed=seed, known=known, with_null_pair=True)
 
 
 def _timed(facts: ModelFacts, version: Version) -> ModelFacts:
@@ -130,8 +127,7 @@ def plan_for(
     matrix: Declared,
     asked_by: User,
     seed: int = 0,
-    releases: Iterable[Runtime] = (),
-    yanked: Mapping[Runtime, str] = NONE_YANKED,
+    known: Known = NOTHING_MORE,
     wish: str | float | None = None,
     replaces_waiting: bool = False,
 ) -> Plan | PlanOrder:
@@ -147,9 +143,7 @@ def plan_for(
     points = count_points(declared) * (1 + len(declared.models))
     _must_be_allowed(asked_by, version, points)
     must_be_ready(version)
-    releases, taken = list(releases), {str(runtime): why for runtime, why in yanked.items()}
-    known = {"seed": seed, "releases": [str(runtime) for runtime in releases], "yanked": taken}
-    plain: dict[str, object] = {"matrix": declared.as_plain(), **known}
+    plain: dict[str, object] = {"matrix": declared.as_plain(), "seed": seed, "known": known.model_dump(mode="json")}
     is_large = points > MAX_POINTS_AT_ONCE
     if is_large and (before := _same(asked_by, version, plain)) is not None:
         return Plan.model_validate_json(before.plan_json) if before.state == MakingState.READY else before
@@ -157,7 +151,7 @@ def plan_for(
     if is_large:
         return order
     try:
-        return plan_run(version=version, matrix=declared, seed=seed, releases=releases, yanked=yanked)
+        return plan_run(version=version, matrix=declared, seed=seed, known=known)
     finally:
         order.delete()
 
@@ -232,9 +226,9 @@ def _begin(
 
 
 def _make(order: PlanOrder) -> None:
-    known = order.order_json
-    releases = [Runtime.of(text) for text in known["releases"]]
-    yanked = {Runtime.of(text): why for text, why in known["yanked"].items()}
-    plan = plan_run(version=order.version, matrix=known["matrix"], seed=known["seed"], releases=releases, yanked=yanked)
+    asked = order.order_json
+    # an order of the release before has none
+    known = Known.model_validate(asked.get("known", {}))
+    plan = plan_run(version=order.version, matrix=asked["matrix"], seed=asked["seed"], known=known)
     must_be_meant(plan)
     order.body = zlib.compress(plan.model_dump_json().encode(), 1)

@@ -5,7 +5,7 @@ here too, and measures more rounds.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from django.db import transaction
@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, Q
 from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Conflict, Invalid, NotAllowed
-from farm.contract.cells import CellSpec, Runtime
+from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.version import node_queue, tag_queue
 from farm.fleet.models import Trial
@@ -25,7 +25,7 @@ from farm.registry.services import ensure_preparation, ensure_variant
 from farm.registry.states import MakingState
 from farm.rules.planning import plans
 from farm.rules.planning.plans import Plan, PlannedBlock
-from farm.rules.runtimes.releases import NONE_YANKED
+from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Beside, Block, Cell, Run
 from farm.runs.selectors.evidence import UNMAKEABLE
@@ -110,13 +110,11 @@ def start_run(
     requested_by: User,
     reason: RunReason = RunReason.ASKED,
     seed: int = 0,
-    releases: Iterable[Runtime] = (),
-    yanked: Mapping[Runtime, str] = NONE_YANKED,
+    known: Known = NOTHING_MORE,
 ) -> Run:
     """Writes the run, its cells, blocks and arms, and orders what has to be made first.
 
-    `reason`: why, where no person asked for it. `releases`: runtimes known to exist beyond the farm's table and its
-    nodes, as `distribution==version`; `yanked`: those that the package index took back, with the reason.
+    `reason`: why, where no person asked for it. `known`: what the package index says of releases.
 
     Raises NotAllowed without the right to run in the model's team, Invalid for a bad matrix, Conflict for a version
     that is not ready and Unprocessable when no point of the matrix could mean anything.
@@ -128,7 +126,7 @@ def start_run(
     beside = versions_beside(version, declared)
     # the one before is named, as it may be deleted
     declared = replace(declared, models=tuple(f"{side.model.name}@{side.number}" for side in beside))
-    plan = plan_run(version=version, matrix=declared, seed=seed, releases=releases, yanked=yanked)
+    plan = plan_run(version=version, matrix=declared, seed=seed, known=known)
     must_be_meant(plan)
     with transaction.atomic():
         _check_room(version)

@@ -105,7 +105,7 @@ def test_both_packages_are_asked_for_and_nothing_is_measured_before_both_answere
     settings.INDEX_POLL_S = 1
     asked = []
 
-    def listing(distribution: str) -> Listing:
+    def listing(distribution: str, *, timeout_s: float) -> Listing:
         asked.append(distribution)
         if distribution == "onnxruntime":
             raise index.IndexProblem("The package index did not answer for onnxruntime within 90 s.")

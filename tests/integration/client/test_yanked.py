@@ -34,6 +34,7 @@ NAME = "onnxruntime"
 OFFERED, YANKED = ("1.29.0", "1.31.1", "1.32.0"), {"1.30.0": "crashes on AVX-512: <see #1>", "1.33.0": ""}
 BROKEN = "onnxruntime==1.30.0 was yanked from the package index (crashes on AVX-512: <see #1>)"
 SILENT = "onnxruntime==1.33.0 was yanked from the package index: the nearest that was not is 1.32.0."
+DEAD = "http://127.0.0.1:9/simple/"
 RELU = MODELS / "relu_op13_ir7.onnx"
 OLD, NEW = (Runtime(distribution=NAME, version=version) for version in ("1.30.0", "1.32.0"))
 Command = Callable[..., Result]
@@ -76,8 +77,8 @@ def test_a_yanked_release_is_said_in_a_sentence(index: ReleaseIndex, tmp_path: P
     assert line.startswith(f"onnxfarm: {said}")
 
 
-def test_what_was_yanked_is_not_searched_nor_swept(index: ReleaseIndex) -> None:
-    versions = published(NAME)
+def test_what_was_yanked_is_not_searched_nor_swept(index: ReleaseIndex, tmp_path: Path) -> None:
+    versions = published(NAME, home=tmp_path)
     assert versions[-3:] == ["1.31.0", "1.31.1", "1.32.0"]
     assert "1.30.0" not in versions
 
@@ -132,9 +133,9 @@ def test_a_release_that_only_the_index_knows_is_planned_and_one_that_it_lacks_is
         assert [arm.spec.runtime.version for arm in block.arms] == ["1.31.1", "1.40.0"]
         with pytest.raises(Usage, match=r"1\.41\.0 does not exist: the nearest known release is 1\.32\.0\.$"):
             bench.plan(matrices.from_options(runtime="1.41.0"))
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple/")
+    monkeypatch.setenv("PIP_INDEX_URL", DEAD)
     with (
-        workbench.opened(Subject(RELU), home=tmp_path / "home", console=console) as bench,
+        workbench.opened(Subject(RELU), home=tmp_path / "other", console=console) as bench,
         pytest.raises(Usage, match=r"The package index, which might know, did not answer\.$"),
     ):
         bench.plan(matrices.from_options(runtime="1.40.0"))

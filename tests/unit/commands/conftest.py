@@ -37,8 +37,9 @@ def write(tmp_path: Path) -> Write:
 
 
 @pytest.fixture
-def package_index(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def package_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the package index offers of every distribution, nothing at first; pip asks a real one in integration."""
+    monkeypatch.setenv("ONNXFARM_HOME", str(tmp_path / "home"))
     offered: list[str] = []
     monkeypatch.setattr(published, "asked_of", lambda distribution: Listing(tuple(offered)))
     return offered

@@ -16,6 +16,7 @@ from farm.rules.planning.plans import Plan, PlannedBlock
 from farm.rules.reporting import documents
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes.models import ModelFacts
+from farm.rules.runtimes.releases import Known
 from tests.unit.rules.making import make_check, make_facts, make_model, make_operator, make_rounds, make_trace
 
 
@@ -34,7 +35,7 @@ class MadeUpBench:
     model: ModelFacts = field(default_factory=make_model)
 
     def plan(self, matrix: Matrix) -> Plan:
-        return planner.plan(matrix, self.model, releases=self.releases)
+        return planner.plan(matrix, self.model, known=Known.model_validate({"releases": self.releases}))
 
     def measure(self, plan: Plan) -> Document:
         self.measured.append([arm.spec.runtime.version for block in plan.blocks for arm in block.arms])

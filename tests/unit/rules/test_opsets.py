@@ -52,6 +52,7 @@ def test_the_long_name_of_the_default_domain_counts_too() -> None:
 def test_an_opset_no_release_loads_says_so() -> None:
     reason = opsets.refusal({"": 29}, 10, (), "1.31.1")
     assert "newer than any known ONNX Runtime loads" in reason.text
+    assert "take a release after 1.32, or" in reason.text
 
 
 def test_machine_learning_operators_have_a_limit_of_their_own() -> None:
@@ -115,7 +116,8 @@ def test_what_was_learnt_of_a_newer_release_counts_and_is_no_assumption() -> Non
     assert opsets.limits_of("1.40.0", SEEN) == opsets.Limits(opset=31, ir=16, ml=6)
     assert opsets.max_opset("1.40.0", SEEN) == 31
     assert opsets.refusal({"": 31, "ai.onnx.ml": 6}, 16, (), "1.40.0", SEEN) is None
-    assert opsets.refusal({"": 32}, 16, (), "1.40.0", SEEN).code == ReasonCode.OPSET_TOO_NEW
+    reason = opsets.refusal({"": 32}, 16, (), "1.40.0", SEEN)
+    assert (reason.code, "take a release after 1.40.0" in reason.text) == (ReasonCode.OPSET_TOO_NEW, True)
     assert opsets.refusal({"": 32}, 16, (), "1.40.1", SEEN) is None, "another release, which nobody tried"
 
 

@@ -11,6 +11,7 @@ from farm.rules.planning import estimates, planner, refusals
 from farm.rules.planning.planner import NodeOffer
 from farm.rules.runtimes import releases
 from farm.rules.runtimes.models import ContextFacts, ModelInput, SourceFacts
+from farm.rules.runtimes.releases import Known
 from tests.unit.rules.making import make_block, make_model, only_refusal, plan_of
 
 DIGEST = "c" * 64
@@ -80,7 +81,7 @@ def test_only_one_block_in_eight_carries_a_twin():
 def test_nothing_declared_means_the_newest_release_on_the_cpu_with_one_thread():
     block = make_block(runtime=None, batch=None)
     (arm,) = block.arms
-    assert arm.spec.runtime == releases.newest()
+    assert arm.spec.runtime == releases.NEWEST
     assert (arm.spec.provider, arm.spec.session.threads, arm.spec.workload.batch) == ("CPUExecutionProvider", 1, 1)
 
 
@@ -289,10 +290,13 @@ def test_a_release_that_does_not_exist_is_a_problem_of_the_matrix(release, neare
 
 
 def test_releases_learnt_from_the_index_or_a_node_exist():
-    assert plan_of({"runtime": "1.99.0"}, releases=[Runtime.of("onnxruntime==1.99.0")]).problem is None
+    assert plan_of({"runtime": "1.99.0"}, known=Known(releases=[Runtime.of("onnxruntime==1.99.0")])).problem is None
     node = NodeOffer(id="n1", versions=frozenset({"onnxruntime==1.98.0"}))
     assert plan_of({"runtime": "1.98.0"}, fleet=[node]).problem is None
-    assert plan_of({"runtime": "1.99.0"}, releases=[Runtime.of("onnxruntime-gpu==1.99.0")]).problem is not None
+    assert (
+        plan_of({"runtime": "1.99.0"}, known=Known(releases=[Runtime.of("onnxruntime-gpu==1.99.0")])).problem
+        is not None
+    )
 
 
 def test_a_release_of_another_distribution_is_believed_when_its_minor_version_exists():

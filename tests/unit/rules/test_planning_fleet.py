@@ -9,6 +9,7 @@ from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.planning.planner import NodeOffer
+from farm.rules.runtimes.releases import Known
 from tests.unit.rules.making import make_model, only_refusal, plan_of
 
 
@@ -76,7 +77,7 @@ def test_a_release_that_a_node_tried_is_refused_for_what_it_does_not_load_and_co
     declared = matrix.from_options(runtime="1.40.0")
     assert only_refusal(planner.plan(declared, newest, [other, knowing])).code == ReasonCode.OPSET_TOO_NEW
     assert planner.plan(declared, newest, [other]).cells == 1, "nobody tried it, so that its check will say"
-    assert planner.plan(declared, newest, machine=knowing, releases=knowing.versions).refused
+    assert planner.plan(declared, newest, machine=knowing, known=Known(releases=knowing.versions)).refused
     (block,) = planner.plan(
         matrix.from_options(runtime="1.40.0", opset="max-of-runtime"), make_model(), [knowing]
     ).blocks

@@ -5,6 +5,7 @@ interpreter, and the installer's words become the reason if that fails.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from farm.contract.cells import Runtime
 from farm.rules.runtimes import distributions, engines, frameworks, plugins
@@ -35,8 +36,8 @@ class Recipe:
     with_dependencies: bool
 
 
-def recipe_of(runtime: Runtime) -> Recipe:
-    """Requirements of a runtime's environment; numpy 1 up to release 1.18, numpy 2 above.
+def recipe_of(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
+    """Requirements of a runtime's environment; numpy 1 up to release 1.18, numpy 2 above. `wheel`: the build as a file.
 
     A plug-in's library is complete by itself and has plain ONNX Runtime beside it; other people's brings what it needs.
     """
@@ -50,8 +51,9 @@ def recipe_of(runtime: Runtime) -> Recipe:
         named = tuple(map(str, plugins.packages_of(runtime)))
         return Recipe(requirements=(*named, numpy), with_dependencies=bool(plugin.beside))
     build = distributions.build_of(runtime.distribution)
+    which = f"=={runtime.version}" if wheel is None else f" @ {wheel.as_uri()}"
     return Recipe(
-        requirements=(f"{build.package}{build.extras}=={runtime.version}", numpy),
+        requirements=(f"{build.package}{build.extras}{which}", numpy),
         with_dependencies=not build.is_complete,
     )
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from farm.contract.cells import Loads, Runtime
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 from farm.rules.runtimes import distributions, engines, plugins
-from worker.agent.kit import installer, locks, requirements
+from worker.agent.kit import installer, locks, requirements, wheels
 
 MARKER = "onnxfarm.json"
 FAILURE_S = 300.0
@@ -63,12 +63,15 @@ class RuntimeStore:
         limit_bytes: int = DEFAULT_LIMIT_BYTES,
         say: Say = lambda _: None,
         allowed: Collection[str] = (),
+        wheels: Path | None = None,
     ) -> None:
         # the real path: interpreters are asked for by it, and sandboxes name it
         self.folder = Path(os.path.realpath(folder))
         self.limit_bytes = limit_bytes
         # packages beyond the known distributions that this machine's owner allows by name
         self._allowed = frozenset(allowed)
+        # where wheels lie that were given as files
+        self._wheels = wheels
         self._say = say
 
     def provide(self, runtime: Runtime, *, keep: Collection[Runtime] = ()) -> Installed:
@@ -126,10 +129,10 @@ class RuntimeStore:
         return found if found.python.exists() and self._place(found.runtime) == place else None
 
     def _install(self, runtime: Runtime) -> Installed:
-        place = self._place(runtime)
+        place, wheel = self._place(runtime), self._wheels and wheels.wheel_of(runtime, self._wheels)
         try:
-            python = self._choose_python(runtime)
-            recipe, module = requirements.recipe_of(runtime), engines.of(runtime).module
+            python = self._choose_python(wheels.pythons_of(wheel) if wheel else requirements.python_range(runtime))
+            recipe, module = requirements.recipe_of(runtime, wheel=wheel), engines.of(runtime).module
             said = installer.make_environment(
                 place,
                 python=python,
@@ -152,9 +155,8 @@ class RuntimeStore:
         assert found is not None
         return found
 
-    def _choose_python(self, runtime: Runtime) -> Path:
+    def _choose_python(self, allowed: tuple[int, int] | None) -> Path:
         """The agent's own interpreter where the runtime has wheels for it, else the newest one present that fits."""
-        allowed = requirements.python_range(runtime)
         own = Path(getattr(sys, "_base_executable", sys.executable))
         if allowed is None or allowed[0] <= sys.version_info.minor <= allowed[1]:
             return own

@@ -1,0 +1,164 @@
+"""A release that appears: known to everybody who asks for it, as a real index on this machine offers it."""
+
+import io
+import os
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+from rich.console import Console
+
+from farm.accounts.models import Team, User
+from farm.alerts.models import IndexLook, Watch
+from farm.alerts.selectors.releases import for_planning
+from farm.alerts.services import index as looks
+from farm.alerts.services.watches import check_release
+from farm.base.refusals import Invalid
+from farm.contract.cells import Runtime
+from farm.registry.models import Version
+from farm.rules.matrices import matrix as matrices
+from farm.rules.planning.plans import Plan
+from onnxfarm.here import bisection, workbench
+from onnxfarm.here.published import listing_of, named, newest
+from onnxfarm.problems import Infrastructure, Usage
+from onnxfarm.remote.client import Client
+from onnxfarm.subject import Subject
+from tests.acceptance.release_index import ReleaseIndex
+from tests.conftest import MODELS
+from tests.integration.dashboard.rows import make_node, make_version
+
+NAME = "onnxruntime"
+DEAD = "http://127.0.0.1:9/simple/"
+RELU = MODELS / "relu_op13_ir7.onnx"
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReleaseIndex]:
+    """An index that has two releases now, and others in a drawer."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    for version in ("1.31.1", "1.39.0", "1.40.0", "1.41.0rc1", "1.42.0"):
+        (wheels / f"{NAME}-{version}-py3-none-any.whl").touch()
+    # of no machine here, and of nothing that is a version
+    for name in (
+        "1.43.0-cp399-cp399-win32",
+        "1.44.0-py3-none-plan9",
+        "..-py3-none-any",
+        "99999999999999999999999999999999.0-py3-none-any",
+    ):
+        (wheels / f"{NAME}-{name}.whl").touch()
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    with ReleaseIndex(wheels, port=0, offered={NAME: ["1.31.1", "1.39.0"]}) as index:
+        monkeypatch.setenv("PIP_INDEX_URL", index.url)
+        yield index
+
+
+def planned(home: Path, **options: str) -> tuple[Plan, str]:
+    """What `bench` plans in a home, and what it says on the way."""
+    said = io.StringIO()
+    with workbench.opened(Subject(RELU), home=home, console=Console(file=said, width=200)) as bench:
+        return bench.plan(matrices.from_options(**options)), said.getvalue()
+
+
+def version_of(plan: Plan) -> str:
+    (block,) = plan.blocks
+    return block.arms[0].spec.runtime.version
+
+
+def test_the_newest_stable_release_with_a_wheel_for_this_machine_is_measured_from_defaults(
+    index: ReleaseIndex, tmp_path: Path
+) -> None:
+    index.offer(NAME, ["1.40.0", "1.41.0rc1", "1.43.0", "1.44.0", "..", "99999999999999999999999999999999.0"])
+    plan, said = planned(tmp_path / "home")
+    assert (version_of(plan), said) == ("1.40.0", "")
+    assert newest(home=tmp_path / "home", with_prereleases=True) == Runtime.of("onnxruntime==1.41.0rc1")
+    assert named("1.31.1, newest", home=tmp_path / "home") == "1.31.1,1.40.0"
+    assert version_of(planned(tmp_path / "home", runtime="1.41.0rc1")[0]) == "1.41.0rc1", "by its name"
+    assert index.asked == {NAME: 1}, "what the index says is believed for ten minutes"
+
+
+def test_a_release_appears_after_ten_minutes_in_a_home_that_asked_before(index: ReleaseIndex, tmp_path: Path) -> None:
+    assert newest(home=tmp_path) == Runtime.of("onnxruntime==1.39.0")
+    index.offer(NAME, ["1.40.0"])
+    assert newest(home=tmp_path) == Runtime.of("onnxruntime==1.39.0")
+    kept = tmp_path / "index" / f"{NAME}.json"
+    os.utime(kept, (time.time() - 601, time.time() - 601))
+    assert newest(home=tmp_path) == Runtime.of("onnxruntime==1.40.0")
+
+
+@pytest.mark.parametrize("kept", ["", "[]", "null", '{"offered": 1}', '{"versions": []}', "\0"])
+def test_what_a_home_keeps_wrongly_is_asked_again(index: ReleaseIndex, tmp_path: Path, kept: str) -> None:
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / f"{NAME}.json").write_text(kept)
+    assert set(listing_of(NAME, home=tmp_path).offered) == {"1.31.1", "1.39.0"}
+
+
+def test_offline_the_newest_known_release_is_measured_and_that_is_said(
+    index: ReleaseIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", DEAD)
+    plan, said = planned(tmp_path)
+    assert version_of(plan) == "1.32.0"
+    assert "did not answer" in said
+    with pytest.raises(Infrastructure, match="did not answer"):
+        named("newest", home=tmp_path)
+
+
+def test_a_candidate_can_be_bisected_by_its_name_and_no_other_is_searched(index: ReleaseIndex, tmp_path: Path) -> None:
+    index.offer(NAME, ["1.40.0", "1.41.0rc1", "1.42.0"])
+    good, bad = Runtime.of("onnxruntime==1.39.0"), Runtime.of("onnxruntime==1.41.0rc1")
+    assert bisection.candidates(good, bad, home=tmp_path) == ["1.39.0", "1.40.0", "1.41.0rc1"]
+    last = Runtime.of("onnxruntime==1.42.0")
+    assert bisection.candidates(good, last, home=tmp_path) == ["1.39.0", "1.40.0", "1.42.0"]
+    with pytest.raises(Usage, match=r"1\.41\.5 does not exist"):
+        bisection.candidates(good, Runtime.of("onnxruntime==1.41.5"), home=tmp_path)
+
+
+@pytest.fixture
+def version(team: Team, owner: User) -> Version:
+    make_node(team, owner)
+    return make_version(team, owner)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_farm_asks_the_index_for_a_release_that_it_does_not_know(
+    index: ReleaseIndex, version: Version, farm: Client
+) -> None:
+    index.offer(NAME, ["1.40.0"])
+    assert farm.plan(version.pk, {"matrix": {"runtime": ["1.39.0", "1.40.0"]}}).shape.cells == 2
+    assert farm.plan(version.pk, {"matrix": {"runtime": ["1.31.1"]}}).shape.cells == 1
+    index.offer(NAME, ["1.42.0"])
+    for _ in range(3):
+        with pytest.raises(Usage, match=r"1\.42\.0 does not exist"):
+            farm.plan(version.pk, {"matrix": {"runtime": ["1.42.0"]}})
+    assert index.asked == {NAME: 1}
+    IndexLook.objects.update(looked_at="2020-01-01T00:00Z")
+    assert check_release(NAME, "1.42.0") == "1.42.0"
+    assert farm.plan(version.pk, {"matrix": {"include": [{"runtime": "1.42.0"}]}}).shape.cells == 1
+
+
+@pytest.mark.django_db
+def test_a_farm_offers_within_ten_minutes_what_appears_without_any_watch(index: ReleaseIndex) -> None:
+    assert not Watch.objects.exists()
+    assert (looks.look_if_due(), for_planning().newest.version) == (2, "1.39.0")
+    index.offer(NAME, ["1.40.0", "1.41.0rc1"])
+    assert looks.look_if_due() == 0
+    IndexLook.objects.update(looked_at=timezone.now() - timedelta(minutes=9, seconds=1))
+    assert (looks.look_if_due(), for_planning().newest.version) == (2, "1.40.0")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_farm_whose_index_does_not_answer_says_so(
+    index: ReleaseIndex, version: Version, farm: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", DEAD)
+    with pytest.raises(Usage, match=r"1\.40\.0 does not exist.* The package index gives no releases of onnxruntime"):
+        farm.plan(version.pk, {"matrix": {"runtime": ["1.40.0"]}})
+    with pytest.raises(Invalid, match=r"The package index gives no releases of onnxruntime"):
+        check_release(NAME, "1.40.0")
+    assert farm.plan(version.pk, {"matrix": {"runtime": ["1.31.1"]}}).shape.cells == 1
