@@ -200,6 +200,8 @@ def _nodes(row: Row) -> Entry:
 
 
 def _sign(row: Row) -> Sign:
+    if row.is_untried:
+        return Sign("?", "not tried", "quiet")
     if row.reason is not None:
         return sign_of("refused")
     return Sign("≈", "other fusions", "warn") if row.differs else Sign("✓", "loads", "good")

@@ -13,12 +13,12 @@ router = Router(tags=["registry"])
 
 
 class ReleaseOut(Schema):
-    """`basis`: measured (a runner of this release was given the model) or derived (from its stamps)."""
+    """`basis`: measured (a runner of this release was given the model), derived (from its stamps) or untried."""
 
     version: str = Field(description="the release of ONNX Runtime")
     loads: bool = Field(description="whether it loads the model as it is")
     basis: str = Field(
-        description="measured (a runner of this release was given the model) or derived (from its stamps)"
+        description="measured (a runner of this release was given the model), derived (from its stamps) or untried"
     )
     code: str | None = Field(description="why it does not, for programs; null: it does")
     text: str = Field(description="why it does not, or what is known")

@@ -42,9 +42,18 @@ class Row:
     tidied: bool = False
     executed_nodes: int | None = None
     differs: bool = False
+    # newer than any release that was tried, as the model is
+    is_untried: bool = False
+
+    @property
+    def loads(self) -> bool:
+        """Whether it is known to load the model."""
+        return self.reason is None and not self.is_untried
 
     def sentence(self) -> str:
         """What stands in the table."""
+        if self.is_untried:
+            return "not known: no machine has tried what it loads"
         if self.reason is None:
             return f"loads, but with different fusions: {self.executed_nodes} nodes run" if self.differs else "loads"
         way = " A variant converted to another opset loads." if self.tidied else ""
@@ -53,7 +62,7 @@ class Row:
     @property
     def basis(self) -> str:
         """How it is known."""
-        return "measured" if self.is_measured else "derived"
+        return "untried" if self.is_untried else "measured" if self.is_measured else "derived"
 
 
 def table(
@@ -80,6 +89,7 @@ def table(
                 version=version,
                 reason=reason,
                 is_measured=version in known,
+                is_untried=version not in known and _is_untried(stamps, version, learnt),
                 tidied=reason is not None and _refusal(stamps.tidied(), version, learnt) is None,
                 executed_nodes=counted.get(version),
                 differs=version in counted and counted[version] != newest,
@@ -90,7 +100,7 @@ def table(
 
 def lowest(rows: Sequence[Row]) -> str | None:
     """The oldest release that loads the model as it is; None when none does."""
-    return next((row.version for row in rows if row.reason is None), None)
+    return next((row.version for row in rows if row.loads), None)
 
 
 def verdict(rows: Sequence[Row]) -> str:
@@ -98,7 +108,7 @@ def verdict(rows: Sequence[Row]) -> str:
     oldest = lowest(rows)
     if oldest is None:
         return "No known release of ONNX Runtime loads this model as it is."
-    later = [row.version for row in rows[[row.version for row in rows].index(oldest) :] if row.reason is not None]
+    later = [row.version for row in rows[[row.version for row in rows].index(oldest) :] if not row.loads]
     but = f", but not on {', '.join(later)}" if later else ""
     tried = sum(row.is_measured for row in rows)
     how = (
@@ -117,7 +127,7 @@ def as_plain(rows: Sequence[Row]) -> dict[str, object]:
         "rows": [
             {
                 "version": row.version,
-                "loads": row.reason is None,
+                "loads": row.loads,
                 "basis": row.basis,
                 "code": row.reason.code.value if row.reason is not None else None,
                 "text": row.sentence(),
@@ -143,8 +153,15 @@ def _refusal(stamps: Stamps, version: str, learnt: opsets.Learnt) -> Reason | No
     return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, version, learnt)
 
 
+def _is_untried(stamps: Stamps, version: str, learnt: opsets.Learnt) -> bool:
+    """Whether only an assumption speaks for the release: the newest one that is known would refuse the model."""
+    limits = opsets.limits_of(version, learnt)
+    newest = "{}.{}".format(*opsets.NEWEST)
+    return limits is not None and limits.is_assumed and _refusal(stamps, newest, opsets.NOTHING) is not None
+
+
 def _says(row: Row) -> Collection[object]:
     # a reason's sentence names the release itself, so its code and limits speak for a range
     limits = opsets.limits_of(row.version)
     reason = row.reason and (row.reason.code, row.reason.text if row.is_measured else limits)
-    return (reason, row.is_measured, row.tidied, row.differs and row.executed_nodes)
+    return (reason, row.basis, row.tidied, row.differs and row.executed_nodes)

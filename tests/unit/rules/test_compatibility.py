@@ -1,10 +1,21 @@
 """The table of releases that load a model."""
 
+from farm.contract.cells import Loads
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.runtimes import compatibility, releases
 from farm.rules.runtimes.compatibility import Stamps
 
 OPSET_21 = Stamps({"": 21}, 10)
+
+
+def test_a_release_that_nobody_tried_is_not_said_to_load_what_is_newer_than_all_that_were() -> None:
+    newer, seen = Stamps({"": 29}, 14), {"1.40.0": Loads(opset=30, ir=14, ml=5)}
+    row = compatibility.table(newer, more=["1.40.0"])[-1]
+    assert (row.loads, row.basis, row.reason) == (False, "untried", None)
+    assert compatibility.lowest(compatibility.table(newer, more=["1.40.0"])) is None
+    assert compatibility.lowest(compatibility.table(newer, more=["1.40.0"], learnt=seen)) == "1.40.0"
+    assert compatibility.lowest(compatibility.table(newer, measured={"1.40.0": None})) == "1.40.0"
+    assert compatibility.table(OPSET_21, more=["1.40.0"])[-1].loads, "releases load what those before them do"
 
 
 def test_every_known_release_has_a_row_and_loads_from_the_lowest_on() -> None:
