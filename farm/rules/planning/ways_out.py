@@ -29,20 +29,21 @@ MAX_NODES = 8
 
 
 def _newest_release(spec: CellSpec, request: Request) -> Iterator[Change]:
-    newest = releases.newest_beside(spec.runtime, extra=request.releases, yanked=request.yanked)
+    newest = releases.newest_beside(spec.runtime, extra=request.known.releases, yanked=request.known.yanked)
     if newest is not None:
         yield "runtime", newest
 
 
 def _nearest_release(spec: CellSpec, request: Request) -> Iterator[Change]:
-    nearest = releases.nearest_to(spec.runtime, extra=request.releases, yanked=request.yanked)
+    nearest = releases.nearest_to(spec.runtime, extra=request.known.releases, yanked=request.known.yanked)
     if nearest is not None:
         yield "runtime", nearest
 
 
 def _loaded_opset(spec: CellSpec, request: Request) -> Iterator[Change]:
     """The newest opset that the release loads, or the model's own, whose stamps are then put in order."""
-    newest, own = opsets.max_opset(plugins.core_of(spec.runtime).version), request.model.opset
+    newest = opsets.max_opset(plugins.core_of(spec.runtime).version, request.learnt)
+    own = request.model.opset
     if newest is not None and own is not None:
         yield "opset", min(newest, own)
 
