@@ -239,7 +239,9 @@ def _round(alert: "Alert") -> Iterator[TimelineEntry]:
     found = alert.round
     if found is None:
         return
-    told = f"{found.new} was measured against {found.old} on {found.version}."
+    # of a change between what works and what does not, one side has no figures
+    did = "measured" if found.compared else "tried"
+    told = f"{found.new} was {did} against {found.old} on {found.version}."
     yield TimelineEntry(found.created_at, MEASURED, told, found.run_id)
     if found.confirming_id and found.judged_at:
         yield TimelineEntry(found.judged_at, CONFIRMED, "A second run confirmed it.", found.confirming_id)

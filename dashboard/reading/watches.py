@@ -29,6 +29,7 @@ SHORT = {
     "unconfirmed": "{model}: a fresh block did not confirm the change with {new}",
     "infra": "{model} could not be judged with {new}",
 }
+UNDER_WAY = {"confirming": "Confirming", "measuring": "Measuring", "queued": "Queued:", "waiting": "Queued:"}
 # what a fresh block came to; of other outcomes it was measured, and left it open
 CONFIRMATIONS = {"alert": "confirmed", "unconfirmed": "not confirmed"}
 # the axes of a watch's matrix in the order of its sentence; which releases it measures stands elsewhere
@@ -39,7 +40,7 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Column("Model", lambda one: Entry(str(one.version))),
     Column("Trigger", lambda one: Entry(one.get_cause_display())),
     Column("Releases", lambda one: Entry(f"{one.step}{_beside(one)}")),
-    Column("State", lambda one: verdict_entry(one.outcome if one.state == "judged" else one.state)),
+    Column("State", lambda one: verdict_entry(_state(one))),
     Prose("Result", lambda one: Entry(one.sentence)),
     Column("Runs", lambda one: _runs(one)),
     Number("pairs", lambda one: Entry(str(one.compared) if one.state == "judged" else "", one.compared)),
@@ -49,9 +50,10 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
 
 @dataclass(frozen=True)
 class Last:
-    """What came out last, in one sentence, and the same as a headline with what follows it.
+    """How a watch stands, in one sentence, and the same as a headline with what follows it.
 
-    `sign` is the gravest outcome of the last cause's rounds; `is_open`: measuring now.
+    `sign`: an open alert before what is under way, before the gravest outcome of what was judged last; `is_open`:
+    something is under way.
     """
 
     sign: Sign
@@ -75,14 +77,14 @@ class Line:
     state: str
 
 
-def line(watch: "Watch", *, rounds: Sequence["WatchRound"], open_alerts: int, looks: Looks) -> Line:
+def line(watch: "Watch", *, rounds: Sequence["WatchRound"], alerts: Sequence[str], looks: Looks) -> Line:
     """A watch with what came out last and when it looks next."""
     return Line(
         watch=watch,
         what=sentence(watch),
         next=next_look(watch, looks),
-        last=last(rounds),
-        open_alerts=open_alerts,
+        last=last(rounds, alerts),
+        open_alerts=len(alerts),
         state="active" if watch.is_active else "paused",
     )
 
@@ -91,10 +93,11 @@ def headline(lines: Sequence[Line]) -> str:
     """How many watches there are, and what stands out."""
     if not lines:
         return "No watches yet"
-    measuring = sum(line.last is not None and line.last.is_open for line in lines)
-    broken = sum(line.last is not None and line.last.sign == sign_of("infra") for line in lines)
-    parts = [f"{measuring} measuring now"] if measuring else []
-    parts += [f"{broken} could not measure"] if broken else []
+    signs = [line.last.sign for line in lines if line.last is not None]
+    measuring = sum(sign in (sign_of("measuring"), sign_of("confirming")) for sign in signs)
+    alerting, broken = signs.count(sign_of("alert")), signs.count(sign_of("infra"))
+    counts = ((alerting, "with open alerts"), (measuring, "measuring now"), (broken, "could not measure"))
+    parts = [f"{count} {what}" for count, what in counts if count]
     first = numbers.counted(len(lines), "watch", "watches")
     return f"{first}: {numbers.listed(parts)}" if parts else first
 
@@ -167,13 +170,25 @@ def _index_look(watch: "Watch", looks: Looks) -> str:
     return f"{due}; the last time it failed: {problem}" if problem else due
 
 
-def last(rounds: Sequence["WatchRound"]) -> Last | None:
-    """What the last cause's rounds came to, the gravest first; None before the first round."""
-    if not rounds:
-        return None
-    opened = [round_ for round_ in rounds if round_.state != "judged"]
+def last(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> Last | None:
+    """How a watch stands; None before the first round. `alerts`: sentences of its open alerts, newest first."""
+    opened = sorted((round_ for round_ in rounds if round_.state != "judged"), key=lambda one: one.state)
+    found = _judged(rounds) if rounds and not opened else None
     if opened:
-        return _measured_now(opened[0], ended=len(rounds) - len(opened), of=len(rounds))
+        found = _measured_now(opened[0], ended=len(rounds) - len(opened), of=len(rounds))
+    return _alerting(alerts, found) if alerts else found
+
+
+def _alerting(alerts: Sequence[str], found: Last | None) -> Last:
+    sentence, is_open = numbers.unbroken(alerts[0]), found is not None and found.is_open
+    headline, rest = runs.split(sentence)
+    more = f"{numbers.counted(len(alerts) - 1, 'more open alert')}." if len(alerts) > 1 else ""
+    now = f"{found.headline}." if found is not None and is_open else ""
+    told = " ".join(part for part in (rest, more, now) if part)
+    return Last(sign_of("alert"), sentence, headline, told, found.at if found is not None else None, is_open)
+
+
+def _judged(rounds: Sequence["WatchRound"]) -> Last:
     worst = min(rounds, key=lambda one: GRAVEST.index(one.outcome))
     sentence = numbers.unbroken(worst.sentence or f"{worst.new} was judged against {worst.old} on {worst.version}.")
     short = SHORT.get(worst.outcome, "").format(model=worst.version, new=worst.new, old=worst.old)
@@ -185,8 +200,16 @@ def _measured_now(one: "WatchRound", *, ended: int, of: int) -> Last:
     judged = f" ({ended} of {numbers.counted(of, 'model')} judged)" if of > 1 else ""
     said = str(one.sentence or "")
     sentence = f"{one.old} → {one.new} of {one.version}{judged}. {said}".strip()
-    headline = f"Measuring {one.new} against {one.old} on {one.version}{judged}"
-    return Last(sign_of(one.state), sentence, headline, said, None, True, one.run_id)
+    state = _state(one)
+    headline = f"{UNDER_WAY[state]} {one.new} against {one.old} on {one.version}{judged}"
+    return Last(sign_of(state), sentence, headline, said, None, True, one.run_id)
+
+
+def _state(one: "WatchRound") -> str:
+    """How it ended, else what goes on: measuring only once a node has begun."""
+    if one.state == "judged":
+        return str(one.outcome)
+    return "queued" if one.state == "measuring" and not getattr(one, "has_begun", True) else str(one.state)
 
 
 def rounds_table(rounds: Iterable["WatchRound"]) -> Table:

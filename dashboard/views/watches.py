@@ -176,7 +176,7 @@ def watches(request: HttpRequest) -> HttpResponse:
     rounds, opened = pages.last_rounds(page_of_watches), pages.open_alerts_by_watch(page_of_watches)
     looks = pages.looks()
     lines = [
-        reading.line(watch, rounds=rounds.get(watch.pk, []), open_alerts=opened.get(watch.pk, 0), looks=looks)
+        reading.line(watch, rounds=rounds.get(watch.pk, []), alerts=opened.get(watch.pk, []), looks=looks)
         for watch in page_of_watches
     ]
     context = {"headline": reading.headline(lines), "watches": page_of_watches, "lines": lines}
@@ -190,7 +190,8 @@ def watch(request: HttpRequest, watch_id: int) -> HttpResponse:
 
 
 def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: object) -> HttpResponse:
-    last = reading.last(pages.last_rounds([row]).get(row.pk, []))
+    opened = pages.open_alerts_by_watch([row]).get(row.pk, [])
+    last = reading.last(pages.last_rounds([row]).get(row.pk, []), opened)
     alerts = list(pages.alerts_of_watch(row)[:ALERTS_SHOWN])
     may_write = can_write(person(request), team=row.team)
     models = watched_models(row)

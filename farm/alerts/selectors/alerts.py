@@ -2,13 +2,15 @@
 
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from farm.accounts.models import Team
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Point, Watch, WatchRound
 from farm.alerts.states import RoundState
 from farm.base.refusals import Missing
+from farm.runs.models import Block
+from farm.runs.states import BlockState
 
 
 def watches_visible_to(user: Anyone) -> QuerySet[Watch]:
@@ -29,8 +31,14 @@ def watch(user: Anyone, watch_id: int) -> Watch:
 
 def rounds_of(watch: Watch) -> QuerySet[WatchRound]:
     """A watch's rounds, newest first."""
-    rows = watch.rounds.select_related("version__model", "watch").order_by("-pk")
+    rows = with_progress(watch.rounds.select_related("version__model", "watch")).order_by("-pk")
     return rows.defer("version__inspection", "version__problem", "watch__matrix")
+
+
+def with_progress(rounds: QuerySet[WatchRound]) -> QuerySet[WatchRound]:
+    """The rounds with `has_begun`: a run whose blocks all wait is not measured yet."""
+    begun = Block.objects.filter(run=OuterRef("run")).exclude(state__in=(BlockState.WAITING, BlockState.QUEUED))
+    return rounds.annotate(has_begun=Exists(begun))
 
 
 def rounds_judged(team: Team, *, since: datetime) -> QuerySet[WatchRound]:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, AlertEvent, IndexLook, Point, Release, Symptom, Watch, WatchRound
-from farm.alerts.selectors.alerts import alerts_visible_to
+from farm.alerts.selectors.alerts import alerts_visible_to, with_progress
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.registry.models import Model
 from farm.rules.findings.kinds import KINDS
@@ -97,21 +97,27 @@ def alerts_of_watch(watch: Watch) -> QuerySet[Alert]:
     return _light(Alert.objects.filter(watch=watch).select_related(*related).order_by("-pk"))
 
 
-def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, int]:
-    """How many unsettled alerts each of these watches has, by its number."""
-    rows = Alert.objects.unsettled().filter(watch__in=list(watches)).values_list("watch")
-    return dict(rows.annotate(Count("pk")).order_by())
+def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, list[str]]:
+    """The sentences of the unsettled alerts that each of these watches has, newest first, by its number."""
+    rows = Alert.objects.unsettled().filter(watch__in=list(watches)).order_by("-pk").values_list("watch", "sentence")
+    found: dict[int, list[str]] = {}
+    for watch_id, sentence in rows:
+        found.setdefault(watch_id, []).append(sentence)
+    return found
 
 
 def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:
-    """The rounds of each watch's last cause, one for each model, by the watch's number. Two queries."""
-    newest = WatchRound.objects.filter(watch__in=list(watches)).values("watch").annotate(last=Max("pk")).order_by()
-    last = WatchRound.objects.filter(pk__in=[row["last"] for row in newest])
+    """The rounds of one cause of each watch, one for each model, by the watch's number: of what is under way, farthest
+    first, else of what was judged last. Two queries."""
+    # states stand in the alphabet as they follow each other backwards: confirming, measuring, waiting
+    order = (F("judged_at").desc(nulls_first=True), "state", "pk")
+    first = WatchRound.objects.filter(watch=OuterRef("pk")).order_by(*order).values("key")[:1]
+    keys = Watch.objects.filter(pk__in=[watch.pk for watch in watches]).annotate(key=Subquery(first))
     asked = Q(pk__in=[])
-    for watch_id, key in last.values_list("watch_id", "key"):
+    for watch_id, key in keys.order_by().values_list("pk", "key"):
         asked |= Q(watch_id=watch_id, key=key)
     found: dict[int, list[WatchRound]] = {}
-    rounds = WatchRound.objects.filter(asked).select_related("version__model", "watch").order_by("pk")
+    rounds = with_progress(WatchRound.objects.filter(asked)).select_related("version__model", "watch").order_by("pk")
     for watch_round in rounds.defer("findings", "version__inspection", "watch__matrix"):
         found.setdefault(watch_round.watch_id, []).append(watch_round)
     return found

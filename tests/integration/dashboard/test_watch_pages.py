@@ -2,19 +2,22 @@
 
 import html
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from dashboard.views.watches import MODELS_OFFERED
 from farm.accounts.models import Team, User
-from farm.alerts.models import IndexLook, Watch, WatchRound
+from farm.alerts.models import Alert, IndexLook, Watch, WatchRound
 from farm.alerts.services.channels import create_channel
-from farm.alerts.states import RoundOutcome, RoundState
+from farm.alerts.states import AlertState, RoundOutcome, RoundState
 from farm.fleet.models import Node
 from farm.registry.models import Version
+from farm.runs.states import BlockState
 from tests.integration.alerts.driving import make_watch
 from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
@@ -92,7 +95,7 @@ def test_what_takes_many_words_follows_a_short_headline(signed_in: Client, watch
     assert heading[1] == "Whether encoder v1 is slower with 1.30.0 than with 1.29.0 is undecided"
     assert "Measure 40 rounds." in assert_is_page(response)
     watching.bare_round(watch, version, key="call:1", state=RoundState.WAITING, outcome="", judged_at=None, sentence="")
-    assert "Measuring 1.30.0 against 1.29.0 on encoder v1" in assert_is_page(signed_in.get(f"/watches/{watch.pk}/"))
+    assert "Queued: 1.30.0 against 1.29.0 on encoder v1" in assert_is_page(signed_in.get(f"/watches/{watch.pk}/"))
 
 
 def test_the_gravest_of_a_causes_rounds_stands_for_all(
@@ -104,7 +107,38 @@ def test_the_gravest_of_a_causes_rounds_stands_for_all(
     watching.bare_round(watch, other, key="release:1.30.0", outcome=RoundOutcome.QUIET)
     assert "1 watch: 1 could not measure" in assert_is_page(signed_in.get("/watches/"))
     watching.bare_round(watch, version, key="call:1", state=RoundState.WAITING, outcome="", judged_at=None, sentence="")
-    assert "1 measuring now" in assert_is_page(signed_in.get("/watches/"))
+    assert "1 watch" in assert_is_page(signed_in.get("/watches/"))
+
+
+def heading_of(client: Client, watch: Watch) -> str:
+    return re.search(r"<h1[^>]*>(.*?)</h1>", client.get(f"/watches/{watch.pk}/").content.decode())[1]
+
+
+def test_an_open_alert_leads_before_what_is_under_way_before_what_was_judged_last(
+    signed_in: Client, watch: Watch, version: Version, owner: User
+) -> None:
+    now = timezone.now()
+    newest = watching.bare_round(watch, version, sentence="The newest judged.", judged_at=now, new="1.30.0")
+    watching.bare_round(watch, version, sentence="Judged before.", judged_at=now - timedelta(minutes=3))
+    assert heading_of(signed_in, watch) == "The newest judged."
+    run = rows.begin_run(version, owner)
+    opened = {"judged_at": None, "outcome": "", "sentence": "", "run": run}
+    watching.bare_round(watch, version, state=RoundState.MEASURING, new="1.31.1", **opened)
+    assert heading_of(signed_in, watch) == "Queued: 1.31.1 against 1.29.0 on encoder v1"
+    assert "measuring now" not in assert_is_page(signed_in.get("/watches/"))
+    run.blocks.update(state=BlockState.LEASED)
+    assert heading_of(signed_in, watch) == "Measuring 1.31.1 against 1.29.0 on encoder v1"
+    assert "1 watch: 1 measuring now" in assert_is_page(signed_in.get("/watches/"))
+    watching.bare_round(watch, version, state=RoundState.CONFIRMING, new="1.31.0", confirming=run, **opened)
+    assert heading_of(signed_in, watch) == "Confirming 1.31.0 against 1.29.0 on encoder v1"
+    watching.bare_alert(watch, version, sentence="It is refused. Take another.", round=newest)
+    assert heading_of(signed_in, watch) == "It is refused."
+    assert "1 watch: 1 with open alerts" in assert_is_page(signed_in.get("/watches/"))
+    watching.bare_alert(watch, version, bad="1.31.1", sentence="It fails.")
+    words = assert_is_page(signed_in.get(f"/watches/{watch.pk}/"))
+    assert "1 more open alert. Confirming 1.31.0" in words
+    Alert.objects.update(state=AlertState.RESOLVED)
+    assert heading_of(signed_in, watch) == "Confirming 1.31.0 against 1.29.0 on encoder v1"
 
 
 @pytest.mark.parametrize(
