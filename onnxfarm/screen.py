@@ -20,13 +20,14 @@ from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import metric_changes, parities, prefills, refusals
 from farm.rules.presenting.called_operators import called_operators, note_of_traces, operator_size, operator_times
 from farm.rules.presenting.headlines import axis_rank, opening_of
-from farm.rules.presenting.lines import BUSY, is_by_processor, is_less_accurate, line_of
+from farm.rules.presenting.lines import BUSY, is_busy, is_by_processor, is_less_accurate, line_of
 from farm.rules.presenting.stability import at_risk
 from farm.rules.runtimes import engines
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
 from farm.rules.wording.vocabulary import is_change, rank, sign_of, signed
 from onnxfarm.outputs import say, table_of
+from onnxfarm.terminal_tables import coloured, lifted
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
@@ -45,9 +46,9 @@ HEADS = ("p50", "items/s", "session", "memory")
 # columns of words that become a line above the table where all of them say the same
 LIFTED = ("parity", "accuracy", "state")
 LIFTED_COMPARED = ("rounds", "detectable", "prefill", "memory", *titles.CALLS.values())
+# of a busy machine, what the verdicts rest on stands first
+BUSY_HEADS = ("CPU time", "by the clock", "items/s", "session", "memory")
 TOKEN_HEADS = ("per token", "first token", "tokens/s", "memory")
-# by the tone of a word
-COLOURS = {"slower": "bold yellow", "faster": "cyan", "bad": "red"}
 
 CALL = BY_NAME["call"]
 # columns: what is compared most comes first, where it ran last
@@ -64,14 +65,14 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:
         varying = _varying(document.cells)
-        said, table = _lifted(_cells(document, varying, width=console.width), *LIFTED)
+        said, table = lifted(_cells(document, varying, width=console.width), *LIFTED)
         console.print(Text(", ".join(filter(None, (_in_common(document.cells[0], varying), said))), style="dim"))
         console.print(table)
         _show_inputs(document.cells, console=console)
         _show_reasons(document.cells, console=console)
         _show_differences(document.cells, console=console)
         if document.comparisons:
-            said, table = _lifted(_comparisons(document, varying, is_wide=console.width >= NARROW), *LIFTED_COMPARED)
+            said, table = lifted(_comparisons(document, varying, is_wide=console.width >= NARROW), *LIFTED_COMPARED)
             console.print(Text(f"\n{said}" if said else "", style="dim"))
             console.print(table)
     _show_operators(document, console=console)
@@ -109,12 +110,14 @@ def _cells(document: Document, varying: Sequence[Axis], *, width: int) -> Table:
     cells, risky = document.cells, at_risk(document.cells, document.comparisons)
     is_wide, asked = width >= NARROW, sum(2 + max(len(_text(axis, cell)) for cell in cells) for axis in varying)
     others = {call: of for call, of in OF_CALLS.items() if width >= NARROW + CALL_WIDTH and any(map(of.value, cells))}
-    is_apart = is_wide and asked <= width - FIGURES_WIDTH - CALL_WIDTH * len(others)
+    is_by_cpu = any(map(is_by_processor, document.comparisons)) or any(map(is_busy, cells))
+    is_apart = is_wide and asked <= width - FIGURES_WIDTH - CALL_WIDTH * (len(others) + is_by_cpu)
     is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated for cell in cells)
     table = _table("cell", *([axis.heading.lower() for axis in varying] if is_apart else ["measured"]))
     is_generated = all(map(prefills.is_generated, cells))
-    heads, figures_of = (TOKEN_HEADS, _token_figures) if is_generated else (HEADS, _figures)
-    figures = heads if is_wide else heads[:1]
+    heads: Sequence[str] = TOKEN_HEADS if is_generated else BUSY_HEADS if is_by_cpu else HEADS
+    figures_of = _token_figures if is_generated else _busy_figures if is_by_cpu else _figures
+    figures = heads if is_wide else heads[:2] if heads is BUSY_HEADS else heads[:1]
     for head in (*figures[:1], *(titles.CALLS[call] for call in others), *figures[1:]):
         table.add_column(head, justify="right", no_wrap=True)
     is_judged = any(cell.accuracy is not None for cell in cells)
@@ -124,12 +127,12 @@ def _cells(document: Document, varying: Sequence[Axis], *, width: int) -> Table:
         what = [_text(axis, cell) for axis in varying] if is_apart else [_in_words(cell, varying)]
         first, *rest = figures_of(cell)[: len(figures)]
         row: list[str | Text] = [cell.id, *what, first, *(_latency(metric, cell) for metric in others.values()), *rest]
-        row.append(_coloured(_parity(cell.parity), cell.parity.verdict))
+        row.append(coloured(_parity(cell.parity), cell.parity.verdict))
         if is_judged:
             row.append(_accuracy(cell))
         if is_eventful:
             notes = ["simulated"] if cell.simulated else ["unstable"] if cell.id in risky else []
-            row.append(_coloured(", ".join([signed(cell.status), *notes]), cell.status))
+            row.append(coloured(", ".join([signed(cell.status), *notes]), cell.status))
         table.add_row(*row)
     return table
 
@@ -156,6 +159,10 @@ def _figures(cell: Cell) -> list[str]:
 def _latency(metric: Metric, cell: Cell) -> str:
     value = metric.value(cell)
     return latency(value, metric.interval_of(cell)) if value else ""
+
+
+def _busy_figures(cell: Cell) -> list[str]:
+    return ["" if cell.cpu_p50_ms is None else latency(cell.cpu_p50_ms), *_figures(cell)]
 
 
 def _token_figures(cell: Cell) -> list[str]:
@@ -280,12 +287,12 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
         least, changes = comparison.smallest_detectable, [of(comparison) for of in told.values()]
         table.add_row(
             _sides(comparison, cells, varying),
-            _coloured(line.words, line.change.word),
+            coloured(line.words, line.change.word),
             line.change.interval if line.change.figures else "",
             *([line.values] if values else []),
             str(comparison.rounds),
             "" if least is None else percent(float(f"{least:.2g}")),
-            *(_coloured(metric_changes.marked(change), change.verdict) if change else "" for change in changes),
+            *(coloured(metric_changes.marked(change), change.verdict) if change else "" for change in changes),
         )
     by_processor = sum(map(is_by_processor, ordered))
     notes = [f"{BUSY} ({by_processor} of {counted(len(ordered), 'comparison')})"] if by_processor else []
@@ -363,7 +370,7 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
 
 def _called_line(one: OperatorChange, *, where: str) -> Text:
     verdict = one.verdict or ""
-    line = Text("  ") + _coloured(f"{sign_of(verdict).mark} {operator_size(one)}", verdict)
+    line = Text("  ") + coloured(f"{sign_of(verdict).mark} {operator_size(one)}", verdict)
     told = ", ".join(filter(None, (operator_times(one), f"{one.rounds} rounds", where)))
     return line + Text(f"  {one.op_type} {one.node}: {told}")
 
@@ -371,29 +378,3 @@ def _called_line(one: OperatorChange, *, where: str) -> Text:
 def _table(*heads: str) -> Table:
     whole = ("cell", "runtime", "verdict", "decoding")
     return table_of(*(Column(head, no_wrap=head in whole, overflow="fold") for head in heads))
-
-
-def _lifted(table: Table, *heads: str) -> tuple[str, Table]:
-    """What columns under these heads say that have one value in all rows, and the table without them."""
-    texts = {column.header: {str(cell) for cell in column.cells} for column in table.columns if column.header in heads}
-    # wrong outputs are marked in every row
-    same = {
-        head: said.pop()
-        for head, said in texts.items()
-        if table.row_count > 1 and len(said) == 1 and not min(said).startswith("fail")
-    }
-    kept = [column for column in table.columns if column.header not in same]
-    narrower = table_of(
-        *(
-            Column(column.header, justify=column.justify, no_wrap=column.no_wrap, overflow=column.overflow)
-            for column in kept
-        )
-    )
-    narrower.caption = table.caption
-    for row in zip(*(column.cells for column in kept), strict=True):
-        narrower.add_row(*row)
-    return ", ".join(f"{head} {said}" for head, said in same.items() if said), narrower
-
-
-def _coloured(text: str, key: str) -> Text:
-    return Text(text, style=COLOURS.get(sign_of(key).tone, ""))

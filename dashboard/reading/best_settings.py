@@ -6,7 +6,7 @@ from math import isfinite
 
 from django.urls import reverse
 
-from farm.rules.presenting.best import Best, best_settings, left_out
+from farm.rules.presenting.best import Best, best_settings, is_only_busy, left_out
 from farm.rules.presenting.hardware import Measured
 from farm.rules.presenting.hardware_words import setting
 from farm.rules.presenting.tables import Entry, Head, Table
@@ -23,7 +23,7 @@ HEADS = (
     Head("Outputs"),
 )
 LONGEST_MS = 1e7
-# of settings that do not differ so many have a row
+# of settings that launches do not tell apart so many have a row
 MAX_ALIKE = 4
 
 
@@ -78,7 +78,7 @@ def read_budget(typed: str) -> tuple[float | None, str]:
 
 def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
     if not best_of_nodes:
-        return "No measured setting has outputs that pass parity, so none is recommended."
+        return "Every measured setting was left out, so none is recommended."
     found = [best.most for best in best_of_nodes if best.most]
     most = max(found, key=lambda alike: alike[0].cell.throughput or 0.0, default=None)
     within = f" within {numbers.plain(budget)} ms" if budget is not None else ""
@@ -91,16 +91,19 @@ def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
 
 def _alike(others: int) -> str:
     """How many settings the launches do not tell apart from the best one."""
-    return f"{others} other{'s do' if others > 1 else ' does'} not differ from it." if others else ""
+    return f"{others} other{'s are' if others > 1 else ' is'} not told apart from it." if others else ""
 
 
 def _left_out(settings: Sequence[Measured]) -> str:
     """What does not take part, so that nobody wonders where the fastest one is."""
-    others = left_out(settings)
-    if others is None:
-        return ""
-    what = "setting whose outputs do" if others.count == 1 else "settings whose outputs do"
-    return f"Left out: {others.count} {what} not pass parity; the fastest of them is {_setting(others.fastest)}."
+    others, busy = left_out(settings), sum(is_only_busy(measured.cell) for measured in settings)
+    said = []
+    if others is not None:
+        what = "setting whose outputs do" if others.count == 1 else "settings whose outputs do"
+        said.append(f"{others.count} {what} not pass parity; the fastest of them is {_setting(others.fastest)}.")
+    if busy:
+        said.append(f"{numbers.counted(busy, 'setting')} measured while other programs took the processor.")
+    return f"Left out: {' '.join(said)}" if said else ""
 
 
 def _setting(one: Measured) -> str:
@@ -116,8 +119,8 @@ def _rows(best: Best, budget: float | None) -> list[tuple[Entry, ...]]:
 
 
 def _each(node: str, wanted: str, alike: Sequence[Measured]) -> list[tuple[Entry, ...]]:
-    """A row; of several that do not differ a row each, up to so many."""
-    which = f", one of {len(alike)} that do not differ" if len(alike) > 1 else ""
+    """A row; of several that are not told apart a row each, up to so many."""
+    which = f", one of {len(alike)} that launches do not tell apart" if len(alike) > 1 else ""
     return [_row(node, f"{wanted}{which}", measured) for measured in alike[:MAX_ALIKE]]
 
 

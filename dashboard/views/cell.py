@@ -23,6 +23,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.registry.selectors import model_file_digest
 from farm.rules.presenting import parities, prefills, sentences, simulated
 from farm.rules.presenting.headlines import opening_of
+from farm.rules.presenting.lines import latency_of
 from farm.rules.presenting.stability import at_risk
 from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.quality.parity import LEVELS
@@ -248,9 +249,7 @@ def headline(cell: Cell, state: str) -> str:
         return f"{what}: {cell.reason.text if cell.reason else numbers.NOT_MEASURED}"
     batch = f"batch {cell.batch}, " if cell.batch is not None else ""
     each = " a token" if prefills.is_generated(cell) else ""
-    return (
-        f"{what}, {batch}{axes.BY_NAME['precision'].label(cell)}: {numbers.latency(cell.p50_ms, cell.p50_ci_ms)}{each}"
-    )
+    return f"{what}, {batch}{axes.BY_NAME['precision'].label(cell)}: {latency_of(cell)}{each}"
 
 
 def notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:

@@ -22,6 +22,8 @@ Pair = tuple[float, float]
 RATE = BY_NAME[MAX_RATE]
 # where more of the rounds than this stayed disturbed, the machine is busy and all of them count
 BUSY_SHARE = 1 / 3
+# a wider interval of wall time is not worth a figure
+MAX_FACTOR = 10.0
 _LATE = (
     " Time ran out (twice the plan): reduce other load on the machine, measure fewer cells in one run, or ask for "
     "more rounds: `onnxfarm more RUN` on a farm, a larger --budget elsewhere."
@@ -123,8 +125,9 @@ def sentence(paired: Paired, *, wall: Comparison | None) -> str:
     if paired.verdict_from != "processor":
         return f"{_disturbed(paired)} and {'were' if paired.disturbed > 1 else 'was'} set aside."
     # without a direction, for a comparison may be read from its other side
-    factor = "" if wall is None else f"{wall.ci_high / wall.ci_low:.2f}"
-    width = factor and f", because wall time is known only to within a factor of {factor}"
+    factor = 1.0 if wall is None else wall.ci_high / wall.ci_low
+    known = f"only to within a factor of {factor:.2f}" if factor <= MAX_FACTOR else "to no useful factor"
+    width = "" if wall is None else f", because wall time is known {known}"
     return f"{_disturbed(paired)}: the verdict rests on processor time{width}."
 
 

@@ -18,7 +18,8 @@ from farm.rules.cells.metrics import JUDGED, OF_LAUNCHES
 from farm.rules.comparing import percentiles, statistics
 
 INTERVAL_LEVEL = 0.95
-FEWEST_FOR_INTERVAL = 2
+# with five, the widest interval that signed ranks can give has 93.75 %
+FEWEST_FOR_INTERVAL = 6
 # a node keeps fewer of each sample
 MAX_TIMINGS = 20_000
 _DTYPES = {"u4": "<u4", "u8": "<u8"}
@@ -130,7 +131,7 @@ def _pooled(samples: Sequence[Sample]) -> tuple[float, float | None]:
 
 
 def median_interval(values: Sequence[float], *, level: float = INTERVAL_LEVEL) -> tuple[float, float] | None:
-    """The interval of the median launch: Walsh averages, by inverting the signed-rank test; None for a single value."""
+    """The interval of the median launch: Walsh averages, by inverting the signed-rank test; None of too few."""
     if len(values) < FEWEST_FOR_INTERVAL:
         return None
     averages = statistics.walsh_averages(np.asarray([values], dtype=np.float64))[0]

@@ -6,6 +6,7 @@ launches do not tell apart from the best one stand beside it.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from farm.base.grouping import grouped
 from farm.contract.document_cells import Cell
@@ -16,8 +17,10 @@ Times = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Best:
-    """Of one machine: the best first, then those that do not differ from it. `most`: empty where nothing is within the
-    budget."""
+    """Of one machine: the best first, then those that launches do not tell apart from it.
+
+    `most`: empty where nothing is within the budget.
+    """
 
     node: str
     settings: int
@@ -38,9 +41,14 @@ def _is_right(cell: Cell) -> bool:
     return cell.parity.verdict != "not_measured" and fault_of(cell) is None
 
 
+def is_only_busy(cell: Cell) -> bool:
+    """Whether nothing but other programs, which took the processor, keeps it from taking part."""
+    return cell.parity.verdict == "pass" and fault_of(cell) == "busy"
+
+
 def _best(node: str, known: Sequence[Measured], budget_ms: float | None) -> Best:
     timed = [setting for setting in known if setting.cell.throughput]
-    within = [setting for setting in timed if budget_ms is None or _times(setting)[2] <= budget_ms]
+    within = [setting for setting in timed if budget_ms is None or _longest(setting.cell) <= budget_ms]
     return Best(node=node, settings=len(known), fastest=_lowest(known, _times), most=_lowest(within, _item_times))
 
 
@@ -50,11 +58,15 @@ def _lowest(known: Sequence[Measured], times: Callable[[Measured], Times]) -> li
     return [setting for setting in ordered if times(setting)[0] <= times(ordered[0])[2]]
 
 
+def _longest(cell: Cell) -> float:
+    """The upper end of its latency; of too few launches for an interval the p50."""
+    return cell.p50_ci_ms[1] if cell.p50_ci_ms is not None else cell.p50_ms or 0.0
+
+
 def _times(measured: Measured) -> Times:
-    """The lower end, the p50 and the upper end."""
-    p50 = measured.cell.p50_ms or 0.0
-    low, high = measured.cell.p50_ci_ms or (p50, p50)
-    return low, p50, high
+    """The lower end, the p50 and the upper end; of too few launches for an interval, nothing is told apart."""
+    low, high = measured.cell.p50_ci_ms or (0.0, inf)
+    return low, measured.cell.p50_ms or 0.0, high
 
 
 def _item_times(measured: Measured) -> Times:
@@ -74,5 +86,5 @@ class LeftOut:
 
 def left_out(measured: Iterable[Measured]) -> LeftOut | None:
     """What was left out; None where nothing was."""
-    others = [setting for setting in measured if not _is_right(setting.cell)]
+    others = [setting for setting in measured if not (_is_right(setting.cell) or is_only_busy(setting.cell))]
     return LeftOut(len(others), min(others, key=lambda setting: setting.cell.p50_ms or 0.0)) if others else None

@@ -11,12 +11,12 @@ from typing import Literal
 
 from farm.base.grouping import grouped
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.lines import is_wrong
+from farm.rules.presenting.lines import is_busy, is_wrong
 from farm.rules.runtimes import providers
 
 By = Literal["node", "tag"]
 Goal = Literal["latency", "items"]
-Fault = Literal["wrong", "elsewhere", "untimed"]
+Fault = Literal["wrong", "elsewhere", "untimed", "busy"]
 Keeping = Literal["kept", "undecided", "unknown", "exceeded"]
 
 # why a setting is never the best one, in words that follow a number of settings
@@ -24,6 +24,7 @@ FAULTS: Mapping[Fault, str] = {
     "wrong": "with wrong outputs (parity fails)",
     "elsewhere": "that ran on the CPU instead of the provider asked for",
     "untimed": "without a latency",
+    "busy": "measured while other programs took the processor",
 }
 # from the best to the worst
 _ORDER: tuple[Keeping, ...] = ("kept", "undecided", "unknown", "exceeded")
@@ -97,7 +98,9 @@ def fault_of(cell: Cell) -> Fault | None:
     if _is_elsewhere(cell):
         return "elsewhere"
     # a simulator's latency is none of the hardware
-    return "untimed" if cell.p50_ms is None or cell.simulated else None
+    if cell.p50_ms is None or cell.simulated:
+        return "untimed"
+    return "busy" if is_busy(cell) else None
 
 
 def loss_of(cell: Cell) -> Loss | None:

@@ -13,6 +13,7 @@ from farm.contract.evaluation import ACCURACY_LEVEL
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting import metric_changes
 from farm.rules.wording import numbers
+from farm.rules.wording.numbers import latency
 from farm.rules.wording.vocabulary import sign_of
 
 PROCESSOR = "processor time"
@@ -109,6 +110,11 @@ def is_busy(cell: Cell) -> bool:
         return False
     is_disturbed = cell.disturbed_samples > BUSY_SHARE * len(cell.samples_ms)
     return is_disturbed and cell.p50_ms > LENGTHENED * cell.cpu_p50_ms
+
+
+def latency_of(cell: Cell) -> str:
+    """Its latency in words; of a busy machine the processor time, which other programs do not lengthen."""
+    return f"{latency(cell.cpu_p50_ms)} of CPU time" if is_busy(cell) else latency(cell.p50_ms, cell.p50_ci_ms)
 
 
 def _sides(medians: tuple[float, float] | None, change: Change, *, unit: str) -> tuple[tuple[str, str] | None, str]:

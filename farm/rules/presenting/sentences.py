@@ -95,7 +95,8 @@ def verdict_line(document: Document) -> str:
 
 
 def _measured(cells: Sequence[Cell]) -> str:
-    """Cells of which none is compared."""
+    """Cells of which none is compared; an A/A copy is none of its own."""
+    cells = [cell for cell in cells if cell.twin_of is None]
     measured = [cell for cell in cells if cell.status == "done"]
     if len(cells) == 1 and measured:
         return cell_sentence(measured[0])
@@ -103,9 +104,10 @@ def _measured(cells: Sequence[Cell]) -> str:
         return "Nothing was planned."
     if not measured:
         reason = next((cell.reason.text for cell in cells if cell.reason is not None), "")
-        return f"None of {counted(len(cells), 'cell')} could be measured. {reason}".strip()
-    missing = len(cells) - len(measured)
-    rest = f"; {missing} did not finish" if missing else ""
+        return f"None of {counted(len(cells), 'cell')} was measured. {reason}".strip()
+    refused = sum(cell.status == "refused" for cell in cells)
+    missing = len(cells) - len(measured) - refused
+    rest = (f"; {refused} refused" if refused else "") + (f"; {missing} did not finish" if missing else "")
     return f"{counted(len(measured), 'cell')} of {measured[0].model or 'the model'} measured{rest}, none to compare."
 
 

@@ -15,6 +15,9 @@ from farm.rules.planning.plans import Arm
 from farm.rules.reporting.records import BlockRecord
 from farm.rules.wording.numbers import counted, latency, plain, share
 
+# a rate by the clock that is so many times lower than its own times make it is told as one of a busy machine
+SLOWED = 1.5
+
 # of scores of the same text by the same numbers in two runtimes; any other precision rounds more
 _TOLERANCES: Final = {"fp32": 1e-4, "fp16": 5e-3}
 _WIDEST: Final = 2e-2
@@ -95,7 +98,10 @@ def sentence(summary: CellSummary | None, found: Generated, trace: TraceReport |
         return ""
     ttft, tpot, rate = (launched[name].value for name in (TTFT, TPOT, TOKENS_RATE))
     times = f"The first token after {latency(ttft)}, then {latency(tpot)} a token"
-    said = (f"{times}: {plain(rate)} tokens/s.", found.text, *(_traced(trace) if trace is not None else ()))
+    count = len(found.tokens)
+    is_slowed = rate * (ttft + (count - 1) * tpot) < count * 1000.0 / SLOWED
+    by_clock = " by the clock: other programs took the processor between tokens" if is_slowed else ""
+    said = (f"{times}: {plain(rate)} tokens/s{by_clock}.", found.text, *(_traced(trace) if trace is not None else ()))
     return " ".join(text for text in said if text)
 
 

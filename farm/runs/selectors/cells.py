@@ -42,7 +42,7 @@ UNUSED = ("operators", "arm__cell__spec_json", "arm__block__plan_json", "arm__bl
 # what of a cell's document tells settings apart and says how good one is: the rest of it is not read
 READ = {field for axis in AXES for field in axis.fields} | {
     *("id", "digest", "model_sha256", "uploaded", "status", "p50_ms", "p50_ci_ms", "throughput", "parity", "simulated"),
-    *("active_providers", "providers"),
+    *("active_providers", "providers", "cpu_p50_ms", "disturbed_samples", "samples_ms"),
 }
 
 

@@ -25,6 +25,7 @@ from farm.rules.reporting import accuracies
 from farm.rules.reporting.document_cells import refused_cell
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, block_facts, with_sentence
 from farm.rules.reporting.families import fallen, hold_across
+from farm.rules.wording import numbers
 from farm.runs.models import Arm, Attempt, Block, Cell, CellDocument, Comparison, FinishedDocument, Report, Run, named
 from farm.runs.selectors.evidence import COUNTED, judged_reports
 from farm.runs.selectors.runs import address_of
@@ -146,7 +147,16 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
         comparisons=hold_across(comparisons),
         blocks=facts_of_blocks(run),
     )
-    return with_sentence(document)
+    return with_sentence(document) if is_over else document.model_copy(update={"sentence": _so_far(document)})
+
+
+def _so_far(document: doc.Document) -> str:
+    """What an open run opens with: that it is not over, and what its cells say by now."""
+    measured = sum(cell.status == CellStatus.DONE and cell.twin_of is None for cell in document.cells)
+    if not measured:
+        return "This run is not over, and no cell has ended with a latency yet."
+    told = with_sentence(document).sentence
+    return f"This run is not over: {numbers.counted(measured, 'cell')} measured so far. {told}"
 
 
 def _machine_of(run: Run) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """The main road: a matrix becomes blocks, a node measures them, cells and comparisons come out."""
 
 import json
+import re
 
 import pytest
 from django.core.cache import caches
@@ -150,6 +151,16 @@ def test_a_concluded_document_is_read_from_one_row(run: Run, node: Node, django_
     first = selectors.document_json(run)
     with django_assert_max_num_queries(2):
         assert selectors.document_json(run) == first
+
+
+def test_a_run_that_goes_on_says_so_before_anything_is_measured_and_after(
+    node: Node, version: Version, member: User
+) -> None:
+    run = make_run(version, member, matrix={"runtime": ["1.31.1"], "batch": list(range(1, 40))})
+    assert run.blocks.count() > 1
+    assert selectors.document(run).sentence.startswith("This run is not over, and no cell")
+    measure(node, first_block(run), [1.0] * 16)
+    assert re.match("This run is not over: [0-9]+ cells measured so far. ", selectors.document(run).sentence)
 
 
 def test_a_live_run_shows_what_it_has_so_far(run: Run, node: Node, lease: Lease) -> None:

@@ -95,7 +95,7 @@ def test_a_compiled_model_is_offered_with_what_it_was_compiled_for(
     answer = member_api.get(told["url"])
     assert b"".join(answer) == MODEL
     assert answer["Content-Type"] == "application/octet-stream"
-    assert answer["Content-Disposition"] == 'attachment; filename="encoder-fp32-qnn-ctx.onnx"'
+    assert answer["Content-Disposition"] == 'attachment; filename="encoder-int8-qnn-ctx.onnx"'
 
 
 def test_its_cells_page_offers_it_to_members_and_tells_viewers_of_it(

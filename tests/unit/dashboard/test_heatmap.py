@@ -5,7 +5,7 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.contract.reasons import CellStatus
+from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from tests.unit.dashboard.conftest import address
 
 
@@ -46,10 +46,9 @@ def test_refused_and_crashed_cells_show_their_sign_and_reason(document: Document
 
 
 def test_rows_that_were_refused_stand_below_those_that_are_measured(document: Document) -> None:
-    cells = [
-        cell.model_copy(update={"status": CellStatus.REFUSED, "p50_ms": None}) if cell.batch == 1 else cell
-        for cell in document.cells
-    ]
+    why = Reason(code=ReasonCode.OPSET_TOO_NEW, text="opset 30 is too new.")
+    refused_cell = {"status": CellStatus.REFUSED, "p50_ms": None, "reason": why}
+    cells = [cell.model_copy(update=refused_cell) if cell.batch == 1 else cell for cell in document.cells]
     rows = heat_map(cells, document.comparisons, address).rows
     refused = ["batch 1" in row.labels for row in rows]
     assert True in refused
@@ -177,3 +176,11 @@ def test_a_map_of_fifty_rows_is_whole_in_the_order_of_its_axes(document: Documen
     whole = heat_map(*many_cells(document, by_id, rows=50), address)
     assert whole.part is None
     assert [row.labels[0] for row in whole.rows] == [f"batch {number}" for number in range(1, 51)]
+
+
+def test_a_cell_of_a_busy_machine_shows_its_processor_time_from_its_first_round_on(by_id: dict[str, Cell]) -> None:
+    busy = {"p50_ms": 61.0, "samples_ms": [119.0, 3.33], "disturbed_samples": 2, "cpu_p50_ms": 3.05}
+    alone = next(iter(by_id.values())).model_copy(update=busy)
+    for states in ({}, {alone.id: "measuring"}):
+        ((place,),) = (row.places for row in heat_map([alone], [], address, states=states).rows)
+        assert place.value == "3.05 ms"

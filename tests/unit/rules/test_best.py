@@ -3,7 +3,7 @@
 import pytest
 
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.best import best_settings, left_out
+from farm.rules.presenting.best import best_settings, is_only_busy, left_out
 from farm.rules.presenting.hardware import Measured
 from farm.rules.presenting.hardware_words import setting
 
@@ -80,3 +80,18 @@ def test_what_was_left_out_is_counted_and_the_fastest_of_it_named() -> None:
     found = left_out([ONE, worse, wrong, unknown])
     assert (found.count, found.fastest) == (3, wrong)
     assert left_out([ONE]) is None
+
+
+def test_launches_too_few_for_an_interval_tell_nothing_apart() -> None:
+    once = measured("c4", p50_ms=1.0, p50_ci_ms=None, throughput=1000.0)
+    (found,) = best_settings([once, ONE], budget_ms=None)
+    assert found.fastest == found.most == [once, ONE]
+
+
+def test_a_setting_of_a_busy_machine_is_not_recommended_and_no_failure() -> None:
+    launches = {"samples_ms": [119.0, 3.33], "disturbed_samples": 2, "cpu_p50_ms": 3.05}
+    busy = measured("c4", p50_ms=1.5, p50_ci_ms=None, **{**launches, "cpu_p50_ms": 1.2})
+    assert is_only_busy(busy.cell)
+    assert not is_only_busy(ONE.cell)
+    assert best_settings([busy, ONE], budget_ms=None)[0].fastest == [ONE]
+    assert left_out([busy, ONE]) is None

@@ -1,13 +1,16 @@
 """A machine that other programs keep busy: which rounds count, which time speaks, and what is said of it."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from farm.contract.reports import Sample
 from farm.rules.comparing import sides
+from farm.rules.judging import counted_rounds
 from farm.rules.judging.block_verdicts import BlockJudge, surely_goes_on
+from farm.rules.judging.counted_rounds import Paired
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.unit.rules.making import make_block, make_check, make_model, make_round, make_sample
 
@@ -44,6 +47,13 @@ def test_on_a_machine_that_stays_busy_the_verdict_is_that_of_processor_time_and_
     assert found.figures.ratio == pytest.approx(1.15, rel=0.03)
     assert "disturbed 8 of 8 rounds (the measured processes got 50 % of a core)" in found.reason
     assert "rests on processor time" in found.reason
+
+
+def test_wall_time_that_is_known_to_no_useful_factor_gets_no_figure():
+    paired = Paired([], [], "processor", rounds=2, disturbed=2)
+    wall = judged()[1].wall
+    assert "known to no useful factor" in counted_rounds.sentence(paired, wall=replace(wall, ci_low=1e-9, ci_high=1e9))
+    assert "a factor of 4.00" in counted_rounds.sentence(paired, wall=replace(wall, ci_low=0.5, ci_high=2.0))
 
 
 def test_a_quiet_machine_is_judged_by_wall_time_and_shows_processor_time_beside_it():

@@ -151,6 +151,14 @@ def cells_of(block: PlannedBlock, *launches: dict[int, Sequence[int]]) -> list[C
     return assemble(RunRecord(model=make_model(), blocks=[BlockRecord(block, reports, is_over=True)])).cells
 
 
+def test_a_rate_that_its_own_times_do_not_make_is_told_as_one_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TOLD, "tokens_per_s", 72.1)
+    first, _ = cells_of(block_of(), {0: [7, 8, 9], 1: [7, 8, 9]})
+    assert first.scenario_text.startswith(
+        "The first token after 4.00 ms, then 0.250 ms a token: 72.1 tokens/s by the clock"
+    )
+
+
 def test_tokens_are_those_of_the_first_cell() -> None:
     first, second = cells_of(block_of(), {0: [7, 8, 9], 1: [7, 8, 9]}, {0: [7, 8, 9], 1: [7, 8, 9]})
     assert (

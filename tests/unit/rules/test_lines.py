@@ -19,7 +19,7 @@ from farm.rules.comparing.quantities import change_of
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting import sentences
 from farm.rules.presenting.headlines import lead_of
-from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, line_of
+from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, latency_of, line_of
 from farm.rules.wording.numbers import THIN
 from onnxfarm import screen
 from tests.unit.rules.test_sentences import cell, compared
@@ -134,6 +134,7 @@ def test_a_lone_cell_on_a_busy_machine_leads_with_its_processor_time(
     alone = cell(p50_ci_ms=None, **told)
     lead = lead_of(Document(machine={}, seed=0, cells=[alone], comparisons=[]))
     assert is_busy(alone) == is_led_by_processor_time == (BUSY in sentences.cell_sentence(alone))
+    assert latency_of(alone).endswith("of CPU time") == is_led_by_processor_time
     assert (lead.p50_ms, lead.quantity) == ((44.8, "processor") if is_led_by_processor_time else (told["p50_ms"], ""))
 
 

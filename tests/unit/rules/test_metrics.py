@@ -45,7 +45,8 @@ def test_a_metric_of_launches_reaches_the_document_the_csv_and_the_page():
     figure = document.cells[0].figures["instructions"]
     assert (figure.value, figure.better) == (1000, "less")
     assert figure.samples == [900, 1000, 1100, 1000]
-    assert figure.low < 1000 < figure.high
+    # four launches are too few for an interval of 95 %
+    assert (figure.low, figure.high) == (None, None)
     assert Document.model_validate_json(document.to_json()) == document
     (line,) = csv.DictReader(io.StringIO(spreadsheets.csv_of(document)))
     assert (float(line["instructions"]), line["memory_per_session_bytes"]) == (1000.0, "")

@@ -83,10 +83,7 @@ def test_cells_that_did_not_finish_are_counted_in_the_headline():
 
 def test_when_nothing_was_measured_the_first_reason_is_told():
     refused = cell(status="refused", reason=Reason(code=ReasonCode.OPSET_TOO_NEW, text="opset 30 is too new."))
-    assert (
-        sentences.verdict_line(document([], {"c1": refused}))
-        == "None of 1 cell could be measured. opset 30 is too new."
-    )
+    assert sentences.verdict_line(document([], {"c1": refused})) == "None of 1 cell was measured. opset 30 is too new."
     assert sentences.verdict_line(Document(machine={}, seed=0)) == "Nothing was planned."
 
 
