@@ -12,6 +12,7 @@ def test_a_release_that_nobody_tried_is_not_said_to_load_what_is_newer_than_all_
     newer, seen = Stamps({"": 29}, 14), {"1.40.0": Loads(opset=30, ir=14, ml=5)}
     row = compatibility.table(newer, more=["1.40.0"])[-1]
     assert (row.loads, row.basis, row.reason) == (False, "untried", None)
+    assert "no machine has tried" in row.sentence()
     assert compatibility.lowest(compatibility.table(newer, more=["1.40.0"])) is None
     assert compatibility.lowest(compatibility.table(newer, more=["1.40.0"], learnt=seen)) == "1.40.0"
     assert compatibility.lowest(compatibility.table(newer, measured={"1.40.0": None})) == "1.40.0"
