@@ -27,7 +27,7 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
 from farm.rules.wording.vocabulary import is_change, rank, sign_of, signed
 from onnxfarm.outputs import say, table_of
-from onnxfarm.terminal_tables import coloured, lifted
+from onnxfarm.terminal_tables import COLOURS, coloured, lifted
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
