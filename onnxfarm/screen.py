@@ -22,6 +22,7 @@ from farm.rules.presenting.called_operators import called_operators, note_of_tra
 from farm.rules.presenting.headlines import axis_rank, opening_of
 from farm.rules.presenting.lines import BUSY, is_busy, is_by_processor, is_less_accurate, line_of
 from farm.rules.presenting.stability import at_risk
+from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import engines
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
@@ -192,12 +193,11 @@ def _parity(found: Parity) -> str:
 def _accuracy(cell: Cell) -> Text:
     """`98.1 % (96.6–99.0)`, in a warning's colour where it is shown to be worse than FP32's."""
     accuracy = cell.accuracy
-    if accuracy is None or accuracy.value is None or accuracy.ci_low is None or accuracy.ci_high is None:
+    if accuracy is None or accuracy.value is None:
         return Text("" if accuracy is None else "not measured")
-    if accuracy.metric == "mse":
-        return Text(f"mse {plain(accuracy.value)}", style=COLOURS["slower"] if is_less_accurate(accuracy) else "")
-    low, high = (f"{100 * share:.1f}" for share in (accuracy.ci_low, accuracy.ci_high))
-    text = f"{accuracy.metric} {numbers.accuracy(accuracy.value)} ({low}–{high})"
+    entry = accuracy_metrics.of(accuracy)
+    interval = entry.interval(accuracy.ci_low, accuracy.ci_high)
+    text = f"{accuracy.metric} {entry.value(accuracy.value)}" + (f" ({interval})" if interval else "")
     return Text(text, style=COLOURS["slower"] if is_less_accurate(accuracy) else "")
 
 

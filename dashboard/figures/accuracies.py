@@ -9,38 +9,23 @@ from farm.contract.document_cells import Accuracy, Cell
 from farm.rules.cells import recipes
 from farm.rules.presenting.lines import is_less_accurate
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
-from farm.rules.quality import quantisation
+from farm.rules.quality import accuracy_metrics, quantisation
 from farm.rules.wording import numbers
-
-METRIC_NAMES = {"top1": "top-1", "top5": "top-5", "mse": "mean squared error"}
 
 
 def value(accuracy: Accuracy | None) -> str:
-    """`98.1 %`, or the error in three digits."""
-    if accuracy is None or accuracy.value is None:
-        return numbers.NOT_MEASURED
-    return _share(accuracy.value) if accuracy.higher_is_better else numbers.plain(accuracy.value)
+    """`98.1 %`, or three digits."""
+    return numbers.NOT_MEASURED if accuracy is None else accuracy_metrics.of(accuracy).value(accuracy.value)
 
 
 def interval(accuracy: Accuracy | None) -> str:
     """`96.6–99.0 %`; empty where there is none."""
-    if accuracy is None or accuracy.ci_low is None or accuracy.ci_high is None:
-        return ""
-    if not accuracy.higher_is_better:
-        return f"{numbers.plain(max(0.0, accuracy.ci_low))}–{numbers.plain(accuracy.ci_high)}"
-    return f"{_share(accuracy.ci_low).removesuffix(' %')}–{_share(accuracy.ci_high)}"
+    return "" if accuracy is None else accuracy_metrics.of(accuracy).interval(accuracy.ci_low, accuracy.ci_high)
 
 
-def difference(accuracy: Accuracy | None) -> str:
-    """`−0.19 points (−0.93 to +0.53)`; empty for the FP32 cell itself."""
-    if accuracy is None or accuracy.difference is None:
-        return ""
-    scale, unit = (100.0, " points") if accuracy.higher_is_better else (1.0, "")
-    shown, low, high = (
-        _signed(scale * (points or 0.0), points=accuracy.higher_is_better)
-        for points in (accuracy.difference, accuracy.difference_low, accuracy.difference_high)
-    )
-    return f"{shown}{unit} ({low} to {high})"
+def title(accuracy: Accuracy) -> str:
+    """What its metric is called."""
+    return accuracy_metrics.of(accuracy).title
 
 
 def entry(cell: Cell) -> Entry:
@@ -53,7 +38,8 @@ def difference_entry(cell: Cell) -> Entry:
     """The difference to FP32; one that is shown to be for the worse says so."""
     accuracy = cell.accuracy
     worse = "worse" if accuracy is not None and is_less_accurate(accuracy) else ""
-    return Entry(difference(accuracy), accuracy.difference if accuracy else None, soft=worse)
+    words = "" if accuracy is None else accuracy_metrics.of(accuracy).difference(accuracy)
+    return Entry(words, accuracy.difference if accuracy else None, soft=worse)
 
 
 def table(cells: Sequence[Cell], front: frozenset[str], address: Address) -> Table:
@@ -92,12 +78,3 @@ def stayed(cell: Cell) -> str:
     ran = numbers.listed([f"{family.ran} {family.family}" for family in families])
     bits = 4 if cell.precision == "int4" else 8
     return f"{ran} ran in {bits} bits." if ran else ""
-
-
-def _share(fraction: float) -> str:
-    return f"{numbers.fixed(100 * fraction, 1)} %"
-
-
-def _signed(number: float, *, points: bool) -> str:
-    text = numbers.fixed(number, 2) if points else numbers.plain(number)
-    return text if number <= 0 else f"+{text}"

@@ -11,6 +11,7 @@ from farm.contract.document_cells import Accuracy, Cell
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.hardware import Measured, fault_of
 from farm.rules.presenting.tables import Column, Entry, Number, Table
+from farm.rules.quality import accuracy_metrics
 from farm.rules.quality.accuracy import pareto_front, undominated
 from farm.rules.wording import numbers
 
@@ -55,10 +56,9 @@ class Judged:
 
     @property
     def words(self) -> str:
-        return (
-            f"{numbers.latency(self.cell.p50_ms, self.cell.p50_ci_ms)}<br>{accuracies.value(self.accuracy)} "
-            f"({accuracies.interval(self.accuracy)})"
-        )
+        interval = accuracies.interval(self.accuracy)
+        judged = accuracies.value(self.accuracy) + (f" ({interval})" if interval else "")
+        return f"{numbers.latency(self.cell.p50_ms, self.cell.p50_ci_ms)}<br>{judged}"
 
 
 def pareto(cells: Sequence[Cell], address: Address) -> Figure:
@@ -72,7 +72,7 @@ def pareto(cells: Sequence[Cell], address: Address) -> Figure:
     front = set(undominated([(p.p50_ms, float(p.cell.model_bytes or 0), -p.goodness) for p in judged]))
     chosen = [point for place, point in enumerate(judged) if place in front]
     others = [point for place, point in enumerate(judged) if place not in front]
-    metric = accuracies.METRIC_NAMES[judged[0].accuracy.metric]
+    metric = accuracies.title(judged[0].accuracy)
     fastest = min(chosen, key=lambda point: point.p50_ms)
     takes = f"{_latency(fastest)} at {metric} {accuracies.value(fastest.accuracy)}"
     largest = max(cell.model_bytes or 0 for cell in known)
@@ -128,7 +128,7 @@ def over_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
     )
     if not judged:
         return nothing(HARDWARE, NO_SETTING, table)
-    metric = accuracies.METRIC_NAMES[judged[0].accuracy.metric]
+    metric = accuracies.title(judged[0].accuracy)
     targets = list(dict.fromkeys(point.target for point in judged))
     fastest = min(front, key=lambda point: point.p50_ms)
     with_batch = f"batch {batch}" if batch is not None else "no batch"
@@ -196,7 +196,7 @@ def _latency(point: Judged) -> str:
 
 
 def _layout(judged: Sequence[Judged], metric: str, xaxis: str, *, showlegend: bool) -> theme.Json:
-    form = ".4~p" if judged[0].accuracy.higher_is_better else ".3~g"
+    form = ".4~p" if accuracy_metrics.of(judged[0].accuracy).is_share else ".3~g"
     values = theme.linear(theme.ends([point.accuracies for point in judged]), from_zero=False)
     return theme.layout(
         height=380,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dashboard.figures.accuracies import METRIC_NAMES
+from dashboard.figures import accuracies
 from farm.contract.document_cells import Cell
 from farm.rules.cells import recipes
 from farm.rules.quality import quantisation
@@ -34,7 +34,7 @@ def panel(cell: Cell) -> list[str]:
     accuracy = cell.accuracy
     if accuracy is None:
         return []
-    how = f"Judged by {METRIC_NAMES[accuracy.metric]}" + (f" of {accuracy.output}" if accuracy.output else "")
+    how = f"Judged by {accuracies.title(accuracy)}" + (f" of {accuracy.output}" if accuracy.output else "")
     recipe = f", recipe {accuracy.recipe}" if accuracy.recipe != accuracy.metric else ""
     shared = f" Measured by {accuracy.measured_by}, which has the same variant, runtime, provider and session."
     return [accuracy.text, f"{how}{recipe}.{shared if accuracy.measured_by else ''}"]

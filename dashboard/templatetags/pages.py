@@ -15,6 +15,7 @@ from farm.alerts.selectors.pages import open_count
 from farm.contract.cells import Runtime
 from farm.rules.cells.commands import submit_command
 from farm.rules.presenting.tables import Head, Table
+from farm.rules.quality.accuracy_metrics import METRICS
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import sign_of
 
@@ -84,6 +85,14 @@ def doc_link(name: str, label: str) -> str | SafeString:
     if name not in documents.names():
         return ""
     return format_html('<a href="{}">{}</a>', documents.address(name), label)
+
+
+@register.simple_tag
+def recipe_options() -> SafeString:
+    """The metrics that a recipe can name and a few with a step, as options of an input."""
+    named = [(entry.name, f"{entry.name}: {entry.title}") for entry in METRICS.values()]
+    steps = [(recipe, recipe) for recipe in ("softmax+mse", "argmax", "threshold=0.5")]
+    return format_html_join("", '<option value="{}">{}</option>', [*named, *steps])
 
 
 @register.simple_tag

@@ -9,6 +9,7 @@ from farm.base.refusals import Invalid
 from farm.contract.api.registry import VersionOut
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload
+from farm.rules.quality.accuracy_metrics import METRICS
 
 router = Router(tags=["registry"])
 FORM = {
@@ -21,7 +22,10 @@ FORM = {
                     "required": ["evaluation"],
                     "properties": {
                         "evaluation": {"type": "string", "format": "binary"},
-                        "recipe": {"type": "string", "description": "top1, top5, mse, softmax+mse, …; default: top1"},
+                        "recipe": {
+                            "type": "string",
+                            "description": f"[STEP+]METRIC[@OUTPUT] of {', '.join(METRICS)}; default: top1",
+                        },
                     },
                 }
             }

@@ -46,13 +46,13 @@ class Parity(Part):
 
 
 class Accuracy(Part):
-    """The cell on labelled data, with 95 % intervals; `value` is a share (top1, top5) or a mean squared error (mse).
+    """The cell on labelled data, with 95 % intervals; `value` is what the recipe's metric says of all samples.
 
     `difference`: this cell's value minus that of `baseline`, the FP32 cell of the same runtime, on the same samples;
     `p` of the paired test (McNemar's, or t). `samples` is packed and only kept until a run is put together.
     """
 
-    metric: Literal["top1", "top5", "mse"]
+    metric: str
     recipe: str = ""
     output: str = ""
     higher_is_better: bool = True

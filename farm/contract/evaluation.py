@@ -8,8 +8,11 @@ from farm.contract.base import Message, Sha256
 from farm.contract.cells import FileRef
 from farm.contract.reasons import Reason
 
-Metric = Literal["top1", "top5", "mse"]
-Step = Literal["softmax", "argmax", "threshold"]
+# the name of an entry of farm.rules.quality.accuracy_metrics
+Metric = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+# what labels look like beside the output that they judge
+LabelShape = Literal["class", "like-output", "group", "flags", "texts", "boxes", "tokens", "any"]
+Step = Literal["softmax", "argmax", "threshold", "ctc"]
 # of an accuracy's intervals and tests
 ACCURACY_LEVEL = 0.95
 # more samples than this make no interval narrower that anybody reads, and cost every cell its time
@@ -38,7 +41,7 @@ class EvaluationOrder(Message):
 class AccuracyReport(Message):
     """An arm on labelled data.
 
-    `samples`: right or wrong, or the error, of each, packed as farm.rules.quality.evaluation says.
+    `samples`: right or wrong, or the figure, of each, packed as farm.rules.quality.evaluation says.
 
     `measured_arm`: the arm that ran, where several have the same model, runtime, provider and session.
     """

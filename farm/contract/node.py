@@ -51,6 +51,8 @@ MODELS = "models"
 CALLS = "calls"
 # a welcome that names a provider to try
 TRIALS = "trials"
+# labelled data judged by another metric than those of before
+ACCURACIES = "accuracies"
 # with the 404 of the pages' own address: where this farm serves its nodes, and the code of that refusal
 GATEWAY_HEADER = "X-Gateway"
 ELSEWHERE = "elsewhere"

@@ -16,6 +16,7 @@ from farm.contract.cells import PROGRAM_ENDING, Recipe
 from farm.contract.evaluation import EvaluationRecipe
 from farm.contract.reasons import ReasonCode
 from farm.rules.cells import recipes
+from farm.rules.quality.accuracy_metrics import METRICS
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.tracing.timeline import MAX_NAME, Timeline
 from farm.sandbox import leavings
@@ -207,7 +208,11 @@ def check_evaluation(
 
     Raises WorkshopError with the sentence of what does not fit.
     """
-    return CHECK_EVALUATION(bundle_dir, main, out_dir=out_dir, data=data, **recipe.model_dump(mode="json"))
+    if (entry := METRICS.get(recipe.metric)) is None:
+        text = f"The accuracy metric {recipe.metric!r} is not known here: install its package, or give another recipe."
+        raise WorkshopError(ReasonCode.NOT_SUPPORTED, text)
+    how = {"labels": entry.labels, "at_once": entry.at_once, **recipe.model_dump(mode="json")}
+    return CHECK_EVALUATION(bundle_dir, main, out_dir=out_dir, data=data, **how)
 
 
 def make_outline(bundle_dir: Path, main: str, *, out_dir: Path) -> Path:

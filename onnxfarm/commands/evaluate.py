@@ -13,12 +13,11 @@ from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.presenting.lines import is_less_accurate
-from farm.rules.wording import numbers
-from farm.rules.wording.numbers import plain
+from farm.rules.quality import accuracy_metrics
 from farm.rules.wording.vocabulary import signed
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.commands.bench_options import matrix_of
-from onnxfarm.commands.options import DocumentOption, HomeOption, ModelArgument
+from onnxfarm.commands.options import DocumentOption, HomeOption, ModelArgument, RecipeOption
 from onnxfarm.here.home import default_home
 from onnxfarm.outcomes import judge_cells_here
 from onnxfarm.outputs import console_for, table_of, write_document
@@ -32,7 +31,7 @@ LATEST = "1.31.1"
 def evaluate(  # noqa: PLR0913  every option of the command
     model: ModelArgument,
     data: Annotated[Path, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")],
-    recipe: Annotated[str, typer.Option(help="top1, top5, mse, softmax+mse, threshold=0.5, …@OUTPUT.")] = "top1",
+    recipe: RecipeOption = "",
     ort: Annotated[str, typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1.")] = LATEST,
     provider: Annotated[str, typer.Option(help="Execution providers, e.g. cpu,openvino.")] = "cpu",
     precision: Annotated[str, typer.Option(help="fp32, fp16, int8-dynamic, int8-qdq:per-channel, int4, …")] = "fp32",
@@ -58,7 +57,7 @@ def evaluate(  # noqa: PLR0913  every option of the command
     with workbench.opened(Subject(model), home=place, console=console) as bench:
         if calibration is not None:
             bench.calibrate(calibration)
-        bench.label(data, recipe)
+        bench.label(data, recipe or "top1")
         bench.template.execute = judge_block
         document = _judged(bench.template.measure(bench.plan(declared)))
         if bench.template.is_cancelled():
@@ -103,23 +102,12 @@ def _show(document: Document, *, console: Console, json_file: Path | None) -> No
 def _figures(cell: Cell) -> list[str | Text]:
     accuracy = cell.accuracy
     size = "" if cell.model_bytes is None else f"{cell.model_bytes:,}"
-    if accuracy is None or accuracy.value is None or accuracy.ci_low is None or accuracy.ci_high is None:
+    if accuracy is None or accuracy.value is None:
         return [size, "not measured", "", ""]
-    is_share = accuracy.higher_is_better
-    value = numbers.accuracy(accuracy.value) if is_share else plain(accuracy.value)
-    low, high = (numbers.accuracy(end) if is_share else plain(end) for end in (accuracy.ci_low, accuracy.ci_high))
+    entry = accuracy_metrics.of(accuracy)
     style = "bold yellow" if is_less_accurate(accuracy) else ""
-    return [size, value, f"{low} to {high}", Text(_difference(cell), style=style)]
-
-
-def _difference(cell: Cell) -> str:
-    accuracy = cell.accuracy
-    if accuracy is None or accuracy.difference is None:
-        return ""
-    scale = 100.0 if accuracy.higher_is_better else 1.0
-    ends = (accuracy.difference, accuracy.difference_low or 0.0, accuracy.difference_high or 0.0)
-    own, low, high = (f"{scale * end:+.3g}" for end in ends)
-    return f"{own}{' points' if accuracy.higher_is_better else ''} ({low} to {high})"
+    interval = entry.interval(accuracy.ci_low, accuracy.ci_high)
+    return [size, entry.value(accuracy.value), interval, Text(entry.difference(accuracy), style=style)]
 
 
 def _gate(document: Document, *, strict: bool) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from farm.rules.quality.accuracy_metrics import METRICS
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.problems import Usage, main_guard
 
@@ -95,7 +96,8 @@ CalibrationOption = Annotated[Path | None, typer.Option(metavar="NPZ|DIR", help=
 RecipeOption = Annotated[
     str,
     typer.Option(
-        help="How outputs are judged on labelled data: top1, top5, mse, softmax+mse, …@OUTPUT.", show_default="top1"
+        help=f"How outputs are judged on labelled data: [STEP+]METRIC[@OUTPUT]; {', '.join(METRICS)}.",
+        show_default="top1",
     ),
 ]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Also exit 1 if a cell was refused.")]

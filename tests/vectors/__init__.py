@@ -17,3 +17,9 @@ def read(subject: str) -> list[dict[str, Any]]:
     """The cases of a subject, each with a `name`."""
     cases: list[dict[str, Any]] = json.loads((Path(__file__).parent / f"{subject}.json").read_text("utf-8"))
     return cases
+
+
+def accuracies() -> dict[str, Any]:
+    """Texts and boxes beside what well-kept libraries say of them; make_accuracies.py says which, and made them."""
+    found: dict[str, Any] = json.loads((Path(__file__).parent / "accuracies.json").read_text("utf-8"))
+    return found

@@ -14,8 +14,8 @@ import numpy as np
 import onnxruntime
 
 from worker.runner import faults
+from worker.runner.judges.judge import Array
 from worker.runner.order import Order, PhaseTimer, WrapCall
-from worker.runner.sample_scores import Array
 from worker.runner.session import session_options
 
 IN, OUT = "in.", "out."

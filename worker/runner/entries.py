@@ -1,5 +1,5 @@
-"""Where engines, scenarios and passes lie, imported where they are asked for; those of other packages are files that
-the agent put beside the runner's own."""
+"""Where engines, scenarios, judges and passes lie, imported where they are asked for; those of other packages are files
+that the agent put beside the runner's own."""
 
 import importlib
 from typing import Any, Literal
@@ -8,7 +8,7 @@ from worker.runner import faults
 
 # the folder of what came from outside
 OUTSIDE = "worker.runner.outside"
-Sort = Literal["engine", "scenario"]
+Sort = Literal["engine", "scenario", "accuracy"]
 
 
 def load(place: str) -> Any:
@@ -26,5 +26,8 @@ def from_outside(sort: Sort, name: str) -> Any:
     except ModuleNotFoundError as missing:
         if missing.name not in (OUTSIDE, folder, f"{folder}.{name}"):
             raise faults.Refusal("internal", f"the {sort} {name!r} cannot be imported here: {missing}") from missing
-        text = f"the runner knows no {sort} named {name!r}: install the package that brings it beside the node's agent"
+        called = "accuracy metric" if sort == "accuracy" else sort
+        text = (
+            f"the runner knows no {called} named {name!r}: install the package that brings it beside the node's agent"
+        )
         raise faults.Refusal("not_supported", text) from missing

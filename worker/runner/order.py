@@ -36,10 +36,15 @@ class BudgetOrder:
 
 @dataclass(frozen=True)
 class EvaluationPart:
-    """Labelled data and how outputs are judged; the names are those of the contract's EvaluationRecipe."""
+    """Labelled data and how outputs are judged; the names are those of the contract's EvaluationRecipe.
+
+    `judge`: what judges, and `at_once`: samples in a batch, as the metric's entry has them.
+    """
 
     data: str
     metric: str = "top1"
+    judge: str = "judges.classes:TOP1"
+    at_once: int = 64
     output: str | None = None
     apply: str | None = None
     threshold: float = 0.5

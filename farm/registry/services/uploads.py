@@ -20,6 +20,7 @@ from farm.registry.states import BUNDLE_ROLES, FileRole, MakingState, VersionSta
 from farm.registry.storage import Draft, place
 from farm.registry.unzip import unpack
 from farm.rules.quality import evaluation
+from farm.rules.quality.accuracy_metrics import METRICS
 
 
 def read_recipe(text: str) -> EvaluationRecipe:
@@ -28,7 +29,9 @@ def read_recipe(text: str) -> EvaluationRecipe:
         return evaluation.parse_recipe(text or "top1")
     except evaluation.RecipeProblem as problem:
         raise Invalid(
-            str(problem), code="bad_recipe", hint="Recipes are like top1, softmax+mse or top1@scores."
+            str(problem),
+            code="bad_recipe",
+            hint=f"Recipes are like top1, softmax+mse or top1@scores, of {', '.join(METRICS)}.",
         ) from problem
 
 

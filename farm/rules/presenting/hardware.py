@@ -12,6 +12,7 @@ from typing import Literal
 from farm.base.grouping import grouped
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.lines import is_busy, is_wrong
+from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import providers
 
 By = Literal["node", "tag"]
@@ -109,10 +110,10 @@ def loss_of(cell: Cell) -> Loss | None:
     if judged is not None and judged.difference is not None and judged.value is not None:
         low, high = judged.difference_low, judged.difference_high
         ends = (judged.difference if low is None else low, judged.difference if high is None else high)
-        if judged.higher_is_better:
-            return Loss(-judged.difference, -ends[0], "labelled data")
-        before = judged.value - judged.difference
-        return Loss(judged.difference / before, ends[1] / before, "labelled data") if before > 0 else None
+        # of a share in points, of anything else a part of what it was
+        before = 1.0 if accuracy_metrics.of(judged).is_share else judged.value - judged.difference
+        lost = (-judged.difference, -ends[0]) if judged.higher_is_better else (judged.difference, ends[1])
+        return Loss(lost[0] / before, lost[1] / before, "labelled data") if before > 0 else None
     if cell.precision == "fp32" and cell.parity.verdict == "pass":
         return Loss(0.0, 0.0, "parity")
     return None

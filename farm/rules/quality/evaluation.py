@@ -1,8 +1,8 @@
 """Task accuracy between a node and the farm: recipes as text, judged samples as text, and what they come to. Pure.
 
-A recipe is written `[STEP+]METRIC[@OUTPUT]`: `top1`, `top5`, `mse`, `softmax+mse`, `threshold=0.3+top1@scores`. A step
-alone means `top1` of it. Judged samples travel as `b1:` and the bits of right (1) and wrong (0), or `f4:` and
-little-endian float32 errors, both compressed by zlib and written as base64.
+A recipe is written `[STEP+]METRIC[@OUTPUT]`: `top1`, `cosine`, `softmax+mse`, `threshold=0.3+top1@scores`. A step alone
+means `top1` of it. Judged samples travel as `b1:` and the bits of right (1) and wrong (0), or `f4:` and little-endian
+float32 figures, both compressed by zlib and written as base64.
 """
 
 import base64
@@ -14,16 +14,17 @@ from typing import Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from farm.contract.evaluation import MAX_SAMPLES, AccuracyReport, EvaluationRecipe, Metric, Step
+from farm.contract.evaluation import MAX_SAMPLES, AccuracyReport, EvaluationRecipe, Step
+from farm.rules.quality.accuracy_metrics import METRICS, OUTSIDE
 from farm.rules.runtimes.nearest import choice_sentence
 
-METRICS: tuple[str, ...] = get_args(Metric)
 STEPS: tuple[str, ...] = get_args(Step)
 _MAX_TEXT = 300
-# errors take four bytes each
+# figures take four bytes each
 _MAX_UNPACKED = 4 * MAX_SAMPLES
+_ROUNDED = 1e-5
 
-# truths, or float64 errors
+# truths, or float64 figures
 Judged = NDArray[Any]
 
 
@@ -46,8 +47,8 @@ def parse_recipe(text: str) -> EvaluationRecipe:
     apply, threshold = _step(step) if step else (None, 0.5)
     metric = metric or ("" if plus or not words else "top1")
     if metric not in METRICS:
-        raise RecipeProblem(choice_sentence("metric", metric, (*METRICS, *STEPS)))
-    return EvaluationRecipe(metric=cast(Metric, metric), output=output or None, apply=apply, threshold=threshold)
+        raise RecipeProblem(OUTSIDE.refused.get(metric) or choice_sentence("metric", metric, (*METRICS, *STEPS)))
+    return EvaluationRecipe(metric=metric, output=output or None, apply=apply, threshold=threshold)
 
 
 def recipe_text(recipe: EvaluationRecipe) -> str:
@@ -57,7 +58,7 @@ def recipe_text(recipe: EvaluationRecipe) -> str:
 
 
 def pack_samples(judged: Judged) -> str:
-    """Right or wrong, or errors, as text."""
+    """Right or wrong, or figures, as text."""
     if judged.dtype.kind == "b":
         return "b1:" + base64.b64encode(zlib.compress(np.packbits(judged).tobytes(), 9)).decode()
     return "f4:" + base64.b64encode(zlib.compress(judged.astype("<f4").tobytes(), 9)).decode()
@@ -66,18 +67,23 @@ def pack_samples(judged: Judged) -> str:
 def unpack_samples(report: AccuracyReport) -> Judged:
     """The `n` judged samples of a report. Raises SamplesProblem when they are not those its metric has."""
     kind, _, packed = report.samples.partition(":")
-    wanted = "f4" if report.recipe.metric == "mse" else "b1"
-    if kind != wanted or report.n == 0:
-        raise SamplesProblem(f"{report.n} samples judged by {report.recipe.metric} came as {kind!r}.")
+    entry = METRICS.get(report.recipe.metric)
+    # one of a package that is not installed here any more says itself which it is
+    wanted = kind if entry is None else "b1" if entry.is_yes_or_no else "f4"
+    if kind != wanted or kind not in ("b1", "f4") or report.n == 0:
+        raise SamplesProblem(f"{report.n} samples judged by {report.recipe.metric} came as {kind!r:.20}.")
     raw = _inflated(packed)
     if len(raw) != (4 * report.n if kind == "f4" else -(-report.n // 8)):
         raise SamplesProblem(f"{len(raw)} bytes came for {report.n} samples.")
     if kind == "b1":
         return np.unpackbits(np.frombuffer(raw, np.uint8), count=report.n).astype(bool)
-    errors = np.frombuffer(raw, "<f4").astype(np.float64)
-    if not bool(np.all(np.isfinite(errors) & (errors >= 0))):
-        raise SamplesProblem("Squared errors are numbers from 0 on; these are not.")
-    return errors
+    figures = np.frombuffer(raw, "<f4").astype(np.float64)
+    if not bool(np.isfinite(figures).all()):
+        raise SamplesProblem(f"Figures of {report.recipe.metric} are finite numbers; these are not.")
+    # what travels as float32 is rounded
+    if entry is not None and not entry.least - _ROUNDED <= figures.mean() <= entry.most + _ROUNDED:
+        raise SamplesProblem(f"{entry.title} is from {entry.least} to {entry.most} and not {figures.mean():g}.")
+    return figures
 
 
 def _step(text: str) -> tuple[Step, float]:

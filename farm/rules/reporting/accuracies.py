@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 from farm.contract import document_cells as doc_cells
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
-from farm.rules.quality import accuracy, evaluation
-from farm.rules.wording import numbers
-from farm.rules.wording.numbers import plain
+from farm.rules.quality import accuracy, accuracy_metrics, evaluation
 
 CPU = "CPUExecutionProvider"
 
@@ -14,11 +12,12 @@ CPU = "CPUExecutionProvider"
 def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc_cells.Accuracy:
     """A cell's accuracy with its interval, or the reason why it has none. `measured_by`: the cell that ran for it."""
     recipe = report.recipe
+    entry = accuracy_metrics.METRICS.get(recipe.metric)
     known = doc_cells.Accuracy(
         metric=recipe.metric,
         recipe=evaluation.recipe_text(recipe),
         output=report.output,
-        higher_is_better=recipe.metric != "mse",
+        higher_is_better=entry is None or entry.higher_is_better,
         n=report.n,
         data_sha256=report.data_sha256,
         reason=report.reason,
@@ -27,10 +26,10 @@ def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc_
     if report.reason is not None:
         return known.model_copy(update={"text": report.reason.text})
     judged = evaluation.unpack_samples(report)
-    found = accuracy.mean_error(judged) if recipe.metric == "mse" else accuracy.share(judged)
+    found = accuracy.share(judged) if judged.dtype.kind == "b" else accuracy.mean_error(judged)
     figures = {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high, "samples": report.samples}
     stated = known.model_copy(update=figures)
-    return stated.model_copy(update={"text": _own_sentence(stated)})
+    return stated.model_copy(update={"text": accuracy_metrics.of(stated).sentence(stated)})
 
 
 def paired(cells: Sequence[doc_cells.Cell], *, keep_samples: bool = False) -> list[doc_cells.Cell]:
@@ -111,9 +110,9 @@ def _against(cell: doc_cells.Cell, own: doc_cells.Accuracy, baseline: doc_cells.
     if baseline is None or baseline.accuracy is None:
         return own
     old, new = _samples(baseline.accuracy), _samples(own)
-    if own.metric == "mse" and own.n < 2:
+    if own.n < 2 and new.dtype.kind != "b":
         return own
-    found = accuracy.compare_errors(old, new) if own.metric == "mse" else accuracy.compare_shares(old, new)
+    found = accuracy.compare_shares(old, new) if new.dtype.kind == "b" else accuracy.compare_errors(old, new)
     told = own.model_copy(
         update={
             "baseline": baseline.id,
@@ -126,7 +125,7 @@ def _against(cell: doc_cells.Cell, own: doc_cells.Accuracy, baseline: doc_cells.
         }
     )
     differs = _difference_sentence(told, found.change, uploaded=baseline.uploaded or "FP32")
-    return told.model_copy(update={"text": f"{_own_sentence(told)} {differs}"})
+    return told.model_copy(update={"text": f"{accuracy_metrics.of(told).sentence(told)} {differs}"})
 
 
 def _samples(judged: doc_cells.Accuracy) -> evaluation.Judged:
@@ -134,28 +133,10 @@ def _samples(judged: doc_cells.Accuracy) -> evaluation.Judged:
     return evaluation.unpack_samples(AccuracyReport(arm=0, recipe=recipe, n=judged.n, samples=judged.samples))
 
 
-def _own_sentence(judged: doc_cells.Accuracy) -> str:
-    if judged.value is None or judged.ci_low is None or judged.ci_high is None:
-        return judged.text
-    if judged.metric == "mse":
-        low, high = (plain(value) for value in (judged.ci_low, judged.ci_high))
-        return f"Mean squared error {plain(judged.value)} ({low} to {high}) over {judged.n:,} samples."
-    right = "right" if judged.metric == "top1" else "among its five best"
-    interval = f"{numbers.accuracy(judged.ci_low)[:-2]}–{numbers.accuracy(judged.ci_high)}"
-    return f"{numbers.accuracy(judged.value)} of {judged.n:,} samples are {right} ({interval})."
-
-
 def _difference_sentence(judged: doc_cells.Accuracy, change: accuracy.Change, *, uploaded: str) -> str:
-    figures = [value or 0.0 for value in (judged.difference, judged.difference_low, judged.difference_high)]
-    if judged.metric == "mse":
-        unit = ""
-        shown, low, high = (f"{value:+.3g}" for value in figures)
-    else:
-        unit = " points"
-        shown, low, high = (f"{100 * value:+.2f}" for value in figures)
+    difference = accuracy_metrics.of(judged).difference(judged)
     verdict = {"lower": "it is lower", "higher": "it is higher"}.get(change, "no difference is shown")
     moved = ""
     if judged.only_baseline is not None and judged.only_this is not None:
-        moved = f"; {judged.only_baseline} samples only {judged.baseline} got right, {judged.only_this} only this cell"
-    words = f"Against {uploaded} ({judged.baseline}): {shown}{unit} ({low} to {high}{unit}{moved}); {verdict}."
-    return words.replace("-", "\N{MINUS SIGN}") if unit else words
+        moved = f"{judged.only_baseline} samples only {judged.baseline} got right, {judged.only_this} only this cell; "
+    return f"Against {uploaded} ({judged.baseline}): {difference}; {moved}{verdict}."

@@ -19,7 +19,7 @@ from farm.base.secrecy import digest_of_secret
 from farm.contract.blocks import ArmOrder, BlockOrder, Lease
 from farm.contract.cells import BOUND, SINGLE, Bundle, FileRef
 from farm.contract.evaluation import EvaluationOrder
-from farm.contract.node import CALLS, INT4, MODELS, PROMPTS, SCENARIOS, TRACED_ROUNDS, HeartbeatReply
+from farm.contract.node import ACCURACIES, CALLS, INT4, MODELS, PROMPTS, SCENARIOS, TRACED_ROUNDS, HeartbeatReply
 from farm.contract.numbers import is_row_number
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
@@ -47,6 +47,8 @@ UNREAD_OF_ARMS = ("cell__variant__inspection", "cell__variant__history", "cell__
 TOKEN_PREFIX = "ofa_"
 # beyond what a block's own limits allow: its runtimes are installed and its files fetched within its first lease
 LEASE_GRACE_S = 1800.0
+# what agents judged by before they said that they know accuracy metrics
+FIRST_METRICS = ("top1", "top5", "mse")
 # what an order is made of is read with its block, without what may be long and is not looked at
 ORDERED = (
     *("run__team", "run__version__uploaded_by", "run__version__evaluation"),
@@ -110,10 +112,12 @@ def _as_understood(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
     Raises Conflict for what it does not know.
     """
     work = order.cell.workload
+    metric = order.evaluation.recipe.metric if order.evaluation is not None else "top1"
     asked = {
         PROMPTS: ("prompts that are given", order.prompts is not None),
         INT4: ("4-bit weights", order.cell.recipe.precision == INT4),
         CALLS: (f"`call: {order.cell.session.call}`", order.cell.session.call != BOUND),
+        ACCURACIES: (f"the accuracy metric {metric!r}", metric not in FIRST_METRICS),
         SCENARIOS: (
             f"the scenario {work.scenario!r}",
             work.scenario != SINGLE and not scenarios.of(order.cell).seconds,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -10,99 +11,73 @@ from farm.contract.evaluation import MAX_SAMPLES
 from farm.workshop import arrays
 from farm.workshop.arrays import Array
 from farm.workshop.child import inputs as feeding
-from farm.workshop.child import model_file, payloads, signature
+from farm.workshop.child import label_shapes, model_file, payloads, signature
 from farm.workshop.problems import Problem, answering, first_line, shown
 
-LABELS = "labels"
-_AT_ONCE = 64
-_TOP5 = 5
+LABELS, VOCABULARY = "labels", "vocabulary"
 
 
 @answering
 def check(payload: payloads.Evaluation) -> dict[str, object]:
     """Looks at labelled `data` for {folder, main} and a recipe, runs the first batch, and writes the data to `out`.
 
-    Answers how many samples there are, the output that is judged, and how many classes it tells apart (None for
-    errors). `apply` is one of softmax, argmax, threshold or None, `output` None is the first. The same rules judge on a
-    node, in worker.runner.sample_scores. Raises Problem: bad_arrays, bad_labels, bad_output, too_many_samples,
-    inputs_*, not_loaded, inference_failed.
+    Answers how many samples there are, the output that is judged, and how many classes it tells apart (None where it
+    tells none). `apply` is one of softmax, argmax, threshold or None, `output` None is the first; `labels` and
+    `at_once` are those of the metric's entry. Nodes judge, in worker.runner.judges.
+
+    Raises Problem: bad_arrays, bad_labels, bad_output, too_many_samples, inputs_*, not_loaded, inference_failed.
     """
     facts = signature.of(model_file.read(Path(payload["folder"]), payload["main"]))
-    inputs, labels = _opened(Path(payload["data"]))
+    inputs, labels, vocabulary = _opened(Path(payload["data"]), decodes=payload["apply"] == "ctc")
     if len(labels) > MAX_SAMPLES:
         text = f"There are {len(labels):,} samples; at most {MAX_SAMPLES:,} are taken: give a random part of them."
         raise Problem("too_many_samples", text)
     session = _session(Path(payload["folder"], payload["main"]))
-    name = _output_name(session, payload["output"])
-    feed, count = next(_cut(inputs, facts, count=len(labels)))
+    names = _output_names(session, payload)
+    feed, count = next(_cut(inputs, facts, count=len(labels), at_once=payload["at_once"]))
     try:
-        raw = np.asarray(session.run([name], feed)[0])[:count]
+        raw = _joined(session.run(names, feed))[:count]
     except Exception as error:  # onnxruntime raises many kinds, none of them documented
         raise Problem("inference_failed", f"The model fails on these samples ({first_line(error)}).") from error
-    outputs = _applied(raw, payload)
-    judge(outputs, labels[:count], metric=payload["metric"])
-    classes = None if payload["metric"] == "mse" else _classes(raw, outputs, payload["apply"])
-    if classes is not None:
-        _check_labels(labels, classes)
+    if raw.ndim == 0 or len(raw) != count:
+        text = f"The output has {len(raw) if raw.ndim else 0} rows for {count} labels: judge another output."
+        raise Problem("bad_output", text)
+    outputs = _applied(raw, payload, vocabulary)
+    classes = label_shapes.SHAPES[payload["labels"]](outputs, labels, payload["metric"])
+    if classes is None and payload["labels"] == "class":
+        classes = _classes(raw, payload["apply"])
+        if classes is not None:
+            label_shapes.check_reach(labels, classes)
     ordered = {port["name"]: inputs[port["name"]] for port in facts["inputs"]}
-    arrays.write_npz(Path(payload["out"]), {**ordered, LABELS: labels})
-    return {"n": len(labels), "output": name, "classes": classes}
+    arrays.write_npz(Path(payload["out"]), {**ordered, LABELS: labels, **vocabulary})
+    return {"n": len(labels), "output": ",".join(names), "classes": classes}
 
 
-def _classes(raw: Array, outputs: Array, step: str | None) -> int | None:
-    """How many classes an output tells apart; None where the model itself names the class."""
+def _classes(raw: Array, step: str | None) -> int | None:
+    """How many classes a step chose among; None where the model itself names the class."""
     if step == "threshold":
         return 2
-    if step == "argmax":
-        return int(raw.shape[-1])
-    return int(outputs.shape[1]) if outputs.ndim == 2 else None
+    return int(raw.shape[-1]) if step == "argmax" else None
 
 
-def _check_labels(labels: Array, classes: int) -> None:
-    if labels.min() < 0 or labels.max() >= classes:
-        text = f"The labels reach from {labels.min()} to {labels.max()}, the output has the classes 0 to {classes - 1}."
-        raise Problem("bad_labels", text)
+def _joined(outputs: list[Any]) -> Array:
+    """What several outputs say of the same in one array. Raises Problem where they say it of other shapes."""
+    arrays = [np.asarray(output) for output in outputs]
+    most = max(array.ndim for array in arrays)
+    wide = [array if array.ndim == most else array[..., None] for array in arrays]
+    if len({array.shape[:-1] for array in wide}) > 1:
+        shapes = ", ".join(str(list(array.shape)) for array in arrays)
+        raise Problem("bad_output", f"The outputs have the shapes {shapes}, which cannot stand side by side.")
+    return wide[0] if len(wide) == 1 else np.concatenate(wide, axis=-1)
 
 
-def judge(outputs: Array, labels: Array, *, metric: str) -> Array:
-    """Right or wrong of every sample (top1, top5), or its mean squared error (mse). Raises Problem: bad_*."""
-    if len(outputs) != len(labels):
-        text = f"The output has {len(outputs)} rows for {len(labels)} labels: judge another output."
-        raise Problem("bad_output", text)
-    if metric == "mse":
-        return _squared_errors(outputs, labels)
-    if labels.ndim != 1 or labels.dtype.kind not in "iub":
-        text = f"The labels are {labels.dtype} of shape {list(labels.shape)}: {metric} wants one whole number a sample."
-        raise Problem("bad_labels", text)
-    if outputs.ndim == 1 and outputs.dtype.kind in "iub" and metric == "top1":
-        return np.asarray(outputs == labels)
-    return _among_best(outputs, labels, metric=metric)
-
-
-def _among_best(scores: Array, labels: Array, *, metric: str) -> Array:
-    if scores.ndim != 2 or scores.shape[1] < 2:
-        text = f"The output has the shape {list(scores.shape)}: {metric} wants one row of scores a sample."
-        raise Problem("bad_output", text)
-    _check_labels(labels, scores.shape[1])
-    wanted = np.take_along_axis(scores, labels.astype(np.int64)[:, None], axis=1)
-    # ties count against the label, and so does a score that is no number
-    better = np.sum(scores >= wanted, axis=1) - 1
-    return np.asarray((better < (1 if metric == "top1" else _TOP5)) & np.isfinite(wanted[:, 0]))
-
-
-def _squared_errors(outputs: Array, labels: Array) -> Array:
-    if outputs.shape != labels.shape:
-        text = f"The output has the shape {list(outputs.shape)}, the labels {list(labels.shape)}: mse wants the same."
-        raise Problem("bad_output", text)
-    gaps = (outputs.astype(np.float64) - labels.astype(np.float64)) ** 2
-    return np.asarray(gaps.reshape(len(gaps), -1).mean(axis=1))
-
-
-def _applied(outputs: Array, payload: payloads.Evaluation) -> Array:
+def _applied(outputs: Array, payload: payloads.Evaluation, vocabulary: arrays.Arrays) -> Array:
     """What the recipe makes of the output."""
     step = payload["apply"]
     if step is None:
         return outputs
+    if step == "ctc":
+        return _decoded(outputs, len(vocabulary[VOCABULARY]))
     if outputs.dtype.kind != "f":
         raise Problem("bad_output", f"The output is {outputs.dtype}: {step} wants numbers with a fraction.")
     if step == "softmax":
@@ -114,8 +89,34 @@ def _applied(outputs: Array, payload: payloads.Evaluation) -> Array:
     return np.asarray((flat > payload["threshold"]).astype(np.int64))
 
 
-def _opened(path: Path) -> tuple[arrays.Arrays, Array]:
+def _decoded(outputs: Array, tokens: int) -> Array:
+    """A text a sample: what it says is of no consequence here. Raises Problem for tokens that the vocabulary lacks."""
+    is_scores, is_ids = (
+        outputs.ndim == 3 and outputs.dtype.kind == "f",
+        outputs.ndim == 2 and outputs.dtype.kind in "iu",
+    )
+    if not is_scores and not is_ids:
+        what = f"{outputs.dtype} of shape {list(outputs.shape)}"
+        raise Problem("bad_output", f"The output is {what}: ctc wants scores of [sample, step, token], or tokens.")
+    known = outputs.shape[2] if is_scores else int(outputs.max(initial=-1)) + 1
+    if known > tokens:
+        raise Problem("bad_labels", f"The output has {known} tokens, `{VOCABULARY}` {tokens}: give a text for each.")
+    return np.full(len(outputs), "")
+
+
+def _vocabulary(stored: arrays.Arrays, name: str) -> arrays.Arrays:
+    given = stored.pop(VOCABULARY, None)
+    if given is None or given.ndim != 1 or given.dtype.kind != "U" or "" not in given:
+        lacks = "holds none" if given is None else f"has {given.dtype} of shape {list(given.shape)}"
+        text = f"ctc wants the text of each token in `{VOCABULARY}`, that of the blank empty; {shown(name)} {lacks}."
+        raise Problem("bad_labels", text)
+    return {VOCABULARY: given}
+
+
+def _opened(path: Path, *, decodes: bool) -> tuple[arrays.Arrays, Array, arrays.Arrays]:
+    """Inputs, labels, and the vocabulary where the recipe decodes by one."""
     stored = arrays.read_npz(path)
+    vocabulary = _vocabulary(stored, path.name) if decodes else {}
     if LABELS not in stored:
         raise Problem("bad_labels", f"{shown(path.name)} holds no array called {LABELS!r}: add one label a sample.")
     labels = stored.pop(LABELS)
@@ -124,15 +125,17 @@ def _opened(path: Path) -> tuple[arrays.Arrays, Array]:
     if wrong or labels.ndim == 0 or len(labels) == 0:
         which = f"{shown(wrong[0])!r} holds {counts[wrong[0]]} samples" if wrong else "there are no samples"
         raise Problem("bad_labels", f"In {shown(path.name)} {which} for {labels.size} labels: give one label a sample.")
-    return stored, labels
+    return stored, labels, vocabulary
 
 
-def _cut(inputs: arrays.Arrays, facts: signature.Signature, *, count: int) -> Iterator[tuple[arrays.Arrays, int]]:
+def _cut(
+    inputs: arrays.Arrays, facts: signature.Signature, *, count: int, at_once: int
+) -> Iterator[tuple[arrays.Arrays, int]]:
     """Feeds along the batch, each with its number of samples; a fixed batch's last is filled up with its own first."""
     own = facts["batch"]
     if own is None:
         raise Problem("bad_output", "The model has no batch, so samples cannot be told apart: export one with a batch.")
-    size = own if isinstance(own, int) else _AT_ONCE
+    size = own if isinstance(own, int) else at_once
     for at in range(0, count, size):
         picked = np.arange(at, min(at + size, count))
         filled = np.resize(picked, size) if isinstance(own, int) else picked
@@ -141,11 +144,16 @@ def _cut(inputs: arrays.Arrays, facts: signature.Signature, *, count: int) -> It
         yield feed, len(picked)
 
 
-def _output_name(session: onnxruntime.InferenceSession, wanted: str | None) -> str:
-    names = [str(output.name) for output in session.get_outputs()]
-    if wanted is not None and wanted not in names:
-        raise Problem("bad_output", f"The model has no output {shown(wanted)!r}: it has {', '.join(names[:10])}.")
-    return wanted or names[0]
+def _output_names(session: onnxruntime.InferenceSession, payload: payloads.Evaluation) -> list[str]:
+    """The first one unless another is wanted; of boxes several may be, with commas between them."""
+    names, wanted = [str(output.name) for output in session.get_outputs()], payload["output"]
+    if wanted is None or wanted in names:
+        return [wanted or names[0]]
+    several = wanted.split(",") if payload["labels"] == "boxes" else [wanted]
+    for name in several:
+        if name not in names:
+            raise Problem("bad_output", f"The model has no output {shown(name)!r}: it has {', '.join(names[:10])}.")
+    return several
 
 
 def _session(path: Path) -> onnxruntime.InferenceSession:

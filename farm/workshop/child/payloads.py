@@ -2,6 +2,8 @@
 
 from typing import Literal, NotRequired, TypedDict
 
+from farm.contract.evaluation import LabelShape
+
 
 class Model(TypedDict):
     """The model file `main` in `folder`, which every order names."""
@@ -73,9 +75,12 @@ class Samples(Written):
 
 
 class Evaluation(Written):
-    """Labelled data (an `.npz`) and how outputs are judged, as the contract's EvaluationRecipe says it."""
+    """Labelled data (an `.npz`) and how outputs are judged, as the contract's EvaluationRecipe and the metric's entry
+    say it."""
 
     data: str
+    labels: LabelShape
+    at_once: int
     metric: str
     output: str | None
     apply: str | None

@@ -14,6 +14,8 @@ from farm.contract.reports import EndReport, Report
 from farm.fleet import services as fleet
 from farm.fleet.models import Node
 from farm.registry import storage
+from farm.registry.models import EvaluationData
+from farm.registry.states import MakingState
 from farm.runs import services as runs
 from farm.runs.models import Block, Run, Trace
 from farm.runs.models import Report as ReportRow
@@ -292,3 +294,21 @@ def test_four_bits_are_told_to_nodes_that_understand_them_alone(machine: NodeCli
     assert answer.json()["detail"].startswith("The agent is older than 4-bit weights: upgrade it")
     lease = machine.post(f"blocks/{block.pk}/claim", {"attempt": 1}, **{UNDERSTANDS_HEADER: "scenarios, int4"}).json()
     assert lease["order"]["arms"][0]["cell"]["recipe"]["precision"] == "int4"
+
+
+@pytest.mark.parametrize(("metric", "is_new"), [("top1", False), ("cosine", True)])
+def test_a_new_accuracy_metric_is_told_to_nodes_that_understand_it_alone(
+    machine: NodeClient, team: Team, member: User, metric: str, is_new: bool
+) -> None:
+    version = make_version(team)
+    EvaluationData.objects.create(
+        version=version, given=make_blob(team, "given"), data=make_blob(team, "accepted"), state=MakingState.READY,
+        recipe_json={"metric": metric}, samples=100,
+    )  # fmt: skip
+    block = make_run(version, member, matrix={"runtime": ["1.31.1"]}).blocks.get()
+    if is_new:
+        answer = machine.post(f"blocks/{block.pk}/claim", {"attempt": 1}, **{UNDERSTANDS_HEADER: "scenarios"})
+        assert (answer.status_code, answer.json()["code"]) == (409, "not_offered")
+    headers = {UNDERSTANDS_HEADER: "accuracies"} if is_new else {}
+    lease = machine.post(f"blocks/{block.pk}/claim", {"attempt": 1}, **headers).json()
+    assert lease["order"]["arms"][0]["evaluation"]["recipe"]["metric"] == metric

@@ -7,7 +7,7 @@ from farm.accounts.models import Membership, Team, User
 from farm.accounts.states import Role
 from farm.contract import signatures
 from farm.contract.blocks import Lease
-from farm.contract.node import MODELS
+from farm.contract.node import ACCURACIES, MODELS
 from farm.contract.reports import EndReport, Reply, Report
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth, NodeState
@@ -18,7 +18,7 @@ from farm.runs.models import Block, Run
 from farm.workshop.inspection import Inspection
 from tests.unit.rules.making import make_check, make_facts, make_rounds
 
-UNDERSTOOD = frozenset({MODELS})
+UNDERSTOOD = frozenset({ACCURACIES, MODELS})
 PAIR = {"runtime": ["1.29.0", "1.31.1"], "batch": [1]}
 
 

@@ -16,6 +16,7 @@ from farm.fleet.models import Node
 from farm.registry.models import EvaluationData, Version
 from farm.registry.states import MakingState
 from farm.rules.quality import evaluation
+from farm.rules.quality.accuracy_metrics import METRICS
 from farm.runs import selectors, services
 from farm.runs.models import Arm, Run
 from farm.runs.states import BlockState
@@ -155,3 +156,30 @@ def test_the_pages_show_accuracy_size_and_the_pareto_chart(
     model = client.get(f"/models/{version.model_id}/").content.decode()
     assert 'id="chart-pareto"' in model
     assert "100 samples of 10 classes, judged by top1" in model
+
+
+def test_a_metric_that_is_no_share_reaches_the_document_and_the_pages(
+    node: Node, version: Version, member: User, labelled: EvaluationData, client: Client
+) -> None:
+    recipe = EvaluationRecipe(metric="cosine")
+    EvaluationData.objects.update(recipe_json=recipe.model_dump(mode="json"))
+    near, far = (judged(arm, np.linspace(low, 1.0, 100)) for arm, low in enumerate((0.8, -0.5)))
+    run = make_run(version, member, matrix=VARIANTS)
+    measured(node, run, *(report.model_copy(update={"recipe": recipe}) for report in (near, far)))
+    document = selectors.document(Run.objects.get(pk=run.pk))
+    cells = {cell.precision: cell for cell in document.cells if cell.twin_of is None}
+    found = cells["int8-dynamic"].accuracy
+    assert found is not None
+    assert (found.metric, found.higher_is_better, found.baseline) == ("cosine", True, cells["fp32"].id)
+    assert (found.value, found.difference) == (pytest.approx(0.25), pytest.approx(-0.65))
+    client.force_login(member)
+    page = client.get(f"/runs/{run.pk}/?chart=pareto").content.decode()
+    assert "cosine similarity" in page
+    assert "\N{MINUS SIGN}0.650" in page
+    assert "it is lower" in client.get(f"/runs/{run.pk}/cells/{cells['int8-dynamic'].id}/").content.decode()
+
+
+def test_an_upload_form_offers_each_metric(version: Version, member: User, client: Client) -> None:
+    client.force_login(member)
+    page = client.get("/models/upload/").content.decode()
+    assert [name for name in METRICS if f'<option value="{name}">' not in page] == []

@@ -15,7 +15,7 @@ from tests.integration.testing.test_examples import PAGE
 from tests.integration.testing.test_outside_scenario import NAMED
 
 TABLES = [tomllib.loads(text) for text in re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)]
-TABLES_OF_OURS = ("engines", "providers", "scenarios", "metrics", "changes", "channels")
+TABLES_OF_OURS = ("engines", "providers", "scenarios", "metrics", "accuracies", "changes", "channels")
 INSIDE = PROJECT / "tests" / "integration" / "alerts" / "of_packages.py"
 
 

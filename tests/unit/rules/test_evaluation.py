@@ -90,6 +90,38 @@ def test_errors_that_are_no_errors_are_refused(value: float) -> None:
         evaluation.unpack_samples(report(np.array([value, 0.0])))
 
 
+def test_a_mean_that_its_metric_cannot_have_is_refused() -> None:
+    recipe = EvaluationRecipe(metric="cosine")
+    assert evaluation.unpack_samples(report(np.array([-1.5, -0.5]), recipe=recipe)).tolist() == [-1.5, -0.5]
+    for judged in (np.array([1.5, 1.0]), np.array([-1.0, -1.5])):
+        with pytest.raises(evaluation.SamplesProblem):
+            evaluation.unpack_samples(report(judged, recipe=recipe))
+
+
+def test_a_metric_that_is_not_known_here_any_more_says_itself_what_a_sample_is() -> None:
+    recipe = EvaluationRecipe(metric="acme")
+    for judged in (RIGHT, np.array([-3.0, 8.5])):
+        told_of = report(judged, recipe=recipe)
+        assert evaluation.unpack_samples(told_of).tolist() == judged.tolist()
+        assert accuracies.of_report(told_of).value == judged.mean()
+    with pytest.raises(evaluation.SamplesProblem):
+        evaluation.unpack_samples(report(RIGHT, recipe=recipe, samples="x9:AAAA"))
+
+
+def test_figures_that_are_higher_are_better_unless_the_metric_says_otherwise() -> None:
+    near, far = np.array([0.9, 0.8, 0.95, 0.9]), np.array([0.1, 0.2, 0.1, 0.15])
+    recipe = EvaluationRecipe(metric="cosine")
+    cells = [cell("c1", near), cell("c2", far, precision="int8-dynamic")]
+    cells = [
+        one.model_copy(update={"accuracy": accuracies.of_report(report(judged, recipe=recipe))})
+        for one, judged in zip(cells, (near, far), strict=True)
+    ]
+    found = told(cells, "c2")
+    assert found.higher_is_better
+    assert lines.is_less_accurate(found)
+    assert (found.only_baseline, found.only_this) == (None, None)
+
+
 def cell(name: str, judged: np.ndarray | None, *, precision: str = "fp32", **changes: Any) -> doc_cells.Cell:
     accuracy = None if judged is None else accuracies.of_report(report(judged))
     known = {"runtime": NEW, "precision": precision, "recipe": precision.replace("fp32", ""), "accuracy": accuracy}

@@ -13,7 +13,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from farm.rules.cells.scenarios import OUTSIDE
+from farm.rules.cells import scenarios
+from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import engines
 
 logger = logging.getLogger(__name__)
@@ -23,7 +24,7 @@ RUNNER = Path(__file__).resolve().parents[2] / "runner"
 def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
     """`folder`/runner-<digest>, a directory to start with `python -I`; made once per version of the source.
 
-    The modules of engines and scenarios of the packages that are installed here lie in it under `outside`.
+    The modules of engines, scenarios and accuracy metrics of installed packages lie in it under `outside`.
     """
     files = {path.relative_to(source): path for path in source.rglob("*.py")} | _outside()
     names = sorted(files)
@@ -48,9 +49,10 @@ def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
 
 
 def _outside() -> dict[Path, Path]:
-    """Where each engine and scenario from outside lies in the stage, and its file; without those that have none."""
-    modules = [("scenario", entry.name, entry.module) for entry in OUTSIDE.entries]
+    """Where each engine, scenario and judge from outside lies in the stage, and its file, if it has one."""
+    modules = [("scenario", entry.name, entry.module) for entry in scenarios.OUTSIDE.entries]
     modules += [("engine", entry.name, entry.runner) for entry in engines.OUTSIDE.entries]
+    modules += [("accuracy", entry.name, entry.judge) for entry in accuracy_metrics.OUTSIDE.entries]
     found: dict[Path, Path] = {}
     for sort, name, module in modules:
         try:

@@ -14,6 +14,7 @@ from farm.contract.evaluation import AccuracyReport
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import CheckReport, Reply, Report
 from farm.contract.texts import own_words
+from farm.rules.quality.accuracy_metrics import METRICS
 from worker.agent.kit.environment import NodeEnvironment
 from worker.agent.passes.arms import PreparedArm, prepare_arms
 from worker.agent.passes.checks import runner_order
@@ -94,9 +95,14 @@ def _key(arm: PreparedArm) -> str:
 def _evaluated(launcher: Launcher, arm: PreparedArm) -> AccuracyReport:
     assert arm.order.evaluation is not None
     recipe, data = arm.order.evaluation.recipe, arm.order.evaluation.data
+    if (entry := METRICS.get(recipe.metric)) is None:
+        text = f"This node knows no accuracy metric {recipe.metric!r}: install the package that brings it on the node."
+        return _without(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
     part: EvaluationPart = {
         "data": str(arm.evaluation),
         "metric": recipe.metric,
+        "judge": entry.judge,
+        "at_once": entry.at_once,
         "output": recipe.output,
         "apply": recipe.apply,
         "threshold": recipe.threshold,

@@ -34,6 +34,8 @@ class EvaluationPart(TypedDict):
 
     data: str
     metric: str
+    judge: str
+    at_once: int
     output: str | None
     apply: str | None
     threshold: float

@@ -1,0 +1,231 @@
+"""How outputs are judged on labelled data: the table of accuracy metrics, one entry each, ours and packages'. Pure.
+
+What a metric says of one sample is worked out beside the outputs, by a module of the runner; it is such that the mean
+over samples is the metric. So every metric has an interval, and two cells are compared sample by sample.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, get_args
+
+from farm.base.entries import Group, refuse_first
+from farm.contract.evaluation import LabelShape
+from farm.rules.wording import numbers
+
+if TYPE_CHECKING:
+    from farm.contract.document_cells import Accuracy
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+MAX_TITLE, MAX_NOTE, MAX_AT_ONCE = 60, 200, 4096
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyMetric:
+    """A metric by the name that recipes have for it, what it is called, and what a sample is in it, in words (`note`).
+
+    `judge`: the module whose `Outside` judges, copied beside the runner as a file; of our own `module:name` there.
+    `is_yes_or_no`: a sample is right or wrong, and `right` is what a right one is called; else it is a number.
+    `is_share`: told in percent and points. `least` and `most`: what values it can have. `at_once`: samples in a batch.
+    """
+
+    name: str
+    title: str
+    judge: str
+    labels: LabelShape
+    note: str
+    higher_is_better: bool = True
+    is_share: bool = True
+    is_yes_or_no: bool = False
+    right: str = "right"
+    least: float = 0.0
+    most: float = 1.0
+    at_once: int = 64
+
+    def value(self, value: float | None) -> str:
+        """`98.1 %`, or three digits."""
+        if value is None:
+            return numbers.NOT_MEASURED
+        return numbers.accuracy(value) if self.is_share else numbers.plain(value)
+
+    def interval(self, low: float | None, high: float | None) -> str:
+        """`96.6–99.0 %`; empty where there is none."""
+        if low is None or high is None:
+            return ""
+        low, high = max(self.least, low), min(self.most, high)
+        return f"{self.value(low).removesuffix(' %')}{' to ' if low < 0 else '–'}{self.value(high)}"
+
+    def difference(self, found: "Accuracy") -> str:
+        """`−0.19 points (−0.93 to +0.53)`; empty where there is no other cell."""
+        if found.difference is None:
+            return ""
+        shown = self._signed(found.difference) + (" points" if self.is_share else "")
+        if found.difference_low is None or found.difference_high is None:
+            return shown
+        return f"{shown} ({self._signed(found.difference_low)} to {self._signed(found.difference_high)})"
+
+    def sentence(self, found: "Accuracy") -> str:
+        """What a cell reached."""
+        if found.value is None:
+            return found.text
+        interval = self.interval(found.ci_low, found.ci_high)
+        beside = f" ({interval})" if interval else ""
+        if self.is_yes_or_no:
+            return f"{self.value(found.value)} of {found.n:,} samples are {self.right}{beside}."
+        return f"{self.title[0].upper()}{self.title[1:]} {self.value(found.value)}{beside} over {found.n:,} samples."
+
+    def _signed(self, number: float) -> str:
+        text = numbers.fixed(100 * number, 2) if self.is_share else numbers.plain(number)
+        return text if number <= 0 else f"+{text}"
+
+
+def _of_best(count: int) -> AccuracyMetric:
+    return AccuracyMetric(
+        f"recall{count}",
+        f"recall@{count}",
+        f"judges.embeddings:RECALL{count}",
+        "group",
+        f"right when one of the {count} most similar other samples (by cosine) has its label"
+        if count > 1
+        else "right when the most similar other sample (by cosine) has its label",
+        is_yes_or_no=True,
+        right=f"found among their {count} nearest" if count > 1 else "nearest to one of their label",
+    )
+
+
+OWN = (
+    AccuracyMetric(
+        "top1",
+        "top-1",
+        "judges.classes:TOP1",
+        "class",
+        "right when its label has the highest score, or is the class that the output names",
+        is_yes_or_no=True,
+    ),
+    AccuracyMetric(
+        "top5",
+        "top-5",
+        "judges.classes:TOP5",
+        "class",
+        "right when its label is among the five best",
+        is_yes_or_no=True,
+        right="among its five best",
+    ),
+    AccuracyMetric(
+        "f1",
+        "macro F1",
+        "judges.classes:F1",
+        "class",
+        "its part in the mean of the classes' F1; the class is the one of the highest score, or that the output names",
+    ),
+    AccuracyMetric(
+        "f1-multilabel",
+        "multi-label macro F1",
+        "judges.classes:F1_MULTILABEL",
+        "flags",
+        "its part in the mean of the classes' F1; a class is said by a score above 0.5, or by the bound of `threshold`",
+    ),
+    AccuracyMetric(
+        "mse",
+        "mean squared error",
+        "judges.values:MSE",
+        "like-output",
+        "off by the mean of its squared differences",
+        higher_is_better=False,
+        is_share=False,
+        most=inf,
+    ),
+    AccuracyMetric(
+        "cosine",
+        "cosine similarity",
+        "judges.embeddings:COSINE",
+        "like-output",
+        "as near as the cosine of the angle between its output and its label",
+        is_share=False,
+        least=-1.0,
+    ),
+    *map(_of_best, (1, 5, 10)),
+    AccuracyMetric(
+        "wer",
+        "word error rate",
+        "judges.texts:WER",
+        "texts",
+        "its part in all words that are wrong, too many or missing, over all words of the labels",
+        higher_is_better=False,
+        most=inf,
+    ),
+    AccuracyMetric(
+        "cer",
+        "character error rate",
+        "judges.texts:CER",
+        "texts",
+        "its part in all characters that are wrong, too many or missing, over all characters of the labels",
+        higher_is_better=False,
+        most=inf,
+    ),
+    AccuracyMetric(
+        "map50",
+        "mAP@.5",
+        "judges.boxes:MAP50",
+        "boxes",
+        "its part in the mean of the classes' average precision; a box is right that overlaps its label by half",
+    ),
+    AccuracyMetric(
+        "perplexity",
+        "perplexity",
+        "judges.tokens:PERPLEXITY",
+        "tokens",
+        "its part in e to the mean of −log p of all tokens",
+        higher_is_better=False,
+        is_share=False,
+        least=1.0,
+        most=inf,
+        # a batch of scores of 50,000 tokens is large
+        at_once=4,
+    ),
+)
+
+
+def _malformed(entry: AccuracyMetric, taken: Sequence[AccuracyMetric]) -> Iterator[str]:
+    for what, value, pattern in (("name", entry.name, _NAME), ("judge", entry.judge, _MODULE)):
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            yield f"{what} has {value!r:.80}, which cannot be one."
+    for what, value, length in (("title", entry.title, MAX_TITLE), ("note", entry.note, MAX_NOTE)):
+        if not isinstance(value, str) or not 0 < len(value) <= length:
+            yield f"{what} has {value!r:.80}: write a few words."
+    shapes, batches = get_args(LabelShape), range(1, MAX_AT_ONCE + 1)
+    for is_wrong, sentence in (
+        (entry.name in (known.name for known in (*OWN, *taken)), f"{entry.name!r} is taken."),
+        (entry.labels not in shapes, f"labels has {entry.labels!r:.80}: write one of {', '.join(shapes)}."),
+        (entry.at_once not in batches, f"at_once has {entry.at_once!r:.80}: write a number from 1 to {MAX_AT_ONCE}."),
+        (not entry.least < entry.most, f"least is {entry.least} and most {entry.most}: the first has to be smaller."),
+    ):
+        if is_wrong:
+            yield sentence
+
+
+def _checked(entry: AccuracyMetric, taken: Sequence[AccuracyMetric]) -> AccuracyMetric:
+    refuse_first(_malformed(entry, taken))
+    return entry
+
+
+GROUP = Group("onnxfarm.accuracies", AccuracyMetric, "accuracy metric", _checked)
+OUTSIDE = GROUP.installed()
+METRICS: Mapping[str, AccuracyMetric] = {entry.name: entry for entry in (*OWN, *OUTSIDE.entries)}
+
+
+def of(found: "Accuracy") -> AccuracyMetric:
+    """The metric of a document; one that nobody here knows, of a package or of a user's judge, is a plain number."""
+    return METRICS.get(found.metric) or AccuracyMetric(
+        found.metric,
+        found.metric,
+        "",
+        "any",
+        "",
+        higher_is_better=found.higher_is_better,
+        is_share=False,
+        least=-inf,
+        most=inf,
+    )

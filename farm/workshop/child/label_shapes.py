@@ -1,0 +1,145 @@
+"""What labels look like beside the output that they judge: a function a shape, by its name. Runs in the child only.
+
+Each is given the output of the first batch after the recipe's step, all labels and what the metric is called, and
+answers how many classes there are, None where there is no such number. Each raises Problem: bad_labels, bad_output.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from farm.contract.evaluation import LabelShape
+from farm.workshop.arrays import Array
+from farm.workshop.problems import Problem
+
+Check = Callable[[Array, Array, str], int | None]
+
+
+def classes(outputs: Array, labels: Array, metric: str) -> int | None:
+    """A class a sample, from 0 on."""
+    _check_whole(labels, metric)
+    if outputs.ndim == 1 and outputs.dtype.kind in "iub" and metric != "top5":
+        return None
+    if outputs.ndim != 2 or outputs.shape[1] < 2:
+        text = f"The output has the shape {list(outputs.shape)}: {metric} wants one row of scores a sample."
+        raise Problem("bad_output", text)
+    check_reach(labels, outputs.shape[1])
+    return int(outputs.shape[1])
+
+
+def check_reach(labels: Array, count: int) -> None:
+    """Raises Problem where a label is none of so many classes."""
+    if labels.min() < 0 or labels.max() >= count:
+        text = f"The labels reach from {labels.min()} to {labels.max()}, the output has the classes 0 to {count - 1}."
+        raise Problem("bad_labels", text)
+
+
+def like_output(outputs: Array, labels: Array, metric: str) -> None:
+    """Numbers of the output's own shape."""
+    _check_shape(outputs, labels, metric)
+    if labels.dtype.kind not in "fiub" or not np.isfinite(labels).all():
+        raise Problem(
+            "bad_labels", f"The labels are not all finite numbers: {metric} wants one for each of the output's."
+        )
+
+
+def groups(outputs: Array, labels: Array, metric: str) -> int | None:
+    """A whole number a sample, which it shares with those it belongs to; the output is an embedding a sample."""
+    _check_whole(labels, metric)
+    if outputs.ndim < 2 or outputs.dtype.kind != "f":
+        text = f"The output is {_told(outputs)}: {metric} wants an embedding, a row of fractions a sample."
+        raise Problem("bad_output", text)
+    sizes = np.unique(labels, return_counts=True)[1]
+    if sizes.max() < 2:
+        text = f"Each of the {len(labels)} labels is there once: {metric} wants samples that share a label."
+        raise Problem("bad_labels", text)
+    return len(sizes)
+
+
+def flags(outputs: Array, labels: Array, metric: str) -> int | None:
+    """1 for each class that a sample has and 0 for the others, of the output's own shape."""
+    if outputs.ndim != 2:
+        text = f"The output has the shape {list(outputs.shape)}: {metric} wants one row of scores a sample."
+        raise Problem("bad_output", text)
+    _check_shape(outputs, labels, metric)
+    if labels.dtype.kind not in "fiub" or not np.isin(labels, (0, 1)).all():
+        raise Problem(
+            "bad_labels", f"The labels are not all 0 or 1: {metric} wants 1 for each class that a sample has."
+        )
+    return int(labels.shape[1])
+
+
+def texts(outputs: Array, labels: Array, metric: str) -> None:
+    """A text a sample, as the output has or `ctc` makes one."""
+    if labels.ndim != 1 or labels.dtype.kind != "U" or not "".join(labels).strip():
+        text = f"The labels are {_told(labels)}: {metric} wants a text a sample, and one at least that says something."
+        raise Problem("bad_labels", text)
+    if outputs.ndim != 1 or outputs.dtype.kind not in "UO":
+        text = f"The output is {_told(outputs)}: {metric} wants a text a sample; ctc+{metric} makes one of scores."
+        raise Problem("bad_output", text)
+
+
+def boxes(outputs: Array, labels: Array, metric: str) -> int | None:
+    """Rows of x1, y1, x2, y2, class, of -1 for no box; the output has rows of x1, y1, x2, y2, score, class."""
+    if outputs.ndim != 3 or outputs.shape[2] != 6 or outputs.dtype.kind not in "fiu":
+        text = f"The output is {_told(outputs)}: {metric} wants rows of x1, y1, x2, y2, score, class a sample."
+        raise Problem("bad_output", text)
+    if labels.ndim != 3 or labels.shape[2] != 5 or labels.dtype.kind not in "fiu" or not np.isfinite(labels).all():
+        text = f"The labels are {_told(labels)}: {metric} wants rows of x1, y1, x2, y2, class a sample, all finite."
+        raise Problem("bad_labels", text)
+    there = labels[labels[:, :, 4] >= 0]
+    wrong = there[(there[:, 2] < there[:, 0]) | (there[:, 3] < there[:, 1]) | (there[:, 4] != np.rint(there[:, 4]))]
+    if len(there) == 0 or len(wrong):
+        which = f"{wrong[0].tolist()} is among the labels" if len(wrong) else "No label is a box"
+        text = f"{which}: {metric} wants x1 ≤ x2, y1 ≤ y2 and a whole class from 0 on, -1 for no box."
+        raise Problem("bad_labels", text)
+    return int(there[:, 4].max()) + 1
+
+
+def tokens(outputs: Array, labels: Array, metric: str) -> int | None:
+    """The token at each place, below 0 where none counts; the output has its scores: [sample, place, token]."""
+    if outputs.ndim != 3 or outputs.dtype.kind != "f":
+        text = f"The output is {_told(outputs)}: {metric} wants scores of [sample, place, token]."
+        raise Problem("bad_output", text)
+    places, count = outputs.shape[1:]
+    if labels.dtype.kind not in "iu" or labels.shape[1:] != (places,):
+        text = f"The labels are {_told(labels)}: {metric} wants a token for each of {places} places."
+        raise Problem("bad_labels", text)
+    if not 0 <= labels.max() < count:
+        reach = f"{labels.min()} to {labels.max()}"
+        raise Problem("bad_labels", f"The labels reach from {reach}, the output has the tokens 0 to {count - 1}.")
+    return int(count)
+
+
+def anything(outputs: Array, labels: Array, metric: str) -> None:
+    """Whatever the metric makes of it."""
+
+
+def _told(array: Array) -> str:
+    return f"{array.dtype} of shape {list(array.shape)}"
+
+
+def _check_shape(outputs: Array, labels: Array, metric: str) -> None:
+    if labels.shape[1:] != outputs.shape[1:]:
+        own, given = list(outputs.shape[1:]), list(labels.shape[1:])
+        raise Problem(
+            "bad_output", f"Of a sample the output has the shape {own}, the label {given}: {metric} wants the same."
+        )
+
+
+def _check_whole(labels: Array, metric: str) -> None:
+    if labels.ndim != 1 or labels.dtype.kind not in "iub":
+        text = f"The labels are {_told(labels)}: {metric} wants one whole number a sample."
+        raise Problem("bad_labels", text)
+
+
+SHAPES: Mapping[LabelShape, Check] = {
+    "class": classes,
+    "like-output": like_output,
+    "group": groups,
+    "flags": flags,
+    "texts": texts,
+    "boxes": boxes,
+    "tokens": tokens,
+    "any": anything,
+}

@@ -1,0 +1,107 @@
+"""Boxes that were found, against those that are there: mAP@.5 as pycocotools has it, over all areas."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from worker.runner.judges.judge import Array, Judge, parts, rows_of, unfit
+
+OVERLAP = 0.5
+# of a class in an image
+MAX_BOXES = 100
+RECALLS = np.linspace(0.0, 1.0, 101)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Of a class in an image: scores of what was found, the highest first, which of it is right, how many there are."""
+
+    kind: int
+    scores: Array
+    right: Array
+    count: int
+
+
+def matched(outputs: Array, labels: Array) -> list[list[Matched]]:
+    """Each sample's boxes, matched. Outputs are rows of x1, y1, x2, y2, score, class; labels of x1, y1, x2, y2, class.
+
+    A label's class below 0 is none, and so is what was found with a score of 0 or less, or a class below 0.
+    """
+    rows_of(outputs, labels)
+    if outputs.ndim != 3 or outputs.shape[2] != 6:
+        raise unfit(f"the shape {list(outputs.shape)}, which is not rows of x1, y1, x2, y2, score, class a sample")
+    return [list(_classes(*pair)) for pair in zip(outputs.astype(np.float64), labels.astype(np.float64), strict=True)]
+
+
+def _classes(found: Array, there: Array) -> Iterator[Matched]:
+    found = found[np.isfinite(found).all(axis=1) & (found[:, 4] > 0) & (found[:, 5] >= 0)]
+    there = there[there[:, 4] >= 0]
+    kinds, known = np.rint(found[:, 5]), np.rint(there[:, 4])
+    for kind in np.unique(np.concatenate([kinds, known])):
+        own = found[kinds == kind]
+        own = own[np.argsort(-own[:, 4], kind="mergesort")][:MAX_BOXES]
+        wanted = there[known == kind]
+        yield Matched(int(kind), own[:, 4], _right(own[:, :4], wanted[:, :4]), len(wanted))
+
+
+def _right(found: Array, there: Array) -> Array:
+    """Each in its turn takes the free one that it overlaps most, by half or more."""
+    overlap = _overlaps(found, there)
+    right = np.zeros(len(found), dtype=bool)
+    for at, row in enumerate(overlap if len(there) else ()):
+        best = len(row) - 1 - int(np.argmax(row[::-1]))
+        right[at] = row[best] >= OVERLAP
+        if right[at]:
+            overlap[:, best] = -1.0
+    return right
+
+
+def _overlaps(found: Array, there: Array) -> Array:
+    """Intersection over union of each with each."""
+    low = np.maximum(found[:, None, :2], there[None, :, :2])
+    high = np.minimum(found[:, None, 2:], there[None, :, 2:])
+    shared = np.clip(high - low, 0.0, None).prod(axis=2)
+    own, other = ((boxes[:, 2:] - boxes[:, :2]).prod(axis=1) for boxes in (found, there))
+    union = own[:, None] + other[None, :] - shared
+    return np.asarray(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0))
+
+
+def mean_precision(seen: Sequence[list[list[Matched]]]) -> Array:
+    """Parts of the mean of the average precision of each class that a label has."""
+    samples = [sample for batch in seen for sample in batch]
+    kinds = sorted({one.kind for sample in samples for one in sample if one.count})
+    if not kinds:
+        raise unfit("no labels with boxes beside it")
+    # [class, sample]: the average precision without that sample; NaN where no box of the class is left
+    without = np.empty((len(kinds), len(samples)))
+    whole = []
+    for row, kind in zip(without, kinds, strict=True):
+        of_kind = {at: one for at, sample in enumerate(samples) for one in sample if one.kind == kind}
+        scores = np.concatenate([one.scores for one in of_kind.values()])
+        order = np.argsort(-scores, kind="mergesort")
+        right = np.concatenate([one.right for one in of_kind.values()])[order]
+        owner = np.repeat(list(of_kind), [len(one.scores) for one in of_kind.values()])[order]
+        count = sum(one.count for one in of_kind.values())
+        whole.append(_precision(right, count))
+        row[:] = whole[-1]
+        for at, one in of_kind.items():
+            row[at] = _precision(right[owner != at], count - one.count)
+    left = np.isfinite(without)
+    means = np.where(left, without, 0.0).sum(axis=0) / np.maximum(left.sum(axis=0), 1)
+    figure = float(np.mean(whole))
+    return parts(figure, np.where(left.any(axis=0), means, figure))
+
+
+def _precision(right: Array, count: int) -> float:
+    """The mean of the best precision at 101 recalls; NaN where there is nothing to find."""
+    if count == 0:
+        return float("nan")
+    hits = np.cumsum(right)
+    precision = hits / np.arange(1, len(hits) + 1)
+    best = np.maximum.accumulate(precision[::-1])[::-1]
+    at = np.searchsorted(hits / count, RECALLS, side="left")
+    return float(np.concatenate([best, [0.0]])[np.minimum(at, len(best))].mean())
+
+
+MAP50 = Judge(matched, mean_precision)

@@ -1,0 +1,55 @@
+"""Embeddings: how near they are to those that are wanted, and whether alike samples lie together."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from worker.runner.judges.judge import Array, Judge, rows_of, unfit
+from worker.runner.judges.values import wide
+
+# rows of the table of similarities at once: of 50,000 samples 100 MB
+AT_ONCE = 256
+
+
+def cosines(outputs: Array, labels: Array) -> Array:
+    """The cosine of the angle between each output and its label; of zeros it is 0, as scikit-learn's."""
+    own, wanted = (_of_length_1(rows) for rows in wide(outputs, labels))
+    return np.asarray((own * wanted).sum(axis=1))
+
+
+def directions(outputs: Array, labels: Array) -> tuple[Array, Array]:
+    """Each embedding at the length 1, with its label."""
+    rows_of(outputs, labels)
+    if outputs.ndim < 2 or outputs.dtype.kind != "f":
+        raise unfit(f"the shape {list(outputs.shape)} and type {outputs.dtype}, not an embedding a sample")
+    # single precision tells neighbours apart, in half the time
+    return _of_length_1(outputs.astype(np.float32).reshape(len(outputs), -1)), labels
+
+
+def found(seen: Sequence[tuple[Array, Array]], *, most: int) -> Array:
+    """Right where one of so many nearest others has its label: Recall@K of Song et al., “Deep metric learning via
+    lifted structured feature embedding” (CVPR 2016)."""
+    rows, labels = (np.concatenate(part) for part in zip(*seen, strict=True))
+    if len(rows) <= most:
+        raise unfit(f"{len(rows)} samples, and each is looked for among {most} others")
+    return np.concatenate([_found(rows, labels, at, most) for at in range(0, len(rows), AT_ONCE)])
+
+
+def _found(rows: Array, labels: Array, at: int, most: int) -> Array:
+    own = np.arange(at, min(at + AT_ONCE, len(rows)))
+    near = rows[own] @ rows.T
+    near[own - at, own] = -np.inf
+    nearest = np.argpartition(-near, most - 1, axis=1)[:, :most]
+    return np.asarray((labels[nearest] == labels[own][:, None]).any(axis=1))
+
+
+def _of_length_1(rows: Array) -> Array:
+    if not np.isfinite(rows).all():
+        raise unfit("values that are not finite numbers")
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(np.divide(rows, length, out=np.zeros_like(rows), where=length > 0))
+
+
+COSINE = Judge(cosines)
+RECALL1, RECALL5, RECALL10 = (Judge(directions, partial(found, most=count)) for count in (1, 5, 10))
