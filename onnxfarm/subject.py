@@ -21,6 +21,20 @@ class Subject:
 
 
 @dataclass(frozen=True)
+class OwnJudge:
+    """A function of the user's that judges outputs on this machine, in place of a recipe. `lower_is_better` None: it
+    says so itself, by an attribute."""
+
+    path: Path
+    function: str
+    lower_is_better: bool | None = None
+
+
+# how outputs are judged on labelled data
+Judging = str | OwnJudge
+
+
+@dataclass(frozen=True)
 class Given:
     """Of a gate: what is measured, and until when: `deadline` is of `time.monotonic`, None: no hurry."""
 
@@ -34,7 +48,7 @@ class Given:
     beside: Subject | None = None
     version: str = ""
     evaluation: Path | None = None
-    recipe: str = ""
+    recipe: Judging = ""
 
     @property
     def is_late(self) -> bool:

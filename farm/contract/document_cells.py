@@ -59,6 +59,8 @@ class Accuracy(Part):
     n: int = 0
     # of the labelled data: cells judged on other data are not held against each other
     data_sha256: str | None = None
+    # of the file of a user's own judge, whose function the metric is called after
+    judge_sha256: str | None = None
     value: float | None = None
     ci_low: float | None = None
     ci_high: float | None = None

@@ -9,7 +9,8 @@ from farm.contract.cells import FileRef
 from farm.contract.reasons import Reason
 
 # the name of an entry of farm.rules.quality.accuracy_metrics
-Metric = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+METRIC_NAME = r"^[a-z][a-z0-9_-]{0,31}$"
+Metric = Annotated[str, StringConstraints(pattern=METRIC_NAME)]
 # what labels look like beside the output that they judge
 LabelShape = Literal["class", "like-output", "group", "flags", "texts", "boxes", "tokens", "any"]
 Step = Literal["softmax", "argmax", "threshold", "ctc"]
@@ -38,6 +39,18 @@ class EvaluationOrder(Message):
     recipe: EvaluationRecipe = EvaluationRecipe()
 
 
+class OwnJudge(Message):
+    """A user's own function that judged on their own machine: its file, never sent, by name and digest.
+
+    `value`: the figure where the function gave one of all samples, so that there are no `samples`.
+    """
+
+    file: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    sha256: Sha256
+    lower_is_better: bool = False
+    value: Annotated[float, Field(allow_inf_nan=False)] | None = None
+
+
 class AccuracyReport(Message):
     """An arm on labelled data.
 
@@ -56,3 +69,5 @@ class AccuracyReport(Message):
     measured_arm: Annotated[int, Field(ge=0)] | None = None
     data_sha256: Sha256 | None = None
     wall_s: Annotated[float, Field(ge=0)] = 0.0
+    # no farm takes one that has it
+    judge: Annotated[OwnJudge | None, Field(exclude_if=lambda judge: judge is None)] = None

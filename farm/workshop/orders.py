@@ -98,6 +98,8 @@ make_reference = Job("reference:make_reference", replies.Referenced, "reference.
 # `input_N.pb` by set of test data, in the model's order; refused as variant_impossible
 accept_calibration = Job("calibration:accept", replies.Calibrated, "calibration.npz", usual={"data": None, "sets": []})
 CHECK_EVALUATION = Job("evaluation:check", replies.Labelled, "evaluation.npz")
+# what a user's own judge is given, after a look at the inputs among it and at the first batch's outputs
+accept_samples = Job("evaluation:accept_samples", replies.Labelled, "evaluation.npz")
 UNPACK_TEST_DATA = {side: Job("inputs:unpack_test_data", replies.Done, f"{side}s.npz") for side in ("input", "output")}
 MAKE_OUTLINE = Job("outline:make", replies.Done, "outline.onnx", OUTLINE_S)
 READ_TIMELINE = Job("timelines:read", replies.Done, "timeline.json", TIMELINE_S)

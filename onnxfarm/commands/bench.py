@@ -19,7 +19,7 @@ from onnxfarm.outcomes import judge_cells_here
 from onnxfarm.outputs import console_for, made_folder, write_document
 from onnxfarm.problems import Stopped, Usage, main_guard, needs_extra
 from onnxfarm.screen import show
-from onnxfarm.subject import Subject
+from onnxfarm.subject import Judging, Subject
 
 SustainedOption = Annotated[
     float | None,
@@ -49,7 +49,7 @@ class Extras(NamedTuple):
     timings_dir: Path | None = None
     calibration: Path | None = None
     evaluation: Path | None = None
-    recipe: str = "top1"
+    recipe: Judging = ""
     is_diverging: bool = False
 
 
@@ -79,6 +79,7 @@ def bench(  # noqa: PLR0913  every option of the command
     calibration: options.CalibrationOption = None,
     evaluation: options.EvaluationOption = None,
     recipe: options.RecipeOption = "",
+    judge: options.JudgeOption = "",
     seed: options.SeedOption = 0,
     diverge: DivergeOption = False,
     strict: options.StrictOption = False,
@@ -101,10 +102,10 @@ def bench(  # noqa: PLR0913  every option of the command
     declared = with_settings(declared, inputs=fills_of(input_), **settings)
     if diverge and allow_package:
         raise Usage("--diverge works with known distributions only: leave out --allow-package or --diverge.")
-    options.refuse_recipe_alone(recipe, evaluation)
+    judging = options.judging_of(recipe, judge, evaluation)
     console = console_for(stderr=True)
     folder = timings and made_folder(timings, option="--timings")
-    extras = Extras(home, folder, calibration, evaluation, recipe or "top1", diverge)
+    extras = Extras(home, folder, calibration, evaluation, judging, diverge)
     refuse_prompts_alone(prompts, declared.axes.get("scenario", ()))
     subject = Subject(model, inputs, expected, seed, source, prompts)
     document, is_stopped = _measured(subject, declared, extras, console=console)

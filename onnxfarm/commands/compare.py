@@ -66,6 +66,7 @@ def compare(  # noqa: PLR0913  every option of the command
     inputs: options.InputsOption = None,
     evaluation: options.EvaluationOption = None,
     recipe: options.RecipeOption = "",
+    judge: options.JudgeOption = "",
     seed: options.SeedOption = 0,
     home: options.HomeOption = None,
     margin: Annotated[
@@ -81,7 +82,8 @@ def compare(  # noqa: PLR0913  every option of the command
     ort = named(ort, home=home or default_home())
     axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     axes |= {"precision": precision, "scenario": scenario, "budget": budget}
-    wanted = Wanted(axes, tolerance, operators, inputs, evaluation, recipe, seed, home)
+    judging = options.judging_of(recipe, judge, evaluation)
+    wanted = Wanted(axes, tolerance, operators, inputs, evaluation, judging, seed, home)
     are_files = {path.suffix.lower() == ".json" for path in (old, new)}
     if len(are_files) > 1:
         raise Usage(f"{old} and {new} are a model and a file of `bench`: give two models, or two files.")
@@ -96,7 +98,6 @@ def compare(  # noqa: PLR0913  every option of the command
         raise Usage(
             "--margin is for two files of `bench`; models are judged by the margin of this machine: leave it out."
         )
-    options.refuse_recipe_alone(recipe, evaluation)
     console = console_for(stderr=as_json)
     document = measured(old, new, wanted, console=console_for(stderr=True))
     show(document, console=console)

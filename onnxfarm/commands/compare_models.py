@@ -10,7 +10,7 @@ from farm.contract.document import Document
 from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_settings
 from onnxfarm.here.home import default_home
 from onnxfarm.problems import needs_extra
-from onnxfarm.subject import Subject
+from onnxfarm.subject import Judging, Subject
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Wanted:
     operators: bool = False
     inputs: Path | None = None
     evaluation: Path | None = None
-    recipe: str = ""
+    recipe: Judging = ""
     seed: int = 0
     home: Path | None = None
 

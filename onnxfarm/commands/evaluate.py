@@ -17,7 +17,7 @@ from farm.rules.quality import accuracy_metrics
 from farm.rules.wording.vocabulary import signed
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.commands.bench_options import matrix_of
-from onnxfarm.commands.options import DocumentOption, HomeOption, ModelArgument, RecipeOption
+from onnxfarm.commands.options import DocumentOption, HomeOption, JudgeOption, ModelArgument, RecipeOption, judging_of
 from onnxfarm.here.home import default_home
 from onnxfarm.outcomes import judge_cells_here
 from onnxfarm.outputs import console_for, table_of, write_document
@@ -32,6 +32,7 @@ def evaluate(  # noqa: PLR0913  every option of the command
     model: ModelArgument,
     data: Annotated[Path, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")],
     recipe: RecipeOption = "",
+    judge: JudgeOption = "",
     ort: Annotated[str, typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1.")] = LATEST,
     provider: Annotated[str, typer.Option(help="Execution providers, e.g. cpu,openvino.")] = "cpu",
     precision: Annotated[str, typer.Option(help="fp32, fp16, int8-dynamic, int8-qdq:per-channel, int4, …")] = "fp32",
@@ -50,6 +51,7 @@ def evaluate(  # noqa: PLR0913  every option of the command
     with needs_extra("node"):
         from onnxfarm.here import workbench
         from worker.agent.passes.evaluation import judge_block
+    judging = judging_of(recipe, judge, data)
     axes = {"runtime": ort, "provider": provider, "precision": precision, "threads": "1"}
     declared = matrix_of(None, axes)
     console = console_for(stderr=True)
@@ -57,7 +59,7 @@ def evaluate(  # noqa: PLR0913  every option of the command
     with workbench.opened(Subject(model), home=place, console=console) as bench:
         if calibration is not None:
             bench.calibrate(calibration)
-        bench.label(data, recipe or "top1")
+        bench.label(data, judging)
         bench.template.execute = judge_block
         document = _judged(bench.template.measure(bench.plan(declared)))
         if bench.template.is_cancelled():

@@ -41,7 +41,7 @@ from onnxfarm.problems import GateFailed, Infrastructure, Usage, main_guard, nee
 from onnxfarm.remote import lookups
 from onnxfarm.remote.downloads import downloaded
 from onnxfarm.screen import show
-from onnxfarm.subject import Given, Subject
+from onnxfarm.subject import Given, Judging, Subject
 
 if TYPE_CHECKING:
     from farm.rules.searches.gate import Checks, GateOutcome
@@ -173,6 +173,7 @@ def gate(  # noqa: PLR0913  every option of the command
     tolerance: ToleranceOption = None,
     evaluation: options.EvaluationOption = None,
     recipe: options.RecipeOption = "",
+    judge: options.JudgeOption = "",
     fail_on: FailOnOption = DEFAULT_CHECKS,
     metric: MetricOption = None,
     provider: options.ProviderOption = None,
@@ -210,8 +211,10 @@ def gate(  # noqa: PLR0913  every option of the command
     place = home or default_home()
     sides = None if against else _sides(*(named(side, home=place) or "" for side in (baseline, candidate)))
     of_models = {"--ort": ort, "--tolerance": tolerance, "--evaluation": evaluation, "--recipe": recipe}
-    _refuse_mixed(against, {"--baseline": baseline, "--candidate": candidate}, of_models)
-    options.refuse_recipe_alone(recipe, evaluation)
+    _refuse_mixed(against, {"--baseline": baseline, "--candidate": candidate}, of_models | {"--judge": judge})
+    judging = options.judging_of(recipe, judge, evaluation)
+    if judge and server is not None:
+        raise Usage("--judge runs on your own machine and is never sent to a farm: leave out --server.")
     axes: dict[str, object] = {"runtime": named(ort, home=place)} if against else {}
     axes |= {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     axes |= {"precision": precision, "scenario": scenario, "memory-limit-mb": memory_limit_mb, "budget": budget}
@@ -222,7 +225,7 @@ def gate(  # noqa: PLR0913  every option of the command
         declared = replace(declared, axes={**declared.axes, "runtime": sides})
     declared = replace(declared, operators=True) if operators else declared
     where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout, team=team)
-    where = replace(where, against=against, evaluation=evaluation, recipe=recipe or "top1", is_of_pipeline=ci)
+    where = replace(where, against=against, evaluation=evaluation, recipe=judging, is_of_pipeline=ci)
     console = console_for(stderr=True)
     began = time.monotonic()
     outcome = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
@@ -252,7 +255,7 @@ class _Where:
     # the model in use now, where two are compared, and how both are judged
     against: str = ""
     evaluation: Path | None = None
-    recipe: str = ""
+    recipe: Judging = ""
     is_of_pipeline: bool = False
 
     def must_make_sense(self) -> None:

@@ -1,13 +1,16 @@
 """Options that several measuring commands share, as typer reads them."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from farm.contract.evaluation import METRIC_NAME
 from farm.rules.quality.accuracy_metrics import METRICS
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.problems import Usage, main_guard
+from onnxfarm.subject import Judging, OwnJudge
 
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")
@@ -100,6 +103,15 @@ RecipeOption = Annotated[
         show_default="top1",
     ),
 ]
+JudgeOption = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE.py:FUNCTION",
+        help="Judge by your own function(outputs, data) that gives a float a sample or one of all; it stays on this "
+        "machine. Add :lower where less is better, or set FUNCTION.lower_is_better.",
+        show_default=False,
+    ),
+]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Also exit 1 if a cell was refused.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of the inputs and of the order of rounds.")]
 TeamOption = Annotated[
@@ -114,6 +126,24 @@ def refuse_recipe_alone(recipe: str, evaluation: Path | None) -> None:
     """Raises Usage for a recipe without the labelled data that it is for."""
     if recipe and evaluation is None:
         raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
+
+
+def judging_of(recipe: str, judge: str, evaluation: Path | None) -> Judging:
+    """How outputs are judged; empty is top1. Raises Usage."""
+    refuse_recipe_alone(recipe, evaluation)
+    if not judge:
+        return recipe
+    if recipe or evaluation is None:
+        raise Usage(
+            "--judge judges in place of a --recipe, on samples: give it with --evaluation, and leave --recipe out."
+        )
+    path, _, rest = judge.partition(".py:")
+    function, _, better = rest.partition(":")
+    if not path or not function.isidentifier() or better not in ("", "lower", "higher"):
+        raise Usage(f"--judge has {judge[:200]!r}: write FILE.py:FUNCTION, or FILE.py:FUNCTION:lower.")
+    if not re.fullmatch(METRIC_NAME, function.lower()) or function.lower() in METRICS:
+        raise Usage(f"--judge: {function} is called as a metric of --recipe is, or longer than 32: call it otherwise.")
+    return OwnJudge(Path(f"{path}.py"), function, better == "lower" if better else None)
 
 
 def _checked_file(given: Path | None) -> Path | None:

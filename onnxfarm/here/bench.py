@@ -26,7 +26,7 @@ from onnxfarm.here.published import WHEELS
 from onnxfarm.problems import Infrastructure
 from worker.agent.execution import execute_block
 from worker.agent.kit.cache import ArtifactCache
-from worker.agent.kit.environment import NodeEnvironment
+from worker.agent.kit.environment import JudgeFile, NodeEnvironment
 from worker.agent.kit.runtimes import RuntimeStore
 from worker.agent.kit.stages import stage_runner
 from worker.agent.machine import host_lock
@@ -89,6 +89,8 @@ class Run:
     execute: Execute = execute_block
     # packages beyond the known distributions that may be installed here
     allowed: frozenset[str] = frozenset()
+    # a function of the user's that judges in place of a recipe
+    judge: JudgeFile | None = None
     _facts: Facts | None = field(default=None, init=False)
 
     def measure(self, plan: Plan) -> Document:
@@ -154,6 +156,7 @@ class Run:
             work_dir=self.scratch / "work",
             read_facts=facts,
             say=follower.say,
+            judge=self.judge,
         )
 
     @contextlib.contextmanager

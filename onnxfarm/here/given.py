@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from farm.contract.cells import FileRef
-from farm.contract.evaluation import EvaluationOrder
+from farm.contract.evaluation import EvaluationOrder, EvaluationRecipe
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.quality import evaluation
 from farm.rules.runtimes.models import PROMPTS, PromptFacts
@@ -20,6 +20,9 @@ from onnxfarm.calibration_files import sets_in
 from onnxfarm.here.bundle import LocalFiles, Uploaded
 from onnxfarm.here.orders import Given
 from onnxfarm.problems import Usage
+from onnxfarm.subject import Judging, OwnJudge
+
+MAX_JUDGE_BYTES = 1 << 20
 
 
 def take_given(
@@ -64,10 +67,18 @@ def take_calibration(model: Uploaded, given: Path, *, folder: Path, files: Local
     return files.add(accepted.path, name="calibration.npz"), accepted.samples
 
 
-def take_evaluation(model: Uploaded, path: Path, *, recipe: str, folder: Path, files: LocalFiles) -> EvaluationOrder:
-    """Take labelled data in. Raises Usage for a recipe too."""
+def take_evaluation(
+    model: Uploaded, path: Path, *, recipe: Judging, folder: Path, files: LocalFiles
+) -> EvaluationOrder:
+    """Take labelled data in, or what a judge of the user's own is given. Raises Usage for a recipe too."""
+    if isinstance(recipe, OwnJudge):
+        given = copied(path, folder / "given-evaluation")
+        with refusing(path):
+            found = orders.accept_samples(model.folder, model.main, data=given, out_dir=_made(folder / "labelled"))
+        named = EvaluationRecipe(metric=recipe.function.lower())
+        return EvaluationOrder(data=files.add(found.path, name="evaluation.npz"), recipe=named)
     try:
-        how = evaluation.parse_recipe(recipe)
+        how = evaluation.parse_recipe(recipe or "top1")
     except evaluation.RecipeProblem as problem:
         raise Usage(f"--recipe: {problem}") from problem
     given = copied(path, folder / "given-evaluation")
@@ -85,6 +96,17 @@ def with_prompt(matrix: Matrix, given: Given, *, model: Uploaded) -> Matrix:
         return matrix
     changed = {name: size for name, size in feed.prompt.items() if size != feed.sizes[name]}
     return replace(matrix, axes={**matrix.axes, "shapes": ({}, changed)})
+
+
+def source_of(judge: OwnJudge) -> bytes:
+    """The user's file as it is now. Raises Usage."""
+    try:
+        content = judge.path.read_bytes()
+    except OSError as problem:
+        raise Usage(f"--judge: {judge.path} cannot be read ({problem.strerror}): give FILE.py:FUNCTION.") from problem
+    if len(content) > MAX_JUDGE_BYTES:
+        raise Usage(f"--judge: {judge.path} has {len(content):,} bytes; at most {MAX_JUDGE_BYTES:,} are taken.")
+    return content
 
 
 def refuse_contradiction(matrix: Matrix, given: Given, *, model: Uploaded) -> None:

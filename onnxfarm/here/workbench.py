@@ -30,8 +30,9 @@ from onnxfarm.here import bench, bundle, progress, published
 from onnxfarm.here import given as bench_given
 from onnxfarm.here.orders import Given, Preparation
 from onnxfarm.problems import Infrastructure, Stopped, Usage
-from onnxfarm.subject import Subject
+from onnxfarm.subject import Judging, OwnJudge, Subject
 from worker.agent.abilities.probes import machine_tags
+from worker.agent.kit.environment import JudgeFile
 from worker.agent.kit.runtimes import RuntimeStore
 from worker.agent.machine.facts import read_facts
 
@@ -124,9 +125,13 @@ class Workbench:
             self.console.print(decoders.HINT, highlight=False, soft_wrap=True)
         return whole
 
-    def label(self, data: Path, recipe: str) -> None:
+    def label(self, data: Path, recipe: Judging) -> None:
         """Judge every cell on labelled data. Raises Usage when they do not fit the model."""
         run = self.template
+        if isinstance(recipe, OwnJudge):
+            run.judge = JudgeFile(
+                bench_given.source_of(recipe), recipe.path.name, recipe.function, recipe.lower_is_better
+            )
         for number, preparation in enumerate(run.preparation.all):
             preparation.evaluation = bench_given.take_evaluation(
                 preparation.model, data, recipe=recipe, folder=_folder(run.scratch, number), files=run.files
@@ -195,7 +200,7 @@ def measured_once(
     console: Console,
     beside: Subject | None = None,
     evaluation: Path | None = None,
-    recipe: str = "",
+    recipe: Judging = "",
 ) -> Document:
     """A model, or two side by side with their comparisons alone, judged on labelled data where there are some.
 
@@ -203,7 +208,7 @@ def measured_once(
     """
     with opened(subject, beside=beside, home=home, console=console) as bench:
         if evaluation is not None:
-            bench.label(evaluation, recipe or "top1")
+            bench.label(evaluation, recipe)
         plan = bench.plan(matrix)
         if beside is not None:
             plan = reshaped(plan, lambda block: along(block, axis="model"))

@@ -28,7 +28,9 @@ from onnxfarm.subject import Given, Subject
 def opened(given: Given, *, server: str, team: str, console: Console) -> Iterator["Remote"]:
     """The farm once it has inspected the model."""
     subject, judged = given.subject, {"evaluation": given.evaluation}
-    said = {"team": team, "recipe": given.recipe if given.evaluation else ""}
+    # a judge of the user's own is refused before: it never leaves their machine
+    recipe = given.recipe if given.evaluation and isinstance(given.recipe, str) else ""
+    said = {"team": team, "recipe": recipe}
     with Client(find_account(server)) as client:
         base = _base(client, given, said, console=console)
         line = {"model": base.model} if base is not None else {}

@@ -165,7 +165,8 @@ class _Block:
 
     def _evaluate(self) -> None:
         """Labelled data, where there are some; a cell that cannot be judged on them is measured all the same."""
-        for found in evaluation.evaluate_arms(self._launcher, list(self._alive.values()), say=self._say):
+        arms, judge = list(self._alive.values()), self._environment.judge
+        for found in evaluation.evaluate_arms(self._launcher, arms, say=self._say, judge=judge):
             self._stop_if_over()
             self._report(found)
 

@@ -8,14 +8,13 @@ import time
 import zlib
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from worker.runner import entries, faults
 from worker.runner.arrays import Arrays, load_arrays
 from worker.runner.engines.onnxruntime import Engine, choose_inputs, open_engine
-from worker.runner.judges import steps
+from worker.runner.judges import own, steps
 from worker.runner.judges.judge import Array, Judge
 from worker.runner.order import EvaluationPart, Order, PhaseTimer, WrapCall
 
@@ -30,23 +29,36 @@ def run_evaluation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | Non
     if what is None:
         raise faults.Refusal("internal", "the order of an evaluation names no data")
     given = load_arrays(what.data)
-    labels = given.pop(LABELS)
-    decode = partial(
-        steps.applied,
-        step=what.apply,
-        threshold=what.threshold,
-        vocabulary=given.pop(VOCABULARY) if what.apply == "ctc" else None,
-    )
     engine = open_engine(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
-    inputs = _cast(engine, choose_inputs(engine, given))
+    with faults.translated("run", **facts), timer.phase("samples"):
+        judged = _judged_by_own if what.own else _judged
+        return {**facts, **judged(engine, given, what)}
+
+
+def _judged(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, object]:
+    labels = given.pop(LABELS)
+    vocabulary = given.pop(VOCABULARY) if what.apply == "ctc" else None
+    decode = partial(steps.applied, step=what.apply, threshold=what.threshold, vocabulary=vocabulary)
     names = outputs_of([node.name for node in engine.session.get_outputs()], what.output)
     judge = judge_of(what)
-    with faults.translated("run", **facts), timer.phase("samples"):
-        batches = _batches(engine, inputs, labels, names=names, what=what)
-        judged = judge.samples([judge.look(decode(outputs), wanted) for outputs, wanted in batches])
-        refuse_no_numbers(judged, what.metric)
-    return {**facts, "n": int(judged.size), "output": ",".join(names), "samples": pack(judged)}
+    batches = _batches(engine, given, names=names, what=what, count=len(labels))
+    judged = judge.samples([judge.look(decode(joined(outputs)), labels[picked]) for outputs, picked in batches])
+    refuse_no_numbers(judged, what.metric)
+    return {"n": int(judged.size), "output": ",".join(names), "samples": pack(judged)}
+
+
+def _judged_by_own(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, object]:
+    """All outputs by name and all data, for one call of the user's function in the seconds that are left."""
+    began, judge = time.perf_counter(), own.Source(*what.own or ())
+    names = [node.name for node in engine.session.get_outputs()]
+    count = len(next(iter(choose_inputs(engine, given).values())))
+    batches = [outputs for outputs, _ in _batches(engine, given, names=names, what=what, count=count)]
+    outputs = {name: np.concatenate(parts) for name, *parts in zip(names, *batches, strict=True)}
+    left_s = max(1.0, what.most_s - (time.perf_counter() - began))
+    found, lower_is_better = judge.judged(outputs, given, count=count, most_s=left_s)
+    value, samples = (found, "") if isinstance(found, float) else (None, pack(found))
+    return {"n": count, "output": "", "samples": samples, "value": value, "lower_is_better": lower_is_better}
 
 
 def pack(judged: Array) -> str:
@@ -66,9 +78,8 @@ def outputs_of(known: list[str], wanted: str | None) -> list[str]:
     return [wanted or known[0]] if wanted is None or wanted in known else wanted.split(",")
 
 
-def joined(outputs: list[Any]) -> Array:
+def joined(arrays: list[Array]) -> Array:
     """One array a row of which has what several outputs say of the same, such as boxes, scores and classes."""
-    arrays = [np.asarray(output) for output in outputs]
     most = max(array.ndim for array in arrays)
     wide = [array if array.ndim == most else array[..., None] for array in arrays]
     return wide[0] if len(wide) == 1 else np.concatenate(wide, axis=-1)
@@ -81,24 +92,21 @@ def refuse_no_numbers(judged: Array, metric: str) -> None:
 
 
 def _batches(
-    engine: Engine, inputs: Arrays, labels: Array, *, names: list[str], what: EvaluationPart
-) -> Iterator[tuple[Array, Array]]:
-    """Outputs and labels of so many samples at once."""
+    engine: Engine, given: Arrays, *, names: list[str], what: EvaluationPart, count: int
+) -> Iterator[tuple[list[Array], Array]]:
+    """Outputs of so many samples at once, and which they are."""
     ends_at = time.perf_counter() + what.most_s
-    fixed = _fixed_batch(engine)
+    inputs, fixed = _cast(engine, choose_inputs(engine, given)), _fixed_batch(engine)
     size = fixed or what.at_once
-    for at in range(0, len(labels), size):
+    for at in range(0, count, size):
         if time.perf_counter() >= ends_at:
-            raise faults.Refusal(
-                "timeout",
-                f"the evaluation was at sample {at:,} of {len(labels):,} when its {what.most_s:.0f} s were over; "
-                "give fewer samples",
-            )
-        picked = np.arange(at, min(at + size, len(labels)))
+            text = f"the evaluation was at sample {at:,} of {count:,} when its {what.most_s:.0f} s were over"
+            raise faults.Refusal("timeout", f"{text}; give fewer samples")
+        picked = np.arange(at, min(at + size, count))
         # a fixed batch's last is filled up with its own first
         rows = np.resize(picked, size) if fixed else picked
         feed = {key: np.ascontiguousarray(array[rows]) for key, array in inputs.items()}
-        yield joined(engine.session.run(names, feed))[: len(picked)], labels[picked]
+        yield [np.asarray(output)[: len(picked)] for output in engine.session.run(names, feed)], picked
 
 
 def _fixed_batch(engine: Engine) -> int | None:

@@ -38,13 +38,15 @@ class BudgetOrder:
 class EvaluationPart:
     """Labelled data and how outputs are judged; the names are those of the contract's EvaluationRecipe.
 
-    `judge`: what judges, and `at_once`: samples in a batch, as the metric's entry has them.
+    `judge`: what judges, and `at_once`: samples in a batch, as the metric's entry has them. `own`: a user's own judge
+    in their place: where its file lies, what it is called, and the function in it.
     """
 
     data: str
     metric: str = "top1"
     judge: str = "judges.classes:TOP1"
     at_once: int = 64
+    own: tuple[str, str, str] | None = None
     output: str | None = None
     apply: str | None = None
     threshold: float = 0.5

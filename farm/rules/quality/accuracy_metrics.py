@@ -74,7 +74,9 @@ class AccuracyMetric:
         beside = f" ({interval})" if interval else ""
         if self.is_yes_or_no:
             return f"{self.value(found.value)} of {found.n:,} samples are {self.right}{beside}."
-        return f"{self.title[0].upper()}{self.title[1:]} {self.value(found.value)}{beside} over {found.n:,} samples."
+        title = f"{self.title[0].upper()}{self.title[1:]}"
+        by = f", by the user's own {found.recipe} (sha256 {found.judge_sha256[:12]})" if found.judge_sha256 else ""
+        return f"{title} {self.value(found.value)}{beside} over {found.n:,} samples{by}."
 
     def _signed(self, number: float) -> str:
         text = numbers.fixed(100 * number, 2) if self.is_share else numbers.plain(number)

@@ -13,11 +13,13 @@ def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc_
     """A cell's accuracy with its interval, or the reason why it has none. `measured_by`: the cell that ran for it."""
     recipe = report.recipe
     entry = accuracy_metrics.METRICS.get(recipe.metric)
+    judge = report.judge
     known = doc_cells.Accuracy(
         metric=recipe.metric,
-        recipe=evaluation.recipe_text(recipe),
+        recipe=evaluation.recipe_text(recipe) if judge is None else judge.file,
         output=report.output,
-        higher_is_better=entry is None or entry.higher_is_better,
+        higher_is_better=not judge.lower_is_better if judge else entry is None or entry.higher_is_better,
+        judge_sha256=judge and judge.sha256,
         n=report.n,
         data_sha256=report.data_sha256,
         reason=report.reason,
@@ -25,11 +27,15 @@ def of_report(report: AccuracyReport, *, measured_by: str | None = None) -> doc_
     )
     if report.reason is not None:
         return known.model_copy(update={"text": report.reason.text})
-    judged = evaluation.unpack_samples(report)
-    found = accuracy.share(judged) if judged.dtype.kind == "b" else accuracy.mean_error(judged)
-    figures = {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high, "samples": report.samples}
+    figures = {"value": judge.value} if judge is not None and judge.value is not None else _figures(report)
     stated = known.model_copy(update=figures)
     return stated.model_copy(update={"text": accuracy_metrics.of(stated).sentence(stated)})
+
+
+def _figures(report: AccuracyReport) -> dict[str, object]:
+    judged = evaluation.unpack_samples(report)
+    found = accuracy.share(judged) if judged.dtype.kind == "b" else accuracy.mean_error(judged)
+    return {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high, "samples": report.samples}
 
 
 def paired(cells: Sequence[doc_cells.Cell], *, keep_samples: bool = False) -> list[doc_cells.Cell]:
@@ -76,7 +82,7 @@ def _is_other_model(other: doc_cells.Cell, cell: doc_cells.Cell, model_sha256: s
 
 
 def _data(judged: doc_cells.Accuracy) -> tuple[object, ...]:
-    return judged.recipe, judged.output, judged.data_sha256, judged.n
+    return judged.recipe, judged.output, judged.data_sha256, judged.judge_sha256, judged.n
 
 
 def _variant(cell: doc_cells.Cell) -> tuple[object, ...]:

@@ -89,6 +89,8 @@ def check_labelled(report: AccuracyReport, known: EvaluationData | None) -> None
     """Raises Unprocessable for an accuracy on other samples, or by another recipe, than the version's labelled data."""
     if known is None:
         raise _implausible("an accuracy was reported and the version has no labelled data")
+    if report.judge is not None:
+        raise _implausible(f"{report.judge.file} judged, which the farm has not")
     if report.data_sha256 is not None and known.data is not None and report.data_sha256 != known.data.sha256:
         # they were replaced while the block was measured: what was judged is what the lease said
         return

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -15,6 +14,7 @@ from farm.workshop.child import label_shapes, model_file, payloads, signature
 from farm.workshop.problems import Problem, answering, first_line, shown
 
 LABELS, VOCABULARY = "labels", "vocabulary"
+AT_ONCE = 64
 
 
 @answering
@@ -29,19 +29,10 @@ def check(payload: payloads.Evaluation) -> dict[str, object]:
     """
     facts = signature.of(model_file.read(Path(payload["folder"]), payload["main"]))
     inputs, labels, vocabulary = _opened(Path(payload["data"]), decodes=payload["apply"] == "ctc")
-    if len(labels) > MAX_SAMPLES:
-        text = f"There are {len(labels):,} samples; at most {MAX_SAMPLES:,} are taken: give a random part of them."
-        raise Problem("too_many_samples", text)
+    _refuse_many(len(labels))
     session = _session(Path(payload["folder"], payload["main"]))
     names = _output_names(session, payload)
-    feed, count = next(_cut(inputs, facts, count=len(labels), at_once=payload["at_once"]))
-    try:
-        raw = _joined(session.run(names, feed))[:count]
-    except Exception as error:  # onnxruntime raises many kinds, none of them documented
-        raise Problem("inference_failed", f"The model fails on these samples ({first_line(error)}).") from error
-    if raw.ndim == 0 or len(raw) != count:
-        text = f"The output has {len(raw) if raw.ndim else 0} rows for {count} labels: judge another output."
-        raise Problem("bad_output", text)
+    raw = _joined(_first_batch(session, names, inputs, facts, count=len(labels), at_once=payload["at_once"]))
     outputs = _applied(raw, payload, vocabulary)
     classes = label_shapes.SHAPES[payload["labels"]](outputs, labels, payload["metric"])
     if classes is None and payload["labels"] == "class":
@@ -53,6 +44,60 @@ def check(payload: payloads.Evaluation) -> dict[str, object]:
     return {"n": len(labels), "output": ",".join(names), "classes": classes}
 
 
+@answering
+def accept_samples(payload: payloads.JudgedSamples) -> dict[str, object]:
+    """Looks at `data` for a user's own judge, runs the first batch, and writes all arrays to `out`.
+
+    They are the model's inputs by name, and whatever else the judge wants to be given. Raises Problem as `check` does.
+    """
+    facts = signature.of(model_file.read(Path(payload["folder"]), payload["main"]))
+    path = Path(payload["data"])
+    stored = arrays.read_npz(path)
+    inputs = {port["name"]: stored[port["name"]] for port in facts["inputs"] if port["name"] in stored}
+    counts = {name: len(array) if array.ndim else 0 for name, array in inputs.items()}
+    count = min(counts.values(), default=0)
+    if count == 0 or max(counts.values()) > count:
+        text = (
+            f"The inputs in {shown(path.name)} hold {counts or 'no'} samples: give as many of each, and one at least."
+        )
+        raise Problem("bad_arrays", text)
+    _refuse_many(count)
+    session = _session(Path(payload["folder"], payload["main"]))
+    names = [str(output.name) for output in session.get_outputs()]
+    _first_batch(session, names, inputs, facts, count=count, at_once=AT_ONCE)
+    arrays.write_npz(Path(payload["out"]), stored)
+    return {"n": count, "output": "", "classes": None}
+
+
+def _refuse_many(count: int) -> None:
+    if count > MAX_SAMPLES:
+        text = f"There are {count:,} samples; at most {MAX_SAMPLES:,} are taken: give a random part of them."
+        raise Problem("too_many_samples", text)
+
+
+def _first_batch(
+    session: onnxruntime.InferenceSession,
+    names: list[str],
+    inputs: arrays.Arrays,
+    facts: signature.Signature,
+    *,
+    count: int,
+    at_once: int,
+) -> list[Array]:
+    """The named outputs of the first samples, a row each. Raises Problem where they are others, or cannot be had."""
+    feed, size = next(_cut(inputs, facts, count=count, at_once=at_once))
+    try:
+        outputs = [np.asarray(output) for output in session.run(names, feed)]
+    except Exception as error:  # onnxruntime raises many kinds, none of them documented
+        raise Problem("inference_failed", f"The model fails on these samples ({first_line(error)}).") from error
+    for name, output in zip(names, outputs, strict=True):
+        rows = len(output) if output.ndim else 0
+        if rows < size:
+            text = f"The output {shown(name)!r} has {rows} rows for {size} labels: judge another output."
+            raise Problem("bad_output", text)
+    return [output[:size] for output in outputs]
+
+
 def _classes(raw: Array, step: str | None) -> int | None:
     """How many classes a step chose among; None where the model itself names the class."""
     if step == "threshold":
@@ -60,13 +105,12 @@ def _classes(raw: Array, step: str | None) -> int | None:
     return int(raw.shape[-1]) if step == "argmax" else None
 
 
-def _joined(outputs: list[Any]) -> Array:
+def _joined(outputs: list[Array]) -> Array:
     """What several outputs say of the same in one array. Raises Problem where they say it of other shapes."""
-    arrays = [np.asarray(output) for output in outputs]
-    most = max(array.ndim for array in arrays)
-    wide = [array if array.ndim == most else array[..., None] for array in arrays]
+    most = max(array.ndim for array in outputs)
+    wide = [array if array.ndim == most else array[..., None] for array in outputs]
     if len({array.shape[:-1] for array in wide}) > 1:
-        shapes = ", ".join(str(list(array.shape)) for array in arrays)
+        shapes = ", ".join(str(list(array.shape)) for array in outputs)
         raise Problem("bad_output", f"The outputs have the shapes {shapes}, which cannot stand side by side.")
     return wide[0] if len(wide) == 1 else np.concatenate(wide, axis=-1)
 

@@ -87,6 +87,12 @@ class Evaluation(Written):
     threshold: float
 
 
+class JudgedSamples(Written):
+    """What a user's own judge is given: an `.npz`."""
+
+    data: str
+
+
 class Outline(Written):
     """A graph to outline, in so many bytes at most."""
 

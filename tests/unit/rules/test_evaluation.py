@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from farm.contract import document_cells as doc_cells
-from farm.contract.evaluation import MAX_SAMPLES, AccuracyReport, EvaluationRecipe
+from farm.contract.evaluation import MAX_SAMPLES, AccuracyReport, EvaluationRecipe, OwnJudge
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.presenting import lines
 from farm.rules.quality import evaluation
@@ -106,6 +106,30 @@ def test_a_metric_that_is_not_known_here_any_more_says_itself_what_a_sample_is()
         assert accuracies.of_report(told_of).value == judged.mean()
     with pytest.raises(evaluation.SamplesProblem):
         evaluation.unpack_samples(report(RIGHT, recipe=recipe, samples="x9:AAAA"))
+
+
+def test_a_users_own_judge_says_its_direction_and_its_file() -> None:
+    told_by = OwnJudge(file="mine.py:score", sha256="ab" * 32, lower_is_better=True)
+    recipe = EvaluationRecipe(metric="score")
+    found = accuracies.of_report(report(np.array([1.0, 3.0]), recipe=recipe, judge=told_by))
+    assert (found.metric, found.recipe, found.higher_is_better) == ("score", "mine.py:score", False)
+    assert (found.value, found.judge_sha256) == (2.0, "ab" * 32)
+    assert "the user's own mine.py:score (sha256 abababababab)" in found.text
+
+
+def test_one_number_of_a_judge_has_no_interval_and_is_held_against_nothing() -> None:
+    def judged(value: float) -> doc_cells.Accuracy:
+        by = OwnJudge(file="mine.py:score", sha256="ab" * 32, value=value)
+        made = AccuracyReport(arm=0, recipe=EvaluationRecipe(metric="score"), n=4, judge=by)
+        return accuracies.of_report(made)
+
+    cells = [
+        cell(name, None, precision=precision).model_copy(update={"accuracy": judged(value)})
+        for name, precision, value in (("c1", "fp32", 0.5), ("c2", "fp16", 0.25))
+    ]
+    found = told(cells, "c2")
+    assert (found.value, found.ci_low, found.difference) == (0.25, None, None)
+    assert not lines.is_less_accurate(found)
 
 
 def test_figures_that_are_higher_are_better_unless_the_metric_says_otherwise() -> None:

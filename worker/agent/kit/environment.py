@@ -20,6 +20,16 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
+class JudgeFile:
+    """A function of a file of the user's that judges in place of a recipe's metric; `lower_is_better` None: it says."""
+
+    content: bytes
+    file: str
+    function: str
+    lower_is_better: bool | None = None
+
+
+@dataclass(frozen=True)
 class NodeEnvironment:
     """The node's side of an order.
 
@@ -39,3 +49,5 @@ class NodeEnvironment:
     read_facts: Callable[[], Facts] = facts.read_facts
     say: Say = field(default=lambda text: None)
     search: Search | None = None
+    # of a bench on its user's own machine alone: no order of a farm brings one
+    judge: JudgeFile | None = None

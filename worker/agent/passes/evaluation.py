@@ -1,21 +1,22 @@
 """The evaluation phase of a block: each variant on each runtime and provider judged once on labelled data."""
 
+import hashlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from farm.contract.base import digest_of
 from farm.contract.blocks import BlockOrder
-from farm.contract.evaluation import AccuracyReport
+from farm.contract.evaluation import AccuracyReport, OwnJudge
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import CheckReport, Reply, Report
 from farm.contract.texts import own_words
 from farm.rules.quality.accuracy_metrics import METRICS
-from worker.agent.kit.environment import NodeEnvironment
+from worker.agent.kit.environment import JudgeFile, NodeEnvironment
 from worker.agent.passes.arms import PreparedArm, prepare_arms
 from worker.agent.passes.checks import runner_order
 from worker.agent.passes.launches import Launcher, garbled
@@ -35,7 +36,11 @@ _WITHOUT_EFFECT = {"threads", "inter_op_threads", "execution_mode", "spinning", 
 
 
 def evaluate_arms(
-    launcher: Launcher, arms: Sequence[PreparedArm], *, say: Callable[[PreparedArm, str], None]
+    launcher: Launcher,
+    arms: Sequence[PreparedArm],
+    *,
+    say: Callable[[PreparedArm, str], None],
+    judge: JudgeFile | None = None,
 ) -> Iterator[AccuracyReport]:
     """A report for every arm that has labelled data. Arms that differ only in their workload share one measurement."""
     known: dict[str, AccuracyReport] = {}
@@ -49,7 +54,7 @@ def evaluate_arms(
             known[key] = _without(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
         if key not in known:
             say(arm, "evaluating")
-            known[key] = _evaluated(launcher, arm) if time.monotonic() < ends_at else _without(arm, TOO_LATE)
+            known[key] = _evaluated(launcher, arm, judge) if time.monotonic() < ends_at else _without(arm, TOO_LATE)
         yield known[key].model_copy(update={"arm": arm.arm})
 
 
@@ -78,7 +83,7 @@ def judge_block(
         for arm, reason in refused.items():
             report(CheckReport(arm=arm, reason=reason))
         with launcher:
-            for found in evaluate_arms(launcher, ready, say=say):
+            for found in evaluate_arms(launcher, ready, say=say, judge=environment.judge):
                 report(found)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -92,35 +97,48 @@ def _key(arm: PreparedArm) -> str:
     return digest_of(parts)
 
 
-def _evaluated(launcher: Launcher, arm: PreparedArm) -> AccuracyReport:
+def _evaluated(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) -> AccuracyReport:
     assert arm.order.evaluation is not None
     recipe, data = arm.order.evaluation.recipe, arm.order.evaluation.data
-    if (entry := METRICS.get(recipe.metric)) is None:
+    known = AccuracyReport(arm=arm.arm, measured_arm=arm.arm, recipe=recipe, data_sha256=data.sha256)
+    part: EvaluationPart = {"data": str(arm.evaluation), "most_s": ONE_S}
+    if judge is not None:
+        part["own"] = (str(_laid(judge, arm)), judge.file, judge.function)
+        known = known.model_copy(update={"judge": _facts(judge, {})})
+    elif (entry := METRICS.get(recipe.metric)) is not None:
+        part |= {"judge": entry.judge, "at_once": entry.at_once}
+        part |= {"metric": recipe.metric, "output": recipe.output, "apply": recipe.apply, "threshold": recipe.threshold}
+    else:
         text = f"This node knows no accuracy metric {recipe.metric!r}: install the package that brings it on the node."
         return _without(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
-    part: EvaluationPart = {
-        "data": str(arm.evaluation),
-        "metric": recipe.metric,
-        "judge": entry.judge,
-        "at_once": entry.at_once,
-        "output": recipe.output,
-        "apply": recipe.apply,
-        "threshold": recipe.threshold,
-        "most_s": ONE_S,
-    }
     order: RunnerOrder = {**runner_order(arm, "evaluation"), "evaluation": part}
     answer = launcher.launch(arm, order, work_dir=arm.scratch, timeout_s=ONE_S + _START_S)
-    known = AccuracyReport(
-        arm=arm.arm, measured_arm=arm.arm, recipe=recipe, data_sha256=data.sha256, wall_s=answer.wall_ms / 1000
-    )
+    known = known.model_copy(update={"wall_s": answer.wall_ms / 1000, "reason": answer.reason})
     if answer.reason is not None:
-        return known.model_copy(update={"reason": answer.reason})
+        return known
     try:
         judged = {name: answer.reply[name] for name in ("n", "output", "samples")}
+        if judge is not None:
+            judged["judge"] = _facts(judge, answer.reply)
         return AccuracyReport.model_validate({**dict(known), **judged})
     except (KeyError, ValidationError) as error:
         detail = own_words(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else f"it lacks {error}"
         return known.model_copy(update={"reason": garbled(str(detail))})
+
+
+def _facts(judge: JudgeFile, reply: Mapping[str, object]) -> OwnJudge:
+    """What is told of the file, and what it gave."""
+    lower = reply.get("lower_is_better", False) if judge.lower_is_better is None else judge.lower_is_better
+    facts = {"file": f"{judge.file}:{judge.function}", "sha256": hashlib.sha256(judge.content).hexdigest()}
+    return OwnJudge.model_validate({**facts, "lower_is_better": lower, "value": reply.get("value")})
+
+
+def _laid(judge: JudgeFile, arm: PreparedArm) -> Path:
+    """The file where the arm's runner may read it, beside its data."""
+    assert arm.evaluation is not None
+    place = arm.evaluation.with_suffix(".judge.py")
+    place.write_bytes(judge.content)
+    return place
 
 
 def _without(arm: PreparedArm, reason: Reason) -> AccuracyReport:

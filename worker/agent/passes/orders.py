@@ -29,13 +29,14 @@ class BuildingPart(TypedDict):
     shapes: list[str]
 
 
-class EvaluationPart(TypedDict):
+class EvaluationPart(TypedDict, total=False):
     """Labelled data, for so many seconds at most, and how outputs are judged."""
 
     data: str
     metric: str
     judge: str
     at_once: int
+    own: tuple[str, str, str]
     output: str | None
     apply: str | None
     threshold: float
