@@ -1,16 +1,11 @@
 """The long poll: a real gateway process and a real broker, and messages that reach those who may use them."""
 
-import contextlib
 import json
-import os
-import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -36,7 +31,7 @@ from onnxfarm.testing import FakeNode
 from tests.conftest import PROJECT, farm_environment
 from tests.integration.node_api.calls import NodeClient
 from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version
-from tests.processes import PATIENCE, Process, wait_for
+from tests.processes import Process, wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECRET = "ofn_secret-of-"
@@ -371,41 +366,6 @@ def test_who_hangs_up_in_the_middle_of_a_request_disturbs_nobody(gateway: Gatewa
     headers = {"Authorization": f"Bearer {SECRET}{node.name}"}
     answer = httpx2.post(f"{gateway.url}blocks/{block.pk}/claim", json={"attempt": 1}, headers=headers, timeout=60)
     assert answer.status_code == 200, answer.text
-
-
-def test_a_gateway_ends_while_nodes_wait(gateway: Gateway, team: Team, tmp_path: Path) -> None:
-    node = known_node(team)
-    port = free_port()
-    command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
-    with Process(command, env=farm_environment(), log=tmp_path / "other.log", cwd=PROJECT) as process:
-        wait_for(lambda: "startup complete" in process.log(), what="the gateway", seconds=30)
-        other = Gateway(process, port)
-        threading.Thread(target=lambda: _quietly(other, node), daemon=True).start()
-        time.sleep(0.5)
-        os.kill(process.child.pid, signal.SIGTERM)
-        process.child.wait(PATIENCE * 15)
-
-
-def test_a_node_that_waits_when_a_gateway_ends_hears_that_there_is_nothing(team: Team, tmp_path: Path) -> None:
-    node = known_node(team)
-    port = free_port()
-    command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
-    command += ["--stop-within", "1"]
-    with Process(command, env=farm_environment(), log=tmp_path / "other.log", cwd=PROJECT) as process:
-        wait_for(lambda: "startup complete" in process.log(), what="the gateway", seconds=30)
-        other = Gateway(process, port)
-        with ThreadPoolExecutor() as threads:
-            waiting = threads.submit(other.poll, node, wait="25")
-            time.sleep(1)
-            os.kill(process.child.pid, signal.SIGTERM)
-            assert waiting.result(PATIENCE * 15).status_code == 204
-        process.child.wait(PATIENCE * 15)
-        assert "Exception" not in process.log()
-
-
-def _quietly(gateway: Gateway, node: Node) -> None:
-    with contextlib.suppress(httpx2.TransportError):
-        gateway.poll(node, wait="3")
 
 
 def test_a_node_that_others_wrote_joins_and_measures_a_block_to_its_end(

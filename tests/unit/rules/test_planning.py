@@ -7,7 +7,7 @@ import pytest
 from farm.contract.cells import Budget, Runtime
 from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
-from farm.rules.planning import estimates, planner, refusals
+from farm.rules.planning import estimates, planner
 from farm.rules.planning.planner import NodeOffer
 from farm.rules.runtimes import releases
 from farm.rules.runtimes.models import ContextFacts, ModelInput, SourceFacts
@@ -366,45 +366,3 @@ def test_a_block_promises_the_time_of_its_rounds_and_nothing_where_no_budget_bou
     assert block.promised_s(8) == pytest.approx(5 * block.promised_s(0))
     for unknown in ("once_s", "round_s"):
         assert block.model_copy(update={unknown: None}).promised_s(8) is None
-
-
-@pytest.mark.parametrize(("runtime", "is_taken"), [("1.17.0", True), ("own-build==0.9", True), ("1.15.1", False)])
-def test_four_bits_are_planned_where_a_release_computes_with_them_or_nobody_knows(runtime, is_taken):
-    declared = matrix.parse({"precision": ["int4"], "runtime": [runtime]}, allowed=["own-build"])
-    assert (not planner.plan(declared, make_model()).refused) is is_taken
-
-
-GROUPED = {
-    "batch": "batch",
-    "dims": {"sequence": None, "past": None, "total": None},
-    "sizes": {"batch": 1, "sequence": 64, "past": 64, "total": 128},
-    "is_grouped": True,
-    "inputs": [
-        {"name": "input_ids", "dtype": "int64", "shape": ("batch", "sequence"), "fill": "0..999"},
-        {"name": "seqlens_k", "dtype": "int32", "shape": ("batch",), "fill": "127"},
-        {"name": "past_key_values.0.key", "dtype": "float32", "shape": ("batch", 2, "past", 64), "fill": "normal"},
-    ],
-}
-
-
-@pytest.mark.parametrize(
-    ("asked", "shapes"),
-    [
-        ({"batch": "1"}, {"sequence": 64, "past": 64, "total": 128}),
-        ({"batch": "4"}, {"sequence": 1, "past": 127, "total": 128}),
-        ({"batch": "4", "shapes": [{"sequence": 8}]}, {"sequence": 8, "past": 64, "total": 128}),
-    ],
-)
-def test_a_batch_of_group_query_attention_is_planned_with_sizes_that_it_takes(asked, shapes):
-    assert spec_of(asked, **GROUPED).workload.shapes == shapes
-
-
-def test_a_batch_of_any_other_attention_keeps_its_sizes():
-    other = {**GROUPED, "is_grouped": False}
-    assert spec_of({"batch": "4"}, **other).workload.shapes == {"sequence": 64, "past": 64, "total": 128}
-
-
-def test_four_bits_are_not_measured_in_browsers_yet():
-    browser = Runtime(distribution="onnxruntime-web", version="1.31.0")
-    refused = refusals.no_int4(spec_of({"precision": "int4"}).model_copy(update={"runtime": browser}))
-    assert refused.text.startswith("int4 is not measured in browsers yet: leave onnxruntime-web==1.31.0 out")
