@@ -88,7 +88,9 @@ SummaryOption = Annotated[
 ]
 CommentOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Markdown for a pull request: a headline, a table, what explains it."),
+    typer.Option(
+        metavar="FILE", help="Markdown for a pull request: a headline, a table, what explains it.", show_default="none"
+    ),
 ]
 BenchmarkOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="For github-action-benchmark's customSmallerIsBetter.")

@@ -109,7 +109,7 @@ JudgeOption = Annotated[
         metavar="FILE.py:FUNCTION",
         help="Judge by your own function(outputs, data) that gives a float a sample or one of all; it stays on this "
         "machine. Add :lower where less is better, or set FUNCTION.lower_is_better.",
-        show_default=False,
+        show_default="none",
     ),
 ]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Also exit 1 if a cell was refused.")]

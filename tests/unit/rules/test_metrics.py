@@ -101,6 +101,7 @@ def test_a_sample_without_further_metrics_is_sent_as_older_farms_take_it():
 # what the check launch says once
 ONCE = ["memory_per_session_bytes", "addresses_per_thread_bytes"]
 CARRIED = [
+    *("bound_p50_ms", "run_p50_ms"),
     "instructions",
     "peak_address_space_bytes",
     *ONCE,
