@@ -155,7 +155,8 @@ def finding(lines: Sequence[Line], *, reference: str) -> str:
     shifts = sum(len(line.shifts) for line in lines)
     told = f"; {numbers.counted(shifts, 'level shift')}" if shifts else ""
     if len(lines) == 1:
-        last = lines[0].spots[-1]
+        measured = [spot for spot in lines[0].spots if spot.version != reference]
+        last = (measured or lines[0].spots)[-1]
         return f"{last.version} against {reference}: {lines[0].change(last)}{told}"
     lasts = sorted(lines, key=lambda line: line.spots[-1].ratio)
     ends = " to ".join(line.change(line.spots[-1]) for line in (lasts[0], lasts[-1]))

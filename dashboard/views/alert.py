@@ -324,7 +324,10 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
     members = [member for member in members_of(row.team) if member.role in WRITING_ROLES]
     since_when, may_write = question(row, "since_when"), can_write(person(request), team=row.team)
     may_ask = (
-        bool(row.node) and not row.is_of_versions and any(not symptom.resolved_in for symptom in row.symptoms.all())
+        bool(row.node)
+        and not row.is_of_versions
+        and not goes_back(row.good, row.bad)
+        and any(not symptom.resolved_in for symptom in row.symptoms.all())
     )
     context = {
         "alert": row,

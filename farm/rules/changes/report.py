@@ -29,6 +29,7 @@ from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.reporting.locks import lock
 from farm.rules.runtimes import providers
+from farm.rules.runtimes.order import goes_back
 from farm.rules.wording import numbers, titles
 
 SIDES = ("old", "new")
@@ -147,7 +148,8 @@ def _title(case: Case) -> str:
     if comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:
         size = numbers.change(comparison.ratio, comparison.ci_low, comparison.ci_high)
         return f"[Performance] {size}: {sides}, {as_text(cell_pairs.series_label(case.new))}"
-    return f"[Regression] {sides}: {as_text(cell_pairs.series_label(case.new))}"
+    what = "" if goes_back(case.old.runtime.version, case.new.runtime.version) else "[Regression] "
+    return f"{what}{sides}: {as_text(cell_pairs.series_label(case.new))}"
 
 
 def _measured(case: Case) -> str:

@@ -2,18 +2,21 @@
 
 from collections.abc import Iterable, Iterator
 
-from farm.contract.document_cells import ParityOutput
+from farm.contract.document_cells import Cell, ParityOutput
 from farm.contract.document_comparisons import Comparison
-from farm.contract.reasons import CellStatus
+from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.cells.metrics import ALERTING
 from farm.rules.findings.cell_pairs import Pair, series_label
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.presenting import metric_changes, sentences
 from farm.rules.presenting.lines import is_less_accurate
+from farm.rules.runtimes.order import goes_back
 from farm.rules.tracing.placement import cell_changes
 
 # both sides fail parity: errors that grew by this factor are worse
 WORSE_PARITY = 2.0
+# what a release is known not to load
+LOADING_LIMITS = (ReasonCode.OPSET_TOO_NEW, ReasonCode.IR_TOO_NEW)
 
 
 def changes(kind: Kind, pair: Pair, *, allowed: float) -> Iterable[Change]:
@@ -118,15 +121,27 @@ def endings(pair: Pair, allowed: float) -> Iterator[Change]:
     """A cell without figures on one side; failing on both sides is no change."""
     if pair.is_finished:
         yield Change("well")
+    elif _is_older_limit(pair):
+        yield Change("undecided", f"{series_label(pair.new)} on {pair.new.runtime}, an older release: {_why(pair.new)}")
     elif pair.old.status is CellStatus.DONE:
         old, new = pair.names
         text = f"{series_label(pair.new)} worked on {old} and is {pair.new.status} on {new}: "
-        why = pair.new.reason.text if pair.new.reason is not None else "no reason was given."
-        yield Change("worse", text + why)
+        yield Change("worse", text + _why(pair.new))
     elif pair.new.status is CellStatus.DONE:
         old, new = pair.names
         text = f"{series_label(pair.new)} works on {new}; on {old} it did not."
         yield Change("better", text)
+
+
+def _is_older_limit(pair: Pair) -> bool:
+    """Whether the newer side is an older release, which is known not to load the model: nothing became worse."""
+    reason = pair.new.reason
+    is_older = goes_back(pair.old.runtime.version, pair.new.runtime.version)
+    return is_older and reason is not None and reason.code in LOADING_LIMITS
+
+
+def _why(cell: Cell) -> str:
+    return cell.reason.text if cell.reason is not None else "no reason was given."
 
 
 def _metrics(kind: Kind, pair: Pair, allowed: float) -> Iterator[Change]:

@@ -1,6 +1,7 @@
 """Calls of a watch whose candidate is older than what it is compared with: what if we went back?"""
 
 import pytest
+from django.test import Client
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Point, Watch, WatchRound
@@ -11,7 +12,9 @@ from farm.alerts.services.investigations import ask_since_when
 from farm.alerts.states import AlertState, InvestigationState, RoundOutcome
 from farm.base.refusals import Invalid
 from farm.fleet.models import Node
+from farm.registry.models import Version
 from tests.integration.alerts.driving import Lab, failing_on, offer
+from tests.integration.dashboard.conftest import client_of
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +66,29 @@ def test_the_same_call_again_is_seen_again_and_told_once(watch: Watch, node: Nod
         ask_since_when(alert=alert, by=member)
     with pytest.raises(Invalid, match="swap them"):
         ask_since_when(alert=alert, by=member, good="1.30.0", bad="1.29.0")
+
+
+def test_an_older_release_that_is_known_not_to_load_the_model_opens_no_alert(
+    watch: Watch, version: Version, node: Node, member: User
+) -> None:
+    version.inspection = {**version.inspection, "opsets": {"": 23}}
+    version.save(update_fields=["inspection"])
+    assert call(watch, member, Lab(node), candidate="1.22.0") == RoundOutcome.UNDECIDED
+    one = WatchRound.objects.get()
+    assert (Alert.objects.count(), one.confirming, one.compared) == (0, None, 0)
+    assert "opset 23 needs ONNX Runtime ≥ 1.23" in one.sentence
+
+
+def test_an_older_release_that_fails_is_no_regression_to_file(
+    watch: Watch, node: Node, member: User, client: Client, owner: User
+) -> None:
+    call(watch, member, Lab(node, checks=failing_on("1.27.0")), candidate="1.27.0")
+    alert = Alert.objects.get()
+    issue = client.get(f"/api/v1/alerts/{alert.pk}/issue.md").content.decode()
+    assert issue.startswith("# onnxruntime==1.27.0 compared with 1.29.0")
+    page = client_of(owner).get(f"/alerts/{alert.pk}/").content.decode()
+    assert "onnxfarm bisect" not in page
+    assert "1.27.0 was tried against 1.29.0" in page
 
 
 def test_what_was_laid_to_a_machine_is_told_when_it_is_found_again_and_what_is_invalid_is_not(

@@ -46,6 +46,13 @@ def test_a_series_shows_its_level_shift_and_its_alert(signed_in: Client, watch: 
     assert f"/alerts/{alert.pk}/" in signed_in.get("/trends/").content.decode()
 
 
+def test_a_headline_is_never_of_a_release_against_itself(signed_in: Client, watch: Watch, version: Version) -> None:
+    watching.long_series(watch, version, 1, step_at=0)
+    WatchRound.objects.update(new="1.23.0")
+    Point.objects.update(runtime="onnxruntime==1.23.0")
+    assert "1.23.0 against 1.29.0: 24 % slower" in assert_is_page(signed_in.get("/trends/"))
+
+
 def test_a_trend_is_of_the_metric_that_is_chosen(signed_in: Client, watch: Watch, version: Version) -> None:
     watching.long_series(watch, version, 6, step_at=3)
     assert "Metric" not in assert_is_page(signed_in.get(f"/trends/?watch={watch.pk}"))
