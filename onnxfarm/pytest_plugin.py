@@ -78,7 +78,8 @@ class OnnxGate:
 
     def _report(self, answer: str, told: str, document: dict[str, Any]) -> None:
         node = self.request.node
-        waits = [line for line in told.splitlines() if "measuring on this machine" in line]
+        # a narrow terminal folds the sentence
+        waits = [part for part in " ".join(told.split()).split(". ") if "measuring on this machine" in part]
         node.add_report_section("call", "onnxfarm", "\n".join([*waits, answer]))
         for pair in document.get("comparisons", ()):
             for name in ("verdict", "ratio", "ci_low", "ci_high", "smallest_detectable"):

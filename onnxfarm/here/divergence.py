@@ -10,7 +10,7 @@ from farm.contract.divergence import DivergenceDocument
 from farm.contract.reasons import ReasonedError
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning import planner
-from farm.rules.quality.parity import Preset, preset_for
+from farm.rules.quality.parity import OWN, Preset, preset_for
 from farm.workshop import orders
 from farm.workshop.divergence import first_divergence
 from onnxfarm.here import bundle
@@ -113,7 +113,7 @@ def _preset(spec: CellSpec, asked: Asked, *, uploaded: str) -> Preset:
         return usual
     if min(atol or 0.0, rtol or 0.0) < 0:
         raise Usage("--atol and --rtol cannot be negative: give numbers from 0.")
-    return Preset("own", atol=usual.atol if atol is None else atol, rtol=usual.rtol if rtol is None else rtol)
+    return Preset(OWN, atol=usual.atol if atol is None else atol, rtol=usual.rtol if rtol is None else rtol)
 
 
 def _inputs(asked: Asked, model: bundle.Uploaded, usual: Workload, *, folder: Path, files: bundle.LocalFiles) -> Path:
@@ -172,4 +172,4 @@ def _looker(spec: CellSpec, model: bundle.Uploaded, inputs: Path, *, bench: _Ben
         reference=None,
         scratch=scratch,
     )
-    return Looker(bench.launcher, arm, tolerance)
+    return Looker(bench.launcher, arm, tolerance, is_absolute=preset.name == OWN)

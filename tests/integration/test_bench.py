@@ -142,7 +142,7 @@ def test_an_opset_above_what_a_runtime_loads_is_refused_there(home: Path, tmp_pa
     ("options", "words"),
     [
         (["--ort", "1.99.9"], "1.99.9 does not exist"),
-        (["--ort", "newest"], "'newest'"),
+        (["--ort", "fastest"], "'fastest'"),
         (["--provider", "cpux"], "did you mean 'cpu'"),
         (["--precision", "int9"], "Unknown precision 'int9'"),
         (["--budget", "quik"], "did you mean 'quick'"),

@@ -69,7 +69,7 @@ def test_a_gate_that_runs_out_of_time_ends_with_4(home: Path) -> None:
     ("options", "words"),
     [
         (["--candidate", "1.29.0"], "both onnxruntime==1.29.0"),
-        (["--candidate", "newest"], "--candidate: Unknown distribution 'newest'"),
+        (["--candidate", "fastest"], "--candidate: Unknown distribution 'fastest'"),
         (["--candidate", "1.17.2"], "1.17.2 does not exist"),
         (["--candidate", "1.31.1", "--fail-on", "slow"], "did you mean 'slower'"),
         (["--candidate", "1.31.1", "--metric", "p99"], "did you mean 'p99_ms'"),

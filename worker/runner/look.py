@@ -26,7 +26,7 @@ def run_look(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = No
 
 
 def _looked(name: str, value: object, reference: Array | None, *, order: Order) -> dict[str, object]:
-    facts = parity.compare_output(name, value, reference, atol=order.atol, rtol=order.rtol)
+    facts = parity.compare_output(name, value, reference, **order.tolerance_of(name))
     if not isinstance(value, np.ndarray) or reference is None or value.dtype.kind in "OSU":
         return facts
     return {

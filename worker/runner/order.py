@@ -115,6 +115,8 @@ class Order:
     prompts: str | None = None
     atol: float = 1e-5
     rtol: float = 1e-4
+    # whether somebody gave both, of the outputs' own unit
+    is_absolute: bool = False
     # of single outputs: atol and rtol by name
     tolerances: dict[str, list[float]] = field(default_factory=dict)
     batch: int | None = None
@@ -145,7 +147,7 @@ class Order:
     def tolerance_of(self, name: str) -> Tolerance:
         """`atol` and `rtol` of an output; those that somebody gave for it are absolute."""
         atol, rtol = self.tolerances.get(name, (self.atol, self.rtol))
-        return {"atol": atol, "rtol": rtol, "is_absolute": name in self.tolerances}
+        return {"atol": atol, "rtol": rtol, "is_absolute": self.is_absolute or name in self.tolerances}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Order":

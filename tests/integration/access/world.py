@@ -88,7 +88,7 @@ class World:
             "node_id": self.node.pk,
             "version": "1.30.0",
             "lending_id": self._lending(other.team),
-            "trial_id": self._trial(people["mate"]),
+            "trial_id": self._trial(people.get("mate", owner)),
             "team_id": team.pk,
             "username": _leaving(team).username,
             "what": "drain",

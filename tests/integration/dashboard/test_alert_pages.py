@@ -304,7 +304,7 @@ def test_an_older_candidate_is_not_asked_since_when(signed_in: Client, watch: Wa
     older = watching.bare_alert(watch, version, bad="1.20.0")
     words = assert_is_page(page := signed_in.get(f"/alerts/{older.pk}/"))
     assert "not applicable: 1.20.0 is older than" in words
-    assert page.content.decode().count("/since_when/") == 1, "by two releases of one's own alone"
+    assert "/since_when/" not in page.content.decode()
 
 
 def test_what_has_no_run_cannot_be_measured_again(signed_in: Client, alert: Alert) -> None:

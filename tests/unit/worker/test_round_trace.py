@@ -40,7 +40,7 @@ class Session:
 
 def begun_by(session: Session) -> int:
     """What a feed says it began until it has settled."""
-    feed = Feed(cast(Engine, SimpleNamespace(session=session, device="cpu")), {})
+    feed = Feed(cast(Engine, SimpleNamespace(session=session, device="cpu", call="bound")), {})
     feed.run_first()
     return 1 + feed.settle()
 

@@ -31,6 +31,8 @@ class Looker:
     launcher: Launcher
     arm: PreparedArm
     tolerance: Tolerance
+    # somebody gave the tolerance: it is of the tensors' own unit
+    is_absolute: bool = False
 
     def compare(self, model: Path, *, inputs: Path, reference: Path) -> list[TensorLook]:
         """The model's outputs against the reference's (`.npz`). Raises LookFailedError."""
@@ -58,6 +60,7 @@ class Looker:
             "reference": None,
             "atol": self.tolerance.atol,
             "rtol": self.tolerance.rtol,
+            "is_absolute": self.is_absolute,
             **more,
         }
         on = replace(self.arm, model=model, inputs=inputs)

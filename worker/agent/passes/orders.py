@@ -80,6 +80,7 @@ class RunnerOrder(TypedDict, total=False):
     reference: str | None
     prompts: str | None
     atol: float
+    is_absolute: bool
     rtol: float
     tolerances: dict[str, list[float]]
     batch: int | None
