@@ -65,6 +65,8 @@ class OnnxGate:
             done = subprocess.run(
                 [*command, "--", str(model)],
                 cwd=self.request.config.rootpath,
+                # wide enough that no sentence is cut
+                env={**os.environ, "COLUMNS": "400"},
                 capture_output=True,
                 text=True,
                 check=False,
