@@ -1,4 +1,4 @@
-"""A gate inside a pipeline: `python -m onnxfarm.ci github` or `gitlab`, on the standard library alone.
+"""A gate inside a pipeline: `python -m onnxfarm.ci github` or `gitlab`, with nothing but the wheel.
 
 Around `onnxfarm gate`: the commit to compare with is fetched, and the answer becomes a step's outputs, annotations, a
 check, and one comment that later answers replace. What a pipeline, a branch or a model is called comes through
@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from farm.rules.presenting.markdown import as_text
+from onnxfarm import git_models
 
 PASSED, FAILED, UNUSABLE, TIMED_OUT = 0, 1, 2, 4
 PER_PAGE, MAX_PAGES = 100, 30
 PATIENCE_S = 30
-POINTER = b"version https://git-lfs.github.com/spec/"
 READ_ONLY = "This token may not write here, as in a pull request from a fork: the job's summary has the answer."
 
 
@@ -244,7 +244,7 @@ def _words(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str
     if server and not against:
         sides = zip(("baseline", "candidate"), runtimes, strict=False)
         return [*words, *(f"--{side}={runtime}" for side, runtime in sides)]
-    against = against or (f"git:{forge.base}" if forge.base else "")
+    against = against or (f"{git_models.PREFIX}{forge.base}" if forge.base else "")
     _prepare(model, against)
     return [*words, f"--against={against}", *(["--ort", ",".join(runtimes)] if runtimes else [])]
 
@@ -254,13 +254,14 @@ def _prepare(model: str, against: str) -> None:
 
     What fails is said by the gate, which then finds no such commit or no model.
     """
-    commit = against.removeprefix("git:").partition(":")[0] if against.startswith("git:") else ""
+    is_commit = against.startswith(git_models.PREFIX)
+    commit = against.removeprefix(git_models.PREFIX).partition(":")[0] if is_commit else ""
     if commit and _git("cat-file", "-e", f"{commit}^{{commit}}"):
         _git("fetch", "--quiet", "--no-tags", "--depth=1", "origin", "--", commit)
     _git("lfs", "install", "--local")
     path = Path(model)
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        if file.read(len(POINTER)) == POINTER:
+    with contextlib.suppress(OSError):
+        if git_models.is_pointer(path):
             # its external data too
             _git("lfs", "pull", f"--include={'' if path.parent == Path() else f'{path.parent.as_posix()}/'}*")
 

@@ -50,11 +50,16 @@ def _siblings(commit: str, place: Path, *, repository: Path, text: str) -> list[
 def _write(commit: str, place: Path, *, to: Path, repository: Path, text: str) -> None:
     with to.open("wb") as file:
         _asked("cat-file", "--filters", f"{commit}:{place.as_posix()}", at=repository, text=text, out=file)
-    with to.open("rb") as file:
-        if file.read(len(_POINTER)) == _POINTER:
-            raise Usage(
-                f"{text}: {place} is a pointer of Git LFS there: install git-lfs, run `git lfs install` and try again."
-            )
+    if is_pointer(to):
+        raise Usage(
+            f"{text}: {place} is a pointer of Git LFS there: install git-lfs, run `git lfs install` and try again."
+        )
+
+
+def is_pointer(path: Path) -> bool:
+    """Whether a file stands for one that Git LFS keeps elsewhere. Raises OSError."""
+    with path.open("rb") as file:
+        return file.read(len(_POINTER)) == _POINTER
 
 
 def _asked(*words: str, at: Path, text: str, out: IO[bytes] | None = None) -> bytes:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from farm.accounts.models import Team, User
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract import node as messages
+from farm.contract.numbers import is_row_number
 from farm.contract.texts import plain_text
 from farm.fleet.models import Lending, Node, Trial
 from farm.fleet.models.trial import OPEN_TRIALS
@@ -103,7 +104,7 @@ def next_trial(node: Node) -> messages.Trial | None:
 
 def end_trial(node: Node, tried: messages.Tried) -> None:
     """What the node says of a trial of its own; proven is what its hello claims with evidence."""
-    trial = node.trials.filter(pk=tried.id, state=TrialState.PENDING).first() if tried.id.isdecimal() else None
+    trial = node.trials.filter(pk=tried.id, state=TrialState.PENDING).first() if is_row_number(tried.id) else None
     if trial is None:
         return
     problem = plain_text(tried.problem)
