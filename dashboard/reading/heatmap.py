@@ -15,7 +15,7 @@ from farm.rules.cells.metrics import BY_NAME as MEASURED
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting import prefills
 from farm.rules.presenting.headlines import opening_of
-from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor, is_wrong, line_of
+from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor, is_wrong, line_of, trusted_ms
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
 
@@ -168,12 +168,8 @@ class Grid:
         """The figure that stands in a cell's field beside a verdict."""
         if self.is_of_items:
             return cell.throughput
-        return trusted(cell, is_by_processor=cell.id in self.judged_by_processor)
-
-
-def trusted(cell: Cell, *, is_by_processor: bool = False) -> float | None:
-    """Its p50 latency; its processor time where a verdict rests on that, or other programs lengthened the other."""
-    return cell.cpu_p50_ms or cell.p50_ms if is_by_processor or is_busy(cell) else cell.p50_ms
+        own = trusted_ms(cell)
+        return cell.cpu_p50_ms or own if cell.id in self.judged_by_processor else own
 
 
 def heat_map(
@@ -340,7 +336,7 @@ def _open_place(cell: Cell, state: str, href: str) -> Place:
         return Place(href, sign=sign, tone="running" if state == "measuring" else "")
     so_far = Sign(sign.mark, f"{numbers.counted(rounds, 'round')} so far", sign.tone)
     told = f"no verdict yet; {PROCESSOR}" if is_busy(cell) else "no verdict yet"
-    return Place(href, f"{numbers.milliseconds(trusted(cell))} ms", so_far, "running", told)
+    return Place(href, f"{numbers.milliseconds(trusted_ms(cell))} ms", so_far, "running", told)
 
 
 def _judged(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_first: bool) -> tuple[Sign, str, str]:

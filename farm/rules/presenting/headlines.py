@@ -18,7 +18,7 @@ from farm.rules.cells import label
 from farm.rules.cells.axes import ASKED_ORDER, BY_NAME
 from farm.rules.comparing.quantities import Change, Quantity, change_of
 from farm.rules.planning.blocks import TWIN
-from farm.rules.presenting.lines import is_busy, is_other_model, is_wrong
+from farm.rules.presenting.lines import is_busy, is_other_model, is_wrong, trusted_ms
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import ELSEWHERE, WRONG, rank
@@ -225,7 +225,7 @@ def _single(cell: Cell, *, measured: int, of: int) -> Lead:
         where=label.workload(cell),
         node=cell.node or "",
         quantity="processor" if is_busy(cell) else "",
-        p50_ms=cell.cpu_p50_ms if is_busy(cell) else cell.p50_ms,
+        p50_ms=trusted_ms(cell),
         p50_ci_ms=None if is_busy(cell) else cell.p50_ci_ms,
     )
 

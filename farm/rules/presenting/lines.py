@@ -112,6 +112,11 @@ def is_busy(cell: Cell) -> bool:
     return is_disturbed and cell.p50_ms > LENGTHENED * cell.cpu_p50_ms
 
 
+def trusted_ms(cell: Cell) -> float | None:
+    """Its p50 latency; of a busy machine the processor time."""
+    return cell.cpu_p50_ms if is_busy(cell) else cell.p50_ms
+
+
 def latency_of(cell: Cell) -> str:
     """Its latency in words; of a busy machine the processor time, which other programs do not lengthen."""
     return f"{latency(cell.cpu_p50_ms)} of CPU time" if is_busy(cell) else latency(cell.p50_ms, cell.p50_ci_ms)
