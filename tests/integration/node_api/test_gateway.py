@@ -63,7 +63,7 @@ def gateway(django_db_setup: None, broker: str, tmp_path_factory: pytest.TempPat
     port, log = free_port(), tmp_path_factory.mktemp("gateway") / "gateway.log"
     command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
     with Process(command, env=farm_environment(), log=log, cwd=PROJECT) as process:
-        wait_for(lambda: "startup complete" in process.log(), what="the gateway", seconds=30)
+        wait_for(lambda: "running on" in process.log(), what="the gateway", seconds=30)
         yield Gateway(process, port)
 
 

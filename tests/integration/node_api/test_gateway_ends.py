@@ -27,7 +27,7 @@ def test_a_gateway_ends_while_nodes_wait(team: Team, tmp_path: Path) -> None:
     port = free_port()
     command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
     with Process(command, env=farm_environment(), log=tmp_path / "other.log", cwd=PROJECT) as process:
-        wait_for(lambda: "startup complete" in process.log(), what="the gateway", seconds=30)
+        wait_for(lambda: "running on" in process.log(), what="the gateway", seconds=30)
         other = Gateway(process, port)
         threading.Thread(target=lambda: _quietly(other, node), daemon=True).start()
         time.sleep(0.5)
@@ -41,7 +41,7 @@ def test_a_node_that_waits_when_a_gateway_ends_hears_that_there_is_nothing(team:
     command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
     command += ["--stop-within", "1"]
     with Process(command, env=farm_environment(), log=tmp_path / "other.log", cwd=PROJECT) as process:
-        wait_for(lambda: "startup complete" in process.log(), what="the gateway", seconds=30)
+        wait_for(lambda: "running on" in process.log(), what="the gateway", seconds=30)
         other = Gateway(process, port)
         with ThreadPoolExecutor() as threads:
             waiting = threads.submit(other.poll, node, wait="25")

@@ -74,7 +74,7 @@ def started(folder: Path) -> Iterator[Watched]:
     command = [sys.executable, "-m", "farm.config.server", "gateway", "--port", str(port), "--log-level", "info"]
     environment = farm_environment() | {"TMPDIR": str(folder / "temporary")}
     with Process(command, env=environment, log=log, cwd=PROJECT) as process:
-        wait_for(lambda: "startup complete" in process.log(), what="the gateway", seconds=30)
+        wait_for(lambda: "running on" in process.log(), what="the gateway", seconds=30)
         made = Watched(process, port)
         made.folder = folder / "temporary"
         yield made
