@@ -25,8 +25,9 @@ FAR = 10**10
 
 
 def kept_cluster(folder: Path) -> Cluster:
-    """The cluster of a farm that is kept in this folder."""
-    return Cluster(keep=folder.resolve() / "postgres", settings=SETTINGS)
+    """The cluster of a farm that is kept in this folder. It lies beside it: a farm's folder is its owner's alone."""
+    folder = folder.resolve()
+    return Cluster(keep=folder.with_name(f"{folder.name}-postgres"), settings=SETTINGS)
 
 
 class Growth:
