@@ -64,7 +64,7 @@ def measure(place: blocks.Workplace, number: int, *, seed: int, pairs: int = 1) 
 def _pairs_of(paired: Paired) -> Line:
     return {
         "verdict_from": paired.verdict_from,
-        "disturbed_rounds": paired.disturbed,
+        "disturbed_rounds": len(paired.disturbed),
         "pairs": [[round(old, 7), round(new, 7)] for old, new in paired.deciding],
     }
 

@@ -216,14 +216,15 @@ class BlockJudge:
             notes = (comparability.confounded(planned, self.evidence), "" if obstacle else self._lack(one))
             note = " ".join(text for text in notes if text)
             judged = _judged(planned, figures, obstacle=obstacle, note=note, per_pair=per_pair)
+            covered = one.until(judged.rounds)
             judged = replace(
                 judged,
                 verdict_from=one.verdict_from,
                 wall=None if one.verdict_from == "rate" else both[0],
                 processor=both[1],
-                disturbed=one.disturbed,
+                disturbed=len(covered.disturbed),
             )
-            found.append(_explained(judged, one))
+            found.append(_explained(judged, covered))
         return found
 
     def _figures(self, pairs: Sequence[Sequence[Pair]], *, per_pair: int) -> list[Comparison | None]:

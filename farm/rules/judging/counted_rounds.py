@@ -5,7 +5,7 @@ arms of a round share what they do, and the processor time of their own thread l
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
 
@@ -36,21 +36,30 @@ class Paired:
 
     Where a rate is what is looked for, `wall` is the time from one request to the next at the highest that kept the
     bound. `numbers`: which rounds they are.
-    `disturbed` of the `rounds` with both samples stayed disturbed; `core_share`: what those launches got of a core.
+    `disturbed` of the rounds with `both` samples stayed disturbed; `core_share`: what those launches got of a core.
     """
 
     wall: list[Pair]
     processor: list[Pair]
     verdict_from: VerdictFrom
     numbers: tuple[int, ...] = ()
-    rounds: int = 0
-    disturbed: int = 0
+    both: tuple[int, ...] = ()
+    disturbed: tuple[int, ...] = ()
     core_share: float | None = None
 
     @property
     def deciding(self) -> list[Pair]:
         """The pairs that the verdict rests on."""
         return self.processor if self.verdict_from == "processor" else self.wall
+
+    def until(self, counted: int) -> "Paired":
+        """What is said of disturbance, of the rounds alone that a verdict over the first `counted` of these covers: a
+        round after its last look says nothing of it."""
+        if not 0 < counted < len(self.numbers):
+            return self
+        last = self.numbers[counted - 1]
+        both, disturbed = (tuple(number for number in some if number <= last) for some in (self.both, self.disturbed))
+        return replace(self, both=both, disturbed=disturbed)
 
 
 def rates(evidence: Evidence, baseline: int, candidate: int) -> Paired:
@@ -60,7 +69,7 @@ def rates(evidence: Evidence, baseline: int, candidate: int) -> Paired:
         for number, (old, new) in _rounds_of_both(evidence, baseline, candidate).items()
         if (before := RATE.of(old)) and (after := RATE.of(new))
     }
-    return Paired(wall=list(found.values()), processor=[], verdict_from="rate", numbers=tuple(found), rounds=len(found))
+    return Paired(wall=list(found.values()), processor=[], verdict_from="rate", numbers=tuple(found), both=tuple(found))
 
 
 def pair_up(evidence: Evidence, baseline: int, candidate: int, *, least: int, by_processor: bool = False) -> Paired:
@@ -73,8 +82,8 @@ def pair_up(evidence: Evidence, baseline: int, candidate: int, *, least: int, by
     by_round = _rounds_of_both(evidence, baseline, candidate)
     both = list(by_round.values())
     calm = {number: (old, new) for number, (old, new) in by_round.items() if not (old.is_disturbed or new.is_disturbed)}
-    disturbed = len(both) - len(calm)
-    is_busy = disturbed > 0 and (len(calm) < least or disturbed > BUSY_SHARE * len(both))
+    disturbed = tuple(number for number in by_round if number not in calm)
+    is_busy = bool(disturbed) and (len(calm) < least or len(disturbed) > BUSY_SHARE * len(both))
     by_processor = (is_busy or by_processor) and 0 < len(_processor(both)) == len(both)
     counted = by_round if by_processor else calm
     return Paired(
@@ -82,7 +91,7 @@ def pair_up(evidence: Evidence, baseline: int, candidate: int, *, least: int, by
         processor=_processor(list(counted.values())),
         verdict_from="processor" if by_processor else "wall",
         numbers=tuple(counted),
-        rounds=len(both),
+        both=tuple(by_round),
         disturbed=disturbed,
         core_share=_core_share(both) if disturbed else None,
     )
@@ -123,7 +132,7 @@ def sentence(paired: Paired, *, wall: Comparison | None) -> str:
     if not paired.disturbed:
         return ""
     if paired.verdict_from != "processor":
-        return f"{_disturbed(paired)} and {'were' if paired.disturbed > 1 else 'was'} set aside."
+        return f"{_disturbed(paired)} and {'were' if len(paired.disturbed) > 1 else 'was'} set aside."
     # without a direction, for a comparison may be read from its other side
     factor = 1.0 if wall is None else wall.ci_high / wall.ci_low
     known = f"only to within a factor of {factor:.2f}" if factor <= MAX_FACTOR else "to no useful factor"
@@ -151,4 +160,4 @@ def unrepeated(*, is_out_of_time: bool) -> str:
 
 def _disturbed(paired: Paired) -> str:
     part = "" if paired.core_share is None else f" (the measured processes got {share(paired.core_share)} of a core)"
-    return f"Other programs disturbed {paired.disturbed} of {counted(paired.rounds, 'round')}{part}"
+    return f"Other programs disturbed {len(paired.disturbed)} of {counted(len(paired.both), 'round')}{part}"

@@ -50,7 +50,7 @@ def test_on_a_machine_that_stays_busy_the_verdict_is_that_of_processor_time_and_
 
 
 def test_wall_time_that_is_known_to_no_useful_factor_gets_no_figure():
-    paired = Paired([], [], "processor", rounds=2, disturbed=2)
+    paired = Paired([], [], "processor", both=(0, 1), disturbed=(0, 1))
     wall = judged()[1].wall
     assert "known to no useful factor" in counted_rounds.sentence(paired, wall=replace(wall, ci_low=1e-9, ci_high=1e9))
     assert "a factor of 4.00" in counted_rounds.sentence(paired, wall=replace(wall, ci_low=0.5, ci_high=2.0))
@@ -73,11 +73,24 @@ def test_a_quick_block_on_a_busy_machine_ends_after_exactly_eight_rounds():
     assert not reply.go_on
 
 
-def test_few_disturbed_rounds_among_many_are_left_out_and_that_is_said():
-    _, found, _ = judged(ratio=1.3, disturbed={2, 11}, rounds=14, budget="standard", wall_noise=0.01)
-    assert (found.verdict_from, found.disturbed) == ("wall", 2)
-    assert "disturbed 2 of 14 rounds" in found.reason
-    assert "were set aside" in found.reason
+@pytest.mark.parametrize(
+    ("disturbed", "said"),
+    [({2, 5}, "disturbed 2 of 10 rounds"), ({2, 11}, "disturbed 1 of 9 rounds"), ({11}, None)],
+)
+def test_few_disturbed_rounds_among_many_are_left_out_and_that_is_said(disturbed, said):
+    """Of fourteen rounds the verdict rests on the first eight that count: later ones are said nothing of."""
+    _, found, _ = judged(ratio=1.3, disturbed=disturbed, rounds=14, budget="standard", wall_noise=0.01)
+    assert (found.verdict_from, found.rounds) == ("wall", 8)
+    assert found.disturbed == len([number for number in disturbed if number < 10])
+    assert said is None or said in found.reason
+    assert ("set aside" in found.reason) == (said is not None)
+
+
+def test_rounds_after_the_last_look_count_neither_in_the_verdict_nor_among_the_disturbed():
+    """A block that was continued to ten rounds and judged at eight said "10 of 10 rounds" beside "8 rounds"."""
+    _, found, _ = judged(ratio=1.3, disturbed=range(10), rounds=10, budget="standard")
+    assert (found.verdict_from, found.rounds, found.disturbed) == ("processor", 8, 8)
+    assert "disturbed 8 of 8 rounds" in found.reason
 
 
 def test_launches_without_processor_time_are_judged_as_before():
