@@ -57,6 +57,7 @@ INT8 = Preset("int8", min_cosine=0.99, min_agreement=0.99, max_step=1)
 INT4 = Preset("int4", min_cosine=0.95, min_agreement=0.9, max_step=1)
 # one optimisation level against another of the same variant
 LEVELS = Preset("optimisation levels", atol=1e-4)
+MAX_PLACES: Final = 16
 # one model against another, where nobody says how close it should come
 ANY = Preset("any", atol=_NO_TOLERANCE)
 _WIDTH = (FP32, STEPS, LEVELS, FP16, BF16, INT8, INT4)
@@ -166,7 +167,8 @@ def _fault(output: OutputParity, preset: Preset) -> str | None:
     if output.violations:
         return f"Output {output.name!r} has {_of(output)} that are not finite where the reference is, or the reverse"
     if output.elements and (output.cosine is None or output.cosine < preset.min_cosine):
-        seen = "none, as one of the two is all zeros" if output.cosine is None else f"{output.cosine:.4f}"
+        seen = "none, as one of the two is all zeros"
+        seen = seen if output.cosine is None else _short_of(output.cosine, preset.min_cosine)
         return f"Output {output.name!r}: cosine to the reference is {seen}, below {preset.min_cosine:g}"
     if output.top1_agreement is not None:
         return _disagreement(output, output.top1_agreement, preset.min_agreement)
@@ -184,7 +186,14 @@ def _beyond(output: OutputParity, preset: Preset) -> str:
 def _disagreement(output: OutputParity, share: float, wanted: float) -> str | None:
     if share >= wanted:
         return None
-    return f"Output {output.name!r} agrees with the reference in {share:.2%} of its choices, below {wanted:.0%}"
+    seen = _short_of(100 * share, 100 * wanted, decimals=2)
+    return f"Output {output.name!r} agrees with the reference in {seen}% of its choices, below {wanted:.0%}"
+
+
+def _short_of(value: float, limit: float, *, decimals: int = 4) -> str:
+    """A value below its limit, with as many decimals as it takes to be below it as written."""
+    texts = (f"{value:.{places}f}" for places in range(decimals, MAX_PLACES))
+    return next((text for text in texts if float(text) < limit), repr(value))
 
 
 def _praise(compared: Sequence[OutputParity], preset: Preset) -> str:

@@ -78,6 +78,7 @@ def test_an_output_may_have_a_preset_of_its_own() -> None:
     [
         ({"cosine": 0.9901}, "pass", "lowest cosine 0.99010"),
         ({"cosine": 0.9899}, "fail", "cosine to the reference is 0.9899, below 0.99"),
+        ({"cosine": 0.98999991}, "fail", "cosine to the reference is 0.9899999, below 0.99"),
         ({"cosine": None}, "fail", "one of the two is all zeros"),
         ({"top1_agreement": 0.99}, "pass", "close to the reference"),
         ({"top1_agreement": 0.98}, "fail", "agrees with the reference in 98.00% of its choices"),
