@@ -9,6 +9,7 @@ from farm.contract.document_cells import Accuracy, Cell
 from farm.rules.cells import recipes
 from farm.rules.presenting.lines import is_less_accurate
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
+from farm.rules.presenting.times import BY_CLOCK, Times
 from farm.rules.quality import accuracy_metrics, quantisation
 from farm.rules.wording import numbers
 
@@ -42,13 +43,13 @@ def difference_entry(cell: Cell) -> Entry:
     return Entry(words, accuracy.difference if accuracy else None, soft=worse)
 
 
-def table(cells: Sequence[Cell], front: frozenset[str], address: Address) -> Table:
-    """Cells with labelled data, smallest latency first; those of the Pareto front are marked."""
+def table(cells: Sequence[Cell], front: frozenset[str], address: Address, times: Times = BY_CLOCK) -> Table:
+    """Cells with labelled data, smallest latency first; those of the Pareto front are marked. `times`: of the cells."""
     along = axes.varying(cells)
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(along, address, only="the model"),
         Number("size", lambda cell: written(cell.model_bytes, numbers.size), note="the .onnx and its external data"),
-        figure.P50,
+        figure.p50(times, cells),
         Number("accuracy", entry, note="with its 95 % interval"),
         Number(
             "against the upload",

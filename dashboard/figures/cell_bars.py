@@ -8,7 +8,9 @@ from dashboard import axes
 from dashboard.figures import colours, figure, theme
 from dashboard.figures.figure import Address, Figure, barred, nothing
 from farm.contract.document_cells import Cell, ProviderTime
+from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
+from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import MIB
 
@@ -71,11 +73,13 @@ START = (
 )
 
 
-def cold_start(cells: Sequence[Cell], address: Address) -> Figure:
+def cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
     """What a fresh process pays before its first answer, of each cell that was started; where there are many, of the
     fastest, the slowest and some between."""
+    times = Times.of(cells, comparisons)
     known = [cell for cell in cells if cell.twin_of is None and None not in (cell.session_ms, cell.first_ms)]
-    bars = CellBars(known, address)
+    bars = CellBars([times.told(cell) for cell in known], address)
+    then = figure.p50(times, known)
     table = _table(
         bars,
         COLD_START,
@@ -84,7 +88,7 @@ def cold_start(cells: Sequence[Cell], address: Address) -> Figure:
         Number("session creation, ms", lambda cell: written(cell.session_ms)),
         Number("first inference, ms", lambda cell: written(cell.first_ms)),
         Number("together, ms", lambda cell: written(_start_ms(cell))),
-        replace(figure.P50, text="then p50, ms"),
+        replace(then, text=f"then {then.text}"),
     )
     if not known:
         return nothing(COLD_START, "No cell has created a session yet.", table)

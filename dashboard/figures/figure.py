@@ -12,8 +12,9 @@ from typing import cast
 from dashboard import axes
 from dashboard.figures.theme import INK, OTHER, SLOTS, Json
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.lines import is_wrong
+from farm.rules.presenting.lines import PROCESSOR, is_wrong, items_of
 from farm.rules.presenting.tables import Column, Entry, Number, Table
+from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import STATES, WRONG
 
@@ -81,9 +82,22 @@ def _part(whole: Json, name: str) -> Json:
 # from a cell's id to its page
 Address = Callable[[str], str]
 RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(titles.runtime(cell.runtime), is_name=True))
-P50: Column[Cell] = Number(
-    "p50, ms", lambda cell: Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms)
-)
+
+
+def p50(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
+    """The time that is told of these cells; where it is of two kinds, processor time says so."""
+    title = times.title(cells)
+    return Number(
+        f"{title}, ms", lambda cell: milliseconds(cell, says=cell.id in times.by_processor and title != PROCESSOR)
+    )
+
+
+def milliseconds(told: Cell, *, says: bool) -> Entry:
+    """The time that is told of a cell; `says`: that it is processor time."""
+    return Entry(numbers.milliseconds(told.p50_ms, told.p50_ci_ms), told.p50_ms, soft="CPU time" if says else "")
+
+
+ITEMS: Column[Cell] = Number("items/s", lambda cell: Entry(items_of(cell), cell.throughput))
 HALF_WIDTH: Column[Cell] = Number(
     "±, ms",
     lambda cell: Entry(
@@ -149,6 +163,11 @@ def name_column(along: Sequence[axes.Axis], address: Address, *, only: str = "")
         return Entry(text, href=address(cell.id), sign=STATES[WRONG] if is_wrong(cell) else None)
 
     return Column("Cell", entry)
+
+
+def right(cells: Sequence[Cell]) -> Sequence[Cell]:
+    """Those that a title may praise: with right outputs, unless none has."""
+    return [cell for cell in cells if not is_wrong(cell)] or cells
 
 
 def rounded(value: float, decimals: int = 0) -> Entry:

@@ -4,24 +4,26 @@ from collections.abc import Sequence
 
 from dashboard import axes
 from dashboard.figures import colours, figure, theme
-from dashboard.figures.figure import Address, Figure, nothing
+from dashboard.figures.figure import Address, Figure, nothing, right
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting.tables import Column, Number, Table, counted
+from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
 
 NAME = "latency"
 
 
 def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: Address) -> Figure:
-    """Every measured cell as a point with its interval."""
-    measured = [cell for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
+    """Every measured cell as a point with its interval, by the time that the verdicts rest on."""
+    times = Times.of(cells, comparisons)
+    measured = [times.told(cell) for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
     others = [axis for axis in axes.varying(measured) if axis.name != "runtime"]
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(others, address, only="all cells"),
         figure.RUNTIME,
-        figure.P50,
+        figure.p50(times, measured),
         figure.HALF_WIDTH,
         Number("launches", lambda cell: counted(len(cell.samples_ms))),
     )
@@ -29,25 +31,26 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
     if not measured:
         return nothing(NAME, "No cell has ended with a latency yet.", table)
     rows = axes.places(measured, others)
+    titled = times.title(measured, "p50 latency")
     values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]
     scale = theme.spread(values, theme.ends([cell.p50_ci_ms for cell in measured], *values))
     runtimes = sorted({cell.runtime for cell in measured}, key=axes.version_key)
     return Figure(
         name=NAME,
         title=finding(measured, comparisons),
-        summary=_summary(measured),
+        summary=_summary(measured, titled),
         data=[
-            _series(runtime, [cell for cell in measured if cell.runtime == runtime], others, address, colour)
+            _series([cell for cell in measured if cell.runtime == runtime], others, address, colour, times)
             for runtime, colour in zip(runtimes, _colours(runtimes), strict=True)
         ],
         layout=theme.layout(
             height=theme.row_height(len(rows), per_row=32),
-            xaxis=theme.axis(f"p50 latency, ms{', logarithmic' if 'type' in scale else ''}", **scale),
+            xaxis=theme.axis(f"{titled}, ms{', logarithmic' if 'type' in scale else ''}", **scale),
             yaxis=theme.named_rows([_name(row) for row in rows]),
             showlegend=len(runtimes) > 1,
         ),
         table=table,
-        note="Whiskers: 95 % interval of p50 over process launches.",
+        note="Whiskers: 95 % interval of the median over process launches.",
     )
 
 
@@ -58,16 +61,16 @@ def finding(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> str:
     if slower or faster:
         parts = [f"{number} {word}" for number, word in ((slower, "slower"), (faster, "faster")) if number]
         return f"Of {numbers.counted(len(judged), 'comparison')} of runtimes: {' and '.join(parts)}"
-    best = min(cells, key=lambda cell: cell.p50_ms or 0.0)
+    best = min(right(cells), key=lambda cell: cell.p50_ms or 0.0)
     named = axes.name_of(best, axes.varying(cells))
     return f"Fastest: {named}, {numbers.latency(best.p50_ms, best.p50_ci_ms)}"
 
 
-def _summary(cells: Sequence[Cell]) -> str:
+def _summary(cells: Sequence[Cell], titled: str) -> str:
     values = sorted(cell.p50_ms for cell in cells if cell.p50_ms is not None)
     return (
-        f"Median latency of {numbers.counted(len(values), 'cell')}, from {numbers.milliseconds(values[0])} "
-        f"to {numbers.milliseconds(values[-1])} ms. The table below has every number."
+        f"{numbers.counted(len(values), 'cell')}: {titled} from {numbers.milliseconds(values[0])} to "
+        f"{numbers.milliseconds(values[-1])} ms. The table below has every number."
     )
 
 
@@ -82,8 +85,9 @@ def _name(labels: Sequence[str]) -> str:
 
 
 def _series(
-    runtime: Runtime, mine: Sequence[Cell], others: Sequence[axes.Axis], address: Address, colour: str
+    mine: Sequence[Cell], others: Sequence[axes.Axis], address: Address, colour: str, times: Times
 ) -> theme.Json:
+    runtime = mine[0].runtime
     values = [cell.p50_ms or 0.0 for cell in mine]
     ends = [cell.p50_ci_ms or (value, value) for cell, value in zip(mine, values, strict=True)]
     return theme.dots(
@@ -93,6 +97,6 @@ def _series(
         colour,
         colours.runtime_mark(runtime),
         name=titles.runtime(runtime),
-        text=[numbers.latency(cell.p50_ms, cell.p50_ci_ms) for cell in mine],
+        text=[times.words(cell) for cell in mine],
         customdata=[address(cell.id) for cell in mine],
     )

@@ -11,7 +11,9 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.presenting.called_operators import called_operators
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
+from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, group_by_type, largest_share
 from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import is_change
 
 NAME = "operators"
 MAX_OPERATORS = 10
@@ -89,18 +91,25 @@ def by_change(comparison: Comparison) -> list[OperatorChange]:
 
 
 def finding(comparison: Comparison) -> str:
-    """The type of operator that explains most of the change, and with how many nodes."""
+    """Which type of operator explains the change, with how many nodes; or that none does, and which changed most."""
     if not comparison.operators:
         return "Not traced side by side yet"
-    moved: dict[str, float] = {}
-    for change in comparison.operators:
-        moved[change.op_type] = moved.get(change.op_type, 0.0) + change.candidate_us - change.baseline_us
-    op_type, time_us = max(moved.items(), key=lambda pair: abs(pair[1]))
-    nodes = [change for change in comparison.operators if change.op_type == op_type]
-    shares = [change.share for change in nodes if change.share is not None]
-    part = f", {numbers.share(sum(shares))} of the change" if shares else ""
-    most = f"{op_type} ({numbers.counted(len(nodes), 'node')}) changes most: {numbers.signed(time_us)} µs{part}"
-    return f"{most}{_called(comparison)}"
+    named = largest_share(comparison.operators)
+    if named is not None and named.share is not None and named.share >= NAMED_SHARE and is_change(comparison.verdict):
+        return f"{_moved(named)}, explains {numbers.explained(named.share)} of the change{_called(comparison)}"
+    most = f"most {_moved(group_by_type(comparison.operators)[0])}"
+    if not is_change(comparison.verdict):
+        said = f"No change to explain, it is {comparison.verdict}: {most}"
+    elif named is None:
+        said = f"Too few traces to say what explains the change: {most}"
+    else:
+        said = f"No operator explains the change: {most}"
+    return f"{said}{_called(comparison)}"
+
+
+def _moved(change: TypeChange) -> str:
+    time_us = numbers.signed(change.candidate_us - change.baseline_us)
+    return f"{change.op_type} ({numbers.counted(change.nodes, 'node')}) {time_us} µs"
 
 
 def _called(comparison: Comparison) -> str:

@@ -6,11 +6,13 @@ from math import sqrt
 
 from dashboard import axes
 from dashboard.figures import accuracies, colours, theme
-from dashboard.figures.figure import P50, Address, Figure, nothing
+from dashboard.figures.figure import Address, Figure, nothing, p50
 from farm.contract.document_cells import Accuracy, Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.hardware import Measured, fault_of
 from farm.rules.presenting.tables import Column, Entry, Number, Table
+from farm.rules.presenting.times import BY_CLOCK, Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.quality.accuracy import pareto_front, undominated
 from farm.rules.wording import numbers
@@ -61,12 +63,13 @@ class Judged:
         return f"{numbers.latency(self.cell.p50_ms, self.cell.p50_ci_ms)}<br>{judged}"
 
 
-def pareto(cells: Sequence[Cell], address: Address) -> Figure:
-    """Every cell that has a latency and an accuracy; the metric is the one that most of them have. Dominated cells are
-    faded, and areas as large as models."""
-    judged = _of_usual_recipe(_judged(cell, address(cell.id)) for cell in cells if cell.twin_of is None)
+def pareto(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
+    """Every cell that has a latency, by the time that the verdicts rest on, and an accuracy; the metric is the one that
+    most of them have. Dominated cells are faded, and areas as large as models."""
+    times = Times.of(cells, comparisons)
+    judged = _of_usual_recipe(_judged(times.told(cell), address(cell.id)) for cell in cells if cell.twin_of is None)
     if not judged:
-        return nothing(CELLS, NO_CELL, accuracies.table([], frozenset(), address))
+        return nothing(CELLS, NO_CELL, accuracies.table([], frozenset(), address, times))
     known = [point.cell for point in judged]
     along, colour_of = axes.varying(known), colours.of_cells(known)
     front = set(undominated([(p.p50_ms, float(p.cell.model_bytes or 0), -p.goodness) for p in judged]))
@@ -102,8 +105,8 @@ def pareto(cells: Sequence[Cell], address: Address) -> Figure:
             "front; the larger a point, the more bytes its model has. The table below has every number."
         ),
         data=[_front_line(judged), *([drawn(others, is_front=False)] if others else []), drawn(chosen, is_front=True)],
-        layout=_layout(judged, metric, "p50 of one inference, ms", showlegend=False),
-        table=accuracies.table(known, frozenset(point.cell.id for point in chosen), address),
+        layout=_layout(judged, metric, f"{times.title(known)} of one inference, ms", showlegend=False),
+        table=accuracies.table(known, frozenset(point.cell.id for point in chosen), address, times),
         note="Whiskers: 95 % intervals. Dotted: the front of latency and accuracy. A larger point: a larger model.",
     )
 
@@ -241,10 +244,12 @@ def _diameter(cell: Cell, largest: int) -> float:
 
 
 def _columns(front: Sequence[Judged]) -> tuple[Column[Judged], ...]:
+    # no setting of a busy machine is among them
+    measured = p50(BY_CLOCK, [])
     return (
         Column("Target", lambda point: Entry(point.target)),
         Column("Setting", lambda point: Entry(point.setting, href=point.href)),
-        Number(P50.text, lambda point: P50.entry(point.cell)),
+        Number(measured.text, lambda point: measured.entry(point.cell)),
         Number("accuracy", lambda point: accuracies.entry(point.cell), note="with its 95 % interval"),
         Column("Pareto front", lambda point: Entry("on the front" if point in front else "", int(point not in front))),
     )

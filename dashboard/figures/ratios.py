@@ -8,13 +8,12 @@ from dashboard.figures import theme
 from dashboard.figures.figure import Figure, nothing
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.quantities import Change
-from farm.rules.presenting.lines import Line
+from farm.rules.presenting.lines import PROCESSOR, Line
 from farm.rules.presenting.tables import Column, Entry, Number, Table, verdict_entry
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import rank
 
 NAME = "comparisons"
-_QUANTITIES = {"items": "items per second", "rate": "the highest rate"}
 MAX_ROWS = 40
 
 
@@ -36,6 +35,11 @@ class Named:
         """Its word, ratio and interval, of latency or of items per second."""
         bare = self.comparison
         return self.line.change if self.line else Change("latency", bare.verdict, bare.ratio, bare.ci_low, bare.ci_high)
+
+    @property
+    def quantity(self) -> str:
+        """What changed, as an axis says it."""
+        return (self.line.quantity if self.line else "latency").removeprefix("p50 ")
 
     @property
     def caveat(self) -> str:
@@ -67,8 +71,8 @@ def ratios(named: Sequence[Named]) -> Figure:
         drawn = sorted(drawn, key=lambda row: -row.change.size)[:MAX_ROWS]
     reached = theme.ends([(row.change.low, row.change.high, row.change.ratio) for row in drawn])
     margin = max(row.comparison.margin for row in drawn)
-    of = {row.change.quantity for row in drawn}
-    quantity = _QUANTITIES.get(next(iter(of)), "latency") if len(of) == 1 else "latency"
+    of = {row.quantity for row in drawn}
+    quantity = next(iter(of)) if len(of) == 1 else "latency or processor time" if PROCESSOR in of else "latency"
     return Figure(
         name=NAME,
         title=finding(named),

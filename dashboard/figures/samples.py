@@ -10,6 +10,7 @@ from dashboard.figures import colours, theme
 from dashboard.figures.figure import Figure, nothing, rounded, thinned
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
+from farm.rules.presenting.times import BY_CLOCK, Times
 from farm.rules.wording import numbers, titles
 
 NAME = "samples"
@@ -40,10 +41,12 @@ def split(samples: Sequence[float]) -> Groups | None:
     )
 
 
-def samples(cell: Cell) -> Figure:
-    """One point a launch; the band is the 95 % interval of their median."""
-    groups = split(cell.samples_ms) if cell.is_bimodal else None
-    table = _table(cell.samples_ms, groups)
+def samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
+    """One point a launch, of the time that is told; the band is the 95 % interval of their median."""
+    title, told = times.title([cell]), times.told(cell)
+    # groups were found by the clock
+    groups, cell = split(cell.samples_ms) if cell.is_bimodal and told is cell else None, told
+    table = _table(cell.samples_ms, groups, title)
     if not cell.samples_ms:
         return nothing(NAME, "No launch has been timed yet.", table)
     levels = [groups.low, groups.high] if groups is not None else []
@@ -68,14 +71,14 @@ def samples(cell: Cell) -> Figure:
         layout=theme.layout(
             height=260,
             xaxis=theme.axis("process launch, in time order", dtick=max(1, len(cell.samples_ms) // 12), zeroline=False),
-            yaxis=theme.axis("p50 of the launch, ms", zeroline=False, **theme.linear(reached, from_zero=False)),
+            yaxis=theme.axis(f"{title} of the launch, ms", zeroline=False, **theme.linear(reached, from_zero=False)),
             shapes=_shapes(cell, levels),
             annotations=[_note(level) for level in levels],
             # the names of groups stand beside the launches, not over them
             margin={"l": 8, "r": 16 if groups is None else 72, "t": 8, "b": 8},
         ),
         table=table,
-        note="Line: the median of all launches, p50. Band: its 95 % interval." if cell.p50_ci_ms is not None else "",
+        note="Line: the median of all launches. Band: its 95 % interval." if cell.p50_ci_ms is not None else "",
     )
 
 
@@ -116,13 +119,13 @@ def _note(level: float) -> theme.Json:
     }
 
 
-def _table(values: Sequence[float], groups: Groups | None) -> Table:
+def _table(values: Sequence[float], groups: Groups | None, title: str) -> Table:
     def group_of(value: float) -> str:
         return "one group" if groups is None else "upper" if value > groups.edge else "lower"
 
     columns: tuple[Column[tuple[int, float]], ...] = (
         Number("Launch", lambda launch: counted(launch[0])),
-        Number("p50, ms", lambda launch: written(launch[1])),
+        Number(f"{title}, ms", lambda launch: written(launch[1])),
         Column("Group", lambda launch: Entry(group_of(launch[1]))),
     )
     return Table.of(NAME, "The median of each process launch", columns, list(enumerate(values, start=1)))
@@ -173,7 +176,7 @@ def warm_up(cell: Cell, launches: Launches) -> Figure:
             xaxis=theme.axis(
                 "inference of the launch", zeroline=False, **theme.linear([len(values) for _, values in shown])
             ),
-            yaxis=theme.axis("ms", **theme.linear([max(values) for _, values in shown])),
+            yaxis=theme.axis("ms by the clock", **theme.linear([max(values) for _, values in shown])),
         ),
         table=table,
         note="In colour: the last launch. Grey: those before it.",

@@ -6,32 +6,39 @@ from dashboard import axes
 from dashboard.figures import colours, figure, theme
 from dashboard.figures.figure import Address, Figure, nothing
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.tables import Column, Number, Table, counted, written
+from farm.contract.document_comparisons import Comparison
+from farm.rules.presenting.lines import items_of
+from farm.rules.presenting.tables import Column, Number, Table, counted
+from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers
 
 NAME = "throughput"
 
 
-def throughput(cells: Sequence[Cell], address: Address) -> Figure:
-    """Items per second of every cell that has a batch."""
-    measured = [cell for cell in cells if cell.throughput is not None and cell.batch and cell.twin_of is None]
+def throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
+    """Items per second of every cell that has a batch, by the time that the verdicts rest on."""
+    times = Times.of(cells, comparisons)
+    known = [cell for cell in cells if cell.throughput is not None and cell.batch and cell.twin_of is None]
+    measured = [times.told(cell) for cell in known]
     others = [axis for axis in axes.varying(measured) if axis.name != "batch"]
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(others, address),
         Number("Batch", lambda cell: counted(cell.batch or 0)),
-        Number("items/s", lambda cell: written(cell.throughput)),
-        figure.P50,
+        figure.ITEMS,
+        figure.p50(times, measured),
     )
     table = Table.of(NAME, "Throughput of each cell", shown, measured)
     if not measured:
         return nothing(NAME, "No cell with a batch has a throughput yet.", table)
     names = list(dict.fromkeys(axes.name_of(cell, others) for cell in measured))
     lines = [[cell for cell in measured if axes.name_of(cell, others) == name] for name in names]
-    best = max(measured, key=lambda cell: cell.throughput or 0.0)
+    best = max(figure.right(measured), key=lambda cell: cell.throughput or 0.0)
+    most, by = items_of(best), times.title(measured)
+    unit = "items/s" if by == "p50" else f"items/s, by {by}"
     batches = sorted({cell.batch for cell in measured if cell.batch})
     return Figure(
         name=NAME,
-        title=f"Most: {numbers.plain(best.throughput)} items/s at batch {best.batch}, {axes.name_of(best, others)}",
+        title=f"Most: {most} items/s at batch {best.batch}, {axes.name_of(best, others)}",
         summary=(
             f"Items per second over {numbers.counted(len(batches), 'batch size')}, "
             f"{numbers.counted(len(lines), 'line')}. The table below has every number."
@@ -43,11 +50,11 @@ def throughput(cells: Sequence[Cell], address: Address) -> Figure:
         layout=theme.layout(
             height=320,
             xaxis=theme.axis("batch", type="category", categoryarray=[str(batch) for batch in batches]),
-            yaxis=theme.axis("items/s", **theme.linear([end for cell in measured for end in _ends(cell)])),
+            yaxis=theme.axis(unit, **theme.linear([end for cell in measured for end in _ends(cell)])),
             showlegend=len(lines) > 1,
         ),
         table=table,
-        note="Whiskers: the 95 % interval of p50, as items/s. A break in a line: not measured with that batch.",
+        note="Whiskers: the 95 % interval of the median, as items/s. A break in a line: not measured with that batch.",
     )
 
 
@@ -80,7 +87,8 @@ def _line(
         connectgaps=False,
         error_y=theme.whiskers([value or 0.0 for value in values], ends, colour, thickness=1),
         customdata=["" if cell is None else address(cell.id) for cell in cells],
-        hover="%{fullData.name}<br>batch %{x}: %{y:.4~g} items/s",
+        text=["" if cell is None else items_of(cell) for cell in cells],
+        hover="%{fullData.name}<br>batch %{x}: %{text} items/s",
         cliponaxis=False,
     )
 

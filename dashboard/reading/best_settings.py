@@ -9,6 +9,7 @@ from django.urls import reverse
 from farm.rules.presenting.best import Best, best_settings, is_only_busy, left_out
 from farm.rules.presenting.hardware import Measured
 from farm.rules.presenting.hardware_words import setting
+from farm.rules.presenting.lines import items_of
 from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import sign_of
@@ -85,7 +86,7 @@ def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
     if most is None:
         fastest = min((best.fastest[0] for best in best_of_nodes), key=lambda one: one.cell.p50_ms or 0.0)
         return f"No measured setting is{within}; the fastest is {_setting(fastest)}."
-    text = f"Most{within}: {numbers.plain(most[0].cell.throughput)} items/s with {_setting(most[0])}."
+    text = f"Most{within}: {items_of(most[0].cell)} items/s with {_setting(most[0])}."
     return f"{text} {_alike(len(most) - 1)}".rstrip()
 
 
@@ -132,7 +133,7 @@ def _row(node: str, wanted: str, one: Measured) -> tuple[Entry, ...]:
         Entry(setting(one), href=reverse("dashboard:cell", args=[one.run, cell.id])),
         Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms),
         Entry(numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms)),
-        Entry(numbers.plain(cell.throughput), cell.throughput),
+        Entry(items_of(cell), cell.throughput),
         Entry(sign=sign_of(cell.parity.verdict), value=cell.parity.verdict),
     )
 

@@ -1,7 +1,7 @@
 """What the page of one cell shows of it: metrics, placement, operators, parity, in words and tables."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
 from dashboard import axes
@@ -9,34 +9,24 @@ from dashboard.figures import figure
 from dashboard.figures.figure import Address
 from dashboard.metrics import metric_text
 from farm.contract.cells import NO_POLICY
-from farm.contract.document_cells import Cell, Input, OperatorTime, ParityOutput, ProviderTime
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell, Input, ParityOutput, ProviderTime
 from farm.contract.reasons import CellStatus
+from farm.contract.reports import Sample
 from farm.rules.cells.identity import fields_of
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import METRICS
-from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT
 from farm.rules.generation import streams
 from farm.rules.planning.plans import Arm, PlannedBlock
 from farm.rules.presenting.headlines import lost_providers
 from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
+from farm.rules.presenting.times import Times
+from farm.rules.reporting.records import RunRecord
+from farm.rules.runtimes.models import ModelFacts
 from farm.rules.wording import numbers, titles
 from farm.runs.states import activity_of
 
 METRIC_HEADS = (Head("Metric"), Head("value", is_number=True), Head("Unit"), Head("Note", is_text=True))
-NODE: Column[OperatorTime] = Column("Operator", lambda one: Entry(one.node, is_name=True), "the model's own node")
-TYPE: Column[OperatorTime] = Column("Type", lambda one: Entry(one.op_type), "as executed")
-RAN_ON: Column[OperatorTime] = Column("Provider", lambda one: Entry(titles.provider(one.provider)))
-COVERS: Column[OperatorTime] = Prose(
-    "Covers", lambda one: Entry(numbers.listed(one.covers, most=6), is_name=True), "own nodes fused into it"
-)
-MEMORY: Column[OperatorTime] = Number(
-    "memory",
-    lambda one: Entry("not told") if one.memory_bytes is None else written(one.memory_bytes, numbers.small_memory),
-    "what one call asked for and still held when it ended",
-)
-MEMORY_ABSENT = (
-    "Memory by operator is not in this profile: ONNX Runtime writes it from 1.28 on, for sessions that have an arena."
-)
 PARITY_COLUMNS: tuple[Column[ParityOutput], ...] = (
     Column("Output", lambda one: Entry(one.name, is_name=True)),
     Number("max abs", lambda one: written(one.max_abs, numbers.scientific)),
@@ -165,83 +155,6 @@ def providers(cell: Cell) -> Table:
     return Table.of("placement", "Where the time goes", PROVIDER_COLUMNS, parts)
 
 
-def whole_us(cell: Cell) -> float:
-    """What shares of an inference are of: all its operators, and what none of them has."""
-    return sum(operator.time_us for operator in cell.operators) + (cell.unaccounted_us or 0.0)
-
-
-def operators(cell: Cell) -> Table:
-    """The executed operators by time, each with the model's own node, and the time that none of them has.
-
-    Of a cell that generates also choosing a token, which is outside the graph; where nothing was traced, the graph
-    stands as a whole beside it.
-    """
-    rest = _beside_operators(cell)
-    whole = sum(operator.time_us for operator in (*cell.operators, *(part for part, _ in rest)))
-    figures = figure_columns(cell.operators, whole, "µs per token" if TPOT in cell.figures else "µs per inference")
-    ordered = sorted(cell.operators, key=lambda one: -one.time_us)
-    title = "Executed operators of a token, from a trace" if cell.prompt else "Executed operators, from a trace"
-    title = title if ordered else "Where the time of a token goes"
-    table = Table.of("operators", title, (NODE, TYPE, RAN_ON, *figures, COVERS), ordered)
-    time, share, *memory = figures
-    left = [
-        (
-            Entry(part.node),
-            Entry(),
-            Entry(),
-            time.entry(part),
-            share.entry(part),
-            *(Entry() for _ in memory),
-            Entry(what),
-        )
-        for part, what in rest
-    ]
-    return replace(table, rows=[*table.rows, *left])
-
-
-def _beside_operators(cell: Cell) -> list[tuple[OperatorTime, str]]:
-    """What takes time and is no operator, each with what it is."""
-    found: list[tuple[str, float, str]] = []
-    if cell.operators and cell.unaccounted_us is not None:
-        found.append(("in no operator", cell.unaccounted_us, "between them, and the profiler's own"))
-    if OUTSIDE in cell.figures:
-        choosing_us = 1000 * cell.figures[OUTSIDE].value
-        if not cell.operators:
-            graph_us = 1000 * cell.figures[TPOT].value - (choosing_us if OUTSIDE_CPU in cell.figures else 0.0)
-            found.append(("in the graph", max(0.0, graph_us), "not traced"))
-        found.append(("outside the graph", choosing_us, "choosing a token, as launches timed it"))
-    return [(OperatorTime(node=name, op_type="", provider="", time_us=spent), what) for name, spent, what in found]
-
-
-def time_columns(whole: float, head: str) -> tuple[Column[OperatorTime], Column[OperatorTime]]:
-    """The time of an operator, and its share of the whole."""
-
-    def share(one: OperatorTime) -> Entry:
-        part = one.time_us / whole if whole else None
-        return Entry(numbers.share(part), one.time_us, share=part or 0.0)
-
-    return Number(head, lambda one: written(one.time_us)), Number("share", share)
-
-
-def figure_columns(operators: Sequence[OperatorTime], whole: float, head: str) -> tuple[Column[OperatorTime], ...]:
-    """Time and share, and memory where the profile tells it of some."""
-    columns = time_columns(whole, head)
-    return columns if all(operator.memory_bytes is None for operator in operators) else (*columns, MEMORY)
-
-
-def memory_note(cell: Cell) -> str:
-    """What the column of memory holds, or why there is none; empty for a cell that was not traced."""
-    if not cell.operators:
-        return ""
-    if all(operator.memory_bytes is None for operator in cell.operators):
-        return MEMORY_ABSENT
-    return (
-        "Memory is what one call of an operator asked of its provider’s arena and still held when it ended, the most "
-        "of any profiled inference: what it used in between and gave back is not in it. One of 0 B worked in memory "
-        "that was there already, such as a buffer that operators before it were done with."
-    )
-
-
 def parity(cell: Cell) -> Table:
     return Table.of("parity", "Outputs against the reference", PARITY_COLUMNS, cell.parity.outputs)
 
@@ -257,16 +170,17 @@ def _cosine(value: float | None) -> str:
     return "1" if value >= 1 else f"{min(value, 0.999999):.6f}"
 
 
-def siblings(cells: Sequence[Cell], cell: Cell, address: Address) -> Table:
+def siblings(document: Document, cell: Cell, address: Address) -> Table:
     """The other cells of the block, for a step to the side."""
-    block = [other for other in cells if other.block == cell.block]
+    times = Times.of(document.cells, document.comparisons)
+    block = [times.told(other) for other in document.cells if other.block == cell.block]
     along = axes.varying(block)
     shown: tuple[Column[Cell], ...] = (
         Column(
             "Cell",
             lambda one: Entry(axes.name_of(one, along), href=address(one.id), soft="A/A twin" if one.twin_of else ""),
         ),
-        figure.P50,
+        figure.p50(times, block),
         Column("State", lambda one: verdict_entry(one.status.value)),
     )
     return Table.of("siblings", "Measured in the same block", shown, [other for other in block if other.id != cell.id])
@@ -332,50 +246,45 @@ def _written(tokens: Sequence[int]) -> str:
     return " ".join(map(str, tokens))
 
 
-def of_prompt(cell: Cell) -> Table | None:
-    """The operators executed over the prompt, by time; None where it was not traced apart."""
-    if cell.prompt is None:
-        return None
-    whole = sum(operator.time_us for operator in cell.prompt.operators) + (cell.prompt.unaccounted_us or 0.0)
-    figures = figure_columns(cell.prompt.operators, whole, "µs per prompt")
-    title = f"Executed operators over a prompt of {cell.prompt.tokens}, from a trace"
-    return Table.of("prompt-operators", title, (NODE, TYPE, RAN_ON, *figures, COVERS), cell.prompt.operators)
-
-
 def open_cells(
     blocks: Iterable[tuple[str, PlannedBlock]],
     *,
     known: Collection[str],
-    model: str,
-    model_sha256: str,
-    so_far: Mapping[str, list[float]] | None = None,
+    models: Sequence[ModelFacts],
+    so_far: Mapping[str, list[Sample]] | None = None,
 ) -> tuple[list[Cell], dict[str, str]]:
     """Cells without a result, and what goes on in the block of each, by its id: measuring, queued or preparing.
 
-    `known`: ids that have ended. `model_sha256`: the model file's digest, as documents have it.
-    `so_far`: p50 in ms of the launches there are already, by id.
+    `known`: ids that have ended. `models`: the run's own, then those beside it. `so_far`: the launches there are
+    already, by id.
     """
     cells: list[Cell] = []
     states: dict[str, str] = {}
     for state, block in blocks:
         for arm in block.arms:
             if arm.id not in known:
-                cells.append(_cell(arm, block, (model, model_sha256), (so_far or {}).get(arm.id, [])))
+                cells.append(_cell(arm, block, RunRecord(models[0], beside=models[1:]), (so_far or {}).get(arm.id, [])))
                 states[arm.id] = activity_of([state])
     return cells, states
 
 
-def _cell(arm: Arm, block: PlannedBlock, model: tuple[str, str], launches: list[float]) -> Cell:
+def _cell(arm: Arm, block: PlannedBlock, record: RunRecord, launches: list[Sample]) -> Cell:
     """The planned cell in the document's words; its status says nothing and is never shown."""
-    spec = arm.spec
+    spec, model = arm.spec, record.model_of(arm.spec)
+    by_clock, by_processor = [launch.p50_ms for launch in launches], [launch.cpu_p50_ms for launch in launches]
+    known_ms = [value for value in by_processor if value is not None]
     known = {
         "id": arm.id,
         "block": block.id,
-        "model": model[0],
-        "model_sha256": model[1],
+        "model": model.name,
+        "model_sha256": model.main_sha256,
         "twin_of": None if arm.twin_of is None else block.arms[arm.twin_of].id,
         "status": CellStatus.CANCELLED,
-        "p50_ms": median(launches) if launches else None,
-        "samples_ms": launches,
+        "p50_ms": median(by_clock) if by_clock else None,
+        "samples_ms": by_clock,
+        "cpu_p50_ms": median(known_ms) if known_ms else None,
+        "cpu_samples_ms": known_ms,
+        "disturbed_samples": sum(launch.is_disturbed for launch in launches),
     }
-    return Cell.model_validate(known | fields_of(spec, opset=None, session=arm.labels.get("session", "default")))
+    session = arm.labels.get("session", "default")
+    return Cell.model_validate(known | fields_of(spec, opset=model.opset, session=session))

@@ -9,9 +9,10 @@ from dashboard.reading import refusals
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
-from farm.rules.presenting import parities, simulated
+from farm.rules.presenting import parities, simulated, stability
 from farm.rules.presenting.stability import at_risk
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
+from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
 
 # in runs whose model came with labelled data; beside parity, which says how close outputs are: these say what it costs
@@ -37,23 +38,25 @@ def table(
     goes on in those that have not ended, by id.
     """
     going_on = states or {}
-    cells = list(cells)
-    risky = at_risk(cells, comparisons)
+    known = list(cells)
+    risky, times = at_risk(known, comparisons), Times.of(known, comparisons)
+    cells = [times.told(cell) for cell in known]
     shared = [axis for axis in axes.varying(cells) if axis.name != "runtime"]
+    notes = {cell.id: _note(cell, is_risky=cell.id in risky) for cell in cells}
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(shared, address, only="the model"),
         figure.RUNTIME,
         Column("State", lambda cell: verdict_entry(going_on.get(cell.id, cell.status.value))),
-        figure.P50,
+        *([Prose[Cell]("Note", lambda cell: Entry(notes[cell.id]))] if any(notes.values()) else []),
+        figure.p50(times, cells),
         figure.HALF_WIDTH,
-        Number("items/s", lambda cell: written(cell.throughput)),
+        figure.ITEMS,
         Number("session, ms", lambda cell: written(cell.session_ms), note="creating the session"),
         Number("first, ms", lambda cell: written(cell.first_ms), note="first inference"),
         Number("peak memory", lambda cell: written(cell.peak_memory_bytes, numbers.memory)),
         Column("Parity", lambda cell: verdict_entry(cell.parity.verdict)),
         *(ACCURACY if any(cell.accuracy is not None for cell in cells) else ()),
         Column("Ran on", lambda cell: Entry(", ".join(map(titles.provider, cell.active_providers)))),
-        Prose("Note", lambda cell: Entry(_note(cell, is_risky=cell.id in risky))),
         *((_repeat(again),) if again is not None else ()),
     )
     return Table.of("cells-table", "Cells of this run", shown, cells)
@@ -87,7 +90,7 @@ def _note(cell: Cell, *, is_risky: bool) -> str:
         cell.reason.text if cell.reason else "",
         simulated.NOTE if cell.simulated else "",
         "Launches fall into two groups." if cell.is_bimodal else "",
-        "Unstable." if is_risky else "",
+        stability.UNSTABLE if is_risky else "",
         f"Executed in {cell.executed_precision}." if parities.is_other_precision(cell) else "",
     ]
     return " ".join(filter(None, parts))

@@ -15,7 +15,8 @@ from farm.rules.cells.metrics import BY_NAME as MEASURED
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting import prefills
 from farm.rules.presenting.headlines import opening_of
-from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor, is_wrong, line_of, trusted_ms
+from farm.rules.presenting.lines import PROCESSOR, is_wrong, items_of, line_of
+from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
 
@@ -142,7 +143,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class Grid:
-    """What the fields are filled from: cells by place, comparisons by their candidate, states of open cells."""
+    """What the fields are filled from: cells by place, comparisons by their candidate, states of open cells.
+
+    `times`: of the cells, by the verdicts along the columns; `told`: the cells with those.
+    """
 
     metric: Metric
     column_axis: axes.Axis
@@ -151,6 +155,8 @@ class Grid:
     states: Mapping[str, str]
     ends: tuple[float, float] | None
     address: Address
+    times: Times
+    told: Mapping[str, Cell]
 
     @property
     def is_of_items(self) -> bool:
@@ -158,18 +164,20 @@ class Grid:
         return self.column_axis.name == "batch"
 
     @cached_property
-    def judged_by_processor(self) -> frozenset[str]:
-        """The cells of which a comparison along the columns rests on processor time."""
-        judged = [pair for some in self.compared.values() for pair in some if is_by_processor(pair)]
-        along = [pair for pair in judged if pair.axis == self.column_axis.name]
-        return frozenset(side for pair in along for side in (pair.baseline, pair.candidate))
+    def baselines(self) -> frozenset[str]:
+        """The cells that others are compared with along the columns."""
+        return frozenset(pair.baseline for pair in _along(self.compared, self.column_axis))
 
     def figure(self, cell: Cell) -> float | None:
         """The figure that stands in a cell's field beside a verdict."""
-        if self.is_of_items:
-            return cell.throughput
-        own = trusted_ms(cell)
-        return cell.cpu_p50_ms or own if cell.id in self.judged_by_processor else own
+        told = self.told[cell.id]
+        return told.throughput if self.is_of_items else told.p50_ms
+
+    def title(self, cell: Cell) -> str:
+        """The time of a cell with its interval; where that is processor time, that by the clock besides."""
+        told = self.told[cell.id]
+        text = f"{self.times.title([cell])} {numbers.latency(told.p50_ms, told.p50_ci_ms)}"
+        return text if told is cell else f"{text}; {numbers.latency(cell.p50_ms, cell.p50_ci_ms)} by the clock"
 
 
 def heat_map(
@@ -233,14 +241,18 @@ def drawn(
 ) -> HeatMap:
     """The map, coloured by a metric; of a large one the part with this number, from 1 on."""
     chosen = BY_NAME.get(metric, METRICS[0])
+    times = Times.of(laid.cells, _along(laid.compared, laid.column_axis))
+    told = [times.told(cell) for cell in laid.cells]
     grid = Grid(
         metric=chosen,
         column_axis=laid.column_axis,
         cells=laid.by_id,
         compared=laid.compared,
         states=states or {},
-        ends=_ends(laid.cells, chosen),
+        ends=_ends(told, chosen),
         address=address,
+        times=times,
+        told={cell.id: cell for cell in told},
     )
     which = _part(laid, part) if laid.is_large else None
     shown = laid.rows if which is None else laid.rows[which.first - 1 : which.last]
@@ -249,7 +261,7 @@ def drawn(
         for labels, places in shown
     ]
     cells = [cell for _, places in shown for group in places.values() for cell in group]
-    ends = _ends_in_words(laid.cells, chosen)
+    ends = _ends_in_words(told, chosen)
     return HeatMap(chosen, laid.column_axis, laid.row_axes, laid.heads, rows, laid.choices, cells, which, ends)
 
 
@@ -276,6 +288,11 @@ def _by_candidate(comparisons: Sequence[Comparison]) -> dict[str, list[Compariso
     return compared
 
 
+def _along(compared: Mapping[str, Sequence[Comparison]], axis: axes.Axis) -> list[Comparison]:
+    """Those along an axis."""
+    return [pair for some in compared.values() for pair in some if pair.axis == axis.name]
+
+
 def _ends_in_words(cells: Sequence[Cell], metric: Metric) -> list[str]:
     """The smallest and the largest value, as fields show them; none where the map is coloured by verdicts."""
     known = sorted((value, place) for place, cell in enumerate(cells) if (value := metric.read(cell)) and value > 0)
@@ -299,11 +316,10 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     if cell.p50_ms is None or cell.status == CellStatus.CANCELLED:
         return Place(href, sign=sign_of(state), tone="off", title=cell.reason.text if cell.reason else "")
     if grid.metric.name != "verdict":
-        sign = STATES[WRONG] if is_wrong(cell) else None
-        tone = _ramp(grid.metric.read(cell), grid.ends)
-        return Place(href, grid.metric.write(cell), sign, tone, _title(cell))
+        sign, told = STATES[WRONG] if is_wrong(cell) else None, grid.told[cell.id]
+        return Place(href, grid.metric.write(told), sign, _ramp(grid.metric.read(told), grid.ends), grid.title(cell))
     comparison = None if grid.column_axis.label(cell) == first_head else _against(group, grid, first_head)
-    sign, tone, title = _judged(cell, comparison, grid, is_first=grid.column_axis.label(cell) == first_head)
+    sign, tone, title = _judged(cell, comparison, grid, is_baseline=any(each.id in grid.baselines for each in group))
     value, why = _value(cell, comparison, grid)
     if is_wrong(cell):
         # never praised, and marked wherever it stands
@@ -322,11 +338,10 @@ def _value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tuple[str, 
         is_of_figures = change.quantity == ("items" if grid.is_of_items else "latency")
         if is_of_figures and base and own and numbers.pair(base, own, low=low, high=high) is None:
             return "", "its own median, over all its launches, is apart otherwise than the pairs, so it is left out"
+    told = grid.told[cell.id]
     if grid.is_of_items and own is not None:
-        return f"{numbers.rate(own, cell.p50_ci_ms, time=cell.p50_ms)} items/s", ""
-    if own is not None and own != cell.p50_ms:
-        return f"{numbers.plain(own)} ms", PROCESSOR
-    return grid.metric.write(cell), ""
+        return f"{items_of(told)} items/s", ""
+    return grid.metric.write(told), ""
 
 
 def _open_place(cell: Cell, state: str, href: str) -> Place:
@@ -335,22 +350,21 @@ def _open_place(cell: Cell, state: str, href: str) -> Place:
     if not rounds:
         return Place(href, sign=sign, tone="running" if state == "measuring" else "")
     so_far = Sign(sign.mark, f"{numbers.counted(rounds, 'round')} so far", sign.tone)
-    told = f"no verdict yet; {PROCESSOR}" if is_busy(cell) else "no verdict yet"
-    return Place(href, f"{numbers.milliseconds(trusted_ms(cell))} ms", so_far, "running", told)
+    times = Times.of([cell])
+    told = f"no verdict yet; {PROCESSOR}" if times.by_processor else "no verdict yet"
+    return Place(href, f"{numbers.milliseconds(times.told(cell).p50_ms)} ms", so_far, "running", told)
 
 
-def _judged(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_first: bool) -> tuple[Sign, str, str]:
-    """The cell against the first column of its row."""
-    if is_first:
-        return Sign("·", "baseline", "quiet"), "", _title(cell)
+def _judged(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baseline: bool) -> tuple[Sign, str, str]:
+    """The cell against the baseline of its row."""
     if comparison is None:
-        return Sign("·", "not compared", "quiet"), "", _title(cell)
+        return Sign("·", "baseline" if is_baseline else "not compared", "quiet"), "", grid.title(cell)
     told = change_of(comparison, grid.cells)
     sign = sign_of(told.word)
     if told.ratio is None:
         return sign, "", comparison.reason or ""
     if grid.column_axis.name in WORKLOAD_AXES and told.quantity == "latency":
-        return Sign("·", f"{numbers.plain(told.ratio)}× the time", "quiet"), "", _title(cell)
+        return Sign("·", f"{numbers.plain(told.ratio)}× the time", "quiet"), "", grid.title(cell)
     words = told.text if told.is_decided else f"{sign.word}, {told.text}"
     title = f"{words}; {line_of(comparison, grid.cells).details}"
     return Sign(sign.mark, words, sign.tone), _step(told), title
@@ -383,8 +397,3 @@ def _ramp(value: float | None, ends: tuple[float, float] | None) -> str:
     low, high = ends
     part = log(value / low) / log(high / low) if high > low else 0.0
     return f"r{min(RAMP, 1 + int(part * RAMP))}"
-
-
-def _title(cell: Cell) -> str:
-    by_clock = " by the clock" if is_busy(cell) else ""
-    return f"p50 {numbers.latency(cell.p50_ms, cell.p50_ci_ms)}{by_clock}"

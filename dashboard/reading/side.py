@@ -14,8 +14,9 @@ from farm.rules.comparing import verdicts
 from farm.rules.comparing.quantities import change_between, items_factor
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.presenting import metric_changes, simulated
-from farm.rules.presenting.lines import PROCESSOR, is_by_processor
+from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor
 from farm.rules.presenting.tables import Entry, Head, Table
+from farm.rules.presenting.times import Times, latency_of
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of
 
@@ -87,12 +88,18 @@ class Judged:
         return numbers.change_interval(self.low, self.high, ratio=self.ratio, words=self.words)
 
     def is_of(self, base: Cell | None, cell: Cell | None) -> bool:
-        """Whether a reader who divides the latencies of both gets a change that the interval holds."""
+        """Whether a reader who divides the times of both, by the quantity of this, gets a change that the interval
+        holds."""
+        base, cell = (None if side is None else self.told(side) for side in (base, cell))
         if base is None or cell is None or not base.p50_ms or not cell.p50_ms or self.low is None or self.high is None:
             return True
         if self.is_items or self.is_rate:
             return True
         return numbers.pair(base.p50_ms, cell.p50_ms, low=self.low, high=self.high) is not None
+
+    def told(self, cell: Cell) -> Cell:
+        """The cell with the time that this rests on."""
+        return Times(frozenset([cell.id] if self.by_processor else [])).told(cell)
 
     @property
     def is_sure(self) -> bool:
@@ -122,13 +129,20 @@ class Row:
 def rows(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Row]:
     """The compared cells, the base first."""
     against = [None, *judged][: len(chosen)]
+    # the base by what the first of the others is judged by
+    by = [judged[0] if judged else None, *judged][: len(chosen)]
     figures = [
-        numbers.latency(choice.cell.p50_ms, choice.cell.p50_ci_ms)
-        if each is None or each.is_of(chosen[0].cell, choice.cell)
-        else ""
-        for choice, each in zip(chosen, against, strict=True)
+        (told_in(choice.cell, how) if each is None or each.is_of(chosen[0].cell, choice.cell) else "")
+        for choice, each, how in zip(chosen, against, by, strict=True)
     ]
     return [Row(*each) for each in zip(chosen, names(chosen), figures, against, strict=True)]
+
+
+def told_in(cell: Cell, judged: Judged | None) -> str:
+    """A cell's latency in words, by the quantity that it is judged by."""
+    if judged is None:
+        return latency_of(cell)
+    return Times(frozenset([cell.id] if judged.by_processor else [])).words(cell)
 
 
 def pinned(chosen: Sequence[Chosen], base: str) -> list[Chosen]:
@@ -210,7 +224,10 @@ def _unpaired(base: Cell, other: Cell) -> Judged:
         return Judged(sign_of("not comparable"), "", "The workloads differ: other shapes, or one without a batch.")
     if base.simulated or other.simulated:
         return Judged(sign_of("not comparable"), "", simulated.NOTE)
-    judged = verdicts.judge_unpaired(base.samples_ms, other.samples_ms)
+    # where other programs lengthened the time of one, processor time of both
+    by_processor = (is_busy(base) or is_busy(other)) and min(len(base.cpu_samples_ms), len(other.cpu_samples_ms)) > 1
+    samples = [side.cpu_samples_ms if by_processor else side.samples_ms for side in (base, other)]
+    judged = verdicts.judge_unpaired(*samples)
     figures = judged.ratio, judged.ci_low, judged.ci_high
     if (times := items_factor(base, other)) is not None:
         figures = times / judged.ratio, times / judged.ci_high, times / judged.ci_low
@@ -218,11 +235,14 @@ def _unpaired(base: Cell, other: Cell) -> Judged:
     words = ("more items/s", "fewer items/s") if is_items else UNJUDGED
     change = numbers.change(*figures, words=words)
     interval = numbers.change_interval(*figures[1:], ratio=figures[0], words=words)
+    interval = f"{interval}, {PROCESSOR}" if by_processor else interval
     if base.node != other.node:
         how = f"{interval}; different hardware: {base.node or 'no node'} and {other.node or 'no node'}, no verdict"
-        return Judged(Sign("≠", "different hardware", "quiet"), change, how, *figures, is_items, words=words)
+        sign = Sign("≠", "different hardware", "quiet")
+        return Judged(sign, change, how, *figures, is_items, by_processor=by_processor, words=words)
     how = f"{interval}; not measured side by side: the machine may have changed between the two, no verdict"
-    return Judged(Sign("≠", "not side by side", "quiet"), change, how, *figures, is_items, words=words)
+    sign = Sign("≠", "not side by side", "quiet")
+    return Judged(sign, change, how, *figures, is_items, by_processor=by_processor, words=words)
 
 
 @dataclass(frozen=True)

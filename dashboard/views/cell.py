@@ -10,7 +10,7 @@ from django.shortcuts import render
 from dashboard import axes
 from dashboard.figures import accuracies, samples, scenarios, timelines
 from dashboard.figures.figure import Address
-from dashboard.reading import accuracy, comparisons, copies, facts
+from dashboard.reading import accuracy, comparisons, copies, facts, operators
 from dashboard.reading import cell as reading
 from dashboard.reading.cell import open_cells
 from dashboard.views.access import page, person
@@ -20,12 +20,11 @@ from farm.base.refusals import Missing
 from farm.contract.document import BlockFacts, Document
 from farm.contract.document_cells import Cell, EngineParity
 from farm.contract.document_comparisons import Comparison
-from farm.registry.selectors import model_file_digest
 from farm.rules.presenting import parities, prefills, sentences, simulated
 from farm.rules.presenting.headlines import opening_of
-from farm.rules.presenting.lines import latency_of
-from farm.rules.presenting.stability import at_risk
+from farm.rules.presenting.stability import UNSTABLE, at_risk
 from farm.rules.presenting.tables import Entry, Head, Table
+from farm.rules.presenting.times import Times, latency_of
 from farm.rules.quality.parity import LEVELS
 from farm.rules.reporting import compiled_models
 from farm.rules.wording import numbers, titles
@@ -34,6 +33,7 @@ from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.selectors.cells import launches_of
 from farm.runs.selectors.retention import removed_timings, removed_traces
+from farm.runs.selectors.sides import facts_of
 from farm.runs.selectors.variants import variant_of_cell
 from farm.runs.services import timeline_of
 from farm.runs.services.timelines import WAITS
@@ -175,7 +175,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "quantised": [text for text in (accuracies.stayed(found), *accuracy.advice(found, arch=arch)) if text],
         "beside": beside(document.cells, found, address),
         **panel(request, row, document.cells, found),
-        "siblings": reading.siblings(document.cells, found, address),
+        "siblings": reading.siblings(document, found, address),
         "traces": [
             {"href": f"/api/v1/traces/{trace.pk}.json", "number": trace.trace_round + 1}
             for trace in selectors.traces_of(row, found.id)
@@ -207,16 +207,16 @@ def panels(cell: Cell, document: Document, address: Address, *, state: str) -> d
     return {
         "cell": cell,
         "placement": reading.placement(cell),
-        "headline": headline(cell, state),
+        "headline": headline(cell, state, compared),
         "because": _because(compared, by_id),
         "notes": notes(cell, compared),
         "facts": facts.of_cell(cell),
-        "figure": samples.samples(cell),
+        "figure": samples.samples(cell, Times.of([cell], compared)),
         "metrics": reading.metrics(cell),
         "providers": reading.providers(cell),
-        "operators": reading.operators(cell),
-        "memory_note": reading.memory_note(cell),
-        "prompt_operators": reading.of_prompt(cell),
+        "operators": operators.operators(cell),
+        "memory_note": operators.memory_note(cell),
+        "prompt_operators": operators.of_prompt(cell),
         "generated": reading.generated(document.cells, cell, address),
         "parity": reading.parity(cell),
         # held against cells of every block, which the cell's own row does not know
@@ -231,16 +231,14 @@ def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
     if cell_id in known:
         measured = selectors.cell_document(row, cell_id)
         return measured, measured.status.value
-    opened, states = open_cells(
-        pages.open_blocks(row), known=known, model=str(row.version.model), model_sha256=model_file_digest(row.version)
-    )
+    opened, states = open_cells(pages.open_blocks(row), known=known, models=facts_of(row.versions))
     waiting = next((cell for cell in opened if cell.id == cell_id), None)
     if waiting is None:
         raise Missing(f"Run {row.pk} has no cell {cell_id!r}.", hint="Its cells are listed on the run's page.")
     return waiting, states[cell_id]
 
 
-def headline(cell: Cell, state: str) -> str:
+def headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) -> str:
     """The cell in one sentence: its latency, or why it has none."""
     what = f"{cell.model or 'The model'} on {titles.runtime_in_words(cell.runtime)}, {titles.provider(cell.provider)}"
     if state in OPEN:
@@ -249,7 +247,7 @@ def headline(cell: Cell, state: str) -> str:
         return f"{what}: {cell.reason.text if cell.reason else numbers.NOT_MEASURED}"
     batch = f"batch {cell.batch}, " if cell.batch is not None else ""
     each = " a token" if prefills.is_generated(cell) else ""
-    return f"{what}, {batch}{axes.BY_NAME['precision'].label(cell)}: {latency_of(cell)}{each}"
+    return f"{what}, {batch}{axes.BY_NAME['precision'].label(cell)}: {latency_of(cell, compared)}{each}"
 
 
 def notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
@@ -263,9 +261,7 @@ def notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
     if elsewhere := reading.time_elsewhere(cell):
         sentences.append(elsewhere)
     if at_risk([cell], compared):
-        sentences.append(
-            "Unstable: the timing windows of its launches differ by more than 5 %, as much as the change to be judged."
-        )
+        sentences.append(UNSTABLE)
     if cell.copies:
         sentences.append(
             f"{numbers.counted(cell.copies, 'copy', 'copies')} between host and device in every inference."

@@ -76,9 +76,9 @@ def of_run(request: HttpRequest, row: "Run", document: Document, address: Addres
         "comparisons": lambda: _ratios(document, address, along=request.GET.get("along", "")),
         "latency": lambda: latency.latency(document.cells, document.comparisons, address),
         "providers": lambda: cell_bars.providers(document.cells, address),
-        "throughput": lambda: throughput.throughput(document.cells, address),
+        "throughput": lambda: throughput.throughput(document.cells, address, document.comparisons),
         "pareto": lambda: of_accuracy(row, document, address),
-        "cold-start": lambda: cell_bars.cold_start(document.cells, address),
+        "cold-start": lambda: cell_bars.cold_start(document.cells, address, document.comparisons),
         "memory": lambda: cell_bars.memory(document.cells, address),
     }
     return {"tabs": tabs, "chart": chart, "figure": drawn[chart]()}
@@ -92,7 +92,7 @@ def _is_about_accuracy(document: Document) -> bool:
 
 def of_accuracy(row: "Run", document: Document, address: Address) -> Figure:
     """Accuracy against latency and bytes; of quantised cells also what their traces say they ran."""
-    return pareto.pareto([_with_trace(row, cell) for cell in document.cells], address)
+    return pareto.pareto([_with_trace(row, cell) for cell in document.cells], address, document.comparisons)
 
 
 def _with_trace(row: "Run", cell: Cell) -> Cell:

@@ -135,7 +135,8 @@ def _mark(group: Group, place: int, whole: float, *, is_like: bool, known: Compa
         return None
     own = _measured_change(group, known)
     low, high = (None, None) if own is None else (own.change_low_us, own.change_high_us)
-    if low is not None and high is not None and low <= 0 <= high:
+    # of the pairs, which may be apart from the two cells' own traces: then nothing is sure
+    if low is not None and high is not None and (low <= 0 <= high or (low > 0) != (change > 0)):
         return None
     if not is_like:
         return ELSEWHERE

@@ -1,7 +1,7 @@
 """Two to four runs compared cell by cell, as far as the filters of the address leave them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import TypeGuard
 
@@ -12,8 +12,9 @@ from django.urls import reverse
 
 from dashboard import axes
 from dashboard.figures import beside
+from dashboard.figures.figure import milliseconds
 from dashboard.reading import copies
-from dashboard.reading.side import DIFFERENT_MODELS, FACTS, Chosen, Judged, judge
+from dashboard.reading.side import DIFFERENT_MODELS, FACTS, PROCESSOR_TIME, Chosen, Judged, judge
 from dashboard.views import lists
 from dashboard.views.access import person
 from farm.contract.document import Document
@@ -164,10 +165,11 @@ def table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Tabl
 
 
 def _row(runs: Sequence[int], match: Match, address: Address) -> tuple[Entry, ...]:
-    entries = [Entry(match.name), _p50(runs[0], match.cells[0], address)]
+    how = next((judged for judged in match.judged if judged is not None), None)
+    entries = [Entry(match.name), _p50(runs[0], match.cells[0], address, how)]
     for run, cell, judged in zip(runs[1:], match.cells[1:], match.judged, strict=True):
         is_alike = judged is None or judged.is_of(match.cells[0], cell)
-        entries.append(_p50(run, cell, address) if is_alike else Entry(title=APART))
+        entries.append(_p50(run, cell, address, judged) if is_alike else Entry(title=APART))
         if judged is None:
             entries += [Entry(""), Entry(""), Entry("not measured in both")]
             continue
@@ -176,12 +178,13 @@ def _row(runs: Sequence[int], match: Match, address: Address) -> tuple[Entry, ..
     return tuple(entries)
 
 
-def _p50(run: int, cell: Cell | None, address: Address) -> Entry:
+def _p50(run: int, cell: Cell | None, address: Address, judged: Judged | None) -> Entry:
     if cell is None:
         return Entry("no such cell")
     if cell.p50_ms is None:
         return Entry(sign_of(cell.status.value).word, href=address(run, cell.id))
-    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, href=address(run, cell.id))
+    told = cell if judged is None else judged.told(cell)
+    return replace(milliseconds(told, says=told is not cell), href=address(run, cell.id))
 
 
 def as_row(runs: Sequence[int], match: Match) -> dict[str, str | float | None]:
@@ -235,7 +238,9 @@ def _chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[
     metrics = beside.drawable([cell for match in left for cell in match.cells if cell is not None])
     if not metrics:
         return {}
-    metric = next((metric for metric in metrics if metric.name == request.GET.get("metric")), metrics[0])
+    is_by_processor = any(judged is not None and judged.by_processor for match in left for judged in match.judged)
+    asked = request.GET.get("metric") or (PROCESSOR_TIME if is_by_processor else "")
+    metric = next((metric for metric in metrics if metric.name == asked), metrics[0])
     rows = [beside.Matched(match.name, match.cells) for match in left]
     figure = beside.runs_beside(metric, numbers, rows, _address)
     return {"figure": figure, "metrics": metrics, "metric": metric.name}

@@ -119,7 +119,9 @@ def side_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[sid
     if len(chosen) < 2 or not metrics:
         return panel
     # where the address names none that is known, what the verdicts rest on
-    asked = request.GET.get("metric") or ("cpu_p50_ms" if any(verdict.by_processor for verdict in judged) else "")
+    asked = request.GET.get("metric") or (
+        side.PROCESSOR_TIME if any(verdict.by_processor for verdict in judged) else ""
+    )
     metric = next((metric for metric in metrics if metric.name == asked), metrics[0])
     panel |= {"figure": _bars(metric, chosen, judged), "metrics": metrics, "metric": metric.name}
     return panel

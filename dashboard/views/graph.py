@@ -17,7 +17,7 @@ from django.views.decorators.http import condition, require_safe
 from dashboard import netron
 from dashboard.figures.figure import end_of, script_json
 from dashboard.reading import side
-from dashboard.reading.cell import COVERS, NODE, RAN_ON, TYPE, time_columns, whole_us
+from dashboard.reading.operators import COVERS, NODE, RAN_ON, TYPE, time_columns, whole_us
 from dashboard.views import compared_operators
 from dashboard.views.access import page, person
 from farm.base.refusals import Missing

@@ -28,13 +28,14 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
-from farm.registry.selectors import model_file_digest
 from farm.rules.presenting import sentences
 from farm.rules.presenting.headlines import opening_of
+from farm.rules.presenting.stability import more_may_decide
 from farm.runs import selectors
 from farm.runs.selectors import pages, runs
 from farm.runs.selectors.pages import Revision, is_same
 from farm.runs.selectors.runs import Standstill, standstill_of
+from farm.runs.selectors.sides import facts_of
 from farm.runs.states import RunState, activity_of
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _whole(row: "Run") -> Whole:
         because=because,
         warnings=reading.warnings(document.cells),
         told=facts.of_run(document.model_copy(update={"cells": everything})),
-        may_continue=any(cell.status == "done" for cell in document.cells),
+        may_continue=any(cell.status == "done" for cell in document.cells) and more_may_decide(document.comparisons),
         activity=activity,
         by_id=by_id,
     )
@@ -212,9 +213,7 @@ def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str], s
     known = {cell.id for cell in document.cells} - pages.unended_cells(row)
     so_far = pages.launches_so_far(row)
     blocks = pages.open_blocks(row)
-    opened, states = open_cells(
-        blocks, known=known, model=str(row.version.model), model_sha256=model_file_digest(row.version), so_far=so_far
-    )
+    opened, states = open_cells(blocks, known=known, models=facts_of(row.versions) if blocks else (), so_far=so_far)
     return opened, states, activity_of([state for state, _ in blocks])
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypedDict, cast
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Count, F, OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from farm.accounts.models import User
@@ -232,12 +232,6 @@ def stored_path(sha256: str) -> Path:
 def open_stored(sha256: str) -> BinaryIO:
     """A stored file, opened for reading. Raises Missing when there is none."""
     return stored_path(sha256).open("rb")
-
-
-def model_file_digest(version: Version) -> str:
-    """The SHA-256 digest of a version's .onnx file, without the rest of its bundle; empty where it was removed."""
-    files = ArtifactFile.objects.filter(artifact=version.artifact_id, name=F("artifact__main"))
-    return files.values_list("blob__sha256", flat=True).first() or ""
 
 
 def inspection_of(version: Version) -> Inspection | None:

@@ -101,7 +101,7 @@ def _drawn(document: Document) -> Iterator[tuple[str, str]]:
     along = comparisons.along(document.comparisons, "runtime")
     figures = [
         latency.latency(document.cells, document.comparisons, _address),
-        throughput.throughput(document.cells, _address),
+        throughput.throughput(document.cells, _address, document.comparisons),
         cell_bars.providers(document.cells, _address),
         ratios.ratios(comparisons.named(along, cells, _address)),
     ]

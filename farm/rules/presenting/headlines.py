@@ -182,7 +182,7 @@ def lead_of(document: Document) -> Lead:
         return _compared(opening.lead, cells)
     if not measured:
         return _nothing(own)
-    return _single(min(measured, key=lambda cell: cell.p50_ms or 0.0), measured=len(measured), of=len(own))
+    return _single(min(measured, key=lambda cell: trusted_ms(cell) or 0.0), measured=len(measured), of=len(own))
 
 
 def _marked(verdict: str, some: Sequence[Cell], own: Sequence[Cell], *, reason: str = "") -> Lead:

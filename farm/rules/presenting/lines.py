@@ -13,7 +13,6 @@ from farm.contract.evaluation import ACCURACY_LEVEL
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting import metric_changes
 from farm.rules.wording import numbers
-from farm.rules.wording.numbers import latency
 from farm.rules.wording.vocabulary import sign_of
 
 PROCESSOR = "processor time"
@@ -117,9 +116,9 @@ def trusted_ms(cell: Cell) -> float | None:
     return cell.cpu_p50_ms if is_busy(cell) else cell.p50_ms
 
 
-def latency_of(cell: Cell) -> str:
-    """Its latency in words; of a busy machine the processor time, which other programs do not lengthen."""
-    return f"{latency(cell.cpu_p50_ms)} of CPU time" if is_busy(cell) else latency(cell.p50_ms, cell.p50_ci_ms)
+def items_of(cell: Cell) -> str:
+    """Its items per second, with no more digits than the interval of its p50 allows."""
+    return numbers.rate(cell.throughput, cell.p50_ci_ms, time=cell.p50_ms)
 
 
 def _sides(medians: tuple[float, float] | None, change: Change, *, unit: str) -> tuple[tuple[str, str] | None, str]:

@@ -10,10 +10,16 @@ from typing import Final
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.rules.planning.blocks import TWIN
+from farm.rules.wording.numbers import percent
 from farm.rules.wording.vocabulary import is_change
 
 # windows that differ by more have not settled (docs/samples.md)
 DRIFT: Final = 0.05
+UNSTABLE: Final = (
+    f"Unstable: timing windows of a launch differ by more than {percent(DRIFT)}. Stop other programs on the "
+    "machine, or ask for more rounds."
+)
 
 
 def at_risk(cells: Iterable[Cell], comparisons: Iterable[Comparison]) -> set[str]:
@@ -25,6 +31,12 @@ def at_risk(cells: Iterable[Cell], comparisons: Iterable[Comparison]) -> set[str
         for side in {comparison.baseline, comparison.candidate} & restless.keys():
             compared[side].append(comparison)
     return {name for name, cell in restless.items() if _is_risky(cell, compared[name])}
+
+
+def more_may_decide(comparisons: Iterable[Comparison]) -> bool:
+    """Whether more rounds are any use: not where all that is undecided stays so whatever their number."""
+    undecided = [pair for pair in comparisons if pair.verdict == "undecided" and pair.axis != TWIN]
+    return not undecided or any(pair.ratio is None or pair.rounds_needed is not None for pair in undecided)
 
 
 def _is_risky(cell: Cell, compared: Sequence[Comparison]) -> bool:

@@ -17,7 +17,7 @@ from farm.base.refusals import Missing
 from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import CellStatus
-from farm.contract.reports import RoundReport
+from farm.contract.reports import RoundReport, Sample
 from farm.registry.models import Model, Version
 from farm.rules.planning.plans import PlannedBlock
 from farm.runs.models import Arm, Cell, Comparison, Report, Run, named
@@ -74,17 +74,17 @@ def unended_cells(run: Run) -> set[str]:
     return set(Arm.objects.filter(block__run=run, status="").values_list("name", flat=True))
 
 
-def launches_so_far(run: Run) -> dict[str, list[float]]:
-    """p50 in ms of each launch that unsettled blocks have reported, by the arm's name, a round after another."""
+def launches_so_far(run: Run) -> dict[str, list[Sample]]:
+    """Each launch that unsettled blocks have reported, by the arm's name, a round after another."""
     measured = run.blocks.filter(state__in=(BlockState.LEASED, BlockState.REPORTED))
     names = {(arm.block_id, arm.number): arm.name for arm in Arm.objects.filter(block__in=measured)}
     reports = Report.objects.filter(attempt__block__in=measured, attempt__state__in=COUNTED, kind="round")
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[Sample]] = {}
     for report in reports.select_related("attempt").order_by("round"):
         for place in RoundReport.model_validate_json(report.body).samples:
             if place.sample is not None:
                 name = names[report.attempt.block_id, place.arm]
-                found.setdefault(name, []).append(place.sample.p50_ms)
+                found.setdefault(name, []).append(place.sample)
     return found
 
 

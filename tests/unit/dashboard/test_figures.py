@@ -126,9 +126,28 @@ def test_operators_are_sorted_by_their_change_and_the_finding_adds_up_a_type(
 ) -> None:
     figure = operators.operators(document.comparisons[0], operators.sides(by_id["b1-a0"], by_id["b1-a1"]))
     assert "LayerNormalization" in figure.data[0]["y"][0]
-    assert figure.title.startswith("SkipLayerNormalization (4 nodes) changes most: +4")
+    assert figure.title.startswith("SkipLayerNormalization (4 nodes) +4")
+    assert "explains" in figure.title
     assert len(figure.data[0]["x"]) == operators.MAX_OPERATORS
     assert len(figure.table.rows) == 12
+
+
+def test_a_list_of_operators_ends_in_what_explains_the_change_or_that_nothing_does(
+    document: Document, by_id: dict[str, Cell]
+) -> None:
+    comparison = document.comparisons[0]
+    sides = operators.sides(by_id["b1-a0"], by_id["b1-a1"])
+
+    def title(share: float | None, verdict: str = "slower") -> str:
+        rows = [operator.model_copy(update={"share": share}) for operator in comparison.operators]
+        changed = comparison.model_copy(update={"operators": rows, "verdict": verdict})
+        return operators.operators(changed, sides).title
+
+    most = "SkipLayerNormalization (4 nodes) +4"
+    assert re.fullmatch(rf"{re.escape(most)}\d+ µs, explains 80 % of the change", title(0.2))
+    assert title(None).startswith(f"Too few traces to say what explains the change: most {most}")
+    assert title(0.001).startswith(f"No operator explains the change: most {most}")
+    assert title(None, "equal").startswith(f"No change to explain, it is equal: most {most}")
 
 
 def test_operators_with_verdicts_of_their_own_have_them_in_the_table_and_in_the_finding(

@@ -76,6 +76,15 @@ def test_an_interval_of_the_block_that_reaches_no_change_says_that_nothing_moved
     assert reading.shown([group], every=True, wanted="matmul a") == [group]
 
 
+def test_a_change_of_the_two_traces_against_that_of_the_pairs_is_marked_neither_way(by_id: dict[str, Cell]) -> None:
+    pair = chosen(by_id, [ran("a", 100)], [ran("a", 150)])
+    change = OperatorChange(
+        node="a", op_type="MatMul", baseline_us=150, candidate_us=100, change_low_us=-60, change_high_us=-40
+    )
+    [group] = reading.groups(pair, [Comparison.model_construct(operators=[change])])  # type: ignore[call-arg]
+    assert not group.has_moved
+
+
 def test_a_cell_without_a_trace_moves_nothing(by_id: dict[str, Cell]) -> None:
     three = chosen(by_id, [ran("a", 100)], [ran("a", 200)], [])
     [group] = reading.groups(three, [None, None])

@@ -20,12 +20,12 @@ def a_plan(**options: object) -> Plan:
 
 def test_open_cells_come_from_the_plan_of_their_block() -> None:
     plan = a_plan()
-    cells_, states = open_cells([("leased", plan.blocks[0])], known={"c1"}, model="encoder", model_sha256="b" * 64)
+    cells_, states = open_cells([("leased", plan.blocks[0])], known={"c1"}, models=[FACTS])
     assert "c1" not in states
     assert set(states.values()) == {"measuring"}
     assert {str(cell.runtime) for cell in cells_} == {"onnxruntime==1.29.0", "onnxruntime==1.31.1"}
-    assert {cell.model_sha256 for cell in cells_} == {"b" * 64}
-    _, waiting = open_cells([("queued", plan.blocks[0])], known=(), model="encoder", model_sha256="b" * 64)
+    assert {(cell.model_sha256, cell.opset) for cell in cells_} == {("b" * 64, 17)}
+    _, waiting = open_cells([("queued", plan.blocks[0])], known=(), models=[FACTS])
     assert set(waiting.values()) == {"queued"}
 
 

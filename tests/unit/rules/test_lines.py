@@ -19,7 +19,8 @@ from farm.rules.comparing.quantities import change_of
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting import sentences
 from farm.rules.presenting.headlines import lead_of
-from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, latency_of, line_of
+from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, line_of
+from farm.rules.presenting.times import latency_of
 from farm.rules.wording.numbers import THIN
 from onnxfarm import screen
 from tests.unit.rules.test_sentences import cell, compared

@@ -6,7 +6,7 @@ import pytest
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.presenting.stability import at_risk
+from farm.rules.presenting.stability import at_risk, more_may_decide
 from tests.documents import make_cell, make_comparison
 
 UNDECIDED = ("undecided", 1.01, 0.95, 1.07)
@@ -62,3 +62,19 @@ def test_alone_a_cell_is_judged_by_its_own_interval(interval: tuple[float, float
 def test_a_cell_without_latency_is_at_risk_and_comparisons_of_others_are_not_its_own() -> None:
     unmeasured = cell().model_copy(update={"p50_ms": None})
     assert at_risk([unmeasured, cell(name="c2")], [compared(*UNDECIDED, of="c9")]) == {"c1"}
+
+
+@pytest.mark.parametrize(
+    ("made", "is_use"),
+    [
+        ([], True),
+        ([make_comparison()], True),
+        ([make_comparison("undecided", 1.01, rounds_needed=24)], True),
+        ([make_comparison("undecided", None)], True),
+        ([make_comparison("undecided", 1.0)], False),
+        ([make_comparison("undecided", 1.0), make_comparison("undecided", 1.01, rounds_needed=24)], True),
+        ([make_comparison("undecided", 1.0), make_comparison("undecided", 1.01, axis="twin", rounds_needed=24)], False),
+    ],
+)
+def test_more_rounds_are_no_use_where_all_that_is_undecided_stays_so(made: list[Comparison], is_use: bool) -> None:
+    assert more_may_decide(made) == is_use

@@ -1,0 +1,118 @@
+"""The operators that a cell executed, by a trace: each with its share, and what takes time and is no operator."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from farm.contract.document_cells import Cell, OperatorTime, PromptTime
+from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, written
+from farm.rules.wording import numbers, titles
+
+NODE: Column[OperatorTime] = Column("Operator", lambda one: Entry(one.node, is_name=True), "the model's own node")
+TYPE: Column[OperatorTime] = Column("Type", lambda one: Entry(one.op_type), "as executed")
+RAN_ON: Column[OperatorTime] = Column("Provider", lambda one: Entry(titles.provider(one.provider)))
+COVERS: Column[OperatorTime] = Prose(
+    "Covers", lambda one: Entry(numbers.listed(one.covers, most=6), is_name=True), "own nodes fused into it"
+)
+MEMORY: Column[OperatorTime] = Number(
+    "memory",
+    lambda one: Entry("not told") if one.memory_bytes is None else written(one.memory_bytes, numbers.small_memory),
+    "what one call asked for and still held when it ended",
+)
+MEMORY_ABSENT = (
+    "Memory by operator is not in this profile: ONNX Runtime writes it from 1.28 on, for sessions that have an arena."
+)
+# what takes time and is no operator of the list, each with what it is
+Rest = list[tuple[OperatorTime, str]]
+
+
+def whole_us(cell: Cell) -> float:
+    """What shares of an inference are of: all its operators, and what none of them has."""
+    return sum(operator.time_us for operator in cell.operators) + (cell.unaccounted_us or 0.0)
+
+
+def operators(cell: Cell) -> Table:
+    """The executed operators by time, each with the model's own node, and the time that none of them has.
+
+    Of a cell that generates also choosing a token, which is outside the graph; where nothing was traced, the graph
+    stands as a whole beside it.
+    """
+    title = "Executed operators of a token, from a trace" if cell.prompt else "Executed operators, from a trace"
+    title = title if cell.operators else "Where the time of a token goes"
+    head = "µs per token" if TPOT in cell.figures else "µs per inference"
+    return _table("operators", title, cell.operators, [*_beside_graph(cell), *_of_tokens(cell)], head)
+
+
+def of_prompt(cell: Cell) -> Table | None:
+    """The operators executed over the prompt, by time; None where it was not traced apart."""
+    if cell.prompt is None:
+        return None
+    title = f"Executed operators over a prompt of {cell.prompt.tokens}, from a trace"
+    return _table("prompt-operators", title, cell.prompt.operators, _beside_graph(cell.prompt), "µs per prompt")
+
+
+def _table(name: str, title: str, operators: Sequence[OperatorTime], rest: Rest, head: str) -> Table:
+    """Shares are of the operators and the rest together, so that they add up."""
+    whole = sum(part.time_us for part in (*operators, *(part for part, _ in rest)))
+    has_memory = any(operator.memory_bytes is not None for operator in operators)
+    time, share = time_columns(whole, head)
+    none = [Entry()] * has_memory
+    left = [
+        (Entry(part.node), Entry(), Entry(), time.entry(part), share.entry(part), *none, Entry(what))
+        for part, what in rest
+    ]
+    shown = (NODE, TYPE, RAN_ON, time, share, *([MEMORY] if has_memory else []), COVERS)
+    table = Table.of(name, title, shown, sorted(operators, key=lambda operator: -operator.time_us))
+    return replace(table, rows=[*table.rows, *left])
+
+
+def _beside_graph(traced: Cell | PromptTime) -> Rest:
+    """What a trace has besides its operators: time between them, and operators that are too fast to be listed."""
+    if not traced.operators or traced.unaccounted_us is None:
+        return []
+    listed_us = sum(operator.time_us for operator in traced.operators)
+    faster_us = (traced.traced_us or 0.0) - listed_us - traced.unaccounted_us
+    rest = [(_spent("in no operator", traced.unaccounted_us), "between them, and the profiler's own")]
+    # else a rounding error
+    if faster_us > 1e-3 * listed_us:
+        rest.append((_spent("faster operators", faster_us), f"all but the {len(traced.operators)} slowest"))
+    return rest
+
+
+def _spent(name: str, time_us: float) -> OperatorTime:
+    return OperatorTime(node=name, op_type="", provider="", time_us=time_us)
+
+
+def _of_tokens(cell: Cell) -> Rest:
+    """What a token takes besides: choosing it, and the graph as a whole where that was not traced."""
+    found: Rest = []
+    if OUTSIDE in cell.figures:
+        choosing_us = 1000 * cell.figures[OUTSIDE].value
+        if not cell.operators:
+            graph_us = 1000 * cell.figures[TPOT].value - (choosing_us if OUTSIDE_CPU in cell.figures else 0.0)
+            found.append((_spent("in the graph", max(0.0, graph_us)), "not traced"))
+        found.append((_spent("outside the graph", choosing_us), "choosing a token, as launches timed it"))
+    return found
+
+
+def time_columns(whole: float, head: str) -> tuple[Column[OperatorTime], Column[OperatorTime]]:
+    """The time of an operator, and its share of the whole."""
+
+    def share(one: OperatorTime) -> Entry:
+        part = one.time_us / whole if whole else None
+        return Entry(numbers.share(part), one.time_us, share=part or 0.0)
+
+    return Number(head, lambda one: written(one.time_us)), Number("share", share)
+
+
+def memory_note(cell: Cell) -> str:
+    """What the column of memory holds, or why there is none; empty for a cell that was not traced."""
+    if not cell.operators:
+        return ""
+    if all(operator.memory_bytes is None for operator in cell.operators):
+        return MEMORY_ABSENT
+    return (
+        "Memory is what one call of an operator asked of its provider’s arena and still held when it ended, the most "
+        "of any profiled inference: what it used in between and gave back is not in it. One of 0 B worked in memory "
+        "that was there already, such as a buffer that operators before it were done with."
+    )

@@ -1,0 +1,59 @@
+"""A run on a busy machine, at each of its states: whatever shows a time shows the one that can be trusted."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from farm.accounts.models import User
+from farm.fleet.models import Node
+from farm.registry.models import Version
+from farm.runs import selectors
+from farm.runs.models import Run
+from tests.integration.dashboard import rows
+from tests.integration.dashboard.pages import assert_is_page
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def busy(node: Node) -> rows.MadeUpNode:
+    return rows.MadeUpNode(node, busy=True)
+
+
+def times_of(client: Client, run: Run) -> list[float]:
+    """The times that stand in the fields of the map, in ms."""
+    text = client.get(f"/runs/{run.pk}/").content.decode()
+    return [float(found) for found in re.findall(r'<span class="value">([0-9.]+) ms</span>', text)]
+
+
+def test_launches_so_far_are_told_by_processor_time(signed_in: Client, begun: Run, busy: rows.MadeUpNode) -> None:
+    busy.measure(begun, most_rounds=2)
+    told = times_of(signed_in, begun)
+    assert len(told) == 8
+    # 0.25 to 5 ms of the thread; the clock ran some ten times as long
+    assert max(told) < 5.2
+
+
+def test_charts_and_tables_of_the_finished_run_are_of_processor_time(
+    signed_in: Client, begun: Run, busy: rows.MadeUpNode
+) -> None:
+    busy.measure(begun)
+    begun.refresh_from_db()
+    document = selectors.document(begun)
+    assert {pair.verdict_from for pair in document.comparisons} == {"processor"}
+    assert max(times_of(signed_in, begun)) < 5.2
+    for chart, axis in (("latency", "processor time, ms"), ("throughput", "items/s, by processor time")):
+        text = signed_in.get(f"/runs/{begun.pk}/?chart={chart}").content.decode()
+        assert axis in text, chart
+    assert "change of processor time" in signed_in.get(f"/runs/{begun.pk}/?chart=comparisons").content.decode()
+    cell = assert_is_page(signed_in.get(f"/runs/{begun.pk}/cells/c1/"))
+    assert re.search(r"[0-9.]+\sms ± [0-9.]+ of CPU time", cell)
+
+
+def test_a_node_whose_pairs_were_all_disturbed_says_why_nothing_is_known_of_its_noise(
+    signed_in: Client, version: Version, owner: User, node: Node, busy: rows.MadeUpNode
+) -> None:
+    busy.measure(rows.begin_run(version, owner, matrix={"matrix": {"runtime": ["1.31.1"], "threads": [1]}}))
+    words = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
+    assert "no A/A pair of its last 1 block counts" in words

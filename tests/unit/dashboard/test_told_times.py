@@ -1,0 +1,145 @@
+"""Charts, tables and maps of a run whose verdicts rest on processor time: each shows that, and says so."""
+
+from typing import Any
+
+import pytest
+
+from dashboard.figures import cell_bars, latency, pareto, ratios, samples, throughput
+from dashboard.figures.figure import Figure
+from dashboard.reading import cell as reading
+from dashboard.reading import cells, comparisons, side
+from dashboard.reading.heatmap import heat_map
+from dashboard.views.cell import headline, panels
+from dashboard.views.compared_runs import _p50, matches
+from farm.contract.document import Document
+from farm.contract.document_cells import Accuracy, Cell
+from farm.rules.presenting.times import Times
+from tests.documents import NEW, make_cell, make_comparison, make_document
+from tests.unit.dashboard.conftest import address
+
+ACCURACY = Accuracy(metric="top1", value=0.9, recipe="images")
+
+
+def busy(name: str, cpu_ms: float, **changes: Any) -> Cell:
+    """A cell whose clock ran ten times as long as its thread."""
+    known = {
+        "p50_ms": 10 * cpu_ms, "p50_ci_ms": (5 * cpu_ms, 15 * cpu_ms), "samples_ms": [10 * cpu_ms] * 8,
+        "cpu_p50_ms": cpu_ms, "cpu_samples_ms": [cpu_ms * (1 + n / 1000) for n in range(-4, 4)],
+        "throughput": 100 / cpu_ms, "disturbed_samples": 8, "session_ms": 20.0, "first_ms": 3.0, "import_ms": 50.0,
+        "accuracy": ACCURACY, "model_bytes": 1000, "block": "b1",
+    }  # fmt: skip
+    return make_cell(name, **{**known, **changes})
+
+
+@pytest.fixture
+def judged() -> Document:
+    """1.31.1 takes 1.27 ms of the processor instead of 0.945, by the clock 12.7 and 9.45."""
+    pair = make_comparison(
+        "slower", 1.344, ci_low=1.32, ci_high=1.37, verdict_from="processor", reason="Other programs disturbed it."
+    )
+    return make_document(busy("c1", 0.945), busy("c2", 1.27, runtime=NEW), comparisons=[pair])
+
+
+def figures_of(document: Document) -> list[Figure]:
+    known = (document.cells, address, document.comparisons)
+    return [
+        latency.latency(document.cells, document.comparisons, address),
+        throughput.throughput(*known),
+        cell_bars.cold_start(*known),
+        pareto.pareto(*known),
+        samples.samples(document.cells[1], Times.of(document.cells, document.comparisons)),
+    ]
+
+
+def test_every_chart_of_times_shows_processor_time_and_its_axis_says_so(judged: Document) -> None:
+    for figure in figures_of(judged):
+        text = f"{figure.layout}"
+        assert "processor time" in text or figure.name == "cold-start", figure.name
+        heads = [head.text for head in figure.table.heads]
+        assert any("processor time, ms" in head for head in heads), (figure.name, heads)
+        shown = [entry.value for row in figure.table.rows for entry in row]
+        assert 1.27 in shown or figure.name == "samples", (figure.name, shown)
+        assert 12.7 not in shown, figure.name
+    points = latency.latency(judged.cells, judged.comparisons, address).data
+    assert [value for series in points for value in series["x"]] == [0.945, 1.27]
+
+
+def test_a_chart_of_changes_says_of_what_they_are(judged: Document) -> None:
+    by_id = {cell.id: cell for cell in judged.cells}
+    figure = ratios.ratios(comparisons.named(judged.comparisons, by_id, address))
+    assert figure.layout["xaxis"]["title"]["text"].startswith("change of processor time 1.29.0 → 1.31.1")
+
+
+def test_the_table_of_cells_and_the_steps_aside_show_it_too(judged: Document) -> None:
+    table = cells.table(judged.cells, address, comparisons=judged.comparisons)
+    place = [head.text for head in table.heads].index("processor time, ms")
+    assert [row[place].value for row in table.rows] == [0.945, 1.27]
+    assert [row[1].text for row in reading.siblings(judged, judged.cells[0], address).rows] == ["1.270"]
+
+
+def test_of_busy_and_calm_cells_each_says_which_time_it_is() -> None:
+    calm = busy("c2", 1.0, p50_ms=1.02, p50_ci_ms=(1.01, 1.03), disturbed_samples=0, runtime=NEW)
+    table = cells.table([busy("c1", 2.7), calm], address)
+    place = [head.text for head in table.heads].index("p50 or processor time, ms")
+    assert [row[place].soft for row in table.rows] == ["CPU time", ""]
+
+
+def test_a_cells_page_leads_with_the_time_of_the_verdict_and_draws_its_launches(judged: Document) -> None:
+    cell = judged.cells[1]
+    assert headline(cell, "done", judged.comparisons).endswith(": 1.270 ms ± 0.003 of CPU time")
+    figure = panels(cell, judged, address, state="done")["figure"]
+    assert isinstance(figure, Figure)
+    assert figure.layout["yaxis"]["title"]["text"] == "processor time of the launch, ms"
+
+
+def test_a_map_by_latency_is_coloured_by_the_time_of_the_verdicts(judged: Document) -> None:
+    found = heat_map(judged.cells, judged.comparisons, address, metric="p50")
+    old, new = found.rows[0].places
+    assert (old.value, new.value) == ("0.945 ms", "1.270 ms")
+    assert found.ends == ["0.945 ms", "1.270 ms"]
+    assert new.title.startswith("processor time 1.270 ms")
+    assert "by the clock" in new.title
+    beside = heat_map(judged.cells, judged.comparisons, address).rows[0].places[1]
+    assert beside.title.count("processor time") == 1
+
+
+def test_a_map_of_batches_counts_items_of_processor_time() -> None:
+    pair = make_comparison("slower", 4.0, axis="batch", ci_low=3.9, ci_high=4.1, verdict_from="processor")
+    both = [busy("c1", 1.0), busy("c2", 4.0, batch=4, throughput=400 / 4.0)]
+    values = [place.value for place in heat_map(both, [pair], address).rows[0].places]
+    assert values == ["1\N{NARROW NO-BREAK SPACE}000 items/s"] * 2
+
+
+def test_the_baseline_of_a_row_is_what_its_cells_are_compared_with(judged: Document) -> None:
+    refused = make_cell(
+        "c0", runtime="onnxruntime==1.22.0", status="refused", reason={"code": "opset_too_new", "text": "No."}
+    )
+    none, base, new = heat_map([refused, *judged.cells], judged.comparisons, address).rows[0].places
+    assert none.sign.mark == "⊘"
+    assert base.sign.word == "baseline"
+    assert new.sign.word == "34 % slower"
+    ((alone,),) = (row.places for row in heat_map(judged.cells[:1], [], address).rows)
+    assert alone.sign.word == "not compared"
+
+
+def test_compared_cells_show_the_time_that_they_are_judged_by_and_the_sign_turns_with_the_base(
+    judged: Document,
+) -> None:
+    old, new = (side.Chosen(f"1:{cell.id}", 1, cell, "") for cell in judged.cells)
+    found = side.judge(old, new, judged.comparisons)
+    assert [row.p50 for row in side.rows([old, new], [found])] == [
+        "0.945 ms ± 0.002 of CPU time",
+        "1.270 ms ± 0.003 of CPU time",
+    ]
+    assert (found.sign.mark, side.judge(new, old, judged.comparisons).sign.mark) == ("▲", "▼")
+
+
+def test_whole_runs_of_a_busy_machine_are_compared_by_processor_time() -> None:
+    runs = [make_document(busy("c1", ms)) for ms in (1.0, 1.2)]
+    (match,) = matches(runs)
+    (found,) = match.judged
+    assert found is not None
+    assert found.ratio == pytest.approx(1.2, rel=1e-3)
+    assert "processor time" in found.how
+    shown = _p50(2, match.cells[1], lambda run, cell: "", found)
+    assert (shown.value, shown.soft) == (1.2, "CPU time")
