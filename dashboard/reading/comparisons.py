@@ -11,7 +11,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.headlines import axis_rank, opening_of
-from farm.rules.presenting.lines import Line, line_of
+from farm.rules.presenting.lines import Line, is_by_processor, line_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.wording import numbers
 
@@ -40,6 +40,9 @@ def _memory(comparison: Comparison) -> Entry:
 def _others(comparison: Comparison) -> Entry:
     """Metrics that are neither the headline nor memory: what changed, losses first; else whether all are equal."""
     told = [change for change in metric_changes.further(comparison) if change.unit != "bytes"]
+    if is_by_processor(comparison):
+        # the verdict itself
+        told = [change for change in told if change.name != "cpu_p50_ms"]
     changed = [change for change in metric_changes.changed(comparison) if change in told]
     if not told:
         return Entry(numbers.NOT_MEASURED)
@@ -52,12 +55,15 @@ def _others(comparison: Comparison) -> Entry:
     return verdict_entry(changed[0].verdict, soft=f"{', '.join(alike)}{more}")
 
 
+NOTE: Column[Named] = Prose("Note", lambda one: Entry(_note(one)))
 COLUMNS: tuple[Column[Named], ...] = (
     Column("Where", lambda one: Entry(one.where)),
     Column("Baseline → candidate", lambda one: Entry(one.step, href=one.href)),
     ratios.VERDICT,
     replace(ratios.CHANGE, note="of p50 latency, candidate against baseline; of items per second between batches"),
     ratios.INTERVAL,
+    # beside the verdict, where it is seen without scrolling
+    NOTE,
     Number("medians", lambda one: _medians(one.line), "of the same launches; none where they give another change"),
     Number("rounds", lambda one: counted(one.comparison.rounds)),
     Number("noise floor", _noise, "how much identical launches differ: standard deviation over rounds"),
@@ -77,7 +83,6 @@ COLUMNS: tuple[Column[Named], ...] = (
         lambda one: _others(one.comparison),
         "session creation, first inference and what the scenario is about: those that changed, each by its own verdict",
     ),
-    Prose("Note", lambda one: Entry(_note(one))),
 )
 
 
@@ -133,10 +138,15 @@ def named(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address:
 
 
 def table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:
-    """Every comparison with its interval, rounds, margin and the smallest detectable change."""
+    """Every comparison with its interval, rounds, margin and the smallest detectable change; notes where there are
+    some."""
     # the chart above it has a table of its own by that name
-    caption = "Cells compared side by side, in interleaved rounds of one block"
-    return Table.of("compared-pairs", caption, COLUMNS, named(comparisons, cells, address))
+    caption, rows = (
+        "Cells compared side by side, in interleaved rounds of one block",
+        named(comparisons, cells, address),
+    )
+    shown = [column for column in COLUMNS if column is not NOTE or any(map(_note, rows))]
+    return Table.of("compared-pairs", caption, shown, rows)
 
 
 def _note(one: Named) -> str:

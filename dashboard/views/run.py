@@ -13,6 +13,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
+from dashboard import axes
 from dashboard.figures.figure import Address
 from dashboard.reading import cells, comparisons, copies, facts, file_rows
 from dashboard.reading import runs as reading
@@ -30,6 +31,7 @@ from farm.registry.selectors import versions_named
 from farm.rules.cells.commands import submit_command
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.presenting.lines import BUSY, is_by_processor
+from farm.rules.presenting.tables import with_shared_note
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import ELSEWHERE, VERDICTS, WRONG
 from farm.runs import selectors, services
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 
 EVENTS_SHOWN = 60
+ALONE = "Nothing to compare: give at least one axis of the matrix two values."
+UNMEASURED = "Nothing to compare: no block measured two cells."
 # of an open run so many lines of its log stand at its head
 TAIL = 4
 STATES = (("running", "in progress"), *((outcome.value, outcome.value) for outcome in RunOutcome if outcome.value))
@@ -225,11 +229,13 @@ def own_tables(request: HttpRequest, row: "Run", context: Shown) -> dict[str, ob
     again = {"version": row.version_id, "like": row.pk}
     repeat = partial(_again, again) if context["may_write"] else None
     keys = [f"{row.pk}:{cell.id}" for cell in own]
+    table, note = with_shared_note(
+        cells.table(own, address, comparisons=document.comparisons, again=repeat, states=context["states"])
+    )
     return {
         **_compared(request, document, address),
-        "cells": cells.table(
-            own, address, comparisons=document.comparisons, again=repeat, states=context["states"]
-        ).keyed(keys, box="cells"),
+        "cells": table.keyed(keys, box="cells"),
+        "cells_note": note,
         "refused": cells.refused(document.cells, address, matrix=row.matrix if context["may_write"] else ""),
     }
 
@@ -243,9 +249,11 @@ def tables(
     request: HttpRequest, document: Document, address: Address, *, states: Mapping[str, str]
 ) -> dict[str, object]:
     own = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
+    table, note = with_shared_note(cells.table(own, address, comparisons=document.comparisons, states=states))
     return {
         **_compared(request, document, address),
-        "cells": cells.table(own, address, comparisons=document.comparisons, states=states),
+        "cells": table,
+        "cells_note": note,
         "refused": cells.refused(document.cells, address),
     }
 
@@ -254,10 +262,13 @@ def _compared(request: HttpRequest, document: Document, address: Address) -> dic
     by_id = {cell.id: cell for cell in document.cells}
     wanted = request.GET.get("along", "") or comparisons.leading_axis(document.comparisons, by_id)
     along = comparisons.along(document.comparisons, wanted)
+    table, note = with_shared_note(comparisons.table(along, by_id, address))
     return {
-        "comparisons": comparisons.table(along, by_id, address),
+        "comparisons": table,
+        "shared_note": note,
         "busy": BUSY if any(map(is_by_processor, document.comparisons)) else "",
         "compared_axes": comparisons.axes_compared(document.comparisons),
+        "uncompared": ALONE if len(axes.varying(document.cells)) == 0 else UNMEASURED,
         "along": along[0].axis if along else "",
     }
 

@@ -1,5 +1,6 @@
 """Tables as pages and figures hand them to one template: heads with units, cells with the number behind the words."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,6 +10,7 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign, sign_of
 
 Row = TypeVar("Row")
+SENTENCES = re.compile(r"(?<=\.) (?=[A-Z0-9])")
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,21 @@ class Table:
             rows=self.rows[:most],
             keys=self.keys[:most],
         )
+
+
+def with_shared_note(table: Table, name: str = "Note") -> tuple[Table, str]:
+    """The table without the sentences that the notes of all rows have, and these once; a column of notes goes where
+    none is left."""
+    place = next((place for place, head in enumerate(table.heads) if head.text == name), None)
+    if place is None or len(table.rows) < 2:
+        return table, ""
+    notes = [SENTENCES.split(row[place].text) for row in table.rows]
+    shared = [said for said in notes[0] if all(said in note for note in notes)]
+    own = [" ".join(said for said in note if said not in shared) for note in notes]
+    kept = [[replace(row[place], text=text)] if any(own) else [] for row, text in zip(table.rows, own, strict=True)]
+    rows = [(*row[:place], *note, *row[place + 1 :]) for row, note in zip(table.rows, kept, strict=True)]
+    heads = [head for head in table.heads if head.text != name or any(own)]
+    return replace(table, heads=heads, rows=rows), " ".join(shared)
 
 
 def verdict_entry(verdict: str, soft: str = "") -> Entry:

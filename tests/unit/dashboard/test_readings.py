@@ -4,13 +4,14 @@ import pytest
 
 from dashboard import axes
 from dashboard.reading import cell as reading
-from dashboard.reading import cells, comparisons, facts, runs, side
+from dashboard.reading import cells, comparisons, facts, operators, runs, side
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
-from farm.contract.document_cells import Cell, CellMetric, Input
+from farm.contract.document_cells import Cell, CellMetric, Input, PromptTime
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.verdicts import MetricVerdict
-from farm.rules.presenting.tables import Entry
+from farm.rules.presenting.stability import UNSTABLE
+from farm.rules.presenting.tables import Entry, Table, with_shared_note
 from farm.rules.wording.vocabulary import sign_of
 from farm.runs.states import UNSETTLED_BLOCKS, activity_of
 from tests.unit.dashboard.conftest import address
@@ -142,11 +143,32 @@ def test_a_twin_is_named_as_one_and_left_out_of_charts(document: Document, by_id
     assert len(comparisons.without_twins(document.comparisons, by_id)) == 5
 
 
+def note_of(table: Table) -> int:
+    """Where notes stand: among the first columns, so that they are seen without scrolling."""
+    place = [head.text for head in table.heads].index("Note")
+    assert place <= 5
+    return place
+
+
+def test_what_all_notes_say_stands_once_above_them_and_no_column_where_none_says_anything(
+    document: Document, by_id: dict[str, Cell]
+) -> None:
+    late = "Time ran out (twice the plan): ask for more rounds. About 8 rounds would decide."
+    base = document.comparisons[0].model_copy(update={"verdict": "undecided"})
+    pairs = [base.model_copy(update={"reason": f"{rounds} rounds decide nothing. {late}"}) for rounds in (2, 5)]
+    table, shared = with_shared_note(comparisons.table(pairs, by_id, address))
+    assert shared == late
+    assert [row[note_of(table)].text for row in table.rows] == ["2 rounds decide nothing.", "5 rounds decide nothing."]
+    silent = comparisons.table([document.comparisons[0]], by_id, address)
+    assert "Note" not in [head.text for head in silent.heads]
+
+
 def test_an_undecided_comparison_says_how_many_rounds_would_decide(document: Document, by_id: dict[str, Cell]) -> None:
     open_ = document.comparisons[0].model_copy(update={"verdict": "undecided", "rounds_needed": 16})
     never = open_.model_copy(update={"rounds_needed": None, "interleaved": False})
     said = never.model_copy(update={"reason": "Chance.", "interleaved": True})
-    notes = [row[-1].text for row in comparisons.table([open_, never, said], by_id, address).rows]
+    table = comparisons.table([open_, never, said], by_id, address)
+    notes = [row[note_of(table)].text for row in table.rows]
     assert notes == [
         "About 16 rounds would decide.",
         "different hardware: not interleaved. More rounds would not decide it.",
@@ -156,14 +178,12 @@ def test_an_undecided_comparison_says_how_many_rounds_would_decide(document: Doc
 
 def test_every_cell_of_a_run_has_a_row_with_what_to_know_before_believing_it(document: Document) -> None:
     doubtful = [one.model_copy(update={"verdict": "undecided"}) for one in document.comparisons]
-    notes, at_risk = (
-        {row[0].href: row[-1].text for row in cells.table(document.cells, address, comparisons=known).rows}
-        for known in (document.comparisons, doubtful)
-    )
+    tables = [cells.table(document.cells, address, comparisons=known) for known in (document.comparisons, doubtful)]
+    notes, at_risk = ({row[0].href: row[note_of(table)].text for row in table.rows} for table in tables)
     assert len(notes) == len(document.cells)
     assert notes["/runs/1/cells/b1-a8/"] == "A/A twin of b1-a0."
     assert notes["/runs/1/cells/b1-a6/"] == "Launches fall into two groups."
-    assert at_risk["/runs/1/cells/b1-a6/"] == "Launches fall into two groups. Unstable."
+    assert at_risk["/runs/1/cells/b1-a6/"] == f"Launches fall into two groups. {UNSTABLE}"
     assert notes["/runs/1/cells/b1-a9/"] == "Executed in bf16."
     assert notes["/runs/1/cells/b1-a11/"].startswith("The runner ended by signal 11")
 
@@ -211,18 +231,29 @@ def test_of_a_cell_that_was_never_timed_only_what_is_known_is_shown(by_id: dict[
 def test_time_that_no_operator_has_is_a_row_and_part_of_what_shares_are_of(by_id: dict[str, Cell]) -> None:
     cell = by_id["b1-a0"]
     spent = sum(one.time_us for one in cell.operators)
-    rows = reading.operators(cell.model_copy(update={"unaccounted_us": spent})).rows
+    rows = operators.operators(cell.model_copy(update={"unaccounted_us": spent})).rows
     assert rows[-1][0].text == "in no operator"
     assert rows[-1][3].value == spent
     assert abs((rows[-1][4].share or 0) - 0.5) < 0.001
-    assert reading.operators(cell).rows[-1][0].text != "in no operator"
+    assert operators.operators(cell).rows[-1][0].text != "in no operator"
+
+
+def test_operators_over_a_prompt_and_the_rest_add_up(by_id: dict[str, Cell]) -> None:
+    """Shares of a prompt were of a whole of which most had no row."""
+    listed = by_id["b1-a0"].operators[:3]
+    spent = sum(one.time_us for one in listed)
+    prompt = PromptTime(tokens=16, traced_us=10 * spent, unaccounted_us=8 * spent, operators=listed)
+    table = operators.of_prompt(by_id["b1-a0"].model_copy(update={"prompt": prompt}))
+    assert [row[0].text for row in table.rows[-2:]] == ["in no operator", "faster operators"]
+    assert sum(row[4].share for row in table.rows) == pytest.approx(1)
+    assert operators.of_prompt(by_id["b1-a0"]) is None
 
 
 def test_choosing_a_token_is_a_row_beside_the_operators_of_a_token(by_id: dict[str, Cell]) -> None:
     cell = by_id["b1-a0"]
     spent = sum(one.time_us for one in cell.operators)
     told = [CellMetric(name=name, value=spent / 1000) for name in ("tpot_ms", "outside_ms")]
-    row = reading.operators(cell.model_copy(update={"metrics": told})).rows[-1]
+    row = operators.operators(cell.model_copy(update={"metrics": told})).rows[-1]
     assert (row[0].text, row[3].value, row[5].text) == (
         "outside the graph",
         spent,
@@ -237,7 +268,7 @@ def test_where_nothing_was_traced_the_graph_stands_as_a_whole_beside_choosing(
 ) -> None:
     figures = {"tpot_ms": 0.4, "outside_ms": 0.1, **beside}
     told = [CellMetric(name=name, value=value) for name, value in figures.items()]
-    table = reading.operators(by_id["b1-a0"].model_copy(update={"metrics": told, "operators": []}))
+    table = operators.operators(by_id["b1-a0"].model_copy(update={"metrics": told, "operators": []}))
     assert table.caption == "Where the time of a token goes"
     assert [(row[0].text, row[3].value) for row in table.rows] == [
         ("in the graph", pytest.approx(graph_us)),
@@ -261,7 +292,7 @@ def test_what_a_cell_was_fed_is_a_row_an_input(by_id: dict[str, Cell]) -> None:
 
 
 def test_operators_are_sorted_by_time_and_add_up(by_id: dict[str, Cell]) -> None:
-    table = reading.operators(by_id["b1-a0"])
+    table = operators.operators(by_id["b1-a0"])
     times = [row[3].value for row in table.rows]
     assert times == sorted(times, key=lambda time: -float(time or 0))
     assert sum(row[4].share or 0 for row in table.rows) == pytest.approx(1)
@@ -279,7 +310,7 @@ def test_outputs_show_as_many_nines_as_there_are(by_id: dict[str, Cell]) -> None
 
 
 def test_siblings_are_the_other_cells_of_the_block(document: Document, by_id: dict[str, Cell]) -> None:
-    table = reading.siblings(document.cells, by_id["b1-a0"], address)
+    table = reading.siblings(document, by_id["b1-a0"], address)
     assert len(table.rows) == len(document.cells) - 1
     assert any(row[0].soft == "A/A twin" for row in table.rows)
     assert len(reading.providers(by_id["b1-a9"]).rows) == 2
@@ -352,7 +383,7 @@ def test_other_metrics_stand_in_one_column_losses_first(document: Document, by_i
     def column(*changes: MetricChange) -> Entry:
         told = one.model_copy(update={"metrics": list(changes)})
         (row,) = comparisons.table([told], by_id, address).rows
-        return row[-2]
+        return row[-1]
 
     slower, faster = change("session_ms", "slower", 1.2), change("first_ms", "faster", 0.5)
     memory = change("peak_memory_bytes", "bigger", 2.0, "bytes")
@@ -367,16 +398,16 @@ def test_other_metrics_stand_in_one_column_losses_first(document: Document, by_i
 
 def test_memory_is_a_column_of_operators_where_the_profile_tells_it(by_id: dict[str, Cell]) -> None:
     cell = by_id["b1-a0"]
-    assert "memory" not in [head.text for head in reading.operators(cell).heads]
-    assert reading.memory_note(cell) == reading.MEMORY_ABSENT
+    assert "memory" not in [head.text for head in operators.operators(cell).heads]
+    assert operators.memory_note(cell) == operators.MEMORY_ABSENT
     first, *others = cell.operators
     told = [first.model_copy(update={"memory_bytes": 3 * 1024 * 1024}), *others]
     traced = cell.model_copy(update={"operators": told, "unaccounted_us": 1.0})
-    table = reading.operators(traced)
+    table = operators.operators(traced)
     place = [head.text for head in table.heads].index("memory")
     assert [row[place].text for row in table.rows if row[0].text == first.node] == ["3.0 MiB"]
     assert table.rows[-1][place].text == ""
     assert {row[place].text for row in table.rows[:-1]} == {"3.0 MiB", "not told"}
     assert {len(row) for row in table.rows} == {len(table.heads)}
-    assert reading.memory_note(traced).startswith("Memory is what one call")
-    assert reading.memory_note(cell.model_copy(update={"operators": []})) == ""
+    assert operators.memory_note(traced).startswith("Memory is what one call")
+    assert operators.memory_note(cell.model_copy(update={"operators": []})) == ""

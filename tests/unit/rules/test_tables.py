@@ -14,6 +14,7 @@ from farm.rules.presenting.tables import (
     counted,
     moment,
     verdict_entry,
+    with_shared_note,
     written,
 )
 
@@ -73,3 +74,30 @@ def test_a_bar_is_never_longer_than_its_place(share: float | None, bar: str) -> 
 )
 def test_an_entry_is_sorted_by_the_value_behind_its_words(entry: Entry, text: str, value: float | str | None) -> None:
     assert (entry.text, entry.value) == (text, value)
+
+
+@pytest.mark.parametrize(
+    ("notes", "own", "shared"),
+    [
+        (["5 rounds. Late: 2 s. 8 would do.", "2. Late: 2 s."], ["5 rounds. 8 would do.", "2."], "Late: 2 s."),
+        (["Time ran out.", "Time ran out."], None, "Time ran out."),
+        (["Time ran out.", ""], ["Time ran out.", ""], ""),
+        (["Time ran out."], ["Time ran out."], ""),
+        ([], [], ""),
+    ],
+)  # fmt: skip
+def test_sentences_that_all_notes_have_stand_once_and_an_empty_column_goes(
+    notes: list[str], own: list[str] | None, shared: str
+) -> None:
+    table = Table.of(
+        "models", "Models", [Column[str]("Name", lambda note: Entry("a")), Prose[str]("Note", Entry)], notes
+    )
+    found, said = with_shared_note(table)
+    assert said == shared
+    assert [len(row) for row in found.rows] == [len(found.heads)] * len(notes)
+    assert own is None or [row[1].text for row in found.rows] == own
+
+
+def test_a_table_without_notes_shares_none() -> None:
+    table = Table.of("models", "Models", [NAME], ["encoder", "vad"])
+    assert with_shared_note(table) == (table, "")
