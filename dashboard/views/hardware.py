@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from dashboard.figures import accuracies, pareto
-from dashboard.figures.figure import Figure
+from dashboard.figures.figure import ITEMS, Figure
 from dashboard.reading import file_rows
 from dashboard.reading.best_settings import read_budget
 from dashboard.views import lists
@@ -101,7 +101,7 @@ def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel
         asked=asked,
         sentence=hardware_words.answer(newest, asked.wish, asked.goal),
         left_out=hardware_words.left_out(found),
-        note=hardware_words.SIDE_BY_SIDE,
+        note=hardware_words.side_by_side(measured),
         table=Table.of("targets", "Best setting on each target", _columns(asked, address), shown),
         hidden=len(found) - len(shown),
         grid=_grid(targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,
@@ -142,7 +142,7 @@ def _columns(asked: Asked, address: Address) -> list[Column[Target]]:
         *(within if asked.wish.is_asked else []),
         Prose("Best setting", lambda one: _setting(one, address)),
         Number("p50, ms", _p50, note="with half of its 95 % interval over process launches"),
-        Number("items/s", lambda one: _of(one, lambda best: written(best.cell.throughput)), note="in its batch"),
+        Number("items/s", lambda one: _of(one, lambda best: ITEMS.entry(best.cell)), note="in its batch"),
         Number("accuracy", lambda one: _of(one, lambda best: accuracies.entry(best.cell)), note="on labelled data"),
         Number(
             "loss", lambda one: _of(one, loss_entry), note="against the upload on the same samples; else by parity"

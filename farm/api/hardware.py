@@ -111,7 +111,7 @@ def across_hardware(request: HttpRequest, model_id: int, asked: Query[HardwareAs
     return HardwareOut(
         sentence=hardware_words.answer(hardware.of_version(found), wish, asked.goal),
         left_out=hardware_words.left_out(found),
-        note=hardware_words.SIDE_BY_SIDE,
+        note=hardware_words.side_by_side(measured),
         targets=[_target(place) for place in found],
     )
 

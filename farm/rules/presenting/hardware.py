@@ -34,7 +34,8 @@ CPU = providers.CPU.name
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One cell as a node measured it. `machine`: the processor or accelerator in words; `at`: when its block ended."""
+    """One cell as a node measured it. `machine`: the processor or accelerator in words; `at`: when its block ended;
+    `device`: what nodes of one machine share; empty: not known."""
 
     run: int
     version: int
@@ -42,6 +43,7 @@ class Measured:
     machine: str
     at: datetime | None
     cell: Cell
+    device: str = ""
 
     @property
     def tag(self) -> str:

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from farm.base.grouping import grouped
 from farm.rules.cells import label
 from farm.rules.presenting.hardware import FAULTS, Goal, Keeping, Measured, Target, Wish
+from farm.rules.presenting.lines import items_of
 from farm.rules.wording import titles
-from farm.rules.wording.numbers import counted, latency, plain
+from farm.rules.wording.numbers import counted, latency, listed, plain
 
 GOALS: Mapping[Goal, str] = {"latency": "lowest p50", "items": "most items/s"}
 # said of a target whose best setting stands so
@@ -19,6 +21,18 @@ SIDE_BY_SIDE = (
     "Different hardware, side by side: these figures come from different machines and times, so none of them is called "
     "faster or slower than another."
 )
+
+
+def side_by_side(measured: Iterable[Measured]) -> str:
+    """That nothing is judged here; of nodes that share a machine, that they are no other hardware."""
+    machines = grouped(measured, lambda point: point.device or point.node)
+    shared = [nodes for own in machines.values() if len(nodes := sorted({point.node for point in own})) > 1]
+    said = "; ".join(f"{listed(nodes, most=len(nodes))} are nodes of one machine" for nodes in shared)
+    if not shared:
+        return SIDE_BY_SIDE
+    if len(machines) == 1:
+        return f"One hardware, measured at different times: {said}, so none is called faster or slower than another."
+    return f"{SIDE_BY_SIDE} But {said}."
 
 
 def setting(measured: Measured) -> str:
@@ -70,7 +84,7 @@ def _best(kept: Sequence[Target], goal: Goal) -> str:
         return "Every measured setting was left out, so none is recommended."
     cell = first.best.cell
     lowest = latency(cell.p50_ms or 0.0, cell.p50_ci_ms)
-    items = f"{plain(cell.throughput)} items/s" if cell.throughput is not None else ""
+    items = f"{items_of(cell)} items/s" if cell.throughput is not None else ""
     figures = ", ".join(filter(None, (items, lowest) if goal == "items" else (lowest, items)))
     words = GOALS[goal][:1].upper() + GOALS[goal][1:]
     return f"{words}: {figures} on {target(first)} with {setting(first.best)}."

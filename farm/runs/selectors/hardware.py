@@ -41,10 +41,8 @@ def measured_across(user: Anyone, model: Model) -> list[Measured]:
     the same on every machine.
     """
     places = _newest(user, model)
-    nodes = {
-        node.pk: node
-        for node in Node.objects.filter(pk__in={place.node for place in places}).only("name", "facts_json")
-    }
+    rows = Node.objects.filter(pk__in={place.node for place in places}).only("name", "facts_json", "owner", "host")
+    nodes = {node.pk: node for node in rows}
     bodies = dict(CellDocument.objects.filter(arm__in=[place.arm for place in places]).values_list("arm", "body"))
     known = [place for place in places if place.arm in bodies]
     cells = _paired([CellPart.model_validate_json(bodies[place.arm]) for place in known])
@@ -97,6 +95,7 @@ def _measured(place: _Place, cell: CellPart, node: Node | None) -> Measured:
         machine=_machine(cell, node.facts if node else None),
         at=place.at,
         cell=cell,
+        device=node.device if node else "",
     )
 
 

@@ -7,6 +7,7 @@ import re
 from django.test import Client
 
 from farm.accounts.models import User
+from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.services.share_links import share
 from tests.integration.dashboard.across import measured_across
@@ -51,3 +52,11 @@ def test_three_kinds_of_hardware_stand_side_by_side_and_a_question_is_answered(
 
 def test_a_model_that_nobody_measured_says_how_to_begin(signed_in: Client, version: Version) -> None:
     assert "New run" in assert_is_page(signed_in.get(f"/models/{version.model_id}/hardware/"))
+
+
+def test_two_nodes_of_one_machine_are_said_to_be_one(signed_in: Client, version: Version, owner: User) -> None:
+    measured_across(version, owner)
+    Node.objects.update(host="0123456789abcdef")
+    words = assert_is_page(signed_in.get(f"/models/{version.model_id}/hardware/"))
+    assert "bench-1 and bench-2 are nodes of one machine" in words
+    assert "Different hardware" not in words

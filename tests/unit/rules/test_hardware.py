@@ -1,5 +1,6 @@
 """One model across hardware: which setting is best where, what keeps a wish, and what is said of it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -171,7 +172,8 @@ def test_without_a_wish_the_answer_names_how_many_and_the_best() -> None:
         "1.31.1, CPU, fp32, batch 1, 1 thread."
     )
     exact = hardware.targets([on("a", cell(throughput=885.504))])
-    assert ", 886 items/s on a (cpu)" in hardware_words.answer(exact, Wish(), "latency")
+    # no more digits than an interval of ± 5 % allows
+    assert ", 890 items/s on a (cpu)" in hardware_words.answer(exact, Wish(), "latency")
     items = hardware.targets([on("a", EIGHT)], goal="items")
     assert "Most items/s: 1\N{NARROW NO-BREAK SPACE}000 items/s, 8.0 ms ± 0.4 on a (cpu)" in hardware_words.answer(
         items, Wish(), "items"
@@ -218,3 +220,20 @@ def test_limits_are_written_as_they_were_asked_for() -> None:
     assert hardware_words.limits(Wish()) == ""
     assert hardware_words.limits(Wish(budget_ms=1500)) == "1\N{NARROW NO-BREAK SPACE}500 ms"
     assert hardware_words.limits(Wish(loss=0.005)) == "0.5 % loss"
+
+
+@pytest.mark.parametrize(
+    ("devices", "is_other_hardware", "says_one_machine"),
+    [
+        ({"a": "", "b": ""}, True, False),
+        ({"a": "host:1:x", "b": "host:1:y"}, True, False),
+        ({"a": "host:1:x", "b": "host:1:x"}, False, True),
+        ({"a": "host:1:x", "b": "host:1:x", "c": "node:3"}, True, True),
+    ],
+)
+def test_nodes_of_one_machine_are_no_other_hardware(
+    devices: dict[str, str], is_other_hardware: bool, says_one_machine: bool
+) -> None:
+    told = hardware_words.side_by_side([replace(on(node, cell()), device=device) for node, device in devices.items()])
+    assert told.startswith(hardware_words.SIDE_BY_SIDE) == is_other_hardware
+    assert ("a and b are nodes of one machine" in told) == says_one_machine
