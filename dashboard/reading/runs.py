@@ -10,6 +10,7 @@ from django.urls import reverse
 from dashboard.reading.cell import placement
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.contract.reasons import CellStatus
 from farm.rules.presenting import sentences
 from farm.rules.presenting.headlines import Lead, named
 from farm.rules.presenting.lines import PROCESSOR
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 
 NOTHING = Lead()
+# what a run leads with that has measured nothing
+FATES = frozenset(CellStatus) - {CellStatus.DONE}
 
 
 def lead_of(run: "Run | None") -> Lead:
@@ -78,6 +81,13 @@ def link(run_id: int | None, *, title: str = "", soft: str = "") -> Entry:
 def moment(at: datetime) -> Entry:
     """A moment as lists show it."""
     return Entry(at=at, value=at.timestamp())
+
+
+def measured_at(run: "Run | None") -> Entry:
+    """When a run measured; empty of one that has not ended, or has measured nothing."""
+    if run is None or run.finished_at is None or not run.lead or lead_of(run).verdict in FATES:
+        return Entry()
+    return moment(run.finished_at)
 
 
 def name_of(person: "User | None") -> str:

@@ -20,6 +20,7 @@ from dashboard.views.lists import Listing, Together, first, ordered, paged, sear
 from dashboard.views.run import address_in
 from dashboard.views.variant import variants as variant_table
 from farm.accounts.selectors import can_write
+from farm.alerts.selectors.pages import watched_among
 from farm.base.refusals import Refusal
 from farm.contract import document_comparisons as doc_comparisons
 from farm.registry import selectors, services
@@ -47,13 +48,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Line:
     """A model with its last run and with that of its series that stands worst, where there are any; `state` is that of
-    its newest version, `run_state` that of its last run."""
+    its newest version, `run_state` that of its last run, `watch` the number of one of its watches."""
 
     model: "WithAnnotations[Model, Counted]"
     run: "Run | None"
     stands: "Standing | None"
     state: str = ""
     run_state: str = ""
+    watch: int | None = None
 
     @property
     def lead(self) -> Lead:
@@ -79,12 +81,10 @@ def _state(line: Line) -> Entry:
     return verdict_entry(line.state) if line.state else Entry()
 
 
-def _measured(line: Line) -> Entry:
-    return Entry() if line.run is None else runs.moment(line.run.created_at)
-
-
 def _watched(line: Line) -> Entry:
     stands = line.stands
+    if stands is None and line.watch is not None:
+        return Entry("no result yet", href=reverse("dashboard:watch", args=[line.watch]))
     if stands is None:
         return Entry("", soft="not watched")
     return Entry(
@@ -106,7 +106,7 @@ COLUMNS: tuple[Column[Line], ...] = (
     Number("interval", lambda line: runs.interval(line.lead)),
     Number("confidence", lambda line: runs.confidence(line.lead), "level of the interval, and rounds"),
     Prose("What", lambda line: runs.what(line.lead)),
-    Column("Measured", _measured, order="at"),
+    Column("Measured", lambda line: runs.measured_at(line.run), order="at"),
     Column("Watched", _watched, "p50 against the pinned release, over the rounds of a watch"),
     Number("versions", lambda line: counted(line.model.version_count), order="versions"),
     Column("Labels", lambda line: Entry(", ".join(line.model.labels))),
@@ -243,11 +243,12 @@ def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list
     last, stands = pages.last_runs(listed), trends.standings_of(listed)
     states = selectors.newest_states(listed)
     measured = shown_states(last.values())
+    watches = watched_among(row for row in listed if row.pk not in stands)
     told = []
     for row in listed:
         run = last.get(row.pk)
         said = measured[run.pk] if run else ""
-        told.append(Line(row, run, stands.get(row.pk), state=states.get(row.pk, ""), run_state=said))
+        told.append(Line(row, run, stands.get(row.pk), states.get(row.pk, ""), said, watches.get(row.pk)))
     return told
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from farm.alerts.models import Alert, WatchRound
+from farm.alerts.selectors.pages import watches_of_model
 from farm.alerts.states import AlertState, RoundOutcome, RoundState
 from farm.base.refusals import Missing
 from farm.registry.models import Model
@@ -51,7 +52,7 @@ def standing_of(model: Model) -> Standing:
     newest_first = rounds.order_by("-judged_at").defer("findings", "watch__matrix")[:NEWEST_ROUNDS]
     last = next((alert for alert in newest_first if not goes_back(alert.old, alert.new)), None)
     if last is None:
-        return Standing("onnxfarm", "not watched yet", "unknown")
+        return Standing("onnxfarm", "no result yet" if watches_of_model(model) else "not watched yet", "unknown")
     # the farm's own troubles are no news of the model
     is_infra = Alert.objects.filter(model=model, state=AlertState.INFRA, round=last).exists()
     tone, text = _TONES[RoundOutcome.INFRA if is_infra else RoundOutcome(last.outcome)]

@@ -27,6 +27,7 @@ from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState, ac
 
 # the end of what a node says of itself while it measures
 _ARM = re.compile(r", arm (\d{1,4})$")
+_ROUND = re.compile(r"round (\d{1,4}):")
 # so many say what keeps them
 MOST_TOLD = 2
 # so many nodes say what they do
@@ -59,6 +60,10 @@ def busy_blocks(run: Run) -> list[Busy]:
 
 def _busy(row: Block, names: dict[tuple[int, int], str]) -> Busy:
     doing = row.node.doing if row.node else ""
+    begun = _ROUND.match(doing)
+    if begun and int(begun[1]) <= row.rounds:
+        # the round is reported: what the node said last is over
+        doing = ""
     arm = _ARM.search(doing)
     cell = names.get((row.pk, int(arm[1])), "") if arm else ""
     most = max(row.rounds, row.max_rounds)

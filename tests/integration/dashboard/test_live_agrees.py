@@ -77,6 +77,56 @@ def test_rows_that_were_refused_stand_last_and_every_point_is_in_the_matrix(
     assert "not in the matrix" not in shown
 
 
+def rows_of(client: Client, run: Run) -> list[str]:
+    """What the rows of the map are called."""
+    return re.findall(r'<th scope="row">([^<]+)</th>', map_of(client, run))
+
+
+def test_a_row_of_the_map_is_called_the_same_before_while_and_after_it_is_measured(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    """A cell that had not ended was "opset unknown", so that 20 points of its row were "not in the matrix"."""
+    axes = {"runtime": ["1.20.0", "1.29.0", "1.31.1"], "precision": ["fp32", "int8-dynamic"], "threads": [1, 64]}
+    run = rows.begin_run(version, owner, matrix={"budget": "quick", "matrix": axes})
+    made, named = rows.MadeUpNode(node), [rows_of(signed_in, run)]
+    made.measure(run, most_rounds=2)
+    named.append(rows_of(signed_in, run))
+    assert "not in the matrix" not in map_of(signed_in, run)
+    made.resume(run)
+    named.append(rows_of(signed_in, run))
+    assert named[0] == named[1] == named[2]
+    assert not any("opset" in row for row in named[0])
+
+
+def test_a_round_that_was_reported_is_not_said_to_be_measured(signed_in: Client, half: Run, node: Node) -> None:
+    """ "1 of 8 rounds measured" stood above "round 1: …", the last word of a node that had reported it."""
+    rows.MadeUpNode(node).measure(half, most_rounds=1)
+    Node.objects.filter(pk=node.pk).update(doing="round 1: onnxruntime==1.31.1, int8-dynamic, arm 2")
+    half.touch()
+    words = page_of(signed_in, half)
+    assert "1 of 8 rounds measured" in words
+    assert "round 1: onnxruntime" not in words
+
+
+def test_a_run_that_was_cancelled_does_not_ask_for_more_values(signed_in: Client, half: Run) -> None:
+    words = assert_is_page(signed_in.post(f"/runs/{half.pk}/cancel/", follow=True))
+    assert "no block measured two cells" in words
+    assert "give at least one axis" not in words
+
+
+def test_a_model_whose_last_run_measured_nothing_says_no_time_of_it(signed_in: Client, half: Run, node: Node) -> None:
+    def says_when() -> bool:
+        text = signed_in.get("/models/").content.decode()
+        return 'data-label="Measured"><time' in text
+
+    assert not says_when()
+    assert_is_page(signed_in.post(f"/runs/{half.pk}/cancel/", follow=True))
+    assert not says_when()
+    measured = rows.finished_run(half.version, node, half.requested_by)
+    assert measured.finished_at is not None
+    assert says_when()
+
+
 def test_a_blocks_copy_of_its_baseline_is_no_row_of_its_own(signed_in: Client, half: Run, node: Node) -> None:
     rows.MadeUpNode(node).measure(half)
     assert "twin" not in map_of(signed_in, half)

@@ -7,11 +7,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from farm.accounts.models import Team, User
+from farm.alerts.models import Watch
+from farm.alerts.states import RoundOutcome
 from farm.registry.models import Blob, Version
 from farm.registry.states import FileRole, VersionState
 from farm.rules.runtimes.releases import ONNXRUNTIME
 from farm.runs.models import Run
-from tests.integration.dashboard import rows
+from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page, words_of
 
@@ -138,3 +140,16 @@ def test_a_viewer_is_told_that_they_may_not_upload(viewer: User, models: Path) -
     response = client_of(viewer).post("/models/upload/", {"files": SimpleUploadedFile("relu.onnx", content)})
     assert response.status_code == 403
     assert "no team in which you may upload" in words_of(response)
+
+
+def test_a_model_that_is_watched_without_a_result_is_not_called_unwatched(
+    signed_in: Client, version: Version, watch: Watch
+) -> None:
+    """A watch whose rounds were all refused has no figures: the list said "not watched"."""
+    watching.bare_round(watch, version, outcome=RoundOutcome.INFRA, sentence="1.22.0 was refused.")
+    words = words_of(signed_in.get("/models/"))
+    assert "no result yet" in words
+    assert "not watched" not in words
+    assert f'/watches/{watch.pk}/"' in signed_in.get("/models/").content.decode()
+    watch.delete()
+    assert "not watched" in words_of(signed_in.get("/models/"))
