@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from dashboard import axes
 from farm.contract.cells import NO_POLICY, SessionSettings
@@ -12,18 +14,29 @@ from farm.rules.presenting import parities
 from farm.rules.runtimes import engines, web
 from farm.rules.wording import numbers, titles
 
+if TYPE_CHECKING:
+    from farm.fleet.models import Node
+
 NO_NODE = "none yet"
 
 
 @dataclass(frozen=True)
 class Fact:
-    """`copy`: the whole text when only its beginning is shown."""
+    """`copy`: the whole text when only its beginning is shown; `at`: a moment, `state`: a word with its sign, each in
+    place of a text; `note`: explains the name on hover."""
 
     name: str
-    text: str
+    text: str = ""
     href: str = ""
     copy: str = ""
     is_name: bool = False
+    at: datetime | None = None
+    state: str = ""
+    note: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.text or self.at or self.state)
 
 
 def _distinct(cells: Sequence[Cell], name: str, *, most: int = 4) -> str:
@@ -156,3 +169,38 @@ def _plain(value: object) -> str:
 def _precision(cell: Cell) -> str:
     asked = axes.BY_NAME["precision"].label(cell)
     return f"{asked} asked, {cell.executed_precision} executed" if parities.is_other_precision(cell) else asked
+
+
+def of_node(node: "Node") -> list[Fact]:
+    """Facts of a node, as it told them when it came."""
+    told = node.facts
+    cores = f"{told.physical_cores} physical, " if told.physical_cores else ""
+    facts = [
+        Fact("State", state=node.state),
+        Fact("Health", state=node.health),
+        Fact("Seen", at=node.seen_at) if node.seen_at else Fact("Seen", "not yet"),
+        Fact("Owner", f"{node.owner or 'nobody'}, {node.team}"),
+        Fact("Fingerprint", node.fingerprint, is_name=True),
+        Fact("Sandbox", node.sandbox),
+        Fact("Processor", told.cpu_model or "unknown"),
+        Fact("Cores", f"{cores}{told.logical_cores or 'unknown'} logical"),
+        Fact("Memory", numbers.size(told.memory_bytes)),
+        Fact("Governor", told.governor or "unknown"),
+        Fact("System", f"{told.os}, {told.arch}{', emulated' if told.is_emulated else ''}"),
+        Fact("GPUs", ", ".join(told.gpus)),
+    ]
+    return [fact for fact in facts if fact.is_known]
+
+
+def of_self_test(node: "Node") -> list[Fact]:
+    """What the golden model came to on a node."""
+    test = node.self_test
+    if test is None:
+        return []
+    facts = [
+        Fact("Runtime", test.runtime or "", is_name=True),
+        Fact("Largest difference", "" if test.max_abs is None else f"{test.max_abs:.2g}"),
+        Fact(f"Least median of {test.launches} launches", f"{test.p50_ms:.3g} ms" if test.p50_ms else ""),
+        Fact("First result", f"{node.self_test_ms:.3g} ms" if node.self_test_ms else ""),
+    ]
+    return [fact for fact in facts if fact.is_known]

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from dashboard.reading import facts
 from dashboard.reading.ledgers import next_table, work_table
 from dashboard.views.access import action, carry_out, page, person
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
@@ -186,13 +187,14 @@ def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: o
     did = ledger(user, row)
     context = {
         "node": row,
-        "facts": row.facts,
+        "facts": facts.of_node(row),
         "limits": settings_of(row),
         "lendings": list(row.lendings.select_related("team", "answered_by")),
         "trials": answerable(row.trials.select_related(*TRIAL_RELATED)[:TRIALS_SHOWN], user),
         "trial_choices": Trials.choices,
         "errors": {},
         "self_test": row.self_test,
+        "self_test_facts": facts.of_self_test(row),
         "advice": advice(row.facts, before),
         "before": table(before, lambda run_id: reverse("dashboard:run", args=[run_id])),
         "floor": floor,

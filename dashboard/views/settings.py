@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from dashboard.reading.facts import Fact
 from dashboard.views.access import action, fields, page, person, team_choice
 from farm.accounts import selectors, services
 from farm.accounts.selectors import can_manage, team_to_write
@@ -178,9 +179,18 @@ def channel(request: HttpRequest, channel_id: int) -> HttpResponse:
 def _shown(request: HttpRequest, row: "Channel", **more: object) -> HttpResponse:
     managed = [row.team_id] if can_manage(person(request), team=row.team) else []
     deliveries = channel_selectors.deliveries_of(row).select_related("event")[:MESSAGES_SHOWN]
+    line = lines([row], fates([row]), managed=managed)[0]
     context = {
-        "line": lines([row], fates([row]), managed=managed)[0],
+        "line": line,
         "channel": row,
+        "facts": [
+            Fact("Kind", line.kind.title),
+            Fact("Address", line.target, is_name=True),
+            Fact("Digest", line.digest),
+            *([Fact("Next digest", at=row.digest_at)] if row.digest_at else []),
+            Fact("Team", str(row.team)),
+            Fact("Added", at=row.created_at),
+        ],
         "messages_table": Table.of("messages", "Messages to this channel", COLUMNS, deliveries),
         **more,
     }

@@ -9,7 +9,10 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from dashboard.figures import accuracies
+from dashboard.figures.figure import milliseconds
 from dashboard.reading import accuracy
+from dashboard.reading.facts import Fact
+from dashboard.reading.runs import version_address
 from dashboard.views.access import action, page, person
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Missing, NotAllowed
@@ -20,12 +23,13 @@ from farm.registry.states import MakingState
 from farm.rules.cells import recipes
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
+from farm.rules.presenting.times import Times
 from farm.rules.quality import variant_advice
 from farm.rules.wording import numbers, titles
 from farm.runs.selectors.variants import measured_cell, measured_cells_of, processor_of
 
 if TYPE_CHECKING:
-    from farm.registry.models import Variant
+    from farm.registry.models import Variant, Version
     from farm.runs.selectors.variants import Measured
     from farm.workshop.inspection import Coverage, QuantisedReport, TensorError
 
@@ -222,12 +226,17 @@ def _interval(one: "Measured") -> Entry:
     return Entry(change.interval, change.low)
 
 
+def _latency(one: "Measured") -> Entry:
+    times = Times.of([one.cell], [one.against] if one.against else [])
+    return milliseconds(times.told(one.cell), says=one.cell.id in times.by_processor)
+
+
 COLUMNS: tuple[Column["Measured"], ...] = (
     Prose("Measured as", _name),
     Column("Node", lambda one: Entry(one.cell.node or "")),
-    Number("p50, ms", lambda one: Entry(numbers.milliseconds(one.cell.p50_ms, one.cell.p50_ci_ms), one.cell.p50_ms)),
+    Number("latency, ms", _latency, "p50, or where the verdict rests on it processor time"),
     Column("Against the upload", _verdict, "the same cell of the upload as it is, measured in the same block"),
-    Number("change", _size, "of p50 latency"),
+    Number("change", _size, "of that latency"),
     Number("95 % interval", _interval),
     Number("rounds", lambda one: counted(one.against.rounds) if one.against else Entry()),
     Column("Parity", lambda one: verdict_entry(one.cell.parity.verdict), "outputs against the upload's reference"),
@@ -281,6 +290,21 @@ def _all_of(count: int) -> str:
 OPEN = (MakingState.PENDING, MakingState.MAKING)
 
 
+def _facts(variant: "Variant", version: "Version | None", made: Made) -> list[Fact]:
+    derived, size = variant.derived, numbers.size(variant.artifact.bytes)
+    digest = derived.sha256 if derived else ""
+    note = "of the derived model and its external data: names and contents"
+    facts = [
+        Fact("Made from", str(version or ""), href=version_address(version) if version else ""),
+        Fact("Recipe", made.name, is_name=True),
+        Fact("Size", f"{size} → {numbers.size(derived.bytes)}" if derived else size),
+        Fact("Quantised", made.quantised),
+        Fact("Bundle digest", digest[:12], copy=digest, is_name=True, note=note),
+        Fact("Created", at=variant.finished_at),
+    ]
+    return [fact for fact in facts if fact.is_known]
+
+
 @page
 def variant(request: HttpRequest, variant_id: int) -> HttpResponse:
     """How a variant was made, what of it is quantised, where its error is, and what to try next."""
@@ -293,7 +317,8 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponse:
     rows = measured_cells_of(user, row)
     context = {
         "variant": row,
-        "version": selectors.version_of_artifact(user, row.artifact),
+        "version": (version := selectors.version_of_artifact(user, row.artifact)),
+        "facts": _facts(row, version, found),
         "made": found,
         "measured": table(rows),
         "finding": finding(rows),

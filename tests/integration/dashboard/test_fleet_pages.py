@@ -46,7 +46,7 @@ def test_lists_show_the_tags_that_work_asks_for_and_fold_the_instruction_sets(si
 
 
 def test_a_node_that_has_measured_nothing_says_so(signed_in: Client, node: Node) -> None:
-    assert "Not measured yet: every block of its first day" in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
+    assert "Not known yet. Every block of its first day" in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
 
 
 def test_the_fleet_says_what_waits_and_when_a_block_queued_now_starts(
