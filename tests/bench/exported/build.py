@@ -1,10 +1,10 @@
-"""Writes the models of `wanted.toml` by the exporters that are installed, each in a process that it may end.
+"""Writes the models of `wanted.toml` or `stranger.toml` by the exporters that are installed, each module in a process.
 
     python -m venv DIR && DIR/bin/pip install -r tests/bench/exported/requirements.txt
-    DIR/bin/python -m tests.bench.exported.build OUT [--only PREFIX]
+    DIR/bin/python -m tests.bench.exported.build OUT [--set stranger] [--only PREFIX]
 
 The exporters are none of the product's requirements. tf2onnx wants an older numpy and protobuf, and so an environment
-of its own, with requirements-keras.txt: run it there with the same OUT.
+of its own, with requirements-keras.txt, as jax2onnx does with requirements-jax.txt: run it there with the same OUT.
 """
 
 import argparse
@@ -14,7 +14,16 @@ import sys
 import traceback
 from pathlib import Path
 
-MODULES = ("build_graphs", "build_torch", "build_tables", "build_hub", "build_keras")
+MODULES = {
+    "wanted": ("build_graphs", "build_torch", "build_tables", "build_hub", "build_keras"),
+    "stranger": (
+        "build_stranger",
+        "build_stranger_hub",
+        "build_stranger_tables",
+        "build_stranger_keras",
+        "build_stranger_jax",
+    ),
+}
 
 
 def write(module: str, out: Path, prefix: str) -> None:
@@ -39,9 +48,10 @@ def write(module: str, out: Path, prefix: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--set", choices=MODULES, default="wanted")
     parser.add_argument("--only", default="", metavar="PREFIX")
     read = parser.parse_args()
-    for module in MODULES:
+    for module in MODULES[read.set]:
         child = multiprocessing.get_context("spawn").Process(target=write, args=(module, read.out, read.only))
         child.start()
         child.join()
