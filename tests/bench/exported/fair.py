@@ -1,10 +1,10 @@
 """How many of the exporters' models run from defaults, and how many on what a person would have fed them?
 
-    python -m tests.bench.exported.fair OUT [--only PREFIX] [--json FILE]
+    python -m tests.bench.exported.fair OUT [--set stranger] [--only PREFIX] [--json FILE]
 
 OUT is what `build` wrote. Each is inspected in the sandbox, its sizes and inputs are chosen, made and fed to the
-measuring runner's own binding, as `bench` does from defaults; `wanted.toml` says what is fair. A refusal counts as both
-where it is wanted and names what it must.
+measuring runner's own binding, as `bench` does from defaults; `wanted.toml`, or `stranger.toml`, says what is fair. A
+refusal counts as both where it is wanted and names what it must.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import json
 import tempfile
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -19,12 +20,11 @@ import onnxruntime
 from farm.contract.reasons import ReasonedError
 from farm.workshop import arrays, orders
 from farm.workshop.arrays import Array
+from tests.bench.exported import stranger
 from worker.runner.engines import onnxruntime as measured
 
-WANTED = tomllib.loads(Path(__file__).with_name("wanted.toml").read_text())
 
-
-def judged(folder: Path, wanted: dict[str, str], scratch: Path) -> tuple[bool, str]:
+def judged(folder: Path, wanted: dict[str, Any], scratch: Path) -> tuple[bool, str]:
     """Whether the model ran, and what is unfair; an empty text: nothing."""
     found = orders.inspect(folder, "model.onnx")
     problem = found.problem.text if found.problem else ""
@@ -41,6 +41,8 @@ def judged(folder: Path, wanted: dict[str, str], scratch: Path) -> tuple[bool, s
         run(folder, given)
     except (ReasonedError, Exception) as why:
         return False, str(why).splitlines()[0]
+    if "inputs" in wanted:
+        return True, stranger.unfair(wanted, given)
     return True, "; ".join(unfair(name, text, given) for name, text in wanted.items() if unfair(name, text, given))
 
 
@@ -89,11 +91,12 @@ def _shown(array: Array) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--set", choices=("wanted", "stranger"), default="wanted")
     parser.add_argument("--only", default="", metavar="PREFIX")
     parser.add_argument("--json", type=Path, metavar="FILE")
     read = parser.parse_args()
     found: dict[str, tuple[bool, str]] = {}
-    for name, wanted in WANTED.items():
+    for name, wanted in tomllib.loads(Path(__file__).with_name(f"{read.set}.toml").read_text()).items():
         if not name.startswith(read.only) or not (read.out / name / "model.onnx").exists():
             continue
         with tempfile.TemporaryDirectory() as scratch:
