@@ -1,4 +1,4 @@
-"""What is unfair about the inputs of a model of `stranger.toml`, whose head says how its sizes and values are written."""
+"""What is unfair about the inputs of a model of `stranger.toml`, whose head says how sizes and values are written."""
 
 import re
 from typing import Any
