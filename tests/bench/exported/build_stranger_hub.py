@@ -82,22 +82,21 @@ def torch_gpt2_past(path: Path) -> None:
     torch.manual_seed(3)
     parts = [f"{layer}.{part}" for layer in range(2) for part in ("key", "value")]
     tokens = {0: "batch", 1: "new_tokens"}
-    axes: dict[str, Any] = {
-        "input_ids": tokens,
-        "attention_mask": {0: "batch", 1: "total_length"},
-        "position_ids": tokens,
-        **{f"past.{part}": {0: "batch", 2: "past_length"} for part in parts},
-        "logits": tokens,
-        **{f"present.{part}": {0: "batch", 2: "total_length"} for part in parts},
-    }
-    past = [torch.randn(2, 4, 6, 16) for _ in parts]
-    args = (
-        torch.randint(0, 800, (2, 3)),
-        torch.ones(2, 9, dtype=torch.int64),
-        torch.arange(6, 9).expand(2, 3).contiguous(),
-        *past,
+    torch.onnx.export(
+        Step().eval(),
+        (
+            torch.randint(0, 800, (2, 3)),
+            torch.ones(2, 9, dtype=torch.int64),
+            torch.arange(6, 9).expand(2, 3).contiguous(),
+            *(torch.randn(2, 4, 6, 16) for _ in parts),
+        ),
+        str(path),
+        input_names=["input_ids", "attention_mask", "position_ids", *(f"past.{part}" for part in parts)],
+        output_names=["logits", *(f"present.{part}" for part in parts)],
+        dynamic_shapes=(tokens, {0: "batch", 1: "total"}, tokens, tuple({0: "batch", 2: "past_length"} for _ in parts)),
+        dynamo=True,
+        external_data=False,
     )
-    export(Step(), args, path, axes, ["logits", *(f"present.{part}" for part in parts)])
 
 
 @builder

@@ -6,7 +6,6 @@ from pathlib import Path
 import lightgbm
 import numpy as np
 import onnxmltools
-import pandas
 import xgboost
 from onnxmltools.convert.common.data_types import FloatTensorType as OtherFloats
 from skl2onnx import to_onnx
@@ -16,7 +15,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import LinearSVC
 
 BUILDERS: dict[str, Callable[[Path], None]] = {}
 
@@ -29,20 +27,12 @@ def builder(build: Callable[[Path], None]) -> Callable[[Path], None]:
 @builder
 def sk_customers(path: Path) -> None:
     random = np.random.default_rng(15)
-    table = pandas.DataFrame(
-        {
-            "age": random.uniform(18, 80, 300),
-            "income": random.uniform(1e4, 1e5, 300),
-            "city": random.choice(["berlin", "paris", "rome", "madrid"], 300),
-            "device": random.choice(["phone", "tablet", "desktop"], 300),
-        }
-    )
-    columns = ColumnTransformer(
-        [
-            ("numbers", StandardScaler(), ["age", "income"]),
-            ("words", OneHotEncoder(handle_unknown="ignore"), ["city", "device"]),
-        ]
-    )
+    cities, devices = ["berlin", "paris", "rome", "madrid"], ["phone", "tablet", "desktop"]
+    table = np.empty((300, 4), object)
+    table[:, 0], table[:, 1] = random.uniform(18, 80, 300), random.uniform(1e4, 1e5, 300)
+    table[:, 2], table[:, 3] = random.choice(cities, 300), random.choice(devices, 300)
+    words = OneHotEncoder(handle_unknown="ignore")
+    columns = ColumnTransformer([("numbers", StandardScaler(), [0, 1]), ("words", words, [2, 3])])
     model = make_pipeline(columns, LogisticRegression()).fit(table, random.integers(0, 2, 300))
     kinds = {"age": FloatTensorType, "income": FloatTensorType, "city": StringTensorType, "device": StringTensorType}
     types = [(name, kind([None, 1])) for name, kind in kinds.items()]
@@ -54,7 +44,7 @@ def sk_tickets(path: Path) -> None:
     random = np.random.default_rng(16)
     words = ["invoice", "refund", "login", "password", "crash", "slow", "update", "cancel", "payment", "error"]
     texts = [" ".join(random.choice(words, 6)) for _ in range(120)]
-    model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LinearSVC()).fit(texts, random.integers(0, 3, 120))
+    model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression()).fit(texts, random.integers(0, 3, 120))
     path.write_bytes(to_onnx(model, initial_types=[("text", StringTensorType([None, 1]))]).SerializeToString())
 
 
