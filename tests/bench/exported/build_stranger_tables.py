@@ -44,7 +44,9 @@ def sk_tickets(path: Path) -> None:
     random = np.random.default_rng(16)
     words = ["invoice", "refund", "login", "password", "crash", "slow", "update", "cancel", "payment", "error"]
     texts = [" ".join(random.choice(words, 6)) for _ in range(120)]
-    model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression()).fit(texts, random.integers(0, 3, 120))
+    model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression()).fit(
+        texts, random.integers(0, 3, 120)
+    )
     path.write_bytes(to_onnx(model, initial_types=[("text", StringTensorType([None, 1]))]).SerializeToString())
 
 
