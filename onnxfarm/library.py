@@ -20,10 +20,11 @@ from farm.contract.document import SCHEMA, Document
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.presenting.spreadsheets import rows_of
+from onnxfarm.commands.options import judging_of
 from onnxfarm.documents import read_object
 from onnxfarm.outputs import console_for
 from onnxfarm.problems import Infrastructure, Usage, needs_extra
-from onnxfarm.subject import Subject
+from onnxfarm.subject import Judging, Subject
 
 AnyPath = str | os.PathLike[str]
 
@@ -46,18 +47,21 @@ def bench(
     inputs: AnyPath | None = None,
     expected: AnyPath | None = None,
     evaluation: AnyPath | None = None,
-    recipe: str = "top1",
+    recipe: str = "",
+    judge: str = "",
     seed: int = 0,
     home: AnyPath | None = None,
     quiet: bool = False,
     **matrix: object,
 ) -> Results:
-    """Measures a model on this machine. `evaluation`: labelled data that every cell is judged on, by `recipe`.
+    """Measures a model on this machine. `evaluation`: labelled data that every cell is judged on, by `recipe` or by
+    the user's own `judge`, as `FILE.py:FUNCTION`.
 
     Progress goes to stderr unless `quiet`. The results are there whatever the verdicts: a cell that failed says why.
     """
     subject = Subject(Path(model), _path(inputs), _path(expected), seed)
-    return _measured(subject, None, matrix, evaluation=_path(evaluation), recipe=recipe, home=home, quiet=quiet)
+    judging = judging_of(recipe, judge, _path(evaluation))
+    return _measured(subject, None, matrix, evaluation=_path(evaluation), recipe=judging, home=home, quiet=quiet)
 
 
 def compare(
@@ -66,7 +70,8 @@ def compare(
     *,
     inputs: AnyPath | None = None,
     evaluation: AnyPath | None = None,
-    recipe: str = "top1",
+    recipe: str = "",
+    judge: str = "",
     seed: int = 0,
     home: AnyPath | None = None,
     quiet: bool = False,
@@ -74,7 +79,8 @@ def compare(
 ) -> Results:
     """Measures two models in the same rounds on this machine; comparisons of the axis `model` say how `new` is."""
     first, second = (Subject(Path(side), _path(inputs), seed=seed) for side in (base, new))
-    return _measured(first, second, matrix, evaluation=_path(evaluation), recipe=recipe, home=home, quiet=quiet)
+    judging = judging_of(recipe, judge, _path(evaluation))
+    return _measured(first, second, matrix, evaluation=_path(evaluation), recipe=judging, home=home, quiet=quiet)
 
 
 def open(run_or_path: int | AnyPath, *, server: str | None = None) -> Results:
@@ -104,7 +110,7 @@ def _measured(
     matrix: Mapping[str, object],
     *,
     evaluation: Path | None,
-    recipe: str,
+    recipe: Judging,
     home: AnyPath | None,
     quiet: bool,
 ) -> Results:

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+import onnxfarm
 from farm.contract.document import Document
 from farm.contract.document_cells import Accuracy
 from farm.workshop import arrays
 from farm.workshop.samples import builders, digits
 from onnxfarm.main import app
+from onnxfarm.problems import Usage
 
 SURE = """
 import numpy as np
@@ -56,6 +58,20 @@ def call(home: Path, *words: object) -> Result:
 
 def accuracies(out: Path) -> list[Accuracy]:
     return [cell.accuracy for cell in Document.model_validate(json.loads(out.read_text())).cells if cell.accuracy]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_program_names_its_judge_as_the_command_does(home: Path, model: Path, judge: Path, data: Path) -> None:
+    asked = {"evaluation": data, "home": home, "quiet": True, "budget": "glance"}
+    results = onnxfarm.bench(model, judge=f"{judge}:off", **asked)
+    accuracy = results.cells[0].accuracy
+    assert accuracy is not None
+    assert (accuracy.metric, accuracy.higher_is_better, accuracy.n) == ("off", False, 540)
+    with pytest.raises(Usage, match=r"FILE\.py:FUNCTION"):
+        onnxfarm.bench(model, judge=str(judge), **asked)
+    with pytest.raises(Usage, match="--judge judges in place of a --recipe"):
+        onnxfarm.compare(model, model, judge=f"{judge}:off", recipe="top5", **asked)
 
 
 @pytest.mark.slow
