@@ -1,7 +1,9 @@
 """A model as a commit of its repository has it: `git:REF[:PATH]`."""
 
 import os
+import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -62,6 +64,14 @@ def is_pointer(path: Path) -> bool:
         return file.read(len(_POINTER)) == _POINTER
 
 
+def _unfetched(text: str, said: Sequence[str]) -> str:
+    """Why Git LFS, which keeps a file of the commit, did not give it."""
+    if shutil.which("git-lfs") is None:
+        return f"{text} is kept by Git LFS: install git-lfs, run `git lfs install` and try again."
+    why = next((line.rpartition(": ")[2] for line in said if line.startswith("Error downloading")), said[-1])
+    return f"{text} is kept by Git LFS, which could not fetch it: {why[:200].rstrip('.')}. Try `git lfs fetch`."
+
+
 def _asked(*words: str, at: Path, text: str, out: IO[bytes] | None = None) -> bytes:
     """What git answers, nothing where it goes to `out`. Raises Usage with its words."""
     try:
@@ -74,6 +84,8 @@ def _asked(*words: str, at: Path, text: str, out: IO[bytes] | None = None) -> by
         raise Usage(f"{text} needs git, which cannot be started ({problem.strerror}).") from problem
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        if any("git-lfs" in line for line in said):
+            raise Usage(_unfetched(text, said))
         why = said[-1] if said else "there is no such commit"
         raise Usage(f"{text} cannot be read: {why.removeprefix('fatal: ')}")
     return done.stdout or b""

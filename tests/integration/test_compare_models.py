@@ -1,6 +1,7 @@
 """`onnxfarm compare BASE.onnx NEW.onnx`: real runtimes measure both in one block; what cannot be, in a sentence."""
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from functools import partial
@@ -108,8 +109,11 @@ def test_a_gate_against_the_model_of_a_commit_passes_an_equal_one_and_fails_a_br
 ) -> None:
     model = tmp_path / "encoder.onnx"
     model.write_bytes((MODELS / "cnn_dyn.onnx").read_bytes())
+    # what the commit holds is a pointer
+    lfs = [["lfs", "install", "--local"], ["lfs", "track", "*.onnx"]] if shutil.which("git-lfs") else []
     for words in (
         ["init", "-q"],
+        *lfs,
         ["add", "-A"],
         [*AUTHOR, "commit", "-qm", "base"],
     ):

@@ -1,6 +1,7 @@
 """`git:REF[:PATH]`: the model as a commit has it, Git LFS and external data included; bad forms in a sentence."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -72,6 +73,51 @@ def test_a_file_of_lfs_is_what_a_checkout_has_and_a_bare_pointer_is_refused(repo
     git("add", ".gitattributes", at=repository)
     model = written_out("git:HEAD", beside=repository / "models/encoder.onnx", folder=tmp_path)
     assert model.read_bytes() == b"the real model\n"
+
+
+@pytest.fixture
+def kept_by_lfs(repository: Path, tmp_path: Path) -> Path:
+    """The repository once its models are pointers of Git LFS, whose files a remote has and this clone has not."""
+    if shutil.which("git-lfs") is None:
+        pytest.skip("git-lfs is not installed")
+    remote = tmp_path / "remote.git"
+    git("init", "-q", "--bare", str(remote), at=tmp_path)
+    git("lfs", "install", "--local", at=repository)
+    git("lfs", "track", "*.onnx", "*.data", at=repository)
+    (repository / "models/encoder.onnx").write_bytes(b"of Git LFS \x0cweights.data")
+    git("add", "--renormalize", ".", at=repository)
+    git("add", ".gitattributes", at=repository)
+    git("commit", "-qm", "to LFS", at=repository)
+    git("remote", "add", "origin", remote.as_uri(), at=repository)
+    git("push", "-q", "origin", "HEAD", at=repository)
+    shutil.rmtree(repository / ".git/lfs/objects")
+    (repository / "models/encoder.onnx").write_bytes(b"new model")
+    return remote
+
+
+def test_pointers_of_a_commit_are_fetched_from_where_git_lfs_keeps_their_files(
+    repository: Path, kept_by_lfs: Path, tmp_path: Path
+) -> None:
+    model = written_out("git:HEAD", beside=repository / "models/encoder.onnx", folder=tmp_path)
+    assert [path.read_bytes() for path in files_of(model)] == [b"of Git LFS \x0cweights.data", b"old weights"]
+
+
+def test_a_file_that_git_lfs_cannot_fetch_is_said_in_a_sentence(
+    repository: Path, kept_by_lfs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = repository / "models/encoder.onnx"
+    shutil.rmtree(kept_by_lfs / "lfs")
+    with pytest.raises(
+        Usage, match=r"^git:HEAD is kept by Git LFS, which could not fetch it: .*Try `git lfs fetch`\.$"
+    ):
+        written_out("git:HEAD", beside=beside, folder=tmp_path)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("git", "sh"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(tools))
+    with pytest.raises(Usage, match=r"^git:HEAD is kept by Git LFS: install git-lfs"):
+        written_out("git:HEAD", beside=beside, folder=tmp_path)
 
 
 @pytest.mark.parametrize(
