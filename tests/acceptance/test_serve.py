@@ -8,17 +8,24 @@ import signal
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib import request
 
 import pytest
 from cryptography import x509
+from rich.console import Console
 
 from farm.config.embedded.plan import free_port
+from farm.config.environment import Environment
 from farm.sandbox import confinement
+from onnxfarm.remote.account import Account
+from onnxfarm.remote.client import Client
+from onnxfarm.remote.uploads import Bundle, uploaded
 from tests.acceptance.containers.looks import UPLOAD
-from tests.conftest import PROJECT
+from tests.acceptance.release_index import ReleaseIndex
+from tests.conftest import MODELS, PROJECT
 from tests.processes import wait_for
 from tests.unit.test_tls import made
 
@@ -67,6 +74,35 @@ def test_a_farm_comes_up_for_its_owner_and_ends_by_ctrl_c(tmp_path: Path) -> Non
         # typed in another terminal, where nothing says the port
         assert typed("manage.py", "sign_in_link", ONNXFARM_HOME=str(home)).startswith(f"{url}/sign-in/")
     assert not (home / "node").exists()
+
+
+def test_a_release_that_appears_while_a_farm_runs_is_offered_within_ten_minutes(tmp_path: Path) -> None:
+    """By an interval of some seconds: what comes on top of it has to fit into ten minutes beside the usual one."""
+    poll_s, late_s = 6.0, 600.0 - Environment.model_fields["index_poll_s"].default
+    home, port, wheels = tmp_path / "farm", free_port(), tmp_path / "wheels"
+    wheels.mkdir()
+    for version in ("1.31.1", "1.40.0", "1.41.0rc1"):
+        (wheels / f"onnxruntime-{version}-py3-none-any.whl").touch()
+    nothing_else = {"PIP_CONFIG_FILE": os.devnull, "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": ""}
+    with ReleaseIndex(wheels, port=0, offered={"onnxruntime": ["1.31.1"]}) as index:
+        farm = {"PIP_INDEX_URL": index.url, "ONNXFARM_INDEX_POLL_S": str(poll_s), **nothing_else}
+        with serving(tmp_path, "--port", str(port), **farm):
+            account = Account(f"http://127.0.0.1:{port}", (home / "token").read_text().strip())
+            with Client(account) as client:
+                version = uploaded(client, Bundle(MODELS / "relu_op13_ir7.onnx"), console=Console(stderr=True))
+
+                def newest() -> str:
+                    time.sleep(0.5)
+                    (point,) = client.plan(version.id, {"batch": [1]}).shape.refused
+                    return point.spec.runtime.version
+
+                wait_for(lambda: newest() == "1.31.1", what="the first look at the index", seconds=late_s)
+                index.offer("onnxruntime", ["1.40.0", "1.41.0rc1"])
+                began = time.monotonic()
+                wait_for(lambda: newest() == "1.40.0", what="the release", seconds=poll_s + late_s)
+                took_s = time.monotonic() - began
+    print(f"offered {took_s:.1f} s after it appeared, with a look every {poll_s:g} s")
+    assert took_s < poll_s + late_s
 
 
 @pytest.mark.long
