@@ -38,23 +38,32 @@ def names_of(allowed: Collection[str]) -> frozenset[str]:
     return frozenset(name.partition("+")[0] for name in allowed)
 
 
-def ranges_of(distribution: str, allowed: Collection[str]) -> SpecifierSet | None:
-    """The releases of ONNX Runtime that may stand beside a plug-in of other people; None: not known to be a plug-in.
+def ranges_of(distribution: str, allowed: Collection[str], *, version: str = "") -> SpecifierSet | None:
+    """The releases of ONNX Runtime that may stand beside a plug-in of other people; None: not known.
 
-    The allowance decides, else what the table knows of the plug-in.
+    The allowance decides, else what the table knows of the plug-in, which says nothing of a `version` after its own.
     """
     for allowance in sorted(allowed):
         name, _, text = allowance.partition(_BESIDE)
         if name == distribution and text:
             return SpecifierSet(text)
     known = plugins.of_others(distribution)
-    return SpecifierSet(known.beside) if known is not None else None
+    if known is None or (version and release_order(version) > max(map(release_order, known.releases))):
+        return None
+    return SpecifierSet(known.beside)
 
 
 def newest_within(releases: SpecifierSet) -> str | None:
     """The newest release of ONNX Runtime in a range."""
     fitting = [version for version in ONNXRUNTIME if releases.contains(version, prereleases=True)]
     return max(fitting, key=release_order, default=None)
+
+
+def _is_beyond(releases: SpecifierSet) -> bool:
+    """Whether a range begins after every release that is known here, so that nobody can say that it holds none."""
+    last = release_order(ONNXRUNTIME[-1])
+    starts = (clause for clause in releases if clause.operator in (">=", ">", "==", "~="))
+    return any(release_order(clause.version.removesuffix(".*")) > last for clause in starts)
 
 
 def _read(text: str) -> str:
@@ -86,7 +95,7 @@ def _range_of(package: str, text: str) -> SpecifierSet:
         raise RuntimeProblem(
             f"{shown(text)} is not a range of ONNX Runtime: write it like `{package}+onnxruntime>=1.29,<1.31`."
         )
-    if newest_within(found) is None:
+    if newest_within(found) is None and not _is_beyond(found):
         known = f"{ONNXRUNTIME[0]} to {ONNXRUNTIME[-1]}"
         raise RuntimeProblem(f"No known release of ONNX Runtime lies in {found}: there are {known} for {package}.")
     return found

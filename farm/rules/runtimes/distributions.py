@@ -65,6 +65,11 @@ def _beside(runtime: Runtime, core: str, *, allowed: Collection[str]) -> Runtime
     if known is None:
         range_ = ranges_of(runtime.distribution, allowed)
         core = core or (newest_within(range_) if range_ is not None else None) or ""
+        if range_ is not None and not core:
+            raise RuntimeProblem(
+                f"No release of ONNX Runtime in {range_} is known here: name the one beside it, "
+                f"`{runtime}+onnxruntime==…`."
+            )
     if not core:
         return runtime
     version = plugins.beside(runtime.version, core)
@@ -84,7 +89,7 @@ def _unfit(runtime: Runtime, allowed: Collection[str]) -> str | None:
     package = f"{runtime.distribution}=={version}"
     if plugins.plugin_of(runtime) is None or runtime.distribution in _BUILDS_ALONE:
         return f"{package} is a build of ONNX Runtime: onnxruntime=={core} cannot stand beside it, leave it out."
-    range_ = ranges_of(runtime.distribution, allowed)
+    range_ = ranges_of(runtime.distribution, allowed, version=version)
     if range_ is None or range_.contains(core, prereleases=True):
         return None
     return (

@@ -49,7 +49,7 @@ RELEASES = known_releases(DISTRIBUTION)
 # what a browser loads of the package's folder `dist`: its module, the glue of the WebAssembly module, and that itself
 MODULE, GLUE, BINARY = "ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"
 FILES = (MODULE, GLUE, BINARY)
-# the same for WebGPU and WebNN, from the first release that has WebGPU as the native provider
+# the same for WebGPU and WebNN (npm, November 2026), from the first release that has WebGPU as the native provider
 WEBGPU_FROM = "1.23.2"
 WEBGPU_MODULE = "ort.webgpu.min.mjs"
 WEBGPU_GLUE, WEBGPU_BINARY = "ort-wasm-simd-threaded.asyncify.mjs", "ort-wasm-simd-threaded.asyncify.wasm"

@@ -10,12 +10,14 @@ from pathlib import Path
 from farm.contract.cells import Runtime
 from farm.rules.runtimes import distributions, engines, frameworks, plugins
 from farm.rules.runtimes.order import minor_of
+from farm.rules.runtimes.releases import ONNXRUNTIME
 
 # numpy is the only dependency that inference imports; it is pinned so that a runtime is the same on every day
 NUMPY_1 = "numpy==1.26.4"
 NUMPY_2 = "numpy==2.4.6"
 
-# first release of a row → (lowest, highest) minor version of Python 3
+# first release of a row → (lowest, highest) minor version of Python 3; of what is newer than the lists nobody knows the
+# highest
 _WHEELS: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (
     ((1, 24), (11, 14)),
     ((1, 20), (10, 13)),
@@ -24,7 +26,9 @@ _WHEELS: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (
 )
 
 
-# the same of PyTorch
+_UNKNOWN = 99
+
+# the same of PyTorch, November 2026
 _FRAMEWORK_WHEELS: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (((2, 9), (10, 14)), ((0, 0), (9, 13)))
 
 
@@ -61,8 +65,14 @@ def recipe_of(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
 def python_range(runtime: Runtime) -> tuple[int, int] | None:
     """Lowest and highest minor of Python 3 that this runtime has wheels for; None: not known."""
     if frameworks.is_framework(runtime):
-        return next(pythons for since, pythons in _FRAMEWORK_WHEELS if minor_of(runtime.version) >= since)
+        return _pythons(_FRAMEWORK_WHEELS, minor_of(runtime.version), last=frameworks.RELEASES[-1])
     if not runtime.distribution.startswith("onnxruntime") and plugins.plugin_of(runtime) is None:
         return None
-    release = minor_of(plugins.core_of(runtime).version)
-    return next((pythons for since, pythons in _WHEELS if release >= since), None)
+    return _pythons(_WHEELS, minor_of(plugins.core_of(runtime).version), last=ONNXRUNTIME[-1])
+
+
+def _pythons(
+    table: tuple[tuple[tuple[int, int], tuple[int, int]], ...], release: tuple[int, int], *, last: str
+) -> tuple[int, int] | None:
+    found = next((pythons for since, pythons in table if release >= since), None)
+    return (found[0], _UNKNOWN) if found is not None and release > minor_of(last) else found
