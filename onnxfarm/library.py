@@ -41,7 +41,7 @@ class Results(Document):
         return pandas.DataFrame(rows_of(self))
 
 
-def bench(
+def bench(  # noqa: PLR0913  what the command takes
     model: AnyPath,
     *,
     inputs: AnyPath | None = None,
@@ -64,7 +64,7 @@ def bench(
     return _measured(subject, None, matrix, evaluation=_path(evaluation), recipe=judging, home=home, quiet=quiet)
 
 
-def compare(
+def compare(  # noqa: PLR0913  what the command takes
     base: AnyPath,
     new: AnyPath,
     *,

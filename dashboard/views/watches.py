@@ -208,7 +208,9 @@ def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: obj
         "figure": trends.figure_of(row)[0],
         "matrix_text": matrix_text(row.matrix),
         "may_write": may_write,
-        "releases": choices(row.distribution, reference=row.reference)[:RELEASES_OFFERED],
+        "releases": choices(row.distribution, reference=row.reference, with_prereleases=row.with_prereleases)[
+            :RELEASES_OFFERED
+        ],
         "errors": {},
         "typed": {},
         **more,
@@ -290,7 +292,9 @@ def _form(
         "distributions": (*WATCHED, *sorted(names_of(settings.ALLOWED_PACKAGES) - {*WATCHED})),
         "kinds": reading.kinds(),
         "limits": [(name, title, given["limits"][name], errors.get(name)) for name, title in LIMITS.items()],
-        "releases": choices(given["distribution"], reference=given["reference"])[:RELEASES_OFFERED],
+        "releases": choices(
+            given["distribution"], reference=given["reference"], with_prereleases=given["with_prereleases"]
+        )[:RELEASES_OFFERED],
     }
     return render(request, "dashboard/watch_form.html", context, status=status)
 

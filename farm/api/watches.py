@@ -37,7 +37,9 @@ class Changes(Schema):
     schedule: str | None = Field(default=None, max_length=100, description="five fields of cron, UTC; empty: none")
     on_release: bool | None = Field(default=None, description="whether a new release of the runtime is measured")
     on_version: bool | None = Field(default=None, description="whether a new version of a model is measured")
-    with_prereleases: bool | None = Field(default=None, description="whether release candidates count")
+    with_prereleases: bool | None = Field(
+        default=None, description="whether release candidates and development builds count as releases"
+    )
     compares_versions: bool | None = Field(
         default=None, description="whether each new version is measured beside the one before it, in the same blocks"
     )

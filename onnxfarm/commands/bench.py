@@ -32,7 +32,6 @@ RuntimesOption = Annotated[
     str | None,
     typer.Option(help="Runtimes, e.g. 1.29.0,newest or onnxruntime-openvino==1.24.1.", show_default="the newest"),
 ]
-PreOption = Annotated[bool, typer.Option("--pre", help="The newest may be a release candidate or a development build.")]
 MatrixOption = Annotated[str | None, typer.Option(metavar="FILE", help="A matrix file, - for stdin, or JSON text.")]
 DivergeOption = Annotated[
     bool, typer.Option("--diverge", help="Where outputs changed between runtimes, name the first divergent node.")
@@ -58,7 +57,7 @@ class Extras(NamedTuple):
 def bench(  # noqa: PLR0913  every option of the command
     model: options.ModelArgument,
     ort: RuntimesOption = None,
-    pre: PreOption = False,
+    pre: options.PreOption = False,
     provider: options.ProviderOption = None,
     batch: options.BatchOption = None,
     shape: options.ShapeOption = None,
@@ -94,7 +93,7 @@ def bench(  # noqa: PLR0913  every option of the command
     something given cannot be used; 130: stopped by Ctrl-C, with what was measured until then.
     """
     home = home or default_home()
-    ort = published.named(ort or ("newest" if pre else None), home=home, with_prereleases=pre)
+    ort = published.named(ort, home=home, with_prereleases=pre)
     named = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     given = {**named, "precision": precision, "opset": opset, **axes, "budget": budget}
     declared = matrix_of(matrix, given, packages=allow_package)

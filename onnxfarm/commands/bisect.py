@@ -60,6 +60,7 @@ def bisect(  # noqa: PLR0913  every option of the command
     model: options.ModelArgument,
     good: Annotated[str, typer.Option(help="The last good release, e.g. 1.20.1.")],
     bad: Annotated[str, typer.Option(help="A later, bad release, e.g. 1.31.1, or newest.")],
+    pre: Annotated[bool, typer.Option("--pre", help="Search release candidates and development builds too.")] = False,
     kind: KindOption = "",
     threshold: ThresholdOption = 0.05,
     provider: options.ProviderOption = None,
@@ -81,7 +82,8 @@ def bisect(  # noqa: PLR0913  every option of the command
 ) -> None:
     """Find the first bad release by halving: each step measures the good one and one other side by side."""
     place = home or default_home()
-    rule, sides = _rule(kind, threshold), _sides(*(named(side, home=place) or "" for side in (good, bad)))
+    rule = _rule(kind, threshold)
+    sides = _sides(named(good, home=place) or "", named(bad, home=place, with_prereleases=pre) or "")
     metrics = sought.names_of(kind)
     axes = {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     declared = runtimeless(
@@ -91,7 +93,7 @@ def bisect(  # noqa: PLR0913  every option of the command
         asker="A bisection",
         by="--good and --bad",
     )
-    question = _Question(Subject(model, inputs, expected, seed), declared, rule, sides, metrics)
+    question = _Question(Subject(model, inputs, expected, seed), declared, rule, sides, metrics, pre)
     console = console_for(stderr=True)
     answer = _answered(question, home=place, report=report, console=console)
     write_plain(answer, json_file)
@@ -107,6 +109,7 @@ class _Question(NamedTuple):
     rule: Rule
     sides: tuple[Runtime, Runtime]
     metrics: tuple[str, ...] = ()
+    with_prereleases: bool = False
 
 
 def _answered(question: _Question, *, home: Path, report: Path | None, console: Console) -> dict[str, Any]:
@@ -114,7 +117,7 @@ def _answered(question: _Question, *, home: Path, report: Path | None, console: 
     with needs_extra("node"):
         from onnxfarm.here import bisection, workbench
     good, bad = question.sides
-    versions = bisection.candidates(good, bad, home=home)
+    versions = bisection.candidates(good, bad, home=home, with_prereleases=question.with_prereleases)
     releases = [Runtime(distribution=good.distribution, version=version) for version in versions]
     with workbench.opened(question.subject, home=home, console=console, releases=releases) as bench:
         search = bisection.Question(

@@ -54,6 +54,7 @@ def compare(  # noqa: PLR0913  every option of the command
     ],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The model that would replace it, or a later file.")],
     ort: RuntimesOption = None,
+    pre: options.PreOption = False,
     provider: options.ProviderOption = None,
     batch: options.BatchOption = None,
     shape: options.ShapeOption = None,
@@ -79,7 +80,6 @@ def compare(  # noqa: PLR0913  every option of the command
 
     Exit code 0: both were measured, whatever the verdict; 1: one failed; 2: something given cannot be used.
     """
-    ort = named(ort, home=home or default_home())
     axes = {"runtime": ort, "provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     axes |= {"precision": precision, "scenario": scenario, "budget": budget}
     judging = options.judging_of(recipe, judge, evaluation)
@@ -88,7 +88,7 @@ def compare(  # noqa: PLR0913  every option of the command
     if len(are_files) > 1:
         raise Usage(f"{old} and {new} are a model and a file of `bench`: give two models, or two files.")
     if are_files == {True}:
-        if wanted.is_anything:
+        if wanted.is_anything or pre:
             raise Usage(
                 "Two files of `bench` are shown as they are: leave out the options that measure, or give models."
             )
@@ -98,6 +98,7 @@ def compare(  # noqa: PLR0913  every option of the command
         raise Usage(
             "--margin is for two files of `bench`; models are judged by the margin of this machine: leave it out."
         )
+    axes["runtime"] = named(ort, home=home or default_home(), with_prereleases=pre)
     console = console_for(stderr=as_json)
     document = measured(old, new, wanted, console=console_for(stderr=True))
     show(document, console=console)

@@ -25,17 +25,20 @@ def with_feed(
     scenario: str | None = None,
     memory_limit_mb: str | None = None,
     operators: bool = False,
+    pre: bool = False,
 ) -> dict[str, object] | None:
     """A matrix in plain values with the sizes of --shape in place of its own, and the inputs of --input over its own.
 
     `scenario`, `memory_limit_mb`: those of the options of these names, in place of its own.
-    `operators`: whether --operators was given; without it the matrix has the say. None stays None where nothing was
-    given: the farm's default matrix, which is taken otherwise. Raises Usage.
+    `operators`, `pre`: whether the option of that name was given; without it the matrix has the say. None stays None
+    where nothing was given: the farm's default matrix, which is taken otherwise. Raises Usage.
     """
     sizes, made = sizes_of(shape), fills_of(inputs)
-    if sizes is None and made is None and scenario is None and memory_limit_mb is None and not operators:
+    if (sizes, made, scenario, memory_limit_mb) == (None,) * 4 and not (operators or pre):
         return None if declared is None else dict(declared)
     plain = dict(declared) if declared is not None else _default()
+    if pre:
+        plain = _newest(plain, is_default=declared is None)
     if sizes is not None:
         plain = {**_without(plain, "shapes"), "shapes": sizes}
     if made is not None:
@@ -118,6 +121,14 @@ def _without(plain: Mapping[str, object], axis: str) -> dict[str, object]:
         for key, value in plain.items()
         if key != axis
     }
+
+
+def _newest(plain: Mapping[str, object], *, is_default: bool) -> dict[str, object]:
+    """The matrix for the newest release of all. Raises Usage where it names runtimes of its own."""
+    without = _without(plain, "runtime")
+    if without != plain and not is_default:
+        raise Usage("--pre is about the newest release, and the matrix names its runtimes: leave out one of the two.")
+    return {**without, "pre": True}
 
 
 def _default() -> dict[str, object]:

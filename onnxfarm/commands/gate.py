@@ -172,6 +172,7 @@ def gate(  # noqa: PLR0913  every option of the command
         ),
     ] = "",
     ort: RuntimesOption = None,
+    pre: options.PreOption = False,
     tolerance: ToleranceOption = None,
     evaluation: options.EvaluationOption = None,
     recipe: options.RecipeOption = "",
@@ -211,13 +212,14 @@ def gate(  # noqa: PLR0913  every option of the command
     """Measure a model with two runtimes side by side, or beside another model, and fail when the candidate is worse."""
     checks = replace(_checks(fail_on, metric), max_slowdown=_fraction(max_slowdown))
     place = home or default_home()
-    sides = None if against else _sides(*(named(side, home=place) or "" for side in (baseline, candidate)))
+    new = "" if against else named(candidate, home=place, with_prereleases=pre) or ""
+    sides = None if against else _sides(named(baseline, home=place) or "", new)
     of_models = {"--ort": ort, "--tolerance": tolerance, "--evaluation": evaluation, "--recipe": recipe}
     _refuse_mixed(against, {"--baseline": baseline, "--candidate": candidate}, of_models | {"--judge": judge})
     judging = options.judging_of(recipe, judge, evaluation)
     if judge and server is not None:
         raise Usage("--judge runs on your own machine and is never sent to a farm: leave out --server.")
-    axes: dict[str, object] = {"runtime": named(ort, home=place)} if against else {}
+    axes: dict[str, object] = {"runtime": named(ort, home=place, with_prereleases=pre)} if against else {}
     axes |= {"provider": provider, "batch": batch, "shapes": sizes_of(shape), "threads": threads}
     axes |= {"precision": precision, "scenario": scenario, "memory-limit-mb": memory_limit_mb, "budget": budget}
     if sides is None:
@@ -231,7 +233,7 @@ def gate(  # noqa: PLR0913  every option of the command
     console = console_for(stderr=True)
     began = time.monotonic()
     outcome = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
-    asked = gate_comment.Asked(str(model) if against else candidate, _command(), time.monotonic() - began)
+    asked = gate_comment.Asked(str(model) if against else new, _command(), time.monotonic() - began)
     files = {"summary": summary, "comment": comment, "junit": junit}
     write(outcome, asked, **files, benchmark_json=benchmark_json, json_file=json_file)
     show(outcome.document, console=console, address=outcome.document.url or "")

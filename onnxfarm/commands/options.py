@@ -164,6 +164,7 @@ DocumentOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the answer as JSON in place of text; takes no FILE.")]
+PreOption = Annotated[bool, typer.Option("--pre", help="The newest may be a release candidate or a development build.")]
 PackagesOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -30,6 +30,7 @@ NAMED_POINTS = 4
 def plan(  # noqa: PLR0913  every option of the command
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx or a .zip; it is uploaded and inspected.")],
     matrix: MatrixOption = None,
+    pre: options.PreOption = False,
     wish: Annotated[
         str | None,
         typer.Option(metavar="CHANGE", help="A change to detect, e.g. 3%: shows the rounds and minutes it takes."),
@@ -52,7 +53,7 @@ def plan(  # noqa: PLR0913  every option of the command
     _ = bundle.files
     refuse_missing({"--inputs": inputs, "--prompts": prompts})
     declared = with_feed(
-        read_matrix(matrix), shape=shape, inputs=input_, scenario=scenario, memory_limit_mb=memory_limit_mb
+        read_matrix(matrix), shape=shape, inputs=input_, scenario=scenario, memory_limit_mb=memory_limit_mb, pre=pre
     )
     aside = Console(stderr=True)
     with Client(find_account(server)) as client:

@@ -44,6 +44,7 @@ TimeoutOption = Annotated[
 def submit(  # noqa: PLR0913  every option of the command
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")],
     matrix: MatrixOption = None,
+    pre: options.PreOption = False,
     server: ServerOption = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end and print the results.")] = False,
     json_file: options.DocumentOption = None,
@@ -80,7 +81,7 @@ def submit(  # noqa: PLR0913  every option of the command
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
     refuse_missing({f"--{role}": path for role, path in beside.items()})
-    given = {"scenario": scenario, "memory_limit_mb": memory_limit_mb}
+    given = {"scenario": scenario, "memory_limit_mb": memory_limit_mb, "pre": pre}
     declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_, operators=operators, **given)
     console = Console(stderr=True)
     with Client(find_account(server)) as client:

@@ -48,13 +48,14 @@ class StepTaken(Step):
     explanation: str
 
 
-def candidates(good: Runtime, bad: Runtime, *, home: Path) -> list[str]:
+def candidates(good: Runtime, bad: Runtime, *, home: Path, with_prereleases: bool = False) -> list[str]:
     """Published releases from good to bad, in order. Raises Usage for an unknown or yanked one, or both swapped.
 
-    The two may be releases before a release, which are not searched else.
+    The two may be releases before a release, which are not searched else unless asked for.
     """
     early = {side.version for side in index.beyond((good, bad), home=home)}
-    versions = sorted({*index.published(good.distribution, home=home), *early}, key=release_order)
+    known = index.published(good.distribution, home=home, with_prereleases=with_prereleases)
+    versions = sorted({*known, *early}, key=release_order)
     for side in (good, bad):
         if side.version not in versions:
             raise Usage(f"{side} is not on the package index.")

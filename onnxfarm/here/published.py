@@ -81,7 +81,11 @@ def newest(*, home: Path, with_prereleases: bool = False) -> Runtime | None:
 
 
 def named(text: str | None, *, home: Path, with_prereleases: bool = False) -> str | None:
-    """Runtimes, separated by commas, with releases in place of `newest` and of wheels. Raises Usage, Infrastructure."""
+    """Runtimes, separated by commas, with releases in place of `newest` and of wheels. Raises Usage, Infrastructure.
+
+    The newest of all where none is named and pre-releases count.
+    """
+    text = text or (NEWEST_WORD if with_prereleases else None)
     return text and ",".join(_named(word.strip(), home, with_prereleases) for word in text.split(","))
 
 
@@ -100,17 +104,17 @@ def _named(word: str, home: Path, with_prereleases: bool) -> str:
     return found.version
 
 
-def published(distribution: str, *, home: Path) -> list[str]:
-    """Stable releases in order: those known here, and what the index offers beyond them, but none that it yanked.
+def published(distribution: str, *, home: Path, with_prereleases: bool = False) -> list[str]:
+    """Stable releases in order, or all: those known here, and what the index offers beyond them, but none it yanked.
 
     An index that cannot be reached adds nothing.
     """
     found = listing_of(distribution, home=home)
-    stable = {version for version in found.offered if not is_prerelease(version)}
+    wanted = {version for version in found.offered if with_prereleases or not is_prerelease(version)}
     known = set(ONNXRUNTIME) if distribution == "onnxruntime" else set()
     last = max(known, key=release_order, default="0")
     # older ones that are unknown here were taken back
-    fresh = {version for version in stable if release_order(version) > release_order(last)}
+    fresh = {version for version in wanted if release_order(version) > release_order(last)}
     return sorted((known | fresh) - found.yanked.keys(), key=release_order)
 
 

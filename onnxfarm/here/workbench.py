@@ -94,7 +94,7 @@ class Workbench:
         unknown = [runtime for runtime in asked if unknown_sentence(runtime)]
         home = run.home.folder
         self.releases = tuple(dict.fromkeys((*self.releases, *published.beyond(unknown, home=home))))
-        newest = None if asked else published.newest(home=home)
+        newest = None if asked else published.newest(home=home, with_prereleases=matrix.pre)
         if not asked and newest is None:
             self.console.print(f"{published.SILENT} The newest release known here is measured.", highlight=False)
         known = Known(releases=(*self.releases, newest or NEWEST), newest=newest or NEWEST)

@@ -54,11 +54,11 @@ def between(distribution: str, *, good: str, bad: str) -> list[str]:
     return sorted({*found, good, bad}, key=release_order)
 
 
-def choices(distribution: str, *, reference: str) -> list[str]:
+def choices(distribution: str, *, reference: str, with_prereleases: bool = False) -> list[str]:
     """The versions that a watch may name, newest first; beside a reference that names two packages, of both."""
-    found = published(distribution)
+    found = published(distribution, with_prereleases=with_prereleases)
     if pairs.is_pair(reference):
-        cores = _cores(distribution)
+        cores = _cores(distribution, with_prereleases=with_prereleases)
         found = [plugins.beside(own, core) for own in found for core in cores]
     return found[::-1]
 
@@ -79,12 +79,14 @@ def was_offered(distribution: str, *, reference: str) -> bool:
 def for_planning() -> Known:
     """Every release that the package index was seen to offer, those that it took back, and the newest stable one."""
     rows = list(Release.objects.all())
-    stable = [row.runtime for row in rows if not (row.is_gone or row.is_prerelease)]
-    newest = [runtime for runtime in stable if runtime.distribution == NEWEST.distribution]
+    offered = [row for row in rows if row.distribution == NEWEST.distribution and not row.is_gone]
+    offered.sort(key=lambda row: release_order(row.version))
+    stable = [row.runtime for row in offered if not row.is_prerelease]
     return Known(
         releases=tuple(row.runtime for row in rows),
         yanked={row.runtime: row.yanked_because for row in rows if row.is_yanked},
-        newest=max(newest, key=lambda runtime: release_order(runtime.version), default=NEWEST),
+        newest=stable[-1] if stable else NEWEST,
+        newest_pre=offered[-1].runtime if offered else None,
     )
 
 

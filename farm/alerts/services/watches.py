@@ -1,6 +1,7 @@
 """Orders about watches."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TypedDict, Unpack, cast
 
@@ -192,7 +193,10 @@ def _read(given: Changes, *, distribution: str) -> dict[str, object]:
         raise Invalid(choice_sentence("setting of a watch", unknown, CHANGEABLE), code="unknown_setting")
     columns: dict[str, object] = {key: bool(value) for key, value in given.items() if key in FLAGS}
     if "matrix" in given:
-        columns["matrix"] = _matrix(given["matrix"]).as_plain()
+        declared = _matrix(given["matrix"])
+        # said once, by the watch itself
+        columns["matrix"] = replace(declared, pre=False).as_plain()
+        columns |= {"with_prereleases": True} if declared.pre else {}
     if "rule" in given:
         columns["rule_json"] = _rule(given["rule"]).model_dump(mode="json")
     if "reference" in given:

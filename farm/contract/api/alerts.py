@@ -111,7 +111,7 @@ class WatchOut(Answer):
     reference: str = Field(description="the pinned release")
     on_release: bool = Field(description="whether a new release of the runtime is measured")
     on_version: bool = Field(description="whether a new version of a model is measured")
-    with_prereleases: bool = Field(description="whether release candidates count")
+    with_prereleases: bool = Field(description="whether release candidates and development builds count as releases")
     compares_versions: bool = Field(
         default=False, description="whether each new version is measured beside the one before it, in the same blocks"
     )

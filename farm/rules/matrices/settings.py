@@ -97,6 +97,8 @@ class Settings:
     fail_fast: StrictBool = False
     max_parallel: Annotated[StrictInt, Field(ge=1, le=MAX_PARALLEL), AS_TEXT] | None = None
     name: Annotated[StrictStr, Field(max_length=100)] | None = None
+    # where no runtime is named, the newest may be a release candidate or a development build
+    pre: StrictBool = False
     # whether each launch traces a few inferences too, for verdicts on operators; None: as the budget has it
     operators: StrictBool | None = None
     # the smallest change that its comparisons should see, a fraction
@@ -117,6 +119,7 @@ class Settings:
         written = {
             "max-parallel": self.max_parallel,
             "name": self.name,
+            "pre": self.pre or None,
             "operators": self.operators,
             "wish": self.wish,
             "tolerance": {name: tolerance.model_dump() for name, tolerance in self.tolerances.items()} or None,

@@ -51,6 +51,8 @@ def plan(
     """
     first, *others = [model] if isinstance(model, ModelFacts) else model
     learnt = learnt_from(node.loads for node in (fleet or (machine,)) if node is not None)
+    if matrix.pre and known.newest_pre is not None:
+        known = known.model_copy(update={"newest": known.newest_pre})
     request = Request(first, fleet, seed, known, machine, matrix.allowed, matrix.inputs, learnt)
     expansion = expand(matrix)
     requests = [request, *(replace(request, model=other) for other in others)]

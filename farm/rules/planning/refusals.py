@@ -24,7 +24,7 @@ from farm.rules.runtimes.order import release_order
 AFFINITIES = "session.intra_op_thread_affinities"
 # by PyPI's wheels, November 2026: the Python of releases before has no method for policies
 POLICY_FROM = "1.23.0"
-# by PyPI's wheels, November 2026: 1.15 knows no MatMulNBits; that of 1.16.3 takes no accuracy level and errs with blocks of 256
+# the same: 1.15 knows no MatMulNBits; that of 1.16.3 takes no accuracy level and errs with blocks of 256
 INT4_FROM = "1.17.0"
 
 

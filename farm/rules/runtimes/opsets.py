@@ -1,7 +1,7 @@
 """Which operator sets and IR versions each release of ONNX Runtime loads, and the words for those it does not.
 
-Source: the releases themselves, each tried with a ladder of one-node models, the last in November 2026; docs/variants.md
-has the table. What a newer one loads is learnt where it is installed, and until then assumed to be enough.
+Source: the releases themselves, each tried with a ladder of one-node models until November 2026; docs/variants.md has
+the table. What a newer one loads is learnt where it is installed, and until then assumed to be enough.
 """
 
 import math

@@ -21,12 +21,14 @@ class Known(Message):
     """What the package index says beyond the lists here.
 
     `releases`: it offers them, or did; `yanked`: it took them back, with the reason. `newest`: what is measured when a
-    matrix names no runtime. `silence`: why it could not be asked, in one sentence, where that is so.
+    matrix names no runtime, `newest_pre` where it says `pre`. `silence`: why it could not be asked, in one sentence,
+    where that is so.
     """
 
     releases: tuple[SpelledRuntime, ...] = ()
     yanked: dict[SpelledRuntime, str] = {}
     newest: SpelledRuntime = NEWEST
+    newest_pre: SpelledRuntime | None = None
     silence: str = ""
 
 

@@ -16,7 +16,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.runtimes.order import release_order
 from farm.runs.models import Event, Run
-from tests.integration.alerts.driving import Lab, make_watch, offer, slower_from
+from tests.integration.alerts.driving import MATRIX, Lab, make_watch, offer, slower_from
 
 pytestmark = pytest.mark.django_db
 
@@ -30,6 +30,23 @@ def test_nothing_is_measured_before_the_index_has_answered(version: Version, mem
     make_watch(version, member)
     lab.live()
     assert WatchRound.objects.count() == 0
+
+
+def test_a_pre_release_is_measured_by_watches_that_ask_for_them_alone(version: Version, member: User, lab: Lab) -> None:
+    make_watch(version, member)
+    early = make_watch(version, member, name="early", matrix={**MATRIX, "pre": True})
+    assert (early.with_prereleases, early.matrix.get("pre")) == (True, None)
+    offer("1.29.0", "1.33.0rc1")
+    lab.live()
+    one = WatchRound.objects.get()
+    assert (one.watch, one.new, one.outcome) == (early, "1.33.0rc1", RoundOutcome.QUIET)
+    offer("1.29.0", "1.33.0rc1", "1.33.0")
+    lab.live()
+    assert sorted(WatchRound.objects.values_list("watch__name", "old", "new")) == [
+        ("early", "1.29.0", "1.33.0rc1"),
+        ("early", "1.33.0rc1", "1.33.0"),
+        ("upgrades", "1.29.0", "1.33.0"),
+    ]
 
 
 def test_a_release_that_is_equal_opens_nothing(watch: Watch, lab: Lab) -> None:

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import Result
 
 from farm.accounts.models import Team, User
+from farm.alerts.models import Release
 from farm.registry.models import Version
 from farm.registry.services import add_blob
 from farm.registry.storage import Draft
@@ -81,6 +82,10 @@ def test_a_plan_shows_what_would_run_and_what_would_not(
     matrix.write_text("matrix:\n  runtime: [1.31.99, 1.31.1]\n")
     unknown = onnxfarm("plan", models / "mlp_external.onnx", "--matrix", matrix)
     assert "1.31.99" in sentence(unknown, code=2)
+    Release.objects.create(distribution="onnxruntime", version="1.99.0rc1", is_prerelease=True)
+    early = json.loads(onnxfarm("plan", models / "mlp_external.onnx", "--pre", "--json").stdout)
+    planned = {arm["spec"]["runtime"]["version"] for block in early["blocks"] for arm in block["arms"]}
+    assert planned == {"1.99.0rc1"}
 
 
 @pytest.mark.slow

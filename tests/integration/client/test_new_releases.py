@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 from rich.console import Console
+from typer.testing import CliRunner
 
 from farm.accounts.models import Team, User
 from farm.alerts.models import IndexLook, Watch
@@ -23,6 +24,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.planning.plans import Plan
 from onnxfarm.here import bisection, workbench
 from onnxfarm.here.published import listing_of, named, newest
+from onnxfarm.main import app
 from onnxfarm.problems import Infrastructure, Usage
 from onnxfarm.remote.client import Client
 from onnxfarm.subject import Subject
@@ -58,11 +60,11 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReleaseIn
         yield index
 
 
-def planned(home: Path, **options: str) -> tuple[Plan, str]:
+def planned(home: Path, *, pre: bool = False, **options: str) -> tuple[Plan, str]:
     """What `bench` plans in a home, and what it says on the way."""
     said = io.StringIO()
     with workbench.opened(Subject(RELU), home=home, console=Console(file=said, width=200)) as bench:
-        return bench.plan(matrices.from_options(**options)), said.getvalue()
+        return bench.plan(matrices.from_options(matrices.parse({"pre": pre}), **options)), said.getvalue()
 
 
 def version_of(plan: Plan) -> str:
@@ -78,6 +80,8 @@ def test_the_newest_stable_release_with_a_wheel_for_this_machine_is_measured_fro
     assert (version_of(plan), said) == ("1.40.0", "")
     assert newest(home=tmp_path / "home", with_prereleases=True) == Runtime.of("onnxruntime==1.41.0rc1")
     assert named("1.31.1, newest", home=tmp_path / "home") == "1.31.1,1.40.0"
+    assert named(None, home=tmp_path / "home", with_prereleases=True) == "1.41.0rc1"
+    assert version_of(planned(tmp_path / "home", pre=True)[0]) == "1.41.0rc1", "where the matrix says so"
     assert version_of(planned(tmp_path / "home", runtime="1.41.0rc1")[0]) == "1.41.0rc1", "by its name"
     assert index.asked == {NAME: 1}, "what the index says is believed for ten minutes"
 
@@ -115,8 +119,29 @@ def test_a_candidate_can_be_bisected_by_its_name_and_no_other_is_searched(index:
     assert bisection.candidates(good, bad, home=tmp_path) == ["1.39.0", "1.40.0", "1.41.0rc1"]
     last = Runtime.of("onnxruntime==1.42.0")
     assert bisection.candidates(good, last, home=tmp_path) == ["1.39.0", "1.40.0", "1.42.0"]
+    early = bisection.candidates(good, last, home=tmp_path, with_prereleases=True)
+    assert early == ["1.39.0", "1.40.0", "1.41.0rc1", "1.42.0"]
     with pytest.raises(Usage, match=r"1\.41\.5 does not exist"):
         bisection.candidates(good, Runtime.of("onnxruntime==1.41.5"), home=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["gate", RELU, "--baseline", "1.41.0rc1"], "are both onnxruntime==1.41.0rc1"),
+        (["gate", RELU, "--baseline", "1.41.0rc1", "--candidate", "newest"], "are both onnxruntime==1.41.0rc1"),
+        (["gate", RELU, "--baseline", "newest", "--candidate", "1.40.0"], "are both onnxruntime==1.40.0"),
+        (["bisect", RELU, "--good", "1.41.0rc1", "--bad", "newest"], "are both onnxruntime==1.41.0rc1"),
+        (["compare", RELU, RELU], "are the same model"),
+        (["compare", "old.json", "new.json"], "leave out the options that measure"),
+    ],
+)
+def test_every_command_that_names_releases_takes_pre_releases_for_the_newest(
+    index: ReleaseIndex, tmp_path: Path, words: list[object], said: str
+) -> None:
+    index.offer(NAME, ["1.40.0", "1.41.0rc1"])
+    result = CliRunner().invoke(app, [str(word) for word in (*words, "--pre", "--home", tmp_path)])
+    assert (result.exit_code, said in result.stderr.splitlines()[-1]) == (2, True), result.stderr
 
 
 @pytest.fixture
@@ -140,6 +165,17 @@ def test_a_farm_asks_the_index_for_a_release_that_it_does_not_know(
     IndexLook.objects.update(looked_at="2020-01-01T00:00Z")
     assert check_release(NAME, "1.42.0") == "1.42.0"
     assert farm.plan(version.pk, {"matrix": {"include": [{"runtime": "1.42.0"}]}}).shape.cells == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_farm_plans_the_newest_of_all_where_that_is_asked(
+    index: ReleaseIndex, version: Version, farm: Client
+) -> None:
+    index.offer(NAME, ["1.40.0", "1.41.0rc1"])
+    assert looks.look_if_due() == 4
+    for pre, version_planned in ((False, "1.40.0"), (True, "1.41.0rc1")):
+        (block,) = farm.plan(version.pk, {"batch": [1], "pre": pre}).shape.blocks
+        assert {arm.spec.runtime.version for arm in block.arms} == {version_planned}
 
 
 @pytest.mark.django_db

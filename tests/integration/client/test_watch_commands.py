@@ -52,10 +52,10 @@ def sentence(result: Result, *, code: int = 2) -> str:
 def test_a_watch_is_made_listed_paused_resumed_and_removed(onnxfarm: Command, version: Version) -> None:
     assert "No watches yet" in onnxfarm("watch", "list").stdout
     rule = '{"latency": 0.1, "kinds": ["slower"]}'
-    made = onnxfarm("watch", "add", "nightly", "--reference", "1.29.0", "--model", "encoder", "--rule", rule)
+    made = onnxfarm("watch", "add", "nightly", "--reference", "1.29.0", "--model", "encoder", "--rule", rule, "--pre")
     assert made.exit_code == 0, made.output
     watch = Watch.objects.get(pk=int(made.stdout))
-    assert (watch.rule.latency, watch.watched.get()) == (0.1, version.model)
+    assert (watch.rule.latency, watch.watched.get(), watch.with_prereleases) == (0.1, version.model, True)
     listed = onnxfarm("watch", "list").stdout
     assert "nightly" in listed
     assert "watching" in listed

@@ -41,6 +41,17 @@ def test_one_input_of_the_command_line_leaves_the_others_of_the_matrix() -> None
     assert matrix.parse(fed(declared, None, ["ids=0..99"])).inputs == {"ids": "0..99", "speed": "1"}
 
 
+@pytest.mark.parametrize("declared", [None, {"batch": [1]}, {"matrix": {"batch": [1]}}])
+def test_the_newest_of_all_takes_the_place_of_the_default_runtimes(declared: Any) -> None:
+    found = matrix.parse(with_feed(declared, shape=None, inputs=None, pre=True))
+    assert (found.pre, "runtime" in found.axes, "batch" in found.axes) == (True, False, True)
+
+
+def test_the_newest_of_all_is_not_asked_for_beside_runtimes_that_are_named() -> None:
+    with pytest.raises(Usage, match="--pre is about the newest release"):
+        with_feed({"strategy": {"matrix": {"runtime": ["1.31.1"]}}}, shape=None, inputs=None, pre=True)
+
+
 def test_without_a_matrix_the_default_one_is_measured_with_these_sizes() -> None:
     found = matrix.parse(fed(None, ["seq=64"]))
     assert {**found.axes, "shapes": ()} == {**matrix.default().axes, "shapes": ()}

@@ -62,7 +62,13 @@ def draw_matrix(dice: Random) -> dict[str, Any]:
             for _ in range(dice.randint(1, 4))
         ]
     settings: dict[str, Any] = {"budget": dice.choice(("glance", "quick", "standard", "precise")), "matrix": matrix}
-    for key, value in (("operators", True), ("wish", "3%"), ("inputs", {"x": "0..1"}), ("max-parallel", 2)):
+    for key, value in (
+        ("operators", True),
+        ("wish", "3%"),
+        ("inputs", {"x": "0..1"}),
+        ("max-parallel", 2),
+        ("pre", True),
+    ):
         if dice.random() < 0.2:
             settings[key] = value
     return settings

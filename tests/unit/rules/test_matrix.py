@@ -191,6 +191,7 @@ def test_options_alone_make_a_matrix():
         ("budget: fast", "Unknown budget 'fast': choose one of glance, quick, standard, precise"),
         ("budget: standart", "did you mean 'standard'"),
         ("batch: 1\nfail-fast: 1", "fail-fast is 1: write true or false"),
+        ("batch: 1\npre: newest", "pre is 'newest': write true or false"),
         ("batch: 1\nmax-parallel: 0", "max-parallel is 0"),
         ("batch: 1\nname: 3", "name is 3"),
         ("batch: 1\nexclude: {batch: 1}", "exclude is .*write a list of combinations"),
@@ -246,7 +247,18 @@ def test_excluded_points_do_not_count_against_the_limit():
 def test_the_json_schema_names_every_key_and_is_json():
     schema = matrix.json_schema()
     properties = json.loads(json.dumps(schema))["properties"]
-    settings = {"budget", "fail-fast", "inputs", "max-parallel", "models", "name", "operators", "tolerance", "wish"}
+    settings = {
+        "budget",
+        "fail-fast",
+        "inputs",
+        "max-parallel",
+        "models",
+        "name",
+        "operators",
+        "pre",
+        "tolerance",
+        "wish",
+    }
     assert set(properties) == {*MATRIX_AXES, "exclude", "include", *settings, "sustained", "matrix"}
     assert set(properties["matrix"]["properties"]) == {*MATRIX_AXES, "exclude", "include"}
 

@@ -299,6 +299,16 @@ def test_releases_learnt_from_the_index_or_a_node_exist():
     )
 
 
+@pytest.mark.parametrize(("pre", "newest"), [(True, "1.99.0rc1"), (False, "1.98.0")])
+def test_the_newest_may_be_a_pre_release_where_the_matrix_says_so(pre: bool, newest: str) -> None:
+    read = matrix.parse({"pre": pre, "batch": [1]})
+    assert matrix.parse(read.as_plain()).pre is pre
+    both = [Runtime.of("onnxruntime==1.98.0"), Runtime.of("onnxruntime==1.99.0rc1")]
+    known = Known(releases=both, newest=both[0], newest_pre=both[1])
+    (block,) = planner.plan(read, make_model(), known=known).blocks
+    assert block.arms[0].spec.runtime.version == newest
+
+
 def test_a_release_of_another_distribution_is_believed_when_its_minor_version_exists():
     options = {"runtime": "onnxruntime-openvino==1.24.9", "provider": "openvino"}
     assert plan_of(options).problem is None

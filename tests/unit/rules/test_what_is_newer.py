@@ -1,4 +1,4 @@
-"""A release after every list that stands here: planned and installed as far as anybody knows, by none of them refused."""
+"""A release after every list that stands here: planned, installed, and refused by none of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from farm.contract.cells import Loads, Runtime
 from farm.rules.cells.readers import read_runtime
-from farm.rules.runtimes import allowances, distributions, frameworks, opsets, plugins, providers, web
+from farm.rules.runtimes import allowances, distributions, frameworks, opsets, plugins, providers, releases, web
 from farm.rules.runtimes.distributions import RuntimeProblem
 from farm.rules.runtimes.releases import Known
 from tests.unit.rules.making import make_model, plan_of
@@ -16,7 +16,7 @@ from worker.agent.kit import locks, requirements
 FUTURE = "1.99.0"
 # whose numbers are beyond 1.99.0 already
 NUMBERS = {"onnxruntime-qnn": "99.0.0", "onnxruntime-ep-openvino": "99.0.0", "torch": "99.0.0"}
-PACKAGES = sorted({*distributions.EVERY_DISTRIBUTION, web.DISTRIBUTION, "onnxruntime-ggml"} - {"onnxruntime-genai"})
+PACKAGES = sorted({*distributions.EVERY_DISTRIBUTION, "onnxruntime-ggml"} - {"onnxruntime-genai"})
 GGML = frozenset({"onnxruntime-ggml"})
 
 
@@ -54,6 +54,11 @@ def test_every_limit_of_releases_lets_a_newer_one_be_planned(
     known = Known(releases=[future_of("onnxruntime")])
     plan = plan_of({"runtime": FUTURE, **options}, model=make_model(**facts), known=known)
     assert ([point.reason.text for point in plan.refused], plan.cells) == ([], 1)
+
+
+@pytest.mark.parametrize("package", [web.DISTRIBUTION, frameworks.DISTRIBUTION])
+def test_where_the_installer_decides_a_newer_release_is_believed(package: str) -> None:
+    assert releases.unknown_sentence(future_of(package)) is None
 
 
 def test_what_a_browser_loads_of_a_newer_release_has_webgpu() -> None:
@@ -96,7 +101,3 @@ def test_an_allowance_may_begin_after_every_known_release(range_: str) -> None:
     assert plugins.core_of(runtime).version == FUTURE
     with pytest.raises(RuntimeProblem, match=r"name the one beside it, `their-ep==3\.1\+onnxruntime==…`"):
         distributions.read("their-ep==3.1", allowed=allowed)
-
-
-def test_a_framework_of_a_newer_release_is_believed() -> None:
-    assert frameworks.unknown_sentence(future_of("torch"), set()) is None
