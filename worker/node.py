@@ -31,6 +31,7 @@ def main() -> int:
     parser.add_argument("--probe", action="append", default=[], help="a provider to prove before the first block")
     parser.add_argument("--idle-probe-s", type=float, default=IDLE_PROBE_S, help="0: try no other providers")
     parser.add_argument("--allow-package", action="append", default=[], help="a package beyond the known distributions")
+    parser.add_argument("--allow-index", action="append", default=[], help="an index of the farm's admin")
     options = parser.parse_args()
     home, code = NodeHome(options.home), os.environ.pop(CODE_VARIABLE, None)
     agent.go_on_without_a_sandbox()
@@ -44,6 +45,7 @@ def main() -> int:
             probe_first=tuple(options.probe),
             idle_probe_s=options.idle_probe_s,
             allowed=options.allow_package,
+            indexes=options.allow_index,
         )
     except (NotEnrolledError, ValueError) as problem:
         print(f"onnxfarm: {problem}", file=sys.stderr)

@@ -19,6 +19,8 @@ from farm.alerts.selectors import channels as channel_selectors
 from farm.alerts.selectors.channels import Fate, channels_visible_to, fates, kind, kinds, shown_target
 from farm.alerts.services import channels as channel_services
 from farm.base.refusals import Missing, Refusal
+from farm.registry import services as registry
+from farm.registry.selectors import package_indexes
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
 from farm.rules.wording import numbers
 
@@ -121,6 +123,27 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
     return redirect("dashboard:settings")
 
 
+@action
+def add_index(request: HttpRequest) -> HttpResponseBase:
+    """A package index beside the usual one; a refusal stands beside the form, with what was typed."""
+    given = fields(request, ("name", "url"))
+    try:
+        made = registry.add_index(by=person(request), **given)
+    except Refusal as refusal:
+        # an address that was refused may hold a password
+        return shown(request, index_error=str(refusal), index_name=given["name"], status=refusal.status)
+    messages.success(request, f"The index {made} was added; its builds are offered after the next look at it.")
+    return redirect(f"{reverse('dashboard:settings')}#indexes")
+
+
+@action
+def remove_index(request: HttpRequest, name: str) -> HttpResponseBase:
+    """Nothing of the index is installed any more."""
+    registry.remove_index(by=person(request), name=name)
+    messages.success(request, f"The index {name} was removed.")
+    return redirect(f"{reverse('dashboard:settings')}#indexes")
+
+
 def shown(request: HttpRequest, *, status: int = 200, **more: object) -> HttpResponse:
     """The settings; `more`: what was typed, errors, and a secret that is shown once."""
     user = person(request)
@@ -133,6 +156,7 @@ def shown(request: HttpRequest, *, status: int = 200, **more: object) -> HttpRes
         "invitations": list(selectors.invitations_of(user)),
         "scopes": Scope.choices,
         "typed": {"name": "", "scopes": [Scope.READ, Scope.WRITE]},
+        "indexes": list(package_indexes()) if user.is_superuser else [],
         **_channels(user, [team for team, _ in teams], typed_team=typed_team),
         **more,
     }

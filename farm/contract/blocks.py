@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from farm.contract.base import Message
+from farm.contract.base import Message, Sha256
 from farm.contract.cells import Budget, Bundle, CellSpec, FileRef
 from farm.contract.divergence import DivergenceOrder
 from farm.contract.evaluation import EvaluationOrder
@@ -18,6 +18,14 @@ class Tolerance(Message):
 
     atol: Annotated[float, Field(ge=0)] = Field(default=1e-5, description="absolute part")
     rtol: Annotated[float, Field(ge=0)] = Field(default=1e-4, description="part that grows with the reference")
+
+
+class WheelFile(Message):
+    """A build on an index that an admin of the farm added: where it lies, and what it is."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,195}\.whl$")]
+    url: Annotated[str, StringConstraints(pattern=r"^https?://[!-~]+$", max_length=1000)]
+    sha256: Sha256
 
 
 class ArmOrder(Message):
@@ -37,6 +45,8 @@ class ArmOrder(Message):
     evaluation: EvaluationOrder | None = None
     # of a cell that generates from given prompts; only told to nodes that can
     prompts: Annotated[FileRef | None, Field(exclude_if=lambda prompts: prompts is None)] = None
+    # of a runtime of such an index: one of these is installed; only told to nodes that can
+    wheels: Annotated[tuple[WheelFile, ...], Field(max_length=64, exclude_if=lambda wheels: not wheels)] = ()
 
 
 class BlockOrder(Message):

@@ -53,6 +53,8 @@ CALLS = "calls"
 TRIALS = "trials"
 # labelled data judged by another metric than those of before
 ACCURACIES = "accuracies"
+# an arm whose runtime is of an index that an admin of the farm added
+INDEXES = "indexes"
 # with the 404 of the pages' own address: where this farm serves its nodes, and the code of that refusal
 GATEWAY_HEADER = "X-Gateway"
 ELSEWHERE = "elsewhere"

@@ -26,6 +26,8 @@ History of CONTRACT_VERSION
    2026-11-22, the farm first: facts may say that the sandbox is a browser's (`browser`); `runtimes` and `runtime-files`
    hand out what browsers load.
    2026-11-26, the farm first: a hello says what each runtime was seen to load (`loads`).
+   2026-11-26, compatible both ways: an arm's order may name the `wheels` of a runtime that is on an index of the farm's
+   admin, to nodes that say with their claim that they understand `indexes` alone.
 """
 
 CONTRACT_VERSION = 2

@@ -10,14 +10,17 @@ from django.db.models.functions import Coalesce
 
 from farm.accounts.models import User
 from farm.base.refusals import Conflict, Missing
-from farm.contract.cells import FileRef
+from farm.contract.blocks import WheelFile
+from farm.contract.cells import FileRef, Runtime
 from farm.registry import storage
 from farm.registry.models import (
     Artifact,
     ArtifactFile,
     Blob,
     EvaluationData,
+    IndexedWheel,
     Model,
+    PackageIndex,
     PartialUpload,
     Variant,
     VariantReport,
@@ -26,6 +29,7 @@ from farm.registry.models import (
 from farm.registry.states import BUNDLE_ROLES
 from farm.rules.cells import recipes
 from farm.rules.generation import decoders
+from farm.rules.runtimes import indexes
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import PROMPTS, ModelFacts, PromptFacts
 from farm.workshop.inspection import Coverage, Inspection, QuantisedReport
@@ -42,6 +46,19 @@ class Counted(TypedDict):
     """What a list of models knows of each beside its row."""
 
     version_count: int
+
+
+def package_indexes() -> QuerySet[PackageIndex]:
+    """Those that an admin added beside the usual one, by name."""
+    return PackageIndex.objects.select_related("created_by")
+
+
+def wheels_of(runtime: Runtime) -> tuple[WheelFile, ...]:
+    """The files of a runtime of such an index; none of any other."""
+    if not indexes.parted(runtime.version)[1]:
+        return ()
+    rows = IndexedWheel.objects.filter(distribution=runtime.distribution, version=runtime.version)
+    return tuple(row.file for row in rows)
 
 
 def models_visible_to(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":

@@ -30,6 +30,12 @@ UrlOption = Annotated[
     str | None,
     typer.Option("--url", help="The farm's new address, if it has moved.", show_default="that of its enrolment"),
 ]
+IndexesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-index", metavar="NAME", help="Also install builds of this index of the farm's admin; repeat."
+    ),
+]
 
 
 @app.command()
@@ -79,6 +85,7 @@ def start(
         list[str] | None, typer.Option(metavar="PROVIDER", help="Verify this provider before the first block.")
     ] = None,
     allow_package: PackagesOption = None,
+    allow_index: IndexesOption = None,
 ) -> None:
     """Work for the farm until Ctrl-C."""
     with needs_extra("node"):
@@ -92,6 +99,7 @@ def start(
             url=url,
             probe_first=tuple(probe or ()),
             allowed=allow_package or (),
+            indexes=allow_index or (),
         )
     except (AlreadyRunningError, NotEnrolledError, ValueError) as problem:
         raise Usage(_sentence(problem)) from problem
@@ -152,9 +160,11 @@ def install_service(
     home: HomeOption = None,
     print_only: Annotated[bool, typer.Option("--print", help="Print the file instead of writing it.")] = False,
     allow_package: PackagesOption = None,
+    allow_index: IndexesOption = None,
 ) -> None:
     """Have systemd (Linux) or launchd (macOS) start this node with the machine, for this user."""
-    unit = service.unit_for(sys.platform, command=_start_command(allow_package or ()), home=_folder(home).resolve())
+    command = _start_command(allow_package or (), allow_index or ())
+    unit = service.unit_for(sys.platform, command=command, home=_folder(home).resolve())
     if print_only:
         print(unit.text, end="")
         return
@@ -165,11 +175,12 @@ def install_service(
         print(f"  {line}")
 
 
-def _start_command(allowed: Sequence[str]) -> list[str]:
+def _start_command(packages: Sequence[str], indexes: Sequence[str]) -> list[str]:
     """This same command, by full paths."""
     program = Path(sys.argv[0]).resolve()
     words = [str(program)] if os.access(program, os.X_OK) else [sys.executable, "-m", "onnxfarm.main"]
-    return [*words, "node", "start", *(f"--allow-package={name}" for name in allowed)]
+    allowed = [f"--allow-package={name}" for name in packages] + [f"--allow-index={name}" for name in indexes]
+    return [*words, "node", "start", *allowed]
 
 
 def _folder(home: Path | None) -> Path:

@@ -81,8 +81,15 @@ def submit(  # noqa: PLR0913  every option of the command
     # before anything that has to be there first: an account, a farm
     _ = bundle.files
     refuse_missing({f"--{role}": path for role, path in beside.items()})
-    given = {"scenario": scenario, "memory_limit_mb": memory_limit_mb, "pre": pre}
-    declared = with_feed(read_matrix(matrix), shape=shape, inputs=input_, operators=operators, **given)
+    declared = with_feed(
+        read_matrix(matrix),
+        shape=shape,
+        inputs=input_,
+        scenario=scenario,
+        memory_limit_mb=memory_limit_mb,
+        operators=operators,
+        pre=pre,
+    )
     console = Console(stderr=True)
     with Client(find_account(server)) as client:
         version = uploaded(client, bundle, console=console)

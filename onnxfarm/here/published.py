@@ -10,9 +10,12 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
+from farm.base import downloads
+from farm.contract.blocks import WheelFile
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.reasons import ReasonCode
+from farm.rules.runtimes import indexes
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
 from farm.rules.runtimes.order import is_prerelease, release_order
 from farm.rules.runtimes.releases import NEWEST, ONNXRUNTIME, unknown_sentence, yanked_sentence
@@ -23,6 +26,8 @@ TIMEOUT_S = 60.0
 # what the index said is believed so long, and that it said nothing
 KEPT_S, SILENCE_KEPT_S = 600.0, 60.0
 SILENT = "The package index, which might know, did not answer."
+# NAME=ADDRESS of indexes beside the usual one, separated by commas
+INDEXES_VARIABLE = "ONNXFARM_INDEXES"
 # of a home: builds that were given as files
 WHEELS = "wheels"
 # stands for the newest stable release
@@ -38,6 +43,9 @@ def beyond(runtimes: Iterable[Runtime], *, home: Path) -> tuple[Runtime, ...]:
     for runtime in dict.fromkeys(runtimes):
         if wheels.wheel_of(runtime, home / WHEELS) is not None:
             found.append(runtime)
+            continue
+        if indexes.parted(runtime.version)[1]:
+            found.append(_from_own_index(runtime, home=home))
             continue
         listing = listing_of(runtime.distribution, home=home)
         refuse_yanked(runtime, listing)
@@ -74,10 +82,50 @@ def refuse_uninstalled(document: Document) -> None:
 
 def newest(*, home: Path, with_prereleases: bool = False) -> Runtime | None:
     """The newest release of `onnxruntime` that the index offers for this machine; None where it does not answer."""
-    offered = listing_of(NEWEST.distribution, home=home).offered
+    offered = [*listing_of(NEWEST.distribution, home=home).offered]
+    if with_prereleases:
+        offered += [version for name in own_indexes() for version in _page(name, NEWEST.distribution)]
     fitting = [version for version in offered if with_prereleases or not is_prerelease(version)]
     version = max(fitting, key=release_order, default="")
     return Runtime(distribution=NEWEST.distribution, version=version) if version else None
+
+
+def own_indexes() -> dict[str, str]:
+    """Addresses of the indexes of $ONNXFARM_INDEXES by their names. Raises Usage."""
+    try:
+        return indexes.read_several(os.environ.get(INDEXES_VARIABLE, ""))
+    except indexes.IndexProblem as problem:
+        raise Usage(f"${INDEXES_VARIABLE}: {problem}") from problem
+
+
+def _from_own_index(runtime: Runtime, *, home: Path) -> Runtime:
+    """The runtime, its wheel kept in the home. Raises Usage, Infrastructure."""
+    own, name = indexes.parted(runtime.version)
+    if name not in own_indexes():
+        raise Usage(f"{runtime} is of the index {name}, which is not known here: {INDEXES_VARIABLE}={name}=https://….")
+    page = _page(name, runtime.distribution)
+    if runtime.version not in page:
+        there = ", ".join(indexes.parted(version)[0] for version in sorted(page, key=release_order)[-3:])
+        raise Usage(f"The index {name} has no {runtime.distribution} {own}; its newest are {there or 'none'}.")
+    try:
+        wheels.keep(runtime, page[runtime.version], home / WHEELS)
+    except wheels.WheelProblem as problem:
+        raise Infrastructure(f"{runtime} cannot be had: {problem}") from problem
+    except OSError as problem:
+        raise Infrastructure(f"{runtime} cannot be kept in {home}: {problem.strerror}.") from problem
+    return runtime
+
+
+def _page(name: str, distribution: str) -> dict[str, tuple[WheelFile, ...]]:
+    """What an own index lists of a package, by the version of its runtime. Raises Infrastructure."""
+    address = indexes.page_of(own_indexes()[name], distribution)
+    try:
+        body, media_type = downloads.read(
+            address, accept=indexes.ACCEPT, limit_bytes=indexes.MAX_LIST_BYTES, within_s=TIMEOUT_S
+        )
+        return indexes.read_page(body, media_type, address=address, distribution=distribution, index=name)
+    except (downloads.DownloadProblem, indexes.IndexProblem) as problem:
+        raise Infrastructure(f"The index {name} cannot be read: {problem}") from problem
 
 
 def named(text: str | None, *, home: Path, with_prereleases: bool = False) -> str | None:

@@ -89,11 +89,11 @@ def test_a_release_that_appears_while_a_farm_runs_is_offered_within_ten_minutes(
         with serving(tmp_path, "--port", str(port), **farm):
             account = Account(f"http://127.0.0.1:{port}", (home / "token").read_text().strip())
             with Client(account) as client:
-                version = uploaded(client, Bundle(MODELS / "relu_op13_ir7.onnx"), console=Console(stderr=True))
+                stored = uploaded(client, Bundle(MODELS / "relu_op13_ir7.onnx"), console=Console(stderr=True))
 
                 def newest() -> str:
                     time.sleep(0.5)
-                    (point,) = client.plan(version.id, {"batch": [1]}).shape.refused
+                    (point,) = client.plan(stored.id, {"batch": [1]}).shape.refused
                     return point.spec.runtime.version
 
                 wait_for(lambda: newest() == "1.31.1", what="the first look at the index", seconds=late_s)

@@ -48,6 +48,7 @@ class NodeEquipment:
         search: Search,
         probe_first: tuple[str, ...] = (),
         allowed: Collection[str] = (),
+        indexes: Collection[str] = (),
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._home = home
@@ -61,7 +62,7 @@ class NodeEquipment:
         self._work.mkdir(parents=True)
         self._stage = stages.stage_runner(home.folder / "stage")
         self._tell: Callable[[str], None] = lambda text: None
-        self._runtimes = RuntimeStore(home.folder / "runtimes", say=self._say, allowed=allowed)
+        self._runtimes = RuntimeStore(home.folder / "runtimes", say=self._say, allowed=allowed, indexes=indexes)
         self._cache = ArtifactCache(home.folder / "artifacts", fetch=self._fetch)
 
     def measure(

@@ -13,6 +13,7 @@ from celery.exceptions import SecurityWarning
 
 from farm.rules.quality.looks import Search
 from farm.rules.runtimes import distributions
+from farm.rules.runtimes.indexes import read_name
 from farm.sandbox import unconfined
 from farm.sandbox.privacy import make_private
 from worker.agent import logs
@@ -24,7 +25,7 @@ from worker.agent.line.lan import VARIABLE, DirectLine
 
 logger = logging.getLogger(__name__)
 
-PACKAGES_VARIABLE = "ONNXFARM_NODE_ALLOWED_PACKAGES"
+PACKAGES_VARIABLE, INDEXES_VARIABLE = "ONNXFARM_NODE_ALLOWED_PACKAGES", "ONNXFARM_NODE_ALLOWED_INDEXES"
 
 
 def machine_name(host: str | None = None) -> str:
@@ -43,19 +44,23 @@ def start(
     probe_first: tuple[str, ...] = (),
     idle_probe_s: float = IDLE_PROBE_S,
     allowed: Sequence[str] = (),
+    indexes: Sequence[str] = (),
 ) -> int:
     """Runs the agent of a home folder until it is stopped; gives the exit status.
 
     `search` answers where the outputs of two runtimes part (farm.rules.quality.looks). `url` overrides the address that
     the node was enrolled at; `probe_first` are providers to prove before the first block, and after `idle_probe_s`
     seconds without one (0: never) others are tried. `allowed`: packages beyond the known distributions that its owner
-    lets it install, with those of $ONNXFARM_NODE_ALLOWED_PACKAGES.
+    lets it install, with those of $ONNXFARM_NODE_ALLOWED_PACKAGES; `indexes`: the farm's own indexes that it installs
+    from, with those of $ONNXFARM_NODE_ALLOWED_INDEXES.
     Raises NotEnrolledError, AlreadyRunningError and ValueError.
     """
     make_private(folder)
     home = NodeHome(folder)
     identity = home.identity()
     packages = distributions.read_names(",".join([*allowed, os.environ.get(PACKAGES_VARIABLE, "")]))
+    named = [*indexes, *os.environ.get(INDEXES_VARIABLE, "").replace(",", " ").split()]
+    allowed_indexes = [read_name(name) for name in named]
     go_on_without_a_sandbox()
     # Celery says the same in ten lines
     warnings.filterwarnings("ignore", category=SecurityWarning)
@@ -71,7 +76,9 @@ def start(
             logger.warning("The agent runs as root; an ordinary user is enough and safer.")
         if packages:
             logger.warning("Its owner allows packages beyond the known distributions: %s", ", ".join(sorted(packages)))
-        equipment = NodeEquipment(home, gateway, search=search, probe_first=probe_first, allowed=packages)
+        equipment = NodeEquipment(
+            home, gateway, search=search, probe_first=probe_first, allowed=packages, indexes=allowed_indexes
+        )
         return Agent(home, gateway=gateway, equipment=equipment, tail=tail, idle_probe_s=idle_probe_s, line=line).run()
 
 

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -20,10 +20,13 @@ from django.utils import timezone
 
 from farm.alerts.models import IndexLook, Release, Watch
 from farm.alerts.selectors.releases import for_planning
+from farm.base.downloads import DownloadProblem
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonedError
-from farm.registry.services import published_on_npm
-from farm.rules.runtimes import pairs, web
+from farm.registry.selectors import package_indexes
+from farm.registry.services import look_at_index, published_on_npm
+from farm.rules.runtimes import indexes, pairs, web
+from farm.rules.runtimes.distributions import BUILDS_ALONE
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
 from farm.rules.runtimes.order import is_prerelease
 from farm.rules.runtimes.releases import NEWEST, Known, unknown_sentence
@@ -55,7 +58,10 @@ def look_if_due() -> int:
     wanted = {package for distribution, reference in watched for package in pairs.packages(distribution, reference)}
     wanted.add(NEWEST.distribution)
     every_s = settings.INDEX_POLL_S
-    return sum(look_for_releases(package) for package in sorted(wanted) if _is_my_turn(package, every_s=every_s))
+    names = list(package_indexes().values_list("name", flat=True))
+    _forget_all_but(names)
+    keys = sorted(wanted | {f"{build}@{name}" for build in wanted & BUILDS_ALONE for name in names})
+    return sum(look_for_releases(key) for key in keys if _is_my_turn(key, every_s=every_s))
 
 
 def known_for(declared: Declared) -> Known:
@@ -69,7 +75,7 @@ def ask_for(runtimes: Iterable[Runtime]) -> Known:
     """What is known of releases; where nobody knows one of these, the index is asked, once in ten minutes."""
     known = for_planning()
     unknown = [runtime for runtime in runtimes if unknown_sentence(runtime, extra=known.releases)]
-    wanted = sorted({package for asked in unknown for package in pairs.packages(asked.distribution, asked.version)})
+    wanted = sorted({key for asked in unknown for key in _keys_of(asked)})
     if not wanted or settings.INDEX_POLL_S <= 0:
         return known
     for distribution in wanted:
@@ -79,11 +85,34 @@ def ask_for(runtimes: Iterable[Runtime]) -> Known:
     return for_planning().model_copy(update={"silence": " ".join(problems)})
 
 
+def _keys_of(runtime: Runtime) -> Sequence[str]:
+    """What is asked for a release: its package at the usual index, or at the one that it names."""
+    name = indexes.parted(runtime.version)[1]
+    if not name:
+        return pairs.packages(runtime.distribution, runtime.version)
+    return [f"{runtime.distribution}@{name}"] if package_indexes().filter(name=name).exists() else ()
+
+
+def _forget_all_but(names: Iterable[str]) -> None:
+    """Releases of indexes that an admin removed are offered no more."""
+    rows = Release.objects.filter(is_gone=False, version__contains="at.")
+    gone = [row.pk for row in rows if indexes.parted(row.version)[1] not in {"", *names}]
+    Release.objects.filter(pk__in=gone).update(is_gone=True)
+
+
 def look_for_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int:
-    """Asks the index now; gives how many releases are new. What went wrong is kept for the pages."""
+    """Asks the index now; gives how many releases are new. What went wrong is kept for the pages.
+
+    `distribution`: a package, with `@NAME` at the index of this name.
+    """
+    package, _, name = distribution.partition("@")
     try:
-        found = listing(distribution, timeout_s=timeout_s)
-        count, problem = keep_releases(distribution, found.offered, yanked=found.yanked), ""
+        if name:
+            offered, problem = _offered_at(name, package, timeout_s=timeout_s)
+            count = keep_releases(package, offered, index=name)
+        else:
+            found = listing(distribution, timeout_s=timeout_s)
+            count, problem = keep_releases(distribution, found.offered, yanked=found.yanked), ""
     except IndexProblem as raised:
         count, problem = 0, str(raised)
         log.warning("%s", raised)
@@ -123,6 +152,16 @@ def listing(distribution: str, *, timeout_s: float = TIMEOUT_S) -> Listing:
     return found
 
 
+def _offered_at(name: str, package: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
+    index = package_indexes().filter(name=name).first()
+    if index is None:
+        raise IndexProblem(f"This farm has no package index {name}.")
+    try:
+        return look_at_index(index, package, timeout_s=timeout_s)
+    except (indexes.IndexProblem, DownloadProblem) as problem:
+        raise IndexProblem(f"The index {name} gives no releases of {package}: {problem}") from problem
+
+
 def _on_npm() -> Listing:
     try:
         found = published_on_npm()
@@ -133,13 +172,14 @@ def _on_npm() -> Listing:
 
 
 def keep_releases(
-    distribution: str, versions: Iterable[str], *, yanked: Mapping[str, str] = MappingProxyType({})
+    distribution: str, versions: Iterable[str], *, yanked: Mapping[str, str] = MappingProxyType({}), index: str = ""
 ) -> int:
-    """Notes what is offered now, what is not any more, and what was yanked with its reason; gives how many are new."""
+    """Notes what an index offers now, what not any more, and what it yanked with its reason; gives how many are new."""
     now = set(versions)
     with transaction.atomic():
         rows = Release.objects.filter(distribution=distribution)
-        before = set(rows.values_list("version", flat=True))
+        known = rows.values_list("version", flat=True)
+        before = {version for version in known if indexes.parted(version)[1] == index}
         new = [
             Release(distribution=distribution, version=version, is_prerelease=is_prerelease(version))
             for version in sorted(now - before)

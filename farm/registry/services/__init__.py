@@ -1,4 +1,5 @@
 from farm.registry.services.descriptions import describe_model, describe_version
+from farm.registry.services.package_indexes import add_index, look_at_index, remove_index
 from farm.registry.services.products import ensure_preparation, ensure_variant, order_variant_report, outline_of
 from farm.registry.services.recovery import sweep
 from farm.registry.services.removal import (

@@ -29,6 +29,7 @@ def _runtimes(runtime: Runtime) -> dict[str, str]:
         Runtime.model_validate(runtime.model_dump())
     except ValidationError:
         return {}
-    if runtime.distribution not in providers.EVERY_DISTRIBUTION:
+    is_own_build = "+" in runtime.version and plugins.plugin_of(runtime) is None
+    if runtime.distribution not in providers.EVERY_DISTRIBUTION or is_own_build:
         return {}
     return {package.distribution: package.version for package in plugins.packages_of(runtime)}

@@ -29,7 +29,7 @@ _LISTED = (*EVERY_DISTRIBUTION, web.DISTRIBUTION, frameworks.DISTRIBUTION)
 # what watches follow: those that browsers run too
 WATCHED = (*EVERY_DISTRIBUTION, web.DISTRIBUTION)
 _BUILDS = {build.package: build for build in CPU.builds}
-_BUILDS_ALONE = frozenset(_BUILDS) - {plugin.package for plugin in CPU.plugins}
+BUILDS_ALONE = frozenset(_BUILDS) - {plugin.package for plugin in CPU.plugins}
 # what the contract's Runtime takes; `packaging` alone would take an epoch and a leading v too
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+]{0,31}")
 _BY_WHOM = "by a farm's admin (ONNXFARM_ALLOWED_PACKAGES) and by the owner of the machine (--allow-package)"
@@ -87,7 +87,7 @@ def _unfit(runtime: Runtime, allowed: Collection[str]) -> str | None:
     if not core:
         return None
     package = f"{runtime.distribution}=={version}"
-    if plugins.plugin_of(runtime) is None or runtime.distribution in _BUILDS_ALONE:
+    if plugins.plugin_of(runtime) is None or runtime.distribution in BUILDS_ALONE:
         return f"{package} is a build of ONNX Runtime: onnxruntime=={core} cannot stand beside it, leave it out."
     range_ = ranges_of(runtime.distribution, allowed, version=version)
     if range_ is None or range_.contains(core, prereleases=True):

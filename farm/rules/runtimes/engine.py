@@ -9,6 +9,7 @@ from typing import Protocol
 
 from farm.contract.cells import NO_POLICY, CellSpec, Runtime
 from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.runtimes import indexes
 from farm.rules.runtimes.models import ModelFacts
 
 
@@ -103,7 +104,7 @@ class OnnxRuntime(Engine):
 
     def in_words(self, runtime: Runtime) -> str:
         suffix = "" if runtime.distribution == "onnxruntime" else f" ({runtime.distribution})"
-        return f"{self.title} {runtime.version}{suffix}"
+        return f"{self.title} {indexes.in_words(runtime.version)}{suffix}"
 
 
 def not_a_session(spec: CellSpec, *, has_streams: bool) -> list[str]:

@@ -8,6 +8,8 @@ from typing import Final
 
 from packaging.version import InvalidVersion, Version
 
+from farm.rules.runtimes import indexes
+
 # what is no version stands before every release: a watch that has measured none yet, a row of long ago
 NO_RELEASE: Final = Version("0.dev0")
 # a dated build on npm with its commit, as npm writes it: `1.26.0-dev.20260416-b7804b056c`
@@ -37,9 +39,9 @@ def minor_of(version: str) -> tuple[int, int]:
 
 
 def is_prerelease(version: str) -> bool:
-    """Whether a version is a development, alpha, beta or candidate one."""
+    """Whether a version is a development, alpha, beta or candidate one, or any of an index that an admin added."""
     order = release_order(version)
-    return order is not NO_RELEASE and order.is_prerelease
+    return order is not NO_RELEASE and (order.is_prerelease or bool(indexes.parted(version)[1]))
 
 
 def goes_back(old: str, new: str) -> bool:

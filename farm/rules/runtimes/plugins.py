@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import genai
+from farm.rules.runtimes import genai, indexes
 from farm.rules.runtimes.provider import Plugin
 from farm.rules.runtimes.provider_table import CPU, PLAIN, PROVIDERS
 
@@ -41,7 +41,7 @@ def written(runtime: Runtime) -> str:
 def in_words(version: str) -> str:
     """A runtime's version in a sentence: `0.2.0 on ONNX Runtime 1.30.0` where both are named."""
     own, core = parted(version)
-    return f"{own} on ONNX Runtime {core}" if core else own
+    return f"{own} on ONNX Runtime {core}" if core else indexes.in_words(own)
 
 
 def moved_from(old: str, new: str) -> str:
@@ -49,7 +49,7 @@ def moved_from(old: str, new: str) -> str:
     (old_own, old_core), (new_own, new_core) = parted(old), parted(new)
     if old_own == new_own and old_core != new_core and old_core:
         return f"on ONNX Runtime {old_core}"
-    return old_own if old_core == new_core else in_words(old)
+    return indexes.in_words(old_own) if old_core == new_core else in_words(old)
 
 
 def of_others(distribution: str) -> Plugin | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from farm.contract.base import Message
 from farm.contract.cells import Runtime, SpelledRuntime
-from farm.rules.runtimes import engines, frameworks, genai, plugins, web
+from farm.rules.runtimes import engines, frameworks, genai, indexes, plugins, web
 from farm.rules.runtimes.order import NPM_BUILD, is_prerelease, known_releases, minor_of, release_order
 
 NONE_YANKED: Mapping[Runtime, str] = MappingProxyType({})
@@ -54,7 +54,7 @@ def unknown_sentence(
     more = {other.version for other in extra if other.distribution == runtime.distribution}
     if frameworks.installed_as(runtime) in yanked:
         return yanked_sentence(runtime, yanked, more)
-    if (elsewhere := _ELSEWHERE.get(runtime.distribution)) is not None:
+    if (elsewhere := _elsewhere(runtime)) is not None:
         return elsewhere.unknown_sentence(runtime, more)
     if plugin is not None:
         if runtime.version in {*plugin.releases, *more}:
@@ -98,6 +98,19 @@ _ELSEWHERE: Mapping[str, _Elsewhere] = {
     web.DISTRIBUTION: _Elsewhere(web.RELEASES, _unknown_on_npm),
     frameworks.DISTRIBUTION: _Elsewhere(frameworks.RELEASES, frameworks.unknown_sentence),
 }
+
+
+def _unknown_at_index(runtime: Runtime, more: set[str]) -> str | None:
+    own, index = indexes.parted(runtime.version)
+    if runtime.version in more:
+        return None
+    return f"{runtime.distribution} {own} is not on the index {index}, as far as is known here."
+
+
+def _elsewhere(runtime: Runtime) -> _Elsewhere | None:
+    if indexes.parted(runtime.version)[1]:
+        return _Elsewhere((), _unknown_at_index)
+    return _ELSEWHERE.get(runtime.distribution)
 
 
 def yanked_sentence(runtime: Runtime, yanked: Mapping[Runtime, str], more: Iterable[str] = ()) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from farm.contract.cells import Call, Runtime
-from farm.rules.runtimes import distributions, engines, frameworks, plugins, providers
+from farm.rules.runtimes import distributions, engines, frameworks, indexes, plugins, providers
 from farm.rules.wording.numbers import counted
 
 # of a program that asks for an inference
@@ -16,13 +16,14 @@ provider = providers.title
 def runtime(runtime: Runtime) -> str:
     """A short name: `onnxruntime==1.31.1` is `1.31.1`, another distribution keeps its own part.
 
-    A plug-in that names the ONNX Runtime beside it has both: `ggml 0.2.0 on 1.30.0`.
+    A plug-in that names the ONNX Runtime beside it has both: `ggml 0.2.0 on 1.30.0`; a build of another index names
+    that: `1.33.0.dev1 from nightly`.
     """
     own = runtime.distribution.removeprefix(distributions.DEFAULT_DISTRIBUTION).strip("-")
     release, core = plugins.parted(runtime.version)
     if not runtime.version:
         return runtime.distribution
-    return f"{own} {release} on {core}" if core else f"{own} {runtime.version}".strip()
+    return f"{own} {release} on {core}" if core else f"{own} {indexes.in_words(runtime.version)}".strip()
 
 
 def began(distribution: str, *, good: str, bad: str, first_bad: str = "") -> str:

@@ -19,17 +19,27 @@ from farm.base.secrecy import digest_of_secret
 from farm.contract.blocks import ArmOrder, BlockOrder, Lease
 from farm.contract.cells import BOUND, SINGLE, Bundle, FileRef
 from farm.contract.evaluation import EvaluationOrder
-from farm.contract.node import ACCURACIES, CALLS, INT4, MODELS, PROMPTS, SCENARIOS, TRACED_ROUNDS, HeartbeatReply
+from farm.contract.node import (
+    ACCURACIES,
+    CALLS,
+    INDEXES,
+    INT4,
+    MODELS,
+    PROMPTS,
+    SCENARIOS,
+    TRACED_ROUNDS,
+    HeartbeatReply,
+)
 from farm.contract.numbers import is_row_number
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.fleet.services import note_doing
 from farm.registry.models import Artifact, ArtifactFile
-from farm.registry.selectors import uploaded_words
+from farm.registry.selectors import uploaded_words, wheels_of
 from farm.rules.cells import scenarios
 from farm.rules.judging.block_verdicts import most_rounds
 from farm.rules.quality.parity import preset_for
-from farm.rules.runtimes import distributions
+from farm.rules.runtimes import distributions, indexes
 from farm.runs import clocks
 from farm.runs.models import Arm, Attempt, Block
 from farm.runs.selectors.backlog import serves, why_not
@@ -117,6 +127,7 @@ def _as_understood(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
         PROMPTS: ("prompts that are given", order.prompts is not None),
         INT4: ("4-bit weights", order.cell.recipe.precision == INT4),
         CALLS: (f"`call: {order.cell.session.call}`", order.cell.session.call != BOUND),
+        INDEXES: (f"{order.cell.runtime}, which is of an index of this farm", bool(order.wheels)),
         ACCURACIES: (f"the accuracy metric {metric!r}", metric not in FIRST_METRICS),
         SCENARIOS: (
             f"the scenario {work.scenario!r}",
@@ -163,6 +174,7 @@ def _arm_order(
         tolerance=preset_for(spec.recipe.precision, uploaded[spec.artifact_sha256]).tolerance,
         evaluation=evaluation,
         prompts=prompts.get(scenarios.of(spec).prompts_sha256 or ""),
+        wheels=wheels_of(spec.runtime),
     )
 
 
@@ -263,13 +275,22 @@ def _refuse_packages(block: Block, order: BlockOrder) -> None:
 
     Planning refuses such cells; a block may have been planned before an allowance was taken back.
     """
-    refused = (distributions.refusal(arm.cell.runtime, allowed=settings.ALLOWED_PACKAGES) for arm in order.arms)
+    refused = (
+        distributions.refusal(arm.cell.runtime, allowed=settings.ALLOWED_PACKAGES) or _not_offered(arm)
+        for arm in order.arms
+    )
     sentence = next(filter(None, refused), None)
     if sentence is None:
         return
     with transaction.atomic():
         fail_block(lock_block(block.pk, run_id=block.run_id), Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence))
     raise Conflict(f"Block {block.pk} is not given to any node: {sentence}", code="not_offered")
+
+
+def _not_offered(arm: ArmOrder) -> str:
+    runtime = arm.cell.runtime
+    own, index = indexes.parted(runtime.version)
+    return f"{runtime.distribution} {own} is not on the index {index} of this farm." if index and not arm.wheels else ""
 
 
 def _is_too_long(held: Held) -> bool:

@@ -317,6 +317,8 @@ PAYLOADS: Final[dict[str, Callable[[World], dict[str, Any] | bytes]]] = {
     "PATCH api/v1/teams/<int:team_id>/members/<username>": lambda world: {"role": "viewer"},
     "PUT api/v1/teams/<int:team_id>/retention": lambda world: {"timings_days": 30},
     "PATCH api/v1/teams/<int:team_id>": lambda world: {"daily_minutes": 600},
+    "POST api/v1/indexes": lambda world: {"name": "nightly", "url": "https://feed.example/simple/"},
+    "POST settings/indexes/": lambda world: {"name": "nightly", "url": "https://feed.example/simple/"},
     "POST settings/teams/": lambda world: {"name": "another"},
     "POST settings/teams/<int:team_id>/": lambda world: {"username": "newcomer", "role": "member"},
     "PATCH api/v1/models/<int:model_id>": lambda world: {"description": "seen"},

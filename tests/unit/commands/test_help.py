@@ -36,7 +36,17 @@ WITHOUT_DEFAULT = {
         "--calibration",
         "--evaluation",
     ),
-    *("--wish", "--note", "--allow-package", "--model", "--label", "--until", "--release", "--fingerprint"),
+    *(
+        "--wish",
+        "--note",
+        "--allow-package",
+        "--allow-index",
+        "--model",
+        "--label",
+        "--until",
+        "--release",
+        "--fingerprint",
+    ),
     *("--probe", "--block"),
     *("--prompt", "--prompt-file", "--text-file"),
 }

@@ -4,13 +4,15 @@ import json
 from dataclasses import replace
 from typing import Annotated, Any
 
+import pytest
 from pydantic import Field
 
-from farm.contract.cells import CellSpec, SessionSettings
+from farm.contract.cells import CellSpec, Runtime, SessionSettings
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.changes import repeat_script, report
 from farm.rules.changes.report import Case
 from farm.rules.matrices import matrix as matrices
+from farm.rules.reporting import locks
 from farm.rules.wording import numbers
 from tests.unit.commands.made_up import MadeUpBench
 
@@ -25,6 +27,12 @@ def case(*, bench: MadeUpBench | None = None, session: dict[str, Any] | None = N
     spec: CellSpec = plan.blocks[0].arms[1].spec
     spec = spec.model_copy(update={"session": SessionSettings(**(session or {}))})
     return Case(document, old, new, spec, "encoder.onnx", "1.31.1 is slower.", **found)
+
+
+@pytest.mark.parametrize("version", ["1.33.0+sha3f2a91b", "1.33.0.dev1+at.nightly"])
+def test_a_build_that_is_not_on_the_usual_index_is_not_pinned(version: str) -> None:
+    cell = case().new.model_copy(update={"runtime": Runtime.of(f"onnxruntime=={version}")})
+    assert locks.lock(cell).splitlines() == [locks.UNPUBLISHED, "numpy==2.4.6"]
 
 
 def test_the_report_holds_all_that_repeats_it() -> None:

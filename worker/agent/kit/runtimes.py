@@ -11,14 +11,16 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from farm.contract.blocks import WheelFile
 from farm.contract.cells import Loads, Runtime
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
-from farm.rules.runtimes import distributions, engines, plugins
+from farm.rules.runtimes import distributions, engines, indexes, plugins
 from worker.agent.kit import installer, locks, requirements, wheels
 
 MARKER = "onnxfarm.json"
@@ -64,6 +66,7 @@ class RuntimeStore:
         say: Say = lambda _: None,
         allowed: Collection[str] = (),
         wheels: Path | None = None,
+        indexes: Collection[str] = (),
     ) -> None:
         # the real path: interpreters are asked for by it, and sandboxes name it
         self.folder = Path(os.path.realpath(folder))
@@ -72,15 +75,21 @@ class RuntimeStore:
         self._allowed = frozenset(allowed)
         # where wheels lie that were given as files
         self._wheels = wheels
+        # the farm's own indexes whose builds this machine's owner allows by name
+        self._indexes = frozenset(indexes)
         self._say = say
 
-    def provide(self, runtime: Runtime, *, keep: Collection[Runtime] = ()) -> Installed:
+    def provide(
+        self, runtime: Runtime, *, keep: Collection[Runtime] = (), files: Sequence[WheelFile] = ()
+    ) -> Installed:
         """The runtime, installed first where it is missing; `keep` are never evicted for it.
+
+        `files`: of a runtime of an index of the farm, from which it is installed.
 
         Whatever an order says, only a known distribution or an allowed package is installed or used.
         Raises RuntimeUnavailableError, with the installer's essential line.
         """
-        refusal = distributions.refusal(runtime, allowed=self._allowed)
+        refusal = distributions.refusal(runtime, allowed=self._allowed) or self._not_allowed(runtime, files)
         if refusal is not None:
             raise RuntimeUnavailableError(Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=refusal))
         # what is done with a framework does not change what is installed
@@ -91,7 +100,7 @@ class RuntimeStore:
             if found is None:
                 self._raise_if_failed_lately(runtime)
                 self._say(f"installing {runtime}")
-                found = self._install(runtime)
+                found = self._install(runtime, files)
                 self._evict(keep={runtime, *keep})
         os.utime(found.folder / MARKER)
         return found
@@ -128,9 +137,23 @@ class RuntimeStore:
         # runtime came with a package
         return found if found.python.exists() and self._place(found.runtime) == place else None
 
-    def _install(self, runtime: Runtime) -> Installed:
+    def _not_allowed(self, runtime: Runtime, files: Sequence[WheelFile]) -> str | None:
+        index = indexes.parted(runtime.version)[1]
+        if not files or index in self._indexes:
+            return None
+        return (
+            f"{runtime.distribution} {indexes.in_words(runtime.version)} is a build that the farm's admin chose, and "
+            f"this machine's owner has not allowed its index: --allow-index {index or 'NAME'}."
+        )
+
+    def _install(self, runtime: Runtime, files: Sequence[WheelFile]) -> Installed:
+        with tempfile.TemporaryDirectory(prefix=".wheel-", dir=self.folder) as scratch:
+            return self._installed(runtime, files, Path(scratch))
+
+    def _installed(self, runtime: Runtime, files: Sequence[WheelFile], scratch: Path) -> Installed:
         place, wheel = self._place(runtime), self._wheels and wheels.wheel_of(runtime, self._wheels)
         try:
+            wheel = wheel or (wheels.fetch(files, scratch) if files else None)
             python = self._choose_python(wheels.pythons_of(wheel) if wheel else requirements.python_range(runtime))
             recipe, module = requirements.recipe_of(runtime, wheel=wheel), engines.of(runtime).module
             said = installer.make_environment(
@@ -143,7 +166,7 @@ class RuntimeStore:
         except installer.DiskFull as error:
             shutil.rmtree(place, ignore_errors=True)
             raise RuntimeUnavailableError(_failure(runtime, str(error))) from error
-        except installer.InstallError as error:
+        except (installer.InstallError, wheels.WheelProblem) as error:
             shutil.rmtree(place, ignore_errors=True)
             raise RuntimeUnavailableError(self._remember_failure(runtime, str(error))) from error
         self._failure_file(runtime).unlink(missing_ok=True)

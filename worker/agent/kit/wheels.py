@@ -7,17 +7,22 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from packaging.tags import sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pydantic import ValidationError
 
+from farm.base import downloads
+from farm.contract.blocks import WheelFile
 from farm.contract.cells import Runtime
-from farm.rules.runtimes import plugins
+from farm.rules.runtimes import indexes, plugins
 from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION
 
 ENDING = ".whl"
+FETCH_S = 1800.0
 _PYTHON = re.compile(r"cp3([0-9]{1,2})")
 
 
@@ -45,9 +50,49 @@ def take_in(path: Path, folder: Path) -> Runtime:
     return runtime
 
 
+def keep(runtime: Runtime, files: Sequence[WheelFile], folder: Path) -> None:
+    """Keeps the fitting one of a runtime's wheels for installing. Raises WheelProblem, OSError."""
+    place = folder / f"{runtime.distribution}-{runtime.version}"
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".", dir=place) as draft:
+        wheel = fetch(files, Path(draft))
+        wheel.replace(place / wheel.name)
+
+
 def wheel_of(runtime: Runtime, folder: Path) -> Path | None:
     """The wheel that was taken in as this runtime; None: it is none of those."""
     return next((folder / f"{runtime.distribution}-{runtime.version}").glob(f"*{ENDING}"), None)
+
+
+def fetch(files: Sequence[WheelFile], folder: Path) -> Path:
+    """The wheel among these that fits this machine best, downloaded. Raises WheelProblem."""
+    own = list(sys_tags())
+    ranks = {tag: rank for rank, tag in enumerate(own)}
+    platforms = {tag.platform for tag in own}
+    # one for this Python before those for others, which may be on this machine too
+    try:
+        tags = {file.name: parse_wheel_filename(file.name)[3] for file in files}
+    except InvalidWheelFilename as problem:
+        raise WheelProblem(f"one of its files is not named like a wheel: {str(problem)[:200]}.") from problem
+    fitting = [file for file in files if not platforms.isdisjoint(tag.platform for tag in tags[file.name])]
+    if not fitting:
+        raise WheelProblem(f"none of its {len(files)} wheels is for this machine.")
+    wanted = min(fitting, key=lambda file: (min(ranks.get(tag, len(own)) for tag in tags[file.name]), file.name))
+    target = folder / wanted.name
+    try:
+        downloads.save(
+            wanted.url,
+            target,
+            sha256=wanted.sha256,
+            limit_bytes=indexes.MAX_WHEEL_BYTES,
+            within_s=FETCH_S,
+            may_follow=lambda address: indexes.may_follow(address, beside=wanted.url),
+        )
+    except downloads.DownloadProblem as problem:
+        raise WheelProblem(str(problem)) from problem
+    except OSError as problem:
+        raise WheelProblem(f"{wanted.name} cannot be kept: {problem.strerror}.") from problem
+    return target
 
 
 def pythons_of(wheel: Path) -> tuple[int, int] | None:

@@ -29,7 +29,7 @@ CHUNK_BYTES = 1 << 20
 # what orders may ask of this agent
 UNDERSTOOD = (
     *(messages.TRACED_ROUNDS, messages.SCENARIOS, messages.PROMPTS, messages.INT4),
-    *(messages.MODELS, messages.CALLS, messages.TRIALS, messages.ACCURACIES),
+    *(messages.MODELS, messages.CALLS, messages.TRIALS, messages.ACCURACIES, messages.INDEXES),
 )
 
 Answer = TypeVar("Answer", bound=BaseModel)

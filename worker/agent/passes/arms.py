@@ -81,7 +81,7 @@ def prepare_arms(
 
 def _prepare(arm: ArmOrder, *, block: BlockOrder, environment: NodeEnvironment, folder: Path) -> PreparedArm:
     keep = {other.cell.runtime for other in block.arms}
-    installed = environment.runtimes.provide(arm.cell.runtime, keep=keep)
+    installed = environment.runtimes.provide(arm.cell.runtime, keep=keep, files=arm.wheels)
     stages.compile_stage(environment.stage, python=installed.python)
     needed = cache.digests_of(block)
 

@@ -1,0 +1,77 @@
+"""Indexes that an admin adds beside the usual one: who may, what they offer, and by which sha256 it is locked."""
+
+from django.db import transaction
+
+from farm.accounts.models import User
+from farm.accounts.services import record
+from farm.base import downloads
+from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
+from farm.registry.models import IndexedWheel, PackageIndex
+from farm.rules.runtimes import indexes
+from farm.rules.runtimes.distributions import BUILDS_ALONE
+
+MAX_INDEXES = 5
+
+
+def add_index(*, by: User, name: str, url: str) -> PackageIndex:
+    """Raises NotAllowed for anybody but a farm's admin, Invalid, Conflict."""
+    _must_be_admin(by)
+    try:
+        name, url = indexes.read_name(name.strip()), indexes.read_address(url)
+    except indexes.IndexProblem as problem:
+        raise Invalid(str(problem), code="bad_index") from problem
+    if PackageIndex.objects.filter(name=name).exists():
+        raise Conflict(f"There is already an index {name}: remove it first.", code="name_taken")
+    if PackageIndex.objects.count() >= MAX_INDEXES:
+        raise Conflict(f"This farm has {MAX_INDEXES} indexes; remove one first.", code="too_many")
+    with transaction.atomic():
+        made = PackageIndex.objects.create(name=name, url=url, created_by=by)
+        record(verb="index added", subject=name, actor=by, facts={"url": url})
+    return made
+
+
+def remove_index(*, by: User, name: str) -> None:
+    """Nothing of it is installed any more; what was measured stays. Raises NotAllowed, Missing."""
+    _must_be_admin(by)
+    with transaction.atomic():
+        found = PackageIndex.objects.filter(name=name).first()
+        if found is None:
+            raise Missing(f"This farm has no index “{name[:40]}”.")
+        record(verb="index removed", subject=found.name, actor=by, facts={"url": found.url})
+        found.delete()
+
+
+def look_at_index(index: PackageIndex, distribution: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
+    """The versions that an index offers now of a build of ONNX Runtime, and what is wrong with them in one sentence.
+
+    A file keeps the sha256 that it had at first: one that has another later is not offered. Raises IndexProblem,
+    DownloadProblem.
+    """
+    if distribution not in BUILDS_ALONE:
+        return (), ""
+    address = indexes.page_of(index.url, distribution)
+    body, media_type = downloads.read(
+        address, accept=indexes.ACCEPT, limit_bytes=indexes.MAX_LIST_BYTES, within_s=timeout_s
+    )
+    page = indexes.read_page(body, media_type, address=address, distribution=distribution, index=index.name)
+    locked = dict(index.wheels.filter(distribution=distribution).values_list("name", "sha256"))
+    changed = sorted(
+        file.name for files in page.values() for file in files if locked.get(file.name, file.sha256) != file.sha256
+    )
+    IndexedWheel.objects.bulk_create(
+        [
+            IndexedWheel(index=index, distribution=distribution, version=version, **file.model_dump())
+            for version, files in page.items()
+            for file in files
+            if file.name not in locked
+        ],
+        ignore_conflicts=True,
+    )
+    offered = tuple(version for version, files in page.items() if not any(file.name in changed for file in files))
+    what = f"The index {index.name} has other bytes than before under the name {changed[0]}." if changed else ""
+    return offered, what
+
+
+def _must_be_admin(user: User) -> None:
+    if not user.is_superuser:
+        raise NotAllowed("Only an admin of this farm adds or removes package indexes.")

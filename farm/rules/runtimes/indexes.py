@@ -1,0 +1,169 @@
+"""Package indexes beside the usual one, such as a nightly feed: their names and addresses, and what they list. Pure.
+
+A build of one is a runtime of its own, whose version names the index as PEP 440's local part, `1.33.0.dev1+at.nightly`.
+What an index says is a stranger's word: a file counts with the name of a wheel of the package that was asked for, a
+sha256, and an address that may be fetched.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from typing import Any, Final
+from urllib.parse import unquote, urljoin, urlsplit
+
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from pydantic import ValidationError
+
+from farm.contract.blocks import WheelFile
+from farm.contract.cells import Runtime
+
+# PEP 691 and PEP 503
+ACCEPT: Final = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
+MAX_LIST_BYTES, MAX_WHEEL_BYTES = 8 * 1024**2, 2 * 1024**3
+MAX_FILES = 64
+NAME = r"[a-z][a-z0-9]{0,9}"
+_AT = re.compile(rf"([^+]+(?:\+[^+]+)?)[+.]at\.({NAME})")
+_THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
+
+
+class IndexProblem(ValueError):
+    """An index that cannot be used, or what it said. The message is one sentence without its address."""
+
+
+def parted(version: str) -> tuple[str, str]:
+    """The version as its index has it, and the index's name; empty for one of the usual index."""
+    found = _AT.fullmatch(version)
+    return (found[1], found[2]) if found is not None else (version, "")
+
+
+def in_words(version: str) -> str:
+    """`1.33.0.dev1 from nightly`; a version of the usual index as it is."""
+    own, index = parted(version)
+    return f"{own} from {index}" if index else version
+
+
+def read_name(text: str) -> str:
+    """The name of an index. Raises IndexProblem."""
+    if not re.fullmatch(NAME, text):
+        raise IndexProblem("An index's name has 1 to 10 small letters and digits, a letter first, such as nightly.")
+    return text
+
+
+def read_address(text: str) -> str:
+    """The address of an index's simple pages, with a slash at its end. Raises IndexProblem, which never repeats it."""
+    text = text.strip()
+    if "@" in text.partition("://")[2].partition("/")[0]:
+        raise IndexProblem(
+            "The address holds a name or a password, which would be shown to others: leave it out, and let a proxy of "
+            "yours add it."
+        )
+    if not _may_be_fetched(text, beside=text) or set("?#") & set(text) or len(text) > 300:
+        raise IndexProblem(
+            "The address is not that of an index: write https://HOST/PATH/ of its simple pages, without `?` and `#`."
+        )
+    return text.rstrip("/") + "/"
+
+
+def read_several(text: str) -> dict[str, str]:
+    """Addresses by name, of `NAME=ADDRESS`, separated by commas or spaces. Raises IndexProblem."""
+    found: dict[str, str] = {}
+    for part in re.split(r"[,\s]+", text.strip()) if text.strip() else ():
+        name, sign, address = part.partition("=")
+        if not sign or name in found:
+            raise IndexProblem("Indexes are written NAME=ADDRESS, each once, with commas between them.")
+        found[read_name(name)] = read_address(address)
+    return found
+
+
+def page_of(index: str, distribution: str) -> str:
+    """Where an index lists the files of a package."""
+    return f"{index}{distribution}/"
+
+
+def read_page(
+    body: bytes, media_type: str, *, address: str, distribution: str, index: str
+) -> dict[str, tuple[WheelFile, ...]]:
+    """The wheels that a page lists, by the version of their runtime. Raises IndexProblem."""
+    entries = _of_json(body) if "json" in media_type else _of_html(body)
+    found: dict[str, list[WheelFile]] = {}
+    for entry in entries:
+        if (wheel := _wheel(entry, address=address, distribution=distribution)) is None:
+            continue
+        version = _at(str(parse_wheel_filename(wheel.name)[1]), index)
+        if version and len(found.setdefault(version, [])) < MAX_FILES:
+            found[version].append(wheel)
+    return {version: tuple(wheels) for version, wheels in found.items()}
+
+
+def may_follow(address: str, *, beside: str) -> bool:
+    """Whether a file may lie there, or its address may lead there; `beside`: where it was named."""
+    return _may_be_fetched(address, beside=beside)
+
+
+def _at(version: str, index: str) -> str:
+    """The version of the runtime; empty where it is none, or longer than one may be."""
+    text = f"{version}{'.' if '+' in version else '+'}at.{index}"
+    try:
+        return Runtime(distribution="onnxruntime", version=text).version
+    except ValidationError:
+        return ""
+
+
+def _may_be_fetched(address: str, *, beside: str) -> bool:
+    """By https; by http on this machine alone, where the index is there too. Never with a password."""
+    try:
+        asked, named = urlsplit(address), urlsplit(beside)
+        hosts = (asked.hostname, named.hostname)
+        is_plain = asked.username is None and asked.password is None and asked.port != 0
+    except ValueError:
+        return False
+    if not is_plain or not asked.hostname or not address.isascii() or not address.isprintable() or " " in address:
+        return False
+    is_here = asked.scheme == named.scheme == "http" and all(host in _THIS_MACHINE for host in hosts)
+    return asked.scheme == "https" or is_here
+
+
+def _wheel(entry: Mapping[str, Any], *, address: str, distribution: str) -> WheelFile | None:
+    try:
+        # the name of a file is the package's own: `..` and other packages are passed over
+        project = parse_wheel_filename(entry["name"])[0]
+        wheel = WheelFile(name=entry["name"], url=urljoin(address, entry["url"]), sha256=entry["sha256"])
+    except (InvalidWheelFilename, ValidationError, ValueError, TypeError, AttributeError):
+        return None
+    fits = project == distribution and _may_be_fetched(wheel.url, beside=address)
+    return wheel if fits and not entry["yanked"] else None
+
+
+def _of_json(body: bytes) -> Iterator[dict[str, Any]]:
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        said = None
+    files = said.get("files") if isinstance(said, dict) else None
+    if not isinstance(files, list):
+        raise IndexProblem("The index answered something else than a list of files.")
+    for file in files:
+        if isinstance(file, dict):
+            hashes = file.get("hashes")
+            sha256 = hashes.get("sha256") if isinstance(hashes, dict) else None
+            yield {"name": file.get("filename"), "url": file.get("url"), "sha256": sha256, "yanked": file.get("yanked")}
+
+
+def _of_html(body: bytes) -> Iterator[dict[str, Any]]:
+    links = _Links()
+    links.feed(body.decode("utf-8", "replace"))
+    for attributes in links.found:
+        url, _, digest = (attributes.get("href") or "").partition("#")
+        name, sha256 = unquote(url.partition("?")[0].rpartition("/")[2]), digest.removeprefix("sha256=")
+        yield {"name": name, "url": url, "sha256": sha256, "yanked": "data-yanked" in attributes}
+
+
+class _Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[dict[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "a":
+            self.found.append(dict(attrs))
