@@ -47,6 +47,7 @@ urlpatterns = [
     path("models/<int:model_id>/restore/", model_orders.restore, name="restore_model"),
     path("models/versions/<int:version_id>/note/", model_orders.note_version, name="note_version"),
     path("models/versions/<int:version_id>/delete/", model_orders.delete_version, name="delete_version"),
+    path("models/versions/<int:version_id>/keep/", model_orders.keep_version, name="keep_version"),
     path("models/versions/<int:version_id>/restore/", model_orders.restore_version, name="restore_version"),
     path("models/versions/<int:version_id>/evaluation/", model_orders.add_evaluation, name="add_evaluation"),
     path("models/versions/<int:version_id>/graph/", graph.graph, name="graph"),

@@ -82,6 +82,16 @@ def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 
 @action
+def keep_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
+    """Keeps what a branch uploaded, or no longer."""
+    row = selectors.version(person(request), version_id)
+    is_kept = request.POST.get("kept") == "yes"
+    order = partial(services.keep_version, version=row, by=person(request), is_kept=is_kept)
+    carry_out(request, order, lambda version: f"{version} {'is kept' if is_kept else 'goes when its time is over'}.")
+    return redirect(version_address(row))
+
+
+@action
 def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Deletes a version; one that runs have measured is hidden."""
     row = selectors.version(person(request), version_id)

@@ -157,6 +157,8 @@ def version_table(
         for row in listed
     }
     columns = list(VERSIONS)
+    if any(row.commit or row.branch for row in listed):
+        columns.insert(1, Column("Commit", lambda one: Entry(one.commit[:12], title=one.commit, soft=one.branch)))
     if compared:
         columns.insert(2, Column("Against the one before", lambda one: _against(compared.get(one.number))))
     if any(same.values()):
@@ -260,7 +262,7 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
 
 def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: object) -> HttpResponse:
     """The page of one model; `more`: errors and what was typed into its forms."""
-    versions = list(selectors.versions_of(row, user=person(request))[:100])
+    versions = selectors.newest_versions(row, user=person(request), most=100)
     chosen = _chosen(versions, request.GET.get("version", ""))
     found = selectors.inspection_of(chosen) if chosen else None
     every = runs_listed(person(request)).filter(version__model=row)
@@ -269,6 +271,7 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         first(every.exclude(reason__in=FARM_MADE), RUNS_SHOWN),
         every.filter(reason__in=FARM_MADE).count(),
     )
+    told = [run for run in listed if not run.version.branch]
     labelled = accuracy.labelled(selectors.evaluation_of(chosen)) if chosen else None
     context = {
         "model": row,
@@ -283,7 +286,7 @@ def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: obje
         "run_table": runs.table(listed, shown_states(listed)),
         "farm_made": farm_made,
         # what was compared says more of a model than that something was measured
-        "said": next((run for run in listed if run.lead), next((run for run in listed if run.headline), None)),
+        "said": next((run for run in told if run.lead), next((run for run in told if run.headline), None)),
         "variants": _variants(chosen),
         "duplicates": selectors.duplicates_of(chosen, user=person(request)) if chosen else [],
     }
@@ -341,8 +344,9 @@ def _variants(version: "Version | None") -> Table | None:
 
 
 def _chosen(versions: list["Version"], wanted: str) -> "Version | None":
-    """The version the address names by its number, else the newest."""
-    return next((v for v in versions if str(v.number) == wanted), versions[0] if versions else None)
+    """The version the address names by its number, else the newest, of no branch where there is one."""
+    newest = next((v for v in versions if not v.branch), versions[0] if versions else None)
+    return next((v for v in versions if str(v.number) == wanted), newest)
 
 
 @csrf_exempt

@@ -344,7 +344,7 @@ def _version(request: HttpRequest) -> "Version":
     wanted = request.POST.get("version") or request.GET.get("version") or ""
     if is_row_number(wanted):
         return registry.version(person(request), int(wanted))
-    newest = _ready(request).values_list("pk", flat=True).first()
+    newest = _ready(request).filter(branch="").values_list("pk", flat=True).first()
     if newest is None:
         raise Missing("There is no model to measure yet.", hint="Upload one first.")
     return registry.version(person(request), newest)

@@ -103,11 +103,12 @@ def issue(request: HttpRequest) -> HttpResponse:
     """A new token; its secret is on this page once, and nowhere after."""
     scopes = request.POST.getlist("scopes")
     name, days = request.POST.get("name", "").strip(), request.POST.get("days", str(services.TOKEN_DAYS))
+    team = request.POST.get("team", "")
     try:
         life = timedelta(days=int(days) if days.isdecimal() and len(days) < 5 else 0)
-        _, secret = services.issue_token(person(request), scopes, name=name, life=life)
+        _, secret = services.issue_token(person(request), scopes, name=name, life=life, team=team)
     except Refusal as refusal:
-        typed = {"name": name, "scopes": scopes, "days": days}
+        typed = {"name": name, "scopes": scopes, "days": days, "team": team}
         return shown(request, errors={"scopes": str(refusal)}, typed=typed, status=refusal.status)
     return shown(request, secret=secret)
 

@@ -129,7 +129,7 @@ def _cell(request: HttpRequest, share: "Share") -> Context:
 def _model(request: HttpRequest, share: "Share") -> Context:
     user = share.created_by
     model = _still_there(lambda: registry.model(user, int(share.subject)))
-    version = registry.versions_of(model, user=user).first()
+    version = registry.versions_of(model, user=user).filter(branch="").first()
     is_ready = version is not None and version.state == VersionState.READY
     row = judged_run(user, model)
     runs = selectors.runs_visible_to(user).filter(version__model=model)

@@ -149,6 +149,7 @@ FIELDS = {
     "timings_days": "Raw timings",
     "traces_days": "Raw traces, compiled models",
     "models_days": "Models without a run",
+    "branches_days": "Versions of branches",
 }
 
 

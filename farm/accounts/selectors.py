@@ -125,12 +125,12 @@ def membership(user: User, team: Team) -> Membership | None:
 
 def tokens_of(user: User) -> QuerySet[Token]:
     """The user's own tokens, newest first."""
-    return user.tokens.all()
+    return user.tokens.select_related("team")
 
 
 def valid_token(secret: str) -> Token | None:
     """The token with this secret if it opens anything now."""
-    token = Token.objects.select_related("user").filter(digest=digest_of_secret(secret)).first()
+    token = Token.objects.select_related("user", "team").filter(digest=digest_of_secret(secret)).first()
     return token if token is not None and token.is_valid else None
 
 

@@ -14,6 +14,7 @@ from farm.accounts.selectors import (
     links_are_off,
     no_such_link,
     opens_here,
+    team_to_write,
 )
 from farm.accounts.states import Role, Scope, ShareKind
 from farm.base.refusals import Conflict, Gone, Invalid, Missing, NotAllowed
@@ -126,9 +127,17 @@ def set_turns(*, team: Team, by: User, **turns: object) -> Team:
 
 
 def issue_token(
-    user: User, scopes: Iterable[str] = (Scope.READ, Scope.WRITE), *, name: str = "", life: timedelta = TOKEN_LIFE
+    user: User,
+    scopes: Iterable[str] = (Scope.READ, Scope.WRITE),
+    *,
+    name: str = "",
+    life: timedelta = TOKEN_LIFE,
+    team: str = "",
 ) -> tuple[Token, str]:
-    """A new token and its secret, which is not kept. Raises Invalid for unknown scopes, none, or another life."""
+    """A new token and its secret, which is not kept. `team`: whose models one of the scope `gate` may gate.
+
+    Raises Invalid for unknown scopes, none, or another life, and what `team_to_write` raises.
+    """
     wanted = sorted(set(scopes))
     unknown = [scope for scope in wanted if scope not in Scope.values]
     if unknown or not wanted:
@@ -138,9 +147,18 @@ def issue_token(
         )
     if not timedelta(days=1) <= life <= TOKEN_LIFE:
         raise Invalid(f"A token is valid for 1 to {TOKEN_DAYS} days.", code="unknown_life")
+    is_gate = Scope.GATE in wanted
+    if is_gate and len(wanted) > 1:
+        raise Invalid(
+            f"A token that may gate may do nothing else, and this one was to {', '.join(wanted)}: give gate alone.",
+            code="gate_alone",
+        )
+    if team and not is_gate:
+        raise Invalid("Only a token with the scope gate is for one team: leave the team out.", code="gate_alone")
     secret = new_secret(TOKEN_PREFIX)
     token = Token.objects.create(
         user=user,
+        team=team_to_write(user, name=team) if is_gate else None,
         name=name.replace("\x00", "")[:100],
         hint=secret[:HINT_LENGTH],
         digest=digest_of_secret(secret),

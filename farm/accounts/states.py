@@ -4,20 +4,26 @@ from django.db import models
 
 from farm.contract.api.people import Role
 
-__all__ = ["ROLE_CHOICES", "WRITING_ROLES", "InvitationState", "Role", "Scope", "ShareKind"]
+__all__ = ["ALL_OF_A_PERSON", "ROLE_CHOICES", "WRITING_ROLES", "InvitationState", "Role", "Scope", "ShareKind"]
 
 
 class Scope(models.TextChoices):
-    """What a token may be used for. Every scope includes `read`; `write` includes neither of the two below it.
+    """What a token may be used for. Every scope but `gate` includes `read`; `write` includes none of those below it.
 
     `nodes`: invite, approve and order nodes. `admin`: tokens and channels, and with `write` nodes too, because whoever
-    makes tokens can make one of any scope.
+    makes tokens can make one of any scope. `gate`: stands alone, for one team: upload what a branch makes of its
+    models, measure that, and read the runs that it started.
     """
 
     READ = "read"
     WRITE = "write"
     NODES = "nodes"
     ADMIN = "admin"
+    GATE = "gate"
+
+
+# whatever its person may do
+ALL_OF_A_PERSON = (Scope.READ, Scope.WRITE, Scope.NODES, Scope.ADMIN)
 
 
 class ShareKind(models.TextChoices):

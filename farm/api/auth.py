@@ -11,11 +11,11 @@ from ninja.security import HttpBearer
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
-from farm.accounts.models import Token, User
+from farm.accounts.models import Team, Token, User
 from farm.accounts.selectors import teams_writable_by, valid_token
 from farm.accounts.services import note_token_use
 from farm.accounts.states import Scope
-from farm.base.refusals import NotAllowed
+from farm.base.refusals import Missing, NotAllowed
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
@@ -27,24 +27,33 @@ class TokenRequest(HttpRequest):
 
 
 class TokenAuth(HttpBearer):
-    """A token of a person; reading needs any scope, everything else `changes`."""
+    """A token of a person; reading needs any scope but `gate`, everything else `changes`.
 
-    def __init__(self, changes: Scope = Scope.WRITE) -> None:
+    `takes_gates`: a token that may only gate is let in too, and the operation asks `gate_of` what it is for.
+    """
+
+    def __init__(self, changes: Scope = Scope.WRITE, *, takes_gates: bool = False) -> None:
         super().__init__()
-        self._changes = changes
+        self._changes, self._takes_gates = changes, takes_gates
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
         found = valid_token(token)
         if found is None:
             raise AuthenticationError()
-        if request.method not in SAFE_METHODS and not self._may_change(found):
-            raise lacking(found, self._changes)
+        is_reading = request.method in SAFE_METHODS
+        if not (self._may_read(found) if is_reading else self._may_change(found)):
+            raise lacking(found, Scope.READ if is_reading else self._changes)
         note_token_use(found)
         request.user = found.user
         cast(TokenRequest, request).token = found
         return found.user
 
+    def _may_read(self, token: Token) -> bool:
+        return self._takes_gates or not is_gate(token)
+
     def _may_change(self, token: Token) -> bool:
+        if is_gate(token):
+            return self._takes_gates
         return self._changes in token.scopes or {Scope.WRITE, Scope.ADMIN} <= set(token.scopes)
 
 
@@ -62,6 +71,31 @@ class BrowserAuth(AuthBase):
         if request.method not in SAFE_METHODS and check_csrf(request) is not None:
             raise NotAllowed("The form has expired; reload the page and try again.", code="csrf")
         return request.user
+
+
+# of the few operations that a gate of a pull request needs; every other refuses its token
+GATED = [TokenAuth(takes_gates=True), BrowserAuth()]
+
+
+def is_gate(token: Token) -> bool:
+    """Whether it may do nothing but gate."""
+    return set(token.scopes) == {Scope.GATE}
+
+
+def gate_of(request: HttpRequest) -> Token | None:
+    """The token of a request that may only gate."""
+    token: Token | None = getattr(request, "token", None)
+    return token if token is not None and is_gate(token) else None
+
+
+def must_be_gated(request: HttpRequest, team: Team, *, is_its_own: bool = True) -> None:
+    """Raises Missing where a token that may only gate asks for another team's, or for what is not `is_its_own`."""
+    gate = gate_of(request)
+    if gate is not None and not (gate.team_id == team.pk and is_its_own):
+        raise Missing(
+            "The gate's token finds nothing here.",
+            hint=f"It reads what branches of team “{gate.team}” uploaded, and runs that it started.",
+        )
 
 
 def sender_of(request: HttpRequest) -> User | None:
@@ -82,7 +116,8 @@ def sender_of(request: HttpRequest) -> User | None:
 
 def check_uploader(request: HttpRequest, sender: User) -> None:
     """Raises NotAllowed for somebody who may upload nothing, before a file of theirs is put aside."""
-    must_have_scope(request, Scope.WRITE)
+    if gate_of(request) is None:
+        must_have_scope(request, Scope.WRITE)
     if not teams_writable_by(sender).exists():
         raise NotAllowed("You belong to no team in which you may upload; ask an admin to add you to one.")
 

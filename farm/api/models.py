@@ -7,7 +7,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from farm.accounts.selectors import can_write
-from farm.api.auth import person
+from farm.api.auth import GATED, must_be_gated, person
 from farm.api.description import answering
 from farm.api.shapes import Paging, name_of, shaped
 from farm.base.refusals import NotAllowed
@@ -40,9 +40,10 @@ class Described(Schema):
 
 
 class VersionNote(Schema):
-    """What is said of a version."""
+    """What is said of a version; null or left out: unchanged."""
 
-    note: str = Field(description="replaces what was said at its upload")
+    note: str | None = Field(default=None, description="replaces what was said at its upload")
+    is_kept: bool | None = Field(default=None, description="whether one of a branch stays when its time is over")
 
 
 class Search(Schema):
@@ -66,12 +67,13 @@ def model(request: HttpRequest, model_id: int) -> ModelPageOut:
     """One model with its newest versions."""
     user = person(request)
     found = selectors.model(user, model_id)
-    kept, removed = selectors.versions_of(found, user=user), selectors.versions_removed(found, user=user)
+    kept = selectors.newest_versions(found, user=user, most=PAGE)
+    removed = selectors.versions_removed(found, user=user)[:PAGE]
     return _model(
         ModelPageOut,
         found,
-        versions=[version_out(row) for row in kept[:PAGE]],
-        removed_versions=[version_out(row) for row in removed[:PAGE]],
+        versions=[version_out(row) for row in kept],
+        removed_versions=[version_out(row) for row in removed],
     )
 
 
@@ -101,10 +103,12 @@ def restore_model(request: HttpRequest, model_id: int) -> ModelOut:
     return _model(ModelOut, selectors.model(user, model_id))
 
 
-@router.get("/versions/{int:version_id}", response=VersionOut)
+@router.get("/versions/{int:version_id}", response=VersionOut, auth=GATED)
 def version(request: HttpRequest, version_id: int) -> VersionOut:
     """One version and what inspection found."""
-    return version_out(selectors.version(person(request), version_id))
+    row = selectors.version(person(request), version_id)
+    must_be_gated(request, row.model.team, is_its_own=row.branch != "")
+    return version_out(row)
 
 
 @router.get(
@@ -138,10 +142,14 @@ def _download(stored: BinaryIO, name: str) -> FileResponse:
 
 @router.patch("/versions/{int:version_id}", response=VersionOut)
 def describe_version(request: HttpRequest, version_id: int, payload: VersionNote) -> VersionOut:
-    """Change what is said of a version."""
+    """Change what is said of a version, or keep what a branch uploaded."""
     user = person(request)
     version = selectors.version(user, version_id)
-    return version_out(services.describe_version(version=version, by=user, note=payload.note))
+    if payload.note is not None:
+        services.describe_version(version=version, by=user, note=payload.note)
+    if payload.is_kept is not None:
+        services.keep_version(version=version, by=user, is_kept=payload.is_kept)
+    return version_out(version)
 
 
 @router.delete("/versions/{int:version_id}", response=RemovedOut)

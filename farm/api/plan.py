@@ -7,7 +7,7 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from farm.alerts.services.index import known_for
-from farm.api.auth import person
+from farm.api.auth import GATED, must_be_gated, person
 from farm.api.shapes import shaped
 from farm.contract.api.runs import OpenPlanOut
 from farm.registry.models import PlanOrder
@@ -54,7 +54,7 @@ class PlanOut(Schema):
     problem: str | None = Field(description="why nothing would be measured; null: something would")
 
 
-@router.post("/plan", response={200: PlanOut, 202: OpenPlanOut})
+@router.post("/plan", response={200: PlanOut, 202: OpenPlanOut}, auth=GATED)
 def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[OpenPlanOut]:
     """Cells, blocks, minutes, comparisons with the smallest change they will see, and refused points with reasons.
 
@@ -62,8 +62,10 @@ def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[Op
     plan at a time (429), and somebody who may not start runs at most 200 points (403).
     """
     user = person(request)
+    row = version(user, payload.version)
+    must_be_gated(request, row.model.team)
     found = plan_for(
-        version=version(user, payload.version),
+        version=row,
         matrix=payload.matrix,
         asked_by=user,
         seed=payload.seed,
@@ -76,10 +78,11 @@ def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[Op
     return _written(found.model_dump_json())
 
 
-@router.get("/plans/{int:plan_id}", response={200: PlanOut, 202: OpenPlanOut})
+@router.get("/plans/{int:plan_id}", response={200: PlanOut, 202: OpenPlanOut}, auth=GATED)
 def large_plan(request: HttpRequest, plan_id: int) -> HttpResponse | Status[OpenPlanOut]:
     """A plan of many points that was asked for in the last hour: 200 once it is made, 202 while it is not."""
     order = made_plan(person(request), plan_id)
+    must_be_gated(request, order.version.model.team)
     return _open(order) if order.is_open else _written(order.plan_json)
 
 

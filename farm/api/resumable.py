@@ -14,9 +14,10 @@ from django.utils.http import http_date
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from farm.api.auth import person
+from farm.api.auth import GATED, must_be_gated, person
 from farm.api.description import empty
 from farm.api.models import version_out
+from farm.api.uploads import origin_of, team_of_upload
 from farm.base.refusals import Invalid, Refusal
 from farm.contract.api.registry import VersionOut
 from farm.registry import selectors, services
@@ -62,6 +63,8 @@ class Completion(Schema):
         default="", max_length=100, description="the model that this is a version of; default: the file's name"
     )
     note: str = Field(default="", max_length=500, description="a note on this version")
+    branch: str = Field(default="", max_length=255, description="the branch whose gate uploads it")
+    commit: str = Field(default="", max_length=64, description="the commit that has it")
     recipe: str = Field(default="", max_length=300, description="how outputs are judged on labelled data")
 
 
@@ -86,7 +89,10 @@ def offered(request: HttpRequest) -> HttpResponse:
 
 
 @router.post(
-    "/uploads/files", operation_id="begin_upload", openapi_extra=empty("the upload's address, in Location", status=201)
+    "/uploads/files",
+    operation_id="begin_upload",
+    openapi_extra=empty("the upload's address, in Location", status=201),
+    auth=GATED,
 )
 def begin(request: HttpRequest) -> HttpResponse:
     """Begin the upload of one file: `Upload-Length`, `Upload-Metadata` with filename, and team and sha256 if wanted."""
@@ -96,7 +102,7 @@ def begin(request: HttpRequest) -> HttpResponse:
         user=person(request),
         name=said.get("filename", ""),
         length=_number(request, "Upload-Length"),
-        team=said.get("team", ""),
+        team=team_of_upload(request, said.get("team", "")),
         sha256=said.get("sha256", ""),
     )
     return _answer(201, {"Location": f"{request.path.rstrip('/')}/{upload.key}"}, upload)
@@ -106,12 +112,13 @@ def begin(request: HttpRequest) -> HttpResponse:
     ["HEAD"],
     "/uploads/files/{key}",
     operation_id="upload_offset",
+    auth=GATED,
     openapi_extra=empty("Upload-Offset and Upload-Length, in headers"),
 )
 def offset(request: HttpRequest, key: str) -> HttpResponse:
     """How far an upload is: `Upload-Offset`."""
     _must_speak_tus(request)
-    upload = selectors.partial_upload(person(request), key)
+    upload = _own(request, key)
     resumption.must_be_fresh(upload)
     return _answer(200, {"Upload-Length": str(upload.bytes), "Cache-Control": "no-store"}, upload)
 
@@ -119,6 +126,7 @@ def offset(request: HttpRequest, key: str) -> HttpResponse:
 @router.patch(
     "/uploads/files/{key}",
     operation_id="append_to_upload",
+    auth=GATED,
     openapi_extra=PIECE | empty("Upload-Offset, in headers", status=204),
 )
 def append(request: HttpRequest, key: str) -> HttpResponse:
@@ -127,7 +135,7 @@ def append(request: HttpRequest, key: str) -> HttpResponse:
     if request.content_type != PIECE_TYPE:
         raise OtherType(f"A piece comes as {PIECE_TYPE}, not as {(request.content_type or 'nothing')[:60]}.")
     upload = services.append(
-        upload=selectors.partial_upload(person(request), key),
+        upload=_own(request, key),
         offset=_number(request, "Upload-Offset"),
         chunks=_chunks(request),
         declared=_number(request, "Content-Length"),
@@ -144,17 +152,32 @@ def abandon(request: HttpRequest, key: str) -> HttpResponse:
     return _answer(204, {})
 
 
-@router.post("/uploads/complete", response={200: VersionOut, 202: VersionOut}, operation_id="complete_uploads")
+@router.post(
+    "/uploads/complete", response={200: VersionOut, 202: VersionOut}, operation_id="complete_uploads", auth=GATED
+)
 def complete(request: HttpRequest, payload: Completion) -> Status[VersionOut]:
     """Make a version of whole uploads; same answers as the form. Asking again answers the same version."""
     user = person(request)
-    uploads = [selectors.partial_upload(user, part.upload) for part in payload.files]
+    uploads = [_own(request, part.upload) for part in payload.files]
     roles = {upload.name: part.role for upload, part in zip(uploads, payload.files, strict=True) if part.role}
     version = services.complete(
-        user=user, uploads=uploads, roles=roles, model=payload.model, note=payload.note, recipe=payload.recipe
+        user=user,
+        uploads=uploads,
+        roles=roles,
+        model=payload.model,
+        note=payload.note,
+        recipe=payload.recipe,
+        origin=origin_of(request, branch=payload.branch, commit=payload.commit),
     )
     seen = selectors.version(user, version.pk)
     return Status(202 if seen.state == VersionState.PENDING else 200, version_out(seen))
+
+
+def _own(request: HttpRequest, key: str) -> PartialUpload:
+    """An upload that whoever asks has begun. Raises Missing."""
+    upload = selectors.partial_upload(person(request), key)
+    must_be_gated(request, upload.team)
+    return upload
 
 
 def _answer(status: int, headers: dict[str, str], upload: PartialUpload | None = None) -> HttpResponse:

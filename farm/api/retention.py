@@ -9,6 +9,7 @@ from farm.api.auth import BrowserAuth, TokenAuth, person
 from farm.api.shapes import shaped
 from farm.contract.api.people import DoomedOut, RetentionOut
 from farm.runs.models import RetentionRule
+from farm.runs.models.retention import BRANCHES_DAYS
 from farm.runs.selectors.retention import doomed, next_act, retention_of
 from farm.runs.services import set_retention
 
@@ -26,6 +27,9 @@ class RetentionIn(Schema):
     )
     models_days: int | None = Field(
         default=None, description="days after its last upload until a model without a run goes"
+    )
+    branches_days: int | None = Field(
+        default=BRANCHES_DAYS, description="days after a gate sent it last until a branch's version goes"
     )
 
 

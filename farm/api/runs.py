@@ -14,7 +14,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from farm.alerts.services.index import known_for
-from farm.api.auth import person
+from farm.api.auth import GATED, gate_of, must_be_gated, person
 from farm.api.description import answering
 from farm.api.plan import RunOrder
 from farm.api.shapes import Paging, shaped
@@ -70,13 +70,19 @@ class After(Schema):
     after: int = Field(default=0, ge=0, le=2**62, description="only events with a larger number")
 
 
-@router.post("/runs", response={201: RunOut})
+@router.post("/runs", response={201: RunOut}, auth=GATED)
 def start(request: HttpRequest, payload: RunOrder) -> Status[RunOut]:
     """Start a run of a matrix."""
     user = person(request)
     found = version(user, payload.version)
+    must_be_gated(request, found.model.team)
     run = services.start_run(
-        version=found, matrix=payload.matrix, requested_by=user, seed=payload.seed, known=known_for(payload.matrix)
+        version=found,
+        matrix=payload.matrix,
+        requested_by=user,
+        seed=payload.seed,
+        known=known_for(payload.matrix),
+        gate=gate_of(request),
     )
     return Status(201, _run(selectors.run(user, run.pk)))
 
@@ -87,15 +93,16 @@ def runs(request: HttpRequest, paging: Query[Paging]) -> list[RunOut]:
     return [_run(run) for run in paging.of(selectors.runs_visible_to(person(request)))]
 
 
-@router.get("/runs/{int:run_id}", response=RunOut)
+@router.get("/runs/{int:run_id}", response=RunOut, auth=GATED)
 def run(request: HttpRequest, run_id: int) -> HttpResponse:
     """One run and how far it is. Ask again with If-None-Match: 304 while nothing has changed."""
-    found = selectors.run(person(request), run_id)
+    found = _readable(request, run_id)
     return _unless_same(request, found, lambda: _run(found).model_dump_json())
 
 
 @router.get(
     "/runs/{int:run_id}/results",
+    auth=GATED,
     openapi_extra=answering(
         "application/json",
         "a document of `onnxfarm.bench/1`, see docs/bench.md",
@@ -105,7 +112,7 @@ def run(request: HttpRequest, run_id: int) -> HttpResponse:
 )
 def results(request: HttpRequest, run_id: int) -> HttpResponse:
     """The bench document, `onnxfarm.bench/1`; partial while the run goes on."""
-    found = selectors.run(person(request), run_id)
+    found = _readable(request, run_id)
     return _unless_same(request, found, lambda: selectors.document_json(found))
 
 
@@ -197,6 +204,14 @@ def trace(request: HttpRequest, trace_id: int) -> FileResponse:
         response.headers.pop("Content-Length", None)
     patch_vary_headers(response, ["Accept-Encoding"])
     return response
+
+
+def _readable(request: HttpRequest, run_id: int) -> Run:
+    """One run; a gate's token finds those that it started. Raises Missing."""
+    found = selectors.run(person(request), run_id)
+    gate = gate_of(request)
+    must_be_gated(request, found.team, is_its_own=gate is not None and found.gate_id == gate.pk)
+    return found
 
 
 def _run(run: Run) -> RunOut:

@@ -1,12 +1,14 @@
 """Who am I, and my tokens."""
 
 from datetime import timedelta
+from typing import TypeVar
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
 from pydantic import Field
 
+from farm.accounts.models import Token
 from farm.accounts.selectors import can_write, teams_visible_to, tokens_of
 from farm.accounts.services import TOKEN_DAYS, issue_token, revoke_token
 from farm.accounts.states import Scope
@@ -15,12 +17,18 @@ from farm.api.shapes import shaped
 from farm.contract.api.people import MeOut, NewTokenOut, TeamOut, TokenOut
 
 router = Router(tags=["account"])
+AnyToken = TypeVar("AnyToken", bound=TokenOut)
 
 
 class TokenIn(Schema):
     name: str = Field(default="", max_length=100, description="what it is for")
-    scopes: list[Scope] = Field(default=[Scope.READ, Scope.WRITE], description="what it may: read, write, nodes, admin")
+    scopes: list[Scope] = Field(
+        default=[Scope.READ, Scope.WRITE], description="what it may: read, write, nodes, admin, or gate alone"
+    )
     days: int = Field(default=TOKEN_DAYS, ge=1, le=TOKEN_DAYS, description="for how long")
+    team: str = Field(
+        default="", max_length=100, description="with gate: whose models; may be left out where you write in one alone"
+    )
 
 
 @router.get("/me", response=MeOut)
@@ -34,15 +42,17 @@ def me(request: HttpRequest) -> MeOut:
 @router.get("/tokens", response=list[TokenOut])
 def tokens(request: HttpRequest) -> list[TokenOut]:
     """Your tokens, newest first, without their secrets."""
-    return [shaped(TokenOut, token) for token in tokens_of(person(request))]
+    return [_token(TokenOut, token) for token in tokens_of(person(request))]
 
 
 @router.post("/tokens", response={201: NewTokenOut})
 def create_token(request: HttpRequest, payload: TokenIn) -> Status[NewTokenOut]:
     """A new token; its secret is shown this once. A token needs the scope `admin` to make others."""
     must_have_scope(request, Scope.ADMIN)
-    token, secret = issue_token(person(request), payload.scopes, name=payload.name, life=timedelta(days=payload.days))
-    return Status(201, shaped(NewTokenOut, token, secret=secret))
+    token, secret = issue_token(
+        person(request), payload.scopes, name=payload.name, life=timedelta(days=payload.days), team=payload.team
+    )
+    return Status(201, _token(NewTokenOut, token, secret=secret))
 
 
 @router.delete("/tokens/{int:token_id}", response=TokenOut)
@@ -50,4 +60,8 @@ def delete_token(request: HttpRequest, token_id: int) -> TokenOut:
     """Close a token now."""
     must_have_scope(request, Scope.ADMIN)
     user = person(request)
-    return shaped(TokenOut, revoke_token(token=get_object_or_404(tokens_of(user), pk=token_id), by=user))
+    return _token(TokenOut, revoke_token(token=get_object_or_404(tokens_of(user), pk=token_id), by=user))
+
+
+def _token(shape: type[AnyToken], token: Token, **more: object) -> AnyToken:
+    return shaped(shape, token, team=token.team.name if token.team else "", **more)

@@ -5,9 +5,9 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from farm.accounts.selectors import team_to_write
-from farm.api.auth import person
+from farm.api.auth import GATED, gate_of, person
 from farm.api.models import version_out
-from farm.base.refusals import Invalid
+from farm.base.refusals import Invalid, NotAllowed
 from farm.contract.api.registry import VersionOut
 from farm.registry import selectors, services
 from farm.registry.intake import StoredUpload, read_body
@@ -32,6 +32,8 @@ FORM = {
                         "model": {"type": "string", "description": "name of the line; default: the file's name"},
                         "note": {"type": "string", "maxLength": 500},
                         "team": {"type": "string", "description": "may be left out where you write in one team alone"},
+                        "branch": {"type": "string", "maxLength": 255, "description": "whose gate uploads it"},
+                        "commit": {"type": "string", "maxLength": 64, "description": "the commit that has it"},
                         "recipe": {"type": "string", "description": "how evaluation data are judged; default: top1"},
                     },
                 }
@@ -60,7 +62,7 @@ class RawUpload(Schema):
     )
 
 
-@router.post("/uploads", response={200: VersionOut, 202: VersionOut}, openapi_extra=FORM)
+@router.post("/uploads", response={200: VersionOut, 202: VersionOut}, openapi_extra=FORM, auth=GATED)
 def upload(request: HttpRequest) -> Status[VersionOut]:
     """Upload an .onnx with its external data and reference data, or a .zip of those.
 
@@ -81,8 +83,9 @@ def upload(request: HttpRequest) -> Status[VersionOut]:
         roles=roles,
         model=form.get("model", ""),
         note=form.get("note", ""),
-        team=form.get("team", ""),
+        team=team_of_upload(request, form.get("team", "")),
         recipe=form.get("recipe", ""),
+        origin=origin_of(request, branch=form.get("branch", ""), commit=form.get("commit", "")),
     )
     return _answer(request, version)
 
@@ -96,6 +99,21 @@ def upload_raw(request: HttpRequest, to: Query[RawUpload]) -> Status[VersionOut]
     # the team that was asked about, whatever becomes of the others while the body comes
     version = services.receive_upload(user=person(request), files=[draft], model=to.model, note=to.note, team=team.name)
     return _answer(request, version)
+
+
+def origin_of(request: HttpRequest, *, branch: str, commit: str) -> services.Origin:
+    """Where an upload comes from. Raises Invalid."""
+    return services.Origin(branch, commit, is_gate=gate_of(request) is not None)
+
+
+def team_of_upload(request: HttpRequest, named: str) -> str:
+    """The team that was named; a gate's token has its own. Raises NotAllowed for another."""
+    gate = gate_of(request)
+    if gate is None or gate.team is None:
+        return named
+    if named not in ("", gate.team.name):
+        raise NotAllowed(f"This token gates models of team “{gate.team.name}” alone, not of “{named[:100]}”.")
+    return gate.team.name
 
 
 def _drafts(request: HttpRequest) -> tuple[list[Draft], dict[str, FileRole]]:

@@ -70,7 +70,7 @@ def _add_tables(writing: Writing, made: Made) -> None:
 
 def _files() -> Iterator[tuple[int, str]]:
     """Team and digest of every file that a row names."""
-    yield from Blob.objects.order_by().values_list("team_id", "sha256")
+    yield from Blob.objects.filter(swept_at=None).order_by().values_list("team_id", "sha256")
     shared = {file.sha256 for runtime in WebRuntime.objects.all() for file in runtime.files}
     yield from ((storage.OF_THE_FARM, sha256) for sha256 in shared)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypedDict, cast
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from farm.accounts.models import User
@@ -123,6 +123,12 @@ def versions_of(model: Model, *, user: Anyone) -> QuerySet[Version]:
     return versions_visible_to(user).filter(model=model)
 
 
+def newest_versions(model: Model, *, user: Anyone, most: int) -> list[Version]:
+    """The newest of them, newest first; those of branches, however many, leave no room for the own line's out."""
+    chosen = versions_of(model, user=user).annotate(is_own=Q(branch="")).order_by("-is_own", "-pk")[:most]
+    return sorted(chosen, key=lambda version: -version.pk)
+
+
 def versions_removed(model: Model, *, user: Anyone) -> QuerySet[Version]:
     """A model's versions that were deleted and stay for their runs, newest first."""
     return _versions(user).filter(model=model).exclude(removed_at=None)
@@ -154,7 +160,7 @@ def removal_of(model: Model, *, version: Version | None = None) -> Removal:
 
 def newest_states(models: Iterable[Model]) -> dict[int, str]:
     """The state of the newest version of each of these models, by the model's number."""
-    rows = Version.objects.kept().filter(model__in=list(models)).order_by("model", "number")
+    rows = Version.objects.kept().on_main_line().filter(model__in=list(models)).order_by("model", "number")
     return dict(rows.values_list("model", "state"))
 
 

@@ -31,6 +31,7 @@ AS_IT_IS = "as it is"
 TIMINGS = f"Raw timings go so long after a run; “{KEPT}”: never."
 TRACES = f"Raw traces and compiled models go so long after a run; “{KEPT}”: never."
 MODELS = f"Models without a run go so long after an upload; “{KEPT}”: never."
+BRANCHES = f"What gates upload for branches goes so long after; “{KEPT}”: never."
 TeamOption = Annotated[str, typer.Option("--team", help="The team.", show_default="the only one that you write in")]
 TimingsOption = Annotated[str, typer.Option("--timings", metavar="DAYS", help=TIMINGS, show_default=AS_IT_IS)]
 TracesOption = Annotated[str, typer.Option("--traces", metavar="DAYS", help=TRACES, show_default=AS_IT_IS)]
@@ -79,6 +80,7 @@ def retention(
     timings: TimingsOption = "",
     traces: TracesOption = "",
     models: ModelsOption = "",
+    branches: Annotated[str, typer.Option(metavar="DAYS", help=BRANCHES, show_default=AS_IT_IS)] = "",
     server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -87,11 +89,12 @@ def retention(
         found = team_named(client, team)
         answer = client.ask(operations.RETENTION, team=found.id)
         rule = answer.shape
-        if timings or traces or models:
+        if timings or traces or models or branches:
             days = {
                 "timings_days": _days(timings, rule.timings_days),
                 "traces_days": _days(traces, rule.traces_days),
                 "models_days": _days(models, rule.models_days),
+                "branches_days": _days(branches, rule.branches_days),
             }
             answer = client.ask(operations.SET_RETENTION, json=days, team=found.id)
     if as_json:
@@ -130,6 +133,7 @@ class Scope(StrEnum):
     write = "write"
     nodes = "nodes"
     admin = "admin"
+    gate = "gate"
 
 
 PersonArgument = Annotated[str, typer.Argument(metavar="NAME", help="The person's name on the farm.")]
@@ -304,10 +308,14 @@ def list_tokens(server: ServerOption = None, as_json: JsonOption = False) -> Non
     def cells(token: TokenOut) -> tuple[str, ...]:
         until = "closed" if token.revoked_at else f"{token.expires_at:%Y-%m-%d}"
         used = minute(token.last_used_at) if token.last_used_at else "never"
-        return str(token.id), f"{token.hint}…", token.name, ", ".join(token.scopes), used, until
+        return str(token.id), f"{token.hint}…", token.name, _may(token), used, until
 
     heads = ("token", "begins", "name", "may", "last used", "until")
     show_rows(ask_farm(server, operations.TOKENS), heads, cells, as_json=as_json)
+
+
+def _may(token: TokenOut) -> str:
+    return ", ".join(token.scopes) + (f" models of {token.team}" if token.team else "")
 
 
 @tokens.command()
@@ -317,17 +325,20 @@ def make(
         list[Scope] | None, typer.Option("--scope", help="Repeat it for several.", show_default="read, write")
     ] = None,
     days: Annotated[int, typer.Option(min=1, max=365, metavar="N", help="For how long.")] = 365,
+    team: Annotated[
+        str, typer.Option(metavar="NAME", help="With --scope gate: whose models.", show_default="the only one")
+    ] = "",
     server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Create a token; its secret is printed once."""
-    asked = {"name": name, "scopes": scopes or [Scope.read, Scope.write], "days": days}
+    asked = {"name": name, "scopes": scopes or [Scope.read, Scope.write], "days": days, "team": team}
     made = ask_farm(server, operations.MAKE_TOKEN, json=asked)
     if as_json:
         write_plain(made.plain)
         return
     print(made.shape.secret)
-    may, until = ", ".join(made.shape.scopes), f"{made.shape.expires_at:%Y-%m-%d}"
+    may, until = _may(made.shape), f"{made.shape.expires_at:%Y-%m-%d}"
     print(f"It may {may}, until {until}. It is not shown again.", file=sys.stderr)
 
 

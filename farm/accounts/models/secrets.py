@@ -11,13 +11,15 @@ from django.utils import timezone
 
 
 class Token(models.Model):
-    """A bearer token of a person. `hint` is its public beginning, to tell tokens apart on a page."""
+    """A bearer token of a person. `hint` is its public beginning, to tell tokens apart on a page; `team`: the one whose
+    models it may gate, where it may do that alone."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=100, blank=True)
     hint = models.CharField(max_length=16)
     digest = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField(default=list)
+    team = models.ForeignKey("accounts.Team", models.CASCADE, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)

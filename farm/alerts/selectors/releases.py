@@ -110,7 +110,8 @@ def watched_models(watch: Watch) -> list[Model]:
 
 def newest_version(model: Model) -> Version | None:
     """The model's newest version that can be measured."""
-    return Version.objects.kept().filter(model=model, state=VersionState.READY).order_by("-number").first()
+    ready = Version.objects.kept().on_main_line().filter(model=model, state=VersionState.READY)
+    return ready.order_by("-number").first()
 
 
 def last_release(watch: Watch, model: Model) -> str:

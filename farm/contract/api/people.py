@@ -33,6 +33,7 @@ class TokenOut(Answer):
     name: str = Field(description="what it is for")
     hint: str = Field(description="how its secret begins")
     scopes: list[str] = Field(description="what it may")
+    team: str = Field(default_factory=str, description="with the scope gate: whose models; else empty")
     created_at: datetime = Field(description="when it was made")
     expires_at: datetime = Field(description="when it expires")
     last_used_at: datetime | None = Field(description="to the minute; null: never")
@@ -118,9 +119,11 @@ class LinkOut(Answer):
 class DoomedOut(Answer):
     """One kind that goes when the rule acts next."""
 
-    kind: str = Field(description="raw timings, raw traces, compiled models, or models without a run")
+    kind: str = Field(
+        description="raw timings, raw traces, compiled models, models without a run, or versions of branches"
+    )
     days: int = Field(description="what is older goes")
-    count: int = Field(description="runs with raw timings, traces, compiled models, or models")
+    count: int = Field(description="runs with raw timings, traces, compiled models, models, or versions")
     bytes: int = Field(description="their size; of raw timings at most so much, as nodes reported it")
 
 
@@ -133,6 +136,10 @@ class RetentionOut(Answer):
     )
     models_days: int | None = Field(
         description="days after its last upload until a model without a run goes; null: never"
+    )
+    branches_days: int | None = Field(
+        default_factory=lambda: None,
+        description="days after a gate sent it last until a branch's version goes; null: never",
     )
     acts_at: datetime | None = Field(description="when it acts next; until then it can be changed. null: it keeps all")
     acted_at: datetime | None = Field(description="when all that was due had gone last; null: not yet")

@@ -69,7 +69,12 @@ class VersionOut(Answer):
     calibration: CalibrationOut | None = Field(
         description="data that static quantisation reads ranges from; null: none"
     )
-    uploaded_by: str | None = Field(description="who uploaded it; null: a deleted user")
+    branch: str = Field(
+        default_factory=str, description="the branch whose gate uploaded it; empty: it is one of the model's own line"
+    )
+    commit: str = Field(default_factory=str, description="the commit that has it; empty: nobody said")
+    is_kept: bool = Field(default_factory=bool, description="whether one of a branch stays when its time is over")
+    uploaded_by: str | None = Field(description="who uploaded it; null: a gate, or a deleted user")
     created_at: datetime = Field(description="when it was uploaded")
     removed_at: datetime | None = Field(description="when it was deleted; null: it was not")
 

@@ -7,12 +7,16 @@ from farm.accounts.models import Team
 
 
 class Blob(models.Model):
-    """The same content uploaded twice by one team is stored once; two teams never share a file."""
+    """The same content uploaded twice by one team is stored once; two teams never share a file.
+
+    `swept_at`: its bytes went with a branch's version that runs had measured; the row stays for what those say of it.
+    """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="blobs")
     sha256 = models.CharField(max_length=64, db_index=True)
     bytes = models.PositiveBigIntegerField()
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    swept_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["id"]

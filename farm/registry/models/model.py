@@ -64,17 +64,26 @@ class VersionQuerySet(models.QuerySet["Version"]):
         """Those that were not deleted."""
         return self.filter(removed_at=None)
 
+    def on_main_line(self) -> Self:
+        """Those that are no branch's: the newest of them is what watches, lists and defaults mean by the newest."""
+        return self.filter(branch="")
+
 
 class Version(models.Model):
     """One upload in a model's line. `inspection` is what the workshop found; `problem` why it was rejected.
 
-    `removed_at`: it was deleted, and stays for the runs that measured it.
+    `removed_at`: it was deleted, and stays for the runs that measured it. `branch`: a gate uploaded it for a branch, at
+    `sent_at` last; retention sweeps it some time after that, unless it `is_kept`.
     """
 
     model = models.ForeignKey(Model, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     artifact = models.ForeignKey(Artifact, models.PROTECT, related_name="versions")
     note = models.CharField(max_length=500, blank=True)
+    branch = models.CharField(max_length=255, blank=True, default="", db_default="")
+    commit = models.CharField(max_length=64, blank=True, default="", db_default="")
+    sent_at = models.DateTimeField(null=True, blank=True)
+    is_kept = models.BooleanField(default=False, db_default=False)
     state = models.CharField(max_length=12, choices=VersionState.choices, default=VersionState.PENDING)
     inspection = models.JSONField(null=True, blank=True)
     problem = models.TextField(blank=True)

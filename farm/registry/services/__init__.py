@@ -1,4 +1,5 @@
-from farm.registry.services.descriptions import describe_model, describe_version
+from farm.registry.services.descriptions import describe_model, describe_version, keep_version
+from farm.registry.services.origins import OWN_LINE, Origin
 from farm.registry.services.package_indexes import add_index, look_at_index, remove_index
 from farm.registry.services.products import ensure_preparation, ensure_variant, order_variant_report, outline_of
 from farm.registry.services.recovery import sweep
@@ -6,11 +7,13 @@ from farm.registry.services.removal import (
     Removed,
     clear_orphans,
     forget_model,
+    must_have_files,
     remove_model,
     remove_unused,
     remove_version,
     restore_model,
     restore_version,
+    sweep_branch,
 )
 from farm.registry.services.resumption import abandon, append, begin_upload, clear_expired, complete
 from farm.registry.services.uploads import (

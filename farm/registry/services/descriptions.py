@@ -73,6 +73,18 @@ def describe_version(*, version: Version, by: User, note: str) -> Version:
     return version
 
 
+def keep_version(*, version: Version, by: User, is_kept: bool) -> Version:
+    """Keep what a branch uploaded when its time is over, or no longer. Raises NotAllowed; Conflict if no branch did."""
+    _may_change(version.model, by)
+    if not version.branch:
+        raise Conflict(f"{version} is no branch's: it stays until somebody deletes it.", code="no_branch")
+    version.is_kept = is_kept
+    version.save(update_fields=["is_kept"])
+    verb = "version kept" if is_kept else "version kept no longer"
+    record(verb=verb, subject=str(version), actor=by, team=version.model.team)
+    return version
+
+
 def _may_change(model: Model, by: User) -> None:
     if not can_write(by, team=model.team):
         raise NotAllowed(f"You can view the models of team “{model.team.name}” but not change them.")

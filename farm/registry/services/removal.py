@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from django.conf import settings
-from django.db import transaction
+from django.db import models, transaction
 from django.db.models import ForeignObjectRel, ProtectedError, Q
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_write
 from farm.accounts.services import record
-from farm.base.refusals import Away, NotAllowed
+from farm.base.refusals import Away, Conflict, NotAllowed
 from farm.registry import objects
-from farm.registry.models import Artifact, Blob, EvaluationData, Model, Outline, Variant, Version
+from farm.registry.models import Artifact, ArtifactFile, Blob, EvaluationData, Model, Outline, Variant, Version
 from farm.registry.services.descriptions import sole_name
 from farm.registry.storage import DRAFT_LIFE_S, OF_THE_FARM, place
 
@@ -61,6 +61,38 @@ def forget_model(model: Model) -> int:
         return 0
     _removed(model, model.versions.select_related("artifact", "model"), by=None, what="model", name=model.name)
     return 1
+
+
+def sweep_branch(version: Version) -> int:
+    """Removes what a branch uploaded by the farm's own duty, as `remove_version` does; of one that runs have measured
+    the files go too, where no other version has them. 0 where somebody kept it meanwhile."""
+    with transaction.atomic():
+        Team.objects.select_for_update().get(pk=version.model.team_id)
+        if not Version.objects.kept().filter(pk=version.pk, is_kept=False).exclude(branch="").exists():
+            return 0
+        removed = _removed(version.model, [version], by=None, what="branch's version", name=str(version))
+        if removed.hidden:
+            _sweep_files(version.artifact)
+    return 1
+
+
+def _sweep_files(artifact: Artifact) -> None:
+    """What was made of it for other precisions stays with the cells that name it. Call inside a transaction."""
+    others = artifact.derived_by.exclude(artifact=artifact)
+    if others.exists() or artifact.versions.filter(Q(branch="") | Q(removed_at=None)).exists():
+        return
+    for blob in Blob.objects.filter(uses__artifact=artifact, swept_at=None):
+        if not blob.uses.exclude(artifact=artifact).exists() and not _is_used(blob, but=ArtifactFile):
+            Blob.objects.filter(pk=blob.pk).update(swept_at=timezone.now())
+            transaction.on_commit(partial(remove_file, team_id=blob.team_id, sha256=blob.sha256))
+
+
+def must_have_files(version: Version) -> None:
+    """Raises Conflict where they were swept with a branch."""
+    swept = version.artifact.files.exclude(blob__swept_at=None).select_related("blob").first()
+    if swept is not None:
+        text = f"The files of {version} were removed on {swept.blob.swept_at:%Y-%m-%d}, some time after its gate."
+        raise Conflict(text, code="swept", hint="Upload the model again.")
 
 
 def _removed(model: Model, versions: Iterable[Version], *, by: User | None, what: str, name: str) -> Removed:
@@ -140,7 +172,7 @@ def remove_file(*, team_id: int, sha256: str) -> None:
     """
     with transaction.atomic():
         Team.objects.select_for_update().filter(pk=team_id).first()
-        if Blob.objects.filter(team=team_id, sha256=sha256).exists():
+        if Blob.objects.filter(team=team_id, sha256=sha256, swept_at=None).exists():
             return
         try:
             objects.drop(team_id=team_id, sha256=sha256)
@@ -149,12 +181,15 @@ def remove_file(*, team_id: int, sha256: str) -> None:
             log.warning("The file %s… of team %s is in nobody's use and stays: %s", sha256[:12], team_id, problem)
 
 
-def _is_used(blob: Blob) -> bool:
-    """Whether any row of any room names it: bundles, what was made of them, and what nodes sent."""
+def _is_used(blob: Blob, *, but: type[models.Model] | None = None) -> bool:
+    """Whether any row of any room names it: bundles, what was made of them, and what nodes sent; `but`: rows of that
+    kind do not count."""
     fields = Blob._meta.get_fields(include_hidden=True)
     relations = [field for field in fields if isinstance(field, ForeignObjectRel)]
     return any(
-        relation.related_model._base_manager.filter(**{relation.field.name: blob}).exists() for relation in relations
+        relation.related_model._base_manager.filter(**{relation.field.name: blob}).exists()
+        for relation in relations
+        if relation.related_model is not but
     )
 
 
@@ -170,7 +205,7 @@ def clear_orphans(*, older_than_s: float = DRAFT_LIFE_S, budget_s: float = BUDGE
         old = {
             path.name for path in folder.iterdir() if len(path.name) == NAME_LENGTH and path.lstat().st_mtime < limit
         }
-        known = Blob.objects.filter(team=team_id, sha256__in=old).values_list("sha256", flat=True)
+        known = Blob.objects.filter(team=team_id, sha256__in=old, swept_at=None).values_list("sha256", flat=True)
         for sha256 in sorted(old - set(known)):
             remove_file(team_id=team_id, sha256=sha256)
             removed += 1
@@ -194,15 +229,17 @@ def restore_model(*, model: Model, by: User) -> Model:
     with _name_again(model):
         Model.objects.filter(pk=model.pk).update(removed_at=None)
         if model.removed_at is not None:
-            model.versions.filter(removed_at=model.removed_at).update(removed_at=None)
+            swept = ArtifactFile.objects.exclude(blob__swept_at=None).values("artifact")
+            model.versions.filter(removed_at=model.removed_at).exclude(artifact__in=swept).update(removed_at=None)
         model.removed_at = None
         record(verb="model restored", subject=model.name, actor=by, team=model.team)
     return model
 
 
 def restore_version(*, version: Version, by: User) -> Version:
-    """The version is there again, and so is its model. Raises as `restore_model` does."""
+    """The version is there again, and so is its model. Raises as `restore_model` does, and Conflict without files."""
     may_remove(version.model, by)
+    must_have_files(version)
     with _name_again(version.model):
         Model.objects.filter(pk=version.model_id).update(removed_at=None)
         Version.objects.filter(pk=version.pk).update(removed_at=None)

@@ -19,6 +19,7 @@ from farm.base.refusals import Conflict, Gone, Invalid, Missing, Refusal, TooLar
 from farm.registry import pieces
 from farm.registry.intake import check_length
 from farm.registry.models import PartialUpload, Version
+from farm.registry.services.origins import OWN_LINE, Origin
 from farm.registry.services.uploads import receive_upload, room_left
 from farm.registry.states import FileRole
 from farm.registry.storage import Draft, check_room
@@ -133,6 +134,7 @@ def complete(
     model: str = "",
     note: str = "",
     recipe: str = "",
+    origin: Origin = OWN_LINE,
 ) -> Version:
     """Make a version of whole uploads, as `receive_upload` does of drafts; `roles` by file name.
 
@@ -150,7 +152,7 @@ def complete(
             pieces.close(upload.key)
             drafts.append(_drafted(upload))
         version = receive_upload(
-            user=user, files=drafts, roles=roles, recipe=recipe, model=model, note=note, team=team.name
+            user=user, files=drafts, roles=roles, recipe=recipe, model=model, note=note, team=team.name, origin=origin
         )
     except BaseException:
         for draft, key in zip(drafts, keys, strict=False):

@@ -4,17 +4,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max, Sum
+from django.utils import timezone
 
 from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_write, team_to_write
 from farm.accounts.services import record
-from farm.base.refusals import Conflict, Invalid, NotAllowed, TooLarge
+from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed, TooLarge
 from farm.contract.base import digest_of
 from farm.contract.evaluation import EvaluationRecipe
 from farm.registry.bundles import Part, sort_out
 from farm.registry.models import Artifact, ArtifactFile, Blob, EvaluationData, Model, Version
 from farm.registry.services.descriptions import checked_name, checked_note
 from farm.registry.services.messages import CHECK_EVALUATION, INSPECT, hint
+from farm.registry.services.origins import OWN_LINE, Origin
 from farm.registry.services.removal import remove_unused
 from farm.registry.states import BUNDLE_ROLES, FileRole, MakingState, VersionState
 from farm.registry.storage import Draft, place
@@ -83,13 +85,13 @@ def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = ""
 
 def room_left(team: Team) -> int:
     """Bytes until the team's quota is used up."""
-    used: int = team.blobs.aggregate(total=Sum("bytes"))["total"] or 0
+    used: int = team.blobs.filter(swept_at=None).aggregate(total=Sum("bytes"))["total"] or 0
     return max(0, team.quota_bytes - used)
 
 
 def check_quota(team: Team, sizes: Mapping[str, int]) -> None:
     """Raises TooLarge when files of these sizes, by digest, that the team does not have yet are more than its room."""
-    known = set(team.blobs.filter(sha256__in=sizes).values_list("sha256", flat=True))
+    known = set(team.blobs.filter(sha256__in=sizes, swept_at=None).values_list("sha256", flat=True))
     wanted = sum(size for sha256, size in sizes.items() if sha256 not in known)
     left = room_left(team)
     if wanted > left:
@@ -130,6 +132,8 @@ def keep_blob(team: Team, draft: Draft) -> Blob:
         blob, is_new = Blob.objects.get(team=team, sha256=draft.sha256), False
     if is_new or not place(team_id=team.pk, sha256=draft.sha256).exists():
         draft.keep(team_id=team.pk)
+    if blob.swept_at is not None:
+        Blob.objects.filter(pk=blob.pk).update(swept_at=None)
     return blob
 
 
@@ -142,13 +146,15 @@ def receive_upload(
     note: str = "",
     team: str = "",
     recipe: str = "",
+    origin: Origin = OWN_LINE,
 ) -> Version:
     """Store sealed drafts as one version and order its inspection; answers `pending`.
 
     `files` are an `.onnx` with its external data and reference data, or one `.zip` of those; `roles` says what a file
     is where its name does not, `recipe` how outputs are judged on evaluation data among them. `model` names the line
-    (default: the file's own name). The same bundle again in the same line is the version that is already there. Raises
-    Invalid, NotAllowed, Missing, TooLarge (quota) and NoSpace. Every draft that is not kept is removed.
+    (default: the file's own name). The same bundle again in the same line is the version that is already there, unless
+    that is a branch's and this is not. Raises Invalid, NotAllowed, Missing, TooLarge (quota) and NoSpace. Every draft
+    that is not kept is removed.
     """
     drafts = list(files)
     try:
@@ -162,7 +168,7 @@ def receive_upload(
             raise Invalid(text, code="bad_recipe")
         note = checked_note(note)
         with transaction.atomic():
-            version = _register(user=user, team=owner, parts=parts, name=name, note=note)
+            version = _register(user=user, team=owner, parts=parts, name=name, note=note, origin=origin)
             data = version.artifact.blob_of(FileRole.EVALUATION)
             if data is not None:
                 keep_evaluation(version=version, blob=data, recipe=how)
@@ -199,31 +205,53 @@ def _unzipped(files: Sequence[Draft], *, team: Team) -> list[Draft]:
     return unpack(archives[0], limit_bytes=room_left(team))
 
 
-def _register(*, user: User, team: Team, parts: Sequence[Part], name: str, note: str) -> Version:
+def _register(*, user: User, team: Team, parts: Sequence[Part], name: str, note: str, origin: Origin) -> Version:
     with transaction.atomic():
         # one upload at a time per team decides about its quota and its version numbers
         team = Team.objects.select_for_update().get(pk=team.pk)
         check_quota(team, {part.draft.sha256: part.draft.bytes for part in parts})
-        line, _ = Model.objects.get_or_create(team=team, name=name, removed_at=None, defaults={"created_by": user})
+        line = _line(team, name, user, may_create=not origin.is_gate)
+        sent_at = timezone.now() if origin.branch else None
         # without reference data it is the version that may have some, so that its accuracy is found
         digests = {
             "artifact__sha256": _digest(parts, inside=True),
             "artifact__data_sha256": _digest(parts, inside=False),
         }
-        known = line.versions.exclude(state=VersionState.REJECTED).order_by("-number")
+        known = line.versions.exclude(state=VersionState.REJECTED).filter(origin.finds(digests)).order_by("-number")
         same = known.filter(**{name: digest for name, digest in digests.items() if digest}).first()
         if same is not None:
             # what was deleted and is sent again is wanted again
             for part in parts:
                 keep_blob(team, part.draft)
-            Version.objects.filter(pk=same.pk).update(removed_at=None)
+            # a branch that sends what the model's own line has leaves that as it is
+            is_of_both = bool(origin.branch) == bool(same.branch)
+            told = {"branch": origin.branch, "sent_at": sent_at} | ({"commit": origin.commit} if origin.commit else {})
+            Version.objects.filter(pk=same.pk).update(removed_at=None, **(told if is_of_both else {}))
             return same
         artifact = store_artifact(team=team, parts=parts)
         last = line.versions.aggregate(last=Max("number"))["last"] or 0
-        version = Version.objects.create(model=line, number=last + 1, artifact=artifact, note=note, uploaded_by=user)
+        # a gate brings what a branch of anybody's has: no node takes it for its owner's own
+        uploader = None if origin.is_gate else user
+        version = Version.objects.create(
+            model=line, number=last + 1, artifact=artifact, note=note, uploaded_by=uploader, branch=origin.branch,
+            commit=origin.commit, sent_at=sent_at,
+        )  # fmt: skip
         record(verb="version uploaded", subject=str(version), actor=user, team=team, facts={"sha256": artifact.sha256})
         hint(INSPECT, version.pk)
     return version
+
+
+def _line(team: Team, name: str, user: User, *, may_create: bool) -> Model:
+    """The model that a version is of. Raises Missing where it would be a new one and may not."""
+    if may_create:
+        return Model.objects.get_or_create(team=team, name=name, removed_at=None, defaults={"created_by": user})[0]
+    line = Model.objects.kept().filter(team=team, name=name).first()
+    if line is None:
+        raise Missing(
+            f"Team “{team.name}” has no model “{name}”, and a token that may only gate adds none.",
+            hint="Upload a first version of it with another token.",
+        )
+    return line
 
 
 def _digest(parts: Iterable[Part], *, inside: bool) -> str:

@@ -6,6 +6,9 @@ from django.utils import timezone
 
 from farm.accounts.models import Team
 
+# what gates upload for branches goes without anybody's rule too
+BRANCHES_DAYS = 30
+
 
 class RetentionRule(models.Model):
     """Days after which raw timings, raw traces and models without a run are removed; None: always kept.
@@ -18,6 +21,7 @@ class RetentionRule(models.Model):
     timings_days = models.PositiveSmallIntegerField(null=True, blank=True)
     traces_days = models.PositiveSmallIntegerField(null=True, blank=True)
     models_days = models.PositiveSmallIntegerField(null=True, blank=True)
+    branches_days = models.PositiveSmallIntegerField(null=True, blank=True, default=BRANCHES_DAYS, db_default=30)
     acts_from = models.DateTimeField()
     acted_at = models.DateTimeField(null=True, blank=True)
     changed_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")

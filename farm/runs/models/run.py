@@ -42,6 +42,8 @@ class Run(models.Model):
     team = models.ForeignKey(Team, models.CASCADE, related_name="runs")
     version = models.ForeignKey("registry.Version", models.PROTECT, related_name="runs")
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="runs")
+    # the token that may only gate and started it
+    gate = models.ForeignKey("accounts.Token", models.SET_NULL, null=True, blank=True, related_name="+")
     reason = models.CharField(
         max_length=12, choices=RunReason.choices, default=RunReason.ASKED, db_default="", blank=True
     )

@@ -168,7 +168,8 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
 
 def _newest_runs(user: Anyone, model: Model) -> tuple[int | None, list[int]]:
     """The newest version that a cell was measured of, and its newest runs with about as many cells as are shown."""
-    visible = Run.objects.visible_to(user).filter(version__model=model).exclude(reason__in=FARM_MADE)
+    visible = Run.objects.visible_to(user).filter(version__model=model, version__branch="")
+    visible = visible.exclude(reason__in=FARM_MADE)
     measured = Cell.objects.filter(run__in=visible, beside=None, status="done").order_by("-run__version__number")
     number = measured.values_list("run__version__number", flat=True).first()
     if number is None:

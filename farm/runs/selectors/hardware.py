@@ -35,7 +35,7 @@ class _Place(NamedTuple):
 
 
 def measured_across(user: Anyone, model: Model) -> list[Measured]:
-    """The newest measurement of each cell on each node, of all versions; A/A twins left out. Newest first.
+    """The newest measurement of each cell on each node, of all versions; A/A twins and branches left out. Newest first.
 
     Losses of accuracy are against the FP32 cell of the same version and runtime, wherever that was judged: samples are
     the same on every machine.
@@ -53,7 +53,7 @@ def measured_across(user: Anyone, model: Model) -> list[Measured]:
 
 
 def _newest(user: Anyone, model: Model) -> list[_Place]:
-    runs = Run.objects.visible_to(user).filter(version__model=model).exclude(reason__in=FARM_MADE)
+    runs = Run.objects.visible_to(user).filter(version__model=model, version__branch="").exclude(reason__in=FARM_MADE)
     arms = Arm.objects.filter(block__run__in=runs, cell__beside=None, twin_of=None, status="done").order_by("-pk")
     rows = arms.values_list(
         "pk", "name", "cell__digest", "block__run", "block__run__version__number", "block__node", "block__ended_at"

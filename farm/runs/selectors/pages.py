@@ -109,7 +109,8 @@ def last_runs(models: Iterable[Model]) -> dict[int, Run]:
     """The newest run of each of these models that a person or a watch asked for, by the model's number."""
     # the end of an index for each version: a model may have tens of thousands of runs
     asked = Run.objects.exclude(reason__in=FARM_MADE).filter(version=OuterRef("pk")).order_by("-pk")
-    versions = Version.objects.filter(model__in=list(models)).annotate(last=Subquery(asked.values("pk")[:1]))
+    own = Version.objects.on_main_line().filter(model__in=list(models))
+    versions = own.annotate(last=Subquery(asked.values("pk")[:1]))
     found: dict[int, int] = {}
     for model, last in versions.exclude(last=None).order_by("last").values_list("model", "last"):
         found[model] = last
@@ -120,7 +121,8 @@ def last_runs(models: Iterable[Model]) -> dict[int, Run]:
 
 def with_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
     """The models with what sorts them by their newest run: `last_run`, and `last_lead`, which that leads with."""
-    newest = Run.objects.filter(version__model=OuterRef("pk")).exclude(reason__in=FARM_MADE).order_by("-pk")
+    own = Run.objects.filter(version__model=OuterRef("pk"), version__branch="")
+    newest = own.exclude(reason__in=FARM_MADE).order_by("-pk")
     known = {name: Subquery(newest.values(field)[:1]) for name, field in (("last_run", "pk"), ("last_lead", "lead"))}
     return cast(QuerySet[Listed], models.annotate(**known))
 
@@ -128,7 +130,7 @@ def with_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
 def judged_run(user: Anyone, model: Model) -> Run | None:
     """The newest finished run of a model whose cells were judged on labelled data; one of several variants first."""
     judged = Arm.objects.filter(is_evaluated=True, block__run__version__model=model)
-    runs = Run.objects.visible_to(user).filter(state=RunState.FINISHED, version__model=model)
+    runs = Run.objects.visible_to(user).filter(state=RunState.FINISHED, version__model=model, version__branch="")
     found = runs.filter(pk__in=judged.values("block__run")).select_related("version__model", "version__artifact")
     several = judged.values("block__run").annotate(kinds=Count("cell__precision", distinct=True))
     many = found.filter(pk__in=several.filter(kinds__gt=1).values("block__run"))

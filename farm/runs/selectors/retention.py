@@ -16,12 +16,14 @@ from farm.accounts.models import Team, User
 from farm.accounts.selectors import team as team_of
 from farm.registry.models import Blob, Model, Version
 from farm.runs.models import Attempt, CompiledModel, Report, RetentionRule, Run, Trace
+from farm.runs.models.retention import BRANCHES_DAYS
 from farm.runs.states import BlockState, RunState
 
 TIMINGS: Final = "raw timings"
 TRACES: Final = "raw traces"
 COMPILED: Final = "compiled models"
 MODELS: Final = "models without a run"
+BRANCHES: Final = "versions of branches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,9 @@ def retention_of(user: User, team_id: int) -> RetentionRule:
 
 
 def next_act(rule: RetentionRule) -> datetime | None:
-    """When the rule acts next; None where it keeps everything."""
-    if all(days is None for days in (rule.timings_days, rule.traces_days, rule.models_days)):
+    """When the rule acts next; None where it keeps everything that there is."""
+    has_branches = rule.branches_days is not None and _of_branches(rule.team).exists()
+    if not has_branches and all(days is None for days in (rule.timings_days, rule.traces_days, rule.models_days)):
         return None
     daily = rule.acted_at + timedelta(days=1) if rule.acted_at else rule.acts_from
     return max(rule.acts_from, daily, timezone.now())
@@ -74,7 +77,29 @@ def doomed(rule: RetentionRule) -> list[Doomed]:
         used = Blob.objects.filter(uses__artifact__versions__model__in=models).distinct()
         size = used.aggregate(total=Sum("bytes"))["total"] or 0
         found.append(Doomed(MODELS, rule.models_days, models.count(), size))
+    if rule.branches_days is not None and _of_branches(rule.team).exists():
+        versions = branches_due(rule.team, days=rule.branches_days, at=at)
+        stored = Blob.objects.filter(uses__artifact__versions__in=versions, swept_at=None).distinct()
+        size = stored.aggregate(total=Sum("bytes"))["total"] or 0
+        found.append(Doomed(BRANCHES, rule.branches_days, versions.count(), size))
     return found
+
+
+def _of_branches(team: Team) -> QuerySet[Version]:
+    return Version.objects.kept().filter(model__team=team, is_kept=False).exclude(branch="")
+
+
+def branches_due(team: Team, *, days: int, at: datetime) -> QuerySet[Version]:
+    """What gates uploaded last so long ago, and nothing measures now."""
+    going_on = Run.objects.filter(team=team).exclude(state=RunState.FINISHED)
+    due = _of_branches(team).filter(sent_at__lt=at - timedelta(days=days))
+    return due.exclude(runs__in=going_on).exclude(beside__run__in=going_on)
+
+
+def teams_without_rule(*, at: datetime) -> QuerySet[Team]:
+    """Those that never said how long they keep what gates upload, and have some that is due."""
+    sent = Version.objects.kept().filter(sent_at__lt=at - timedelta(days=BRANCHES_DAYS), is_kept=False)
+    return Team.objects.filter(retention=None, pk__in=sent.exclude(branch="").values("model__team"))
 
 
 def finished_before(team: Team, *, days: int, at: datetime) -> QuerySet[Run]:

@@ -39,8 +39,8 @@ def versions_beside(version: Version, matrix: Matrix) -> list[Version]:
 
 
 def previous_of(version: Version) -> Version | None:
-    """The accepted version before it of the same model, whose files are others."""
-    before = version.model.versions.kept().filter(number__lt=version.number, state=VersionState.READY)
+    """The accepted version before it of the same model, whose files are others; never a branch's."""
+    before = version.model.versions.kept().on_main_line().filter(number__lt=version.number, state=VersionState.READY)
     return (
         before.exclude(artifact=version.artifact_id)
         .select_related("model__team", "artifact")

@@ -18,8 +18,9 @@ from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_manage
 from farm.accounts.services import record
 from farm.base.refusals import Invalid, NotAllowed
-from farm.registry.services import forget_model, remove_unused
+from farm.registry.services import forget_model, remove_unused, sweep_branch
 from farm.runs.models import CompiledModel, FinishedDocument, RetentionRule, Run, Trace
+from farm.runs.models.retention import BRANCHES_DAYS
 from farm.runs.selectors import retention as due
 from farm.runs.services.locks import lock_run
 from farm.runs.states import RunState
@@ -32,19 +33,27 @@ REPORTS_AT_ONCE: Final = 500
 FILES_AT_ONCE: Final = 50
 # a pass stops after so long and goes on with the next tick
 BUDGET_S: Final = 20.0
-FIELDS: Final = ("timings_days", "traces_days", "models_days")
+FIELDS: Final = ("timings_days", "traces_days", "models_days", "branches_days")
 Days = int | None
 Goes = Callable[[], bool]
 
 
-def set_retention(*, team: Team, by: User, timings_days: Days, traces_days: Days, models_days: Days) -> RetentionRule:
+def set_retention(
+    *,
+    team: Team,
+    by: User,
+    timings_days: Days,
+    traces_days: Days,
+    models_days: Days,
+    branches_days: Days = BRANCHES_DAYS,
+) -> RetentionRule:
     """The team's rule from now on; None always keeps a kind. One that removes more acts in a week.
 
     Raises NotAllowed unless `by` manages the team, Invalid for days out of range.
     """
     if not can_manage(by, team=team):
         raise NotAllowed(f"Only an admin of team “{team.name}” may say how long it keeps what it measured.")
-    wanted = dict(zip(FIELDS, (timings_days, traces_days, models_days), strict=True))
+    wanted = dict(zip(FIELDS, (timings_days, traces_days, models_days, branches_days), strict=True))
     if any(days is not None and not 1 <= days <= MOST_DAYS for days in wanted.values()):
         raise Invalid(f"Say 1 to {MOST_DAYS:,} days, or nothing to keep it always.", code="days")
     now = timezone.now()
@@ -67,8 +76,10 @@ def retain(*, budget_s: float = BUDGET_S) -> int:
     until = time.monotonic() + budget_s
     now = timezone.now()
     waiting = RetentionRule.objects.filter(acts_from__lte=now).exclude(acted_at__gt=now - DAILY)
+    rules = list(waiting.select_related("team").order_by("acted_at", "pk"))
+    rules += [RetentionRule(team=team, acts_from=now) for team in due.teams_without_rule(at=now)]
     removed = 0
-    for rule in waiting.select_related("team").order_by("acted_at", "pk"):
+    for rule in rules:
         counts, is_done = _act(rule, now, lambda: time.monotonic() < until)
         removed += sum(counts.values())
         if any(counts.values()):
@@ -85,10 +96,12 @@ def _is_stricter(wanted: Days, known: Days) -> bool:
 
 def _act(rule: RetentionRule, now: datetime, goes_on: Goes) -> tuple[dict[str, int], bool]:
     """What one rule removed, and whether nothing that is due is left."""
-    counts = {"timings": 0, "traces": 0, "compiled": 0, "models": 0}
+    counts = {"timings": 0, "traces": 0, "compiled": 0, "models": 0, "branches": 0}
     for name, step in _steps(rule, now):
         # the rule may have been changed meanwhile, and then it is the new one that counts
-        if not goes_on() or not RetentionRule.objects.filter(pk=rule.pk, changed_at=rule.changed_at).exists():
+        known = RetentionRule.objects.filter(team=rule.team)
+        stands = known.filter(changed_at=rule.changed_at).exists() if rule.pk else not known.exists()
+        if not (goes_on() and stands):
             return counts, False
         counts[name] += step()
     return counts, True
@@ -105,6 +118,10 @@ def _steps(rule: RetentionRule, now: datetime) -> Iterator[tuple[str, Callable[[
     if rule.models_days is not None:
         for model in due.models_due(rule.team, days=rule.models_days, at=now).order_by("pk"):
             yield "models", lambda model=model: forget_model(model)  # type: ignore[misc]
+    if rule.branches_days is not None:
+        versions = due.branches_due(rule.team, days=rule.branches_days, at=now).select_related("model", "artifact")
+        for version in versions.order_by("pk"):
+            yield "branches", lambda version=version: sweep_branch(version)  # type: ignore[misc]
 
 
 def _timings(team: Team, days: int, now: datetime) -> Iterator[Callable[[], int]]:

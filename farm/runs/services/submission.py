@@ -11,7 +11,7 @@ from dataclasses import replace
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
-from farm.accounts.models import User
+from farm.accounts.models import Token, User
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.cells import CellSpec
@@ -21,7 +21,7 @@ from farm.fleet.models import Trial
 from farm.fleet.services import begin_trial
 from farm.fleet.states import NodeHealth, TrialState
 from farm.registry.models import Preparation, Variant, Version
-from farm.registry.services import ensure_preparation, ensure_variant
+from farm.registry.services import ensure_preparation, ensure_variant, must_have_files
 from farm.registry.states import MakingState
 from farm.rules.planning import plans
 from farm.rules.planning.plans import Plan, PlannedBlock
@@ -111,10 +111,12 @@ def start_run(
     reason: RunReason = RunReason.ASKED,
     seed: int = 0,
     known: Known = NOTHING_MORE,
+    gate: Token | None = None,
 ) -> Run:
     """Writes the run, its cells, blocks and arms, and orders what has to be made first.
 
-    `reason`: why, where no person asked for it. `known`: what the package index says of releases.
+    `reason`: why, where no person asked for it. `known`: what the package index says of releases. `gate`: the token
+    that may read it, where that may only gate.
 
     Raises NotAllowed without the right to run in the model's team, Invalid for a bad matrix, Conflict for a version
     that is not ready and Unprocessable when no point of the matrix could mean anything.
@@ -134,6 +136,7 @@ def start_run(
             team=team,
             version=version,
             requested_by=requested_by,
+            gate=gate,
             reason=reason,
             matrix=declared.as_plain(),
             seed=seed,
@@ -324,6 +327,8 @@ def more_rounds(
         row = lock_run(run.pk)
         if gone := removed_timings(row):
             raise Conflict(gone, code="retention", hint="Start a new run to measure again.")
+        for version in row.versions:
+            must_have_files(version)
         chosen = _chosen(row, blocks)
         if row.state == RunState.FINISHED and not row.resume():
             raise Conflict(f"Run {row.pk} is {row.state}.")

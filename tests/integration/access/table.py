@@ -177,6 +177,7 @@ POST   models/<int:model_id>/edit/                               moved moved no 
 POST   models/<int:model_id>/delete/                             moved moved moved 404   sign-in sign-in sign-in
 POST   models/<int:model_id>/restore/                            moved moved moved 404   sign-in sign-in sign-in
 POST   models/versions/<int:version_id>/note/                    moved moved moved 404   sign-in sign-in sign-in
+POST   models/versions/<int:version_id>/keep/                    moved moved moved 404   sign-in sign-in sign-in
 POST   models/versions/<int:version_id>/delete/                  moved moved moved 404   sign-in sign-in sign-in
 POST   models/versions/<int:version_id>/restore/                 moved moved moved 404   sign-in sign-in sign-in
 GET    models/chosen/                                            ok    ok    ok    ok    sign-in sign-in sign-in

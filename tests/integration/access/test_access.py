@@ -51,6 +51,20 @@ BEYOND_WRITE = (
     "api/v1/invitations",
     "api/v1/users",
 )
+# what a token opens that may only gate, of what is not its own: all that is missing here is refused
+OF_GATES = {
+    "POST api/v1/uploads": "400",
+    "POST api/v1/uploads/files": "ok",
+    "HEAD api/v1/uploads/files/<key>": "ok",
+    "PATCH api/v1/uploads/files/<key>": "ok",
+    "POST api/v1/uploads/complete": "404",
+    "GET api/v1/versions/<int:version_id>": "404",
+    "POST api/v1/plan": "ok",
+    "GET api/v1/plans/<int:plan_id>": "ok",
+    "POST api/v1/runs": "ok",
+    "GET api/v1/runs/<int:run_id>": "404",
+    "GET api/v1/runs/<int:run_id>/results": "404",
+}
 # what describes the APIs answers any method alike
 DESCRIPTIONS = ("api/v1/openapi.json", "api/v1/docs", "api/node/v1/openapi.json")
 # the sign-in form itself, and what it loads
@@ -212,6 +226,16 @@ def test_a_token_that_uploads_and_runs_lets_no_machine_in_and_redirects_no_messa
         beyond = (line.method not in SAFE and line.route.startswith(BEYOND_WRITE)) or line.route in NEEDS_ADMIN_SCOPE
         wanted = "no" if beyond else line.expected["owner"]
         assert word == wanted, f"{line.method} {line.route} gives {word}"
+
+
+def test_a_token_that_may_only_gate_opens_what_a_gate_needs_and_no_other_address(world: World, owner: User) -> None:
+    _, secret = issue_token(owner, [Scope.GATE], team=world.run.team.name)
+    found = {}
+    for line in lines():
+        if line.route.startswith("api/v1/") and line.expected["nobody"] == "401":
+            word = outcome(world, line, "owner", Client(headers={"authorization": f"Bearer {secret}"}))
+            found[f"{line.method} {line.route}"] = word
+    assert {address: word for address, word in found.items() if word != "no"} == OF_GATES
 
 
 def test_the_admin_is_for_administrators_of_the_installation(world: World) -> None:

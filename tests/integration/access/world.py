@@ -17,7 +17,7 @@ from dashboard.views import watches
 from farm.accounts.memberships import invite
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.services import issue_token
-from farm.accounts.states import Scope
+from farm.accounts.states import ALL_OF_A_PERSON
 from farm.alerts.selectors.badges import badge_key
 from farm.alerts.services.channels import create_channel
 from farm.base.secrecy import digest_of_secret
@@ -188,7 +188,7 @@ class World:
         if not is_api:
             client.force_login(self.people[who])
             return client
-        _, secret = issue_token(self.people[who], Scope.values)
+        _, secret = issue_token(self.people[who], ALL_OF_A_PERSON)
         return Client(headers={"authorization": f"Bearer {secret}"})
 
     def _claim(self) -> Lease:

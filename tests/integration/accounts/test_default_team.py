@@ -12,7 +12,7 @@ from django.test import Client
 from dashboard.views import watches
 from farm.accounts import memberships, selectors, services
 from farm.accounts.models import Membership, Team, User
-from farm.accounts.states import Role, Scope
+from farm.accounts.states import ALL_OF_A_PERSON, Role
 from farm.alerts.models import Channel, Watch
 from farm.base.refusals import Invalid
 from farm.fleet.models import EnrolmentCode
@@ -91,7 +91,7 @@ def written() -> list[str]:
 
 @pytest.mark.parametrize("what", BY_TOKEN)
 def test_a_program_that_names_none_of_several_teams_is_given_their_names(what: str, both: User, api_of: ApiOf) -> None:
-    client = api_of(both, *Scope.values)
+    client = api_of(both, *ALL_OF_A_PERSON)
     answer = BY_TOKEN[what](client, "")
     assert (answer.status_code, answer.json()["code"], written()) == (400, "team_not_named", [])
     assert ("vision, elsewhere" in answer.json()["detail"], "--team" in answer.json()["hint"]) == (True, True)

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from farm.accounts import memberships, selectors, services
 from farm.accounts.models import AuditEvent, Invitation, Membership, Team, User
-from farm.accounts.states import Role, Scope
+from farm.accounts.states import ALL_OF_A_PERSON, Role
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
 from tests.conftest import ApiOf
 
@@ -29,7 +29,7 @@ def verbs() -> list[str]:
 def test_an_admin_cannot_move_where_somebody_else_writes(team: Team, owner: User, stranger: User, api_of: ApiOf):
     """The attack: put somebody into a team of a lower number, and their next upload lands there."""
     body = json.dumps({"username": stranger.username, "role": "admin"})
-    api_of(owner, *Scope.values).post(f"/api/v1/teams/{team.pk}/members", body, content_type="application/json")
+    api_of(owner, *ALL_OF_A_PERSON).post(f"/api/v1/teams/{team.pk}/members", body, content_type="application/json")
     assert not team.memberships.filter(user=stranger).exists()
     assert selectors.team_to_write(stranger).name == "elsewhere"
     assert not selectors.teams_visible_to(stranger).filter(pk=team.pk).exists()
@@ -88,7 +88,7 @@ def test_nobody_answers_for_somebody_else(
         for act in (memberships.accept_invitation, memberships.decline_invitation):
             with pytest.raises(Missing):
                 act(invitation=invitation, by=other)
-        answer = api_of(other, *Scope.values).post(f"/api/v1/invitations/{invitation.pk}/accept")
+        answer = api_of(other, *ALL_OF_A_PERSON).post(f"/api/v1/invitations/{invitation.pk}/accept")
         assert answer.status_code == 404
     client.force_login(outsider)
     assert client.post(f"/settings/invitations/{invitation.pk}/accept/").status_code == 404
@@ -112,7 +112,7 @@ def test_an_invitation_that_stands_no_more_lets_nobody_in(
             User.objects.filter(pk=owner.pk).update(is_active=False)
         case _:
             memberships.withdraw_invitation(team=team, name=stranger.username, by=member)
-    client = api_of(stranger, *Scope.values)
+    client = api_of(stranger, *ALL_OF_A_PERSON)
     assert client.get("/api/v1/invitations").json() == []
     answer = client.post(f"/api/v1/invitations/{invitation.pk}/accept")
     assert (answer.status_code, answer.json()["code"]) == (409, "not_open")
@@ -168,7 +168,7 @@ def test_a_full_team_counts_those_who_have_not_answered(
 def test_an_admin_learns_no_more_of_an_account_than_before(team: Team, owner: User, stranger: User, api_of: ApiOf):
     """That there is one, which the missing link says; not when they were last here, nor where else they are."""
     User.objects.filter(pk=stranger.pk).update(last_login=timezone.now(), email="s@example.org")
-    client = api_of(owner, *Scope.values)
+    client = api_of(owner, *ALL_OF_A_PERSON)
     body = json.dumps({"username": stranger.username})
     sent = client.post(f"/api/v1/teams/{team.pk}/members", body, content_type="application/json")
     assert sent.json() == {"username": "stranger", "role": "member", "sign_in_link": None, "has_to_accept": True}

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from farm.accounts.models import User
-from farm.accounts.states import Scope
+from farm.accounts.states import ALL_OF_A_PERSON
 from farm.alerts.models import Channel, Delivery
 from tests.conftest import ApiOf
 
@@ -18,7 +18,7 @@ HOOK = {"name": "hook", "kind": "webhook", "target": "https://hooks.example/secr
 
 @pytest.fixture
 def client(api_of: ApiOf, owner: User) -> Client:
-    return api_of(owner, *Scope.values)
+    return api_of(owner, *ALL_OF_A_PERSON)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_members_look_strangers_see_nothing_and_tokens_need_the_scope(
     api_of: ApiOf, channel: dict[str, Any], owner: User, member: User, stranger: User
 ) -> None:
     address = f"{CHANNELS}/{channel['id']}"
-    looking, far, weak = api_of(member, *Scope.values), api_of(stranger, *Scope.values), api_of(owner)
+    looking, far, weak = api_of(member, *ALL_OF_A_PERSON), api_of(stranger, *ALL_OF_A_PERSON), api_of(owner)
     assert (looking.get(address).status_code, far.get(address).status_code) == (200, 404)
     orders: list[tuple[str, str, dict[str, Any]]] = [
         ("post", f"{address}/test", {}), ("patch", address, {"is_active": False}), ("get", f"{address}/secret", {}),

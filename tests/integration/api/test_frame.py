@@ -6,7 +6,7 @@ from django.test import Client
 
 from farm.accounts.models import User
 from farm.accounts.services import issue_token
-from farm.accounts.states import Scope
+from farm.accounts.states import ALL_OF_A_PERSON, Scope
 from tests.conftest import ApiOf
 
 ADDRESSES = ["/api/v1/me", "/api/v1/models", "/api/v1/models/1", "/api/v1/versions/1", "/api/v1/tokens"]
@@ -50,7 +50,7 @@ def test_a_read_token_may_not_write(api_of: ApiOf, member: User) -> None:
 
 
 def test_tokens_are_made_and_closed_with_the_admin_scope(api_of: ApiOf, member: User) -> None:
-    client = api_of(member, *Scope.values)
+    client = api_of(member, *ALL_OF_A_PERSON)
     made = client.post("/api/v1/tokens", {"name": "ci", "scopes": ["read"]}, content_type="application/json")
     assert made.status_code == 201
     secret = made.json()["secret"]
@@ -69,7 +69,7 @@ def test_a_token_cannot_make_others_without_the_admin_scope(member_api: Client) 
 
 def test_a_stranger_cannot_close_a_token(api_of: ApiOf, member: User, stranger: User) -> None:
     token, _ = issue_token(member)
-    assert api_of(stranger, *Scope.values).delete(f"/api/v1/tokens/{token.pk}").status_code == 404
+    assert api_of(stranger, *ALL_OF_A_PERSON).delete(f"/api/v1/tokens/{token.pk}").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_stranger_cannot_close_a_token(api_of: ApiOf, member: User, stranger: 
     ],
 )
 def test_every_error_is_one_sentence_in_json(api_of: ApiOf, member: User, method: str, address: str, status: int):
-    client = api_of(member, *Scope.values)
+    client = api_of(member, *ALL_OF_A_PERSON)
     answer = (
         getattr(client, method)(address, b"{broken", content_type="application/json")
         if method == "post"

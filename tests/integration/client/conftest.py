@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from farm.accounts.models import User
 from farm.accounts.services import issue_token
-from farm.accounts.states import Scope
+from farm.accounts.states import ALL_OF_A_PERSON
 from onnxfarm.main import app
 from onnxfarm.remote.account import Account
 from onnxfarm.remote.client import Client
@@ -19,7 +19,7 @@ Command = Callable[..., Result]
 @pytest.fixture
 def account(live_server: object, member: User) -> Account:
     """The member's account on a farm that answers over HTTP."""
-    _, secret = issue_token(member, Scope.values)
+    _, secret = issue_token(member, ALL_OF_A_PERSON)
     return Account(str(live_server), secret)
 
 

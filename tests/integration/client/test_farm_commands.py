@@ -11,7 +11,7 @@ from typer.testing import Result
 
 from farm.accounts.models import Membership, Team, Token, User
 from farm.accounts.services import create_owner, issue_token
-from farm.accounts.states import Role, Scope
+from farm.accounts.states import ALL_OF_A_PERSON, Role
 from farm.fleet.enrolment import wheel_link
 from onnxfarm.remote.account import Account
 
@@ -22,7 +22,7 @@ Command = Callable[..., Result]
 def as_administrator(onnxfarm: Command, account: Account, team: Team, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command of an administrator of the farm."""
     root = create_owner(name="root", team_name=team.name)
-    monkeypatch.setenv("ONNXFARM_TOKEN", issue_token(root, Scope.values)[1])
+    monkeypatch.setenv("ONNXFARM_TOKEN", issue_token(root, ALL_OF_A_PERSON)[1])
     return onnxfarm
 
 
@@ -73,6 +73,10 @@ def test_teams_and_tokens_are_made_listed_and_closed(as_administrator: Command) 
     assert Membership.objects.get(team__name="audio").role == Role.ADMIN
     made = as_administrator("farm", "tokens", "make", "ci", "--scope", "read", "--days", "30")
     assert made.stdout.startswith("ofk_")
+    gate = as_administrator("farm", "tokens", "make", "pr", "--scope", "gate", "--team", "audio")
+    assert (gate.stdout.startswith("ofk_"), "gate models of audio" in gate.stderr) == (True, True)
+    assert Token.objects.get(name="pr").team == Membership.objects.get(team__name="audio").team
+    assert as_administrator("farm", "tokens", "make", "--scope", "gate", "--scope", "read").exit_code == 2
     number = next(
         one["id"]
         for one in json.loads(as_administrator("farm", "tokens", "list", "--json").stdout)
@@ -106,7 +110,7 @@ def test_an_invitation_is_listed_accepted_and_withdrawn(
     as_administrator("farm", "users", "invite", "stranger")
     number = team.invitations.get(state="open").pk
     assert as_administrator("farm", "invitations", "accept", number).exit_code == 2
-    monkeypatch.setenv("ONNXFARM_TOKEN", issue_token(stranger, Scope.values)[1])
+    monkeypatch.setenv("ONNXFARM_TOKEN", issue_token(stranger, ALL_OF_A_PERSON)[1])
     assert "vision" in as_administrator("farm", "invitations", "list").stdout
     assert as_administrator("farm", "invitations", "accept", number).exit_code == 0
     assert as_administrator("farm", "invitations", "decline", number).exit_code == 2

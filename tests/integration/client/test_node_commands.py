@@ -4,7 +4,7 @@ import pytest
 
 from farm.accounts.models import User
 from farm.accounts.services import issue_token
-from farm.accounts.states import Scope
+from farm.accounts.states import ALL_OF_A_PERSON, Scope
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth
 from onnxfarm.remote.account import Account
@@ -99,7 +99,7 @@ def test_a_member_a_token_without_the_scope_and_another_team_order_nothing(
     tokens = (
         issue_token(member, [Scope.NODES]),
         issue_token(owner, [Scope.WRITE]),
-        issue_token(stranger, Scope.values),
+        issue_token(stranger, ALL_OF_A_PERSON),
     )
     for _, secret in tokens:
         monkeypatch.setenv("ONNXFARM_TOKEN", secret)

@@ -12,7 +12,7 @@ from typer.testing import Result
 
 from farm.accounts.models import AuditEvent, Team, Tick, User
 from farm.accounts.services import issue_token
-from farm.accounts.states import Scope
+from farm.accounts.states import ALL_OF_A_PERSON
 from farm.config.processes import TICKS
 from farm.contract.version import TICK_QUEUE
 from farm.registry import storage
@@ -32,7 +32,7 @@ FILE = b"1234567"
 @pytest.fixture
 def as_owner(onnxfarm: Command, account: Account, owner: User, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command of somebody who manages the team."""
-    monkeypatch.setenv("ONNXFARM_TOKEN", issue_token(owner, Scope.values)[1])
+    monkeypatch.setenv("ONNXFARM_TOKEN", issue_token(owner, ALL_OF_A_PERSON)[1])
     return onnxfarm
 
 
@@ -117,7 +117,7 @@ def test_what_the_command_says_before_goes_a_week_later_and_what_was_settled_sta
     assert document_json(run) == before
     assert (CellDocument.objects.count(), Comparison.objects.count()) == settled
     acted = AuditEvent.objects.get(verb="retention acted")
-    assert acted.facts == {"timings": 1, "traces": 3, "compiled": 1, "models": 1}
+    assert acted.facts == {"timings": 1, "traces": 3, "compiled": 1, "models": 1, "branches": 0}
     after = json.loads(as_owner("farm", "retention", "--json").stdout)
     assert after["acted_at"] is not None
     assert [one["count"] for one in after["doomed"]] == [0, 0, 0, 0]

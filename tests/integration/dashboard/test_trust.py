@@ -10,7 +10,7 @@ from django.test import Client
 
 from farm.accounts.models import User
 from farm.accounts.services import issue_token
-from farm.accounts.states import Scope
+from farm.accounts.states import ALL_OF_A_PERSON
 from farm.contract import document_cells as doc_cells
 from farm.contract.cells import CellSpec
 from farm.contract.reports import CheckReport, Sample
@@ -63,7 +63,7 @@ def test_a_wish_of_the_matrix_is_kept_with_the_run(signed_in: Client, version: V
 
 
 def test_the_api_plans_a_wish_and_refuses_a_bad_one(client: Client, version: Version, node: Node, owner: User) -> None:
-    _, secret = issue_token(owner, Scope.values)
+    _, secret = issue_token(owner, ALL_OF_A_PERSON)
 
     def ask(wish: object) -> tuple[int, dict[str, object]]:
         answer = client.post(

@@ -90,7 +90,7 @@ def test_raw_timings_go_and_documents_and_verdicts_stay(run: Run, team: Team, ow
     with pytest.raises(Conflict, match="were removed on"):
         more_rounds(run=run, by=owner, rounds=2)
     acted = AuditEvent.objects.get(verb="retention acted")
-    assert (acted.team, acted.facts) == (team, {"timings": 1, "traces": 0, "compiled": 0, "models": 0})
+    assert (acted.team, acted.facts) == (team, {"timings": 1, "traces": 0, "compiled": 0, "models": 0, "branches": 0})
     assert retain() == 0
 
 
@@ -148,7 +148,7 @@ def test_a_rule_that_is_changed_while_it_acts_stops(run: Run, team: Team, owner:
     made = rule(team, owner, timings_days=30)
     RetentionRule.objects.update(timings_days=None, changed_at=timezone.now() + timedelta(seconds=1))
     assert retention._act(made, timezone.now(), lambda: True) == (
-        {"timings": 0, "traces": 0, "compiled": 0, "models": 0},
+        {"timings": 0, "traces": 0, "compiled": 0, "models": 0, "branches": 0},
         False,
     )
     assert rounds_of(run) > 0

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from farm.accounts.models import User
 from farm.accounts.services import create_owner, issue_token, make_sign_in_link
-from farm.accounts.states import Scope
+from farm.accounts.states import ALL_OF_A_PERSON
 
 
 class Command(BaseCommand):
@@ -35,5 +35,5 @@ class Command(BaseCommand):
         if not options["token"]:
             self.stdout.write(link)
             return
-        _, secret = issue_token(user, Scope.values, name="command line")
+        _, secret = issue_token(user, ALL_OF_A_PERSON, name="command line")
         self.stdout.write(json.dumps({"user": user.username, "link": link, "token": secret}))

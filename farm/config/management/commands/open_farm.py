@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from farm.accounts.models import Team, Token, User
 from farm.accounts.services import OWNERS_TEAM, TOKEN_LIFE, create_owner, issue_token, make_sign_in_link
-from farm.accounts.states import Scope
+from farm.accounts.states import ALL_OF_A_PERSON
 from farm.base.secrecy import HINT_LENGTH, TOKEN_PREFIX, digest_of_secret
 from farm.fleet.services import invite
 
@@ -58,7 +58,7 @@ def _chosen_token(owner: User) -> str | None:
             f"unset it and the farm makes its own."
         )
     life = {"expires_at": timezone.now() + TOKEN_LIFE, "revoked_at": None}
-    given = {"user": owner, "name": TOKEN_VARIABLE, "hint": secret[:HINT_LENGTH], "scopes": list(Scope.values)}
+    given = {"user": owner, "name": TOKEN_VARIABLE, "hint": secret[:HINT_LENGTH], "scopes": list(ALL_OF_A_PERSON)}
     Token.objects.update_or_create(digest=digest_of_secret(secret), defaults=life | given)
     return secret
 
@@ -71,7 +71,7 @@ def _stored_token(owner: User) -> str:
         known = Token.objects.filter(digest=digest_of_secret(secret), user=owner).first()
         if known is not None and known.is_valid:
             return secret
-    _, secret = issue_token(owner, Scope.values, name=_free_name(owner))
+    _, secret = issue_token(owner, ALL_OF_A_PERSON, name=_free_name(owner))
     path.touch(mode=0o600)
     path.write_text(secret)
     return secret

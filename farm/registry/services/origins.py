@@ -1,0 +1,53 @@
+"""Where a version comes from: a commit, and the branch whose gate uploads it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from django.db.models import Q
+
+from farm.base.refusals import Invalid
+
+MAX_BRANCH: Final = 255
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """`branch`: empty for the model's own line; `is_gate`: a token that may only gate uploads it.
+
+    Raises Invalid for what is no branch or commit, and for a gate without a branch.
+    """
+
+    branch: str = ""
+    commit: str = ""
+    is_gate: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.branch) > MAX_BRANCH or not self.branch.isprintable():
+            raise Invalid(f"A branch has at most {MAX_BRANCH} printable characters.", code="bad_branch")
+        if self.commit and _COMMIT.fullmatch(self.commit) is None:
+            raise Invalid(
+                f"“{self.commit[:70]}” is no commit: those have 7 to 64 digits from 0 to f.", code="bad_commit"
+            )
+        if self.is_gate and not self.branch.strip():
+            raise Invalid(
+                "A token that may only gate uploads what a branch has: say which.",
+                code="no_branch",
+                hint="Give `onnxfarm gate` --branch.",
+            )
+
+    def finds(self, digests: Mapping[str, str]) -> Q:
+        """Which versions with the same bundle this is. `digests`: of what it holds, by kind.
+
+        A branch changes nothing of the model's own line: what was deleted there stays so, and labelled data are what
+        they are. That line in turn takes none of a branch's versions, so that what is merged is its newest.
+        """
+        if not self.branch:
+            return Q(branch="")
+        with_data = digests["artifact__data_sha256"] != ""
+        return ~Q(branch="") if with_data else ~Q(branch="") | Q(removed_at=None)
+
+
+OWN_LINE: Final = Origin()
