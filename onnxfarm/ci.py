@@ -28,6 +28,9 @@ from onnxfarm import git_models
 PASSED, FAILED, UNUSABLE, TIMED_OUT = 0, 1, 2, 4
 PER_PAGE, MAX_PAGES = 100, 30
 PATIENCE_S = 30
+MAX_BRANCH = 255
+# a shorter text is no secret, and may stand in a word
+MIN_TOKEN = 8
 READ_ONLY = "This token may not write here, as in a pull request from a fork: the job's summary has the answer."
 
 
@@ -90,9 +93,12 @@ class Answer:
 
 
 class Forge(Protocol):
-    """Where the pipeline runs. `base`: the commit to compare with, empty where it names none."""
+    """Where the pipeline runs. `base`: the commit to compare with; `branch` and `head`: what it runs for; each empty
+    where the pipeline names none."""
 
     base: str
+    branch: str
+    head: str
 
     def quiet(self) -> tuple[str, str]:
         """Lines around what a program prints, between which nothing in it commands the pipeline."""
@@ -114,7 +120,8 @@ class GitHub:
         event = json.loads(Path(environment["GITHUB_EVENT_PATH"]).read_text())
         pull = event.get("pull_request") or {}
         self.base = (pull.get("base") or {}).get("sha") or (event.get("merge_group") or {}).get("base_sha", "")
-        self._head = (pull.get("head") or {}).get("sha") or environment.get("GITHUB_SHA", "")
+        self.head = (pull.get("head") or {}).get("sha") or environment.get("GITHUB_SHA", "")
+        self.branch = (pull.get("head") or {}).get("ref") or environment.get("GITHUB_REF_NAME", "")
         self._repository = f"/repos/{environment['GITHUB_REPOSITORY']}"
         self._issue = f"{self._repository}/issues/{int(pull['number'])}" if pull else ""
         self._output = environment.get("GITHUB_OUTPUT")
@@ -145,7 +152,7 @@ class GitHub:
         where = f"file={_escaped(model, in_property=True)},line=1,title=onnxfarm gate"
         print(f"::{kind} {where}::{_escaped(answer.line)}", flush=True)
         conclusions = {PASSED: "success", FAILED: "failure", TIMED_OUT: "timed_out"}
-        check = {"name": f"onnxfarm gate: {model}"[:100], "head_sha": self._head, "status": "completed"}
+        check = {"name": f"onnxfarm gate: {model}"[:100], "head_sha": self.head, "status": "completed"}
         output = {"title": answer.line[:200], "summary": answer.comment}
         conclusion = conclusions.get(answer.code, "action_required")
         self._api.ask("POST", f"{self._repository}/check-runs", {**check, "conclusion": conclusion, "output": output})
@@ -156,6 +163,9 @@ class GitLab:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.base = environment.get("CI_MERGE_REQUEST_DIFF_BASE_SHA", "")
+        names = ("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME")
+        self.branch = next(filter(None, map(environment.get, names)), "") or ""
+        self.head = environment.get("CI_COMMIT_SHA", "")
         token, number = environment.get("GATE_TOKEN", ""), environment.get("CI_MERGE_REQUEST_IID", "")
         project = f"/projects/{environment.get('CI_PROJECT_ID', '')}"
         self._notes = f"{project}/merge_requests/{int(number)}/notes" if number and token else ""
@@ -218,10 +228,11 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
             stderr=subprocess.STDOUT,
         ) as child:
             for printed in child.stdout or ():
-                print(printed.rstrip("\n"), flush=True)
-                line = printed.strip() or line
+                told = without_secrets(printed, environment)
+                print(told.rstrip("\n"), flush=True)
+                line = told.strip() or line
         print(after, flush=True)
-        text = comment.read_text() if comment.exists() else ""
+        text = without_secrets(comment.read_text(), environment) if comment.exists() else ""
     if text:
         return Answer(child.returncode, text.splitlines()[0].removeprefix("### ").replace("`", ""), text)
     # nothing was measured, and the last line says why
@@ -233,15 +244,20 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
 
 
 def _words(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str]:
-    """The options of the gate: against another model, or of two runtimes on a farm."""
+    """The options of the gate: against another model, or two runtimes on a farm where those alone are named."""
     runtimes = environment.get("GATE_RUNTIMES", "").split()
     words = [f"./{model}" if model.startswith("-") else model]
     words += [f"--fail-on={environment.get('GATE_FAIL_ON') or 'slower,lower,parity,placement,failed'}"]
     words += [f"--budget={environment['GATE_BUDGET']}"] if environment.get("GATE_BUDGET") else []
     words += [f"--junit={environment['GATE_JUNIT']}"] if environment.get("GATE_JUNIT") else []
     server, against = environment.get("GATE_SERVER"), environment.get("GATE_AGAINST", "")
-    words += [f"--server={server}"] if server else ["--ci"]
-    if server and not against:
+    if server:
+        # what a farm cannot take as a name is told all the same
+        branch = "".join(filter(str.isprintable, forge.branch))[:MAX_BRANCH]
+        words += [f"--server={server}", f"--branch={branch}", f"--commit={forge.head}"]
+    else:
+        words.append("--ci")
+    if server and not against and len(runtimes) > 1:
         sides = zip(("baseline", "candidate"), runtimes, strict=False)
         return [*words, *(f"--{side}={runtime}" for side, runtime in sides)]
     against = against or (f"{git_models.PREFIX}{forge.base}" if forge.base else "")
@@ -272,7 +288,17 @@ def _git(*words: str) -> int:
 
 def without_tokens(environment: Mapping[str, str]) -> dict[str, str]:
     """What the gate is started with: of secrets a farm's token alone, which goes to that farm."""
-    return {name: value for name, value in environment.items() if "TOKEN" not in name or name == "ONNXFARM_TOKEN"}
+    kept = {name: value for name, value in environment.items() if "TOKEN" not in name or name == "ONNXFARM_TOKEN"}
+    farms = environment.get("GATE_SERVER_TOKEN")
+    return {**kept, "ONNXFARM_TOKEN": farms} if farms else kept
+
+
+def without_secrets(text: str, environment: Mapping[str, str]) -> str:
+    """Text in which no token stands, whoever wrote it there: a farm's refusal is its own."""
+    tokens = {value for name, value in environment.items() if "TOKEN" in name and len(value) >= MIN_TOKEN}
+    for token in tokens:
+        text = text.replace(token, "***")
+    return text
 
 
 def _comment(forge: Forge, mark: str, answer: Answer) -> None:

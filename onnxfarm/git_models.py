@@ -1,6 +1,7 @@
 """A model as a commit of its repository has it: `git:REF[:PATH]`."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -11,8 +12,15 @@ from onnxfarm.model_files import data_of
 from onnxfarm.problems import Usage
 
 PREFIX = "git:"
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 # what stands in a commit where Git LFS keeps the file elsewhere
 _POINTER = b"version https://git-lfs.github.com/spec/"
+
+
+def commit_in(text: str) -> str:
+    """The commit that `git:REF[:PATH]` names by its digits; empty where it names a branch, or is no such text."""
+    ref = text.removeprefix(PREFIX).partition(":")[0]
+    return ref if text.startswith(PREFIX) and _COMMIT.fullmatch(ref) else ""
 
 
 def written_out(text: str, *, beside: Path, folder: Path) -> Path:

@@ -1,7 +1,8 @@
 """What a command measures, and what a gate is given beside it, on this machine and on a farm."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -49,6 +50,9 @@ class Given:
     version: str = ""
     evaluation: Path | None = None
     recipe: Judging = ""
+    # what a farm is told of where both come from: `branch` and `commit`, where said
+    origin: Mapping[str, str] = field(default_factory=dict)
+    base_commit: str = ""
 
     @property
     def is_late(self) -> bool:

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -50,8 +50,9 @@ if TYPE_CHECKING:
 
 # GitHub Actions shows what a step adds to the file that this names
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
-# where the answer is written, which is of no use to whoever repeats it
+# where the answer is written, and what a farm was told, which is of no use to whoever repeats it on their own machine
 WRITING = ("--summary", "--comment", "--junit", "--benchmark-json", "--json", "--home")
+LEFT_OUT = (*WRITING, "--server", "--team", "--branch", "--commit")
 DEFAULT_CHECKS = "slower,lower,parity,placement,failed"
 MAX_ROUNDS = 96
 
@@ -131,11 +132,11 @@ def write(
 
 def _command() -> str:
     """This command as whoever repeats it types it."""
-    kept, is_file = ["onnxfarm"], False
+    kept, is_value = ["onnxfarm"], False
     for word in sys.argv[1:]:
-        if not is_file and word.partition("=")[0] not in WRITING:
+        if not is_value and word.partition("=")[0] not in LEFT_OUT:
             kept.append(word)
-        is_file = not is_file and word in WRITING
+        is_value = not is_value and word in LEFT_OUT
     return shlex.join(kept)
 
 
@@ -198,6 +199,8 @@ def gate(  # noqa: PLR0913  every option of the command
     ci: CiOption = False,
     server: FarmOption = None,
     team: options.TeamOption = "",
+    branch: options.BranchOption = "",
+    commit: options.CommitOption = "",
     timeout: Annotated[
         float | None,
         typer.Option(metavar="MINUTES", help="Stop waiting after this many minutes.", show_default="never"),
@@ -229,7 +232,8 @@ def gate(  # noqa: PLR0913  every option of the command
         declared = replace(declared, axes={**declared.axes, "runtime": sides})
     declared = replace(declared, operators=True) if operators else declared
     where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout, team=team)
-    where = replace(where, against=against, evaluation=evaluation, recipe=judging, is_of_pipeline=ci)
+    origin = {name: text for name, text in (("branch", branch), ("commit", commit)) if text}
+    where = replace(where, against=against, evaluation=evaluation, recipe=judging, is_of_pipeline=ci, origin=origin)
     console = console_for(stderr=True)
     began = time.monotonic()
     outcome = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
@@ -261,6 +265,7 @@ class _Where:
     evaluation: Path | None = None
     recipe: Judging = ""
     is_of_pipeline: bool = False
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     def must_make_sense(self) -> None:
         """Raises Usage."""
@@ -274,8 +279,9 @@ class _Where:
             )
         if self.is_of_pipeline and self.server is not None:
             raise Usage("--ci is about this machine, and --server measures on a farm: leave out one of the two.")
-        if self.team and self.server is None:
-            raise Usage("--team names a team of a farm: give --server too, or leave it out.")
+        of_farms = {"team": self.team, **self.origin}
+        if self.server is None and (named := next((name for name, text in of_farms.items() if text), "")):
+            raise Usage(f"--{named} is told to a farm: give --server too, or leave it out.")
         if self.timeout_min is not None and self.timeout_min <= 0:
             raise Usage(f"--timeout is {self.timeout_min:g}: give minutes above 0.")
 
@@ -295,7 +301,9 @@ def _outcome(
         from farm.rules.searches.gate import Gate
         from farm.rules.searches.search import carry_out
     deadline = None if where.timeout_min is None else time.monotonic() + 60.0 * where.timeout_min
-    given = Given(where.subject, deadline, rounds=where.rounds, is_of_pipeline=where.is_of_pipeline)
+    given = Given(
+        where.subject, deadline, rounds=where.rounds, is_of_pipeline=where.is_of_pipeline, origin=where.origin
+    )
     with TemporaryDirectory(prefix="onnxfarm-gate-") as folder, ExitStack() as opened:
         if sides is None:
             given = replace(_with_base(given, where, Path(folder)), evaluation=where.evaluation, recipe=where.recipe)
@@ -331,7 +339,7 @@ def _with_base(given: Given, where: _Where, folder: Path) -> Given:
     if len(old) == len(new) and all(filecmp.cmp(*both, shallow=False) for both in zip(old, new, strict=True)):
         say(f"The gate passed: {where.subject.model} is {where.against}, byte for byte, and nothing was measured.")
         raise typer.Exit
-    return replace(given, beside=replace(where.subject, model=path))
+    return replace(given, beside=replace(where.subject, model=path), base_commit=git_models.commit_in(where.against))
 
 
 def _refuse_mixed(against: str, of_runtimes: Mapping[str, object], of_models: Mapping[str, object]) -> None:

@@ -114,6 +114,12 @@ JudgeOption = Annotated[
 ]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Also exit 1 if a cell was refused.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of the inputs and of the order of rounds.")]
+BranchOption = Annotated[
+    str, typer.Option(metavar="NAME", help="With --server: the branch that has the model.", show_default="none")
+]
+CommitOption = Annotated[
+    str, typer.Option(metavar="SHA", help="With --server: the commit that has the model.", show_default="none")
+]
 TeamOption = Annotated[
     str,
     typer.Option(

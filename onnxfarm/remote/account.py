@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -74,10 +75,10 @@ def checked_address(address: str) -> str:
     parts = _parts(address)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise Usage(
-            f"“{address}” is not a farm's address: write it like https://farm.example or http://127.0.0.1:8000."
+            f"“{_shown(address)}” is not a farm's address: write it like https://farm.example or http://127.0.0.1:8000."
         )
     if parts.username is not None or "\\" in address or not address.isprintable() or " " in address:
-        raise Usage(f"“{address}” is not a farm's address: an address has no user name, spaces or backslashes.")
+        raise Usage(f"“{_shown(address)}” is not a farm's address: an address has no user name, spaces or backslashes.")
     if parts.scheme == "http" and not _is_this_machine(parts.hostname):
         raise Usage(
             f"{address} is plain HTTP to another machine: anybody on the network between could read the token. "
@@ -85,6 +86,11 @@ def checked_address(address: str) -> str:
             "then http://127.0.0.1:8000."
         )
     return address.rstrip("/")
+
+
+def _shown(address: str) -> str:
+    """Without a password that somebody wrote into it, as this stands in logs."""
+    return re.sub(r"//.*@", "//…@", address)
 
 
 def _parts(address: str) -> SplitResult | None:

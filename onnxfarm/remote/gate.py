@@ -10,7 +10,6 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from farm.contract.api.registry import VersionOut
 from farm.rules.planning.planner import announcement
 from farm.rules.planning.plans import positions_of
 from farm.rules.searches.search import Experiment, Measured, Outcome, Search
@@ -18,7 +17,7 @@ from onnxfarm.outputs import say
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import find_account
 from onnxfarm.remote.client import Client, order_of
-from onnxfarm.remote.lookups import version_named
+from onnxfarm.remote.lookups import VERSION
 from onnxfarm.remote.runs import follow, read_document
 from onnxfarm.remote.uploads import Bundle, uploaded
 from onnxfarm.subject import Given, Subject
@@ -30,29 +29,35 @@ def opened(given: Given, *, server: str, team: str, console: Console) -> Iterato
     subject, judged = given.subject, {"evaluation": given.evaluation}
     # a judge of the user's own is refused before: it never leaves their machine
     recipe = given.recipe if given.evaluation and isinstance(given.recipe, str) else ""
-    said = {"team": team, "recipe": recipe}
+    said = {"team": team, "recipe": recipe, **given.origin}
     with Client(find_account(server)) as client:
         base = _base(client, given, said, console=console)
-        line = {"model": base.model} if base is not None else {}
+        line = {"model": base[0]} if base is not None else {}
         bundle = Bundle(subject.model, {**_beside(subject), **judged}, {**said, **line})
         version = uploaded(client, bundle, console=console)
-        if base is not None and base.sha256 == version.sha256:
-            say(f"The gate passed: {subject.model} is {named(base)}, byte for byte, and nothing was measured.")
+        if base == (version.model, version.number):
+            say(f"The gate passed: {subject.model} is {_named(base)}, byte for byte, and nothing was measured.")
             raise typer.Exit
-        models = () if base is None else (named(base),)
+        models = () if base is None else (_named(base),)
         yield Remote(client, given, version=version.id, console=console, models=models)
 
 
-def named(version: VersionOut) -> str:
+def _named(version: tuple[str, int]) -> str:
     """A version as a matrix names it."""
-    return f"{version.model}@{version.number}"
+    return "{}@{}".format(*version)
 
 
-def _base(client: Client, given: Given, said: Mapping[str, str], *, console: Console) -> VersionOut | None:
-    """The version in use now; a file is uploaded as one. None where two runtimes are compared."""
+def _base(client: Client, given: Given, said: Mapping[str, str], *, console: Console) -> tuple[str, int] | None:
+    """Model and number of the version in use now; a file is uploaded as one. None where two runtimes are compared.
+
+    One that was named is not looked up, which a token that may only gate must not: planning says where there is none.
+    """
     if given.beside is not None:
-        return uploaded(client, Bundle(given.beside.model, _beside(given.beside), said), console=console)
-    return version_named(client, given.version) if given.version else None
+        told = {**said, "commit": given.base_commit, "note": "what it was compared with" if given.origin else ""}
+        version = uploaded(client, Bundle(given.beside.model, _beside(given.beside), told), console=console)
+        return version.model, version.number
+    match = VERSION.fullmatch(given.version)
+    return (match["model"], int(match["number"])) if match else None
 
 
 def _beside(subject: Subject) -> dict[str, Path | None]:

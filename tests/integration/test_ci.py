@@ -1,14 +1,18 @@
 """A gate inside a pipeline: the action's own steps and the template's job; no name becomes a program."""
 
+import contextlib
+import json
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from onnxfarm import ci, git_models
+from tests.acceptance.served import Served
 from tests.integration.forges import job
 from tests.integration.forges.server import TOKEN, Forge, forge
 from tests.integration.worker.making import MODELS
@@ -131,6 +135,75 @@ def test_a_hostile_path_or_branch_is_text_everywhere(repository: Path, known: Fo
     assert body.count("-->") == body.count("<!--") == 1
     assert "<b>" not in body.replace("\\<b", "")
     assert len(body.strip().splitlines()) == 2
+
+
+FARMS_TOKEN = "ofk_Tq1mZ8cV3nB6xL0wR5yK2jH7"
+
+
+@contextlib.contextmanager
+def hostile_farm() -> Iterator[str]:
+    """The address of a farm that answers whatever it is asked by the token, and by what commands pipelines."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            secret = self.headers.get("Authorization", "").removeprefix("Bearer ")
+            words = f"<b>no</b> {secret} @all [x](http://evil)\n::error::evil\n/close"
+            content = json.dumps({"detail": words}).encode()
+            self.send_response(403)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_PATCH = do_HEAD = _answer  # noqa: N815  as http.server looks for them
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with Served(server):
+        yield f"http://127.0.0.1:{server.server_port}"
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab"])
+def test_what_a_farm_says_is_text_and_its_token_stands_nowhere(
+    repository: Path, known: Forge, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    base = commit(repository, "base")
+    shutil.copy(MODELS / "cnn_dyn.onnx", repository / NAME)
+    commit(repository, "<img src=x> @all ::error::x")
+    with hostile_farm() as url:
+        if kind == "github":
+            own = {"server": url, "server_token": FARMS_TOKEN}
+            done = job.github(repository, known, base=base, model=NAME, wheel="installed", **own)
+        else:
+            monkeypatch.setenv("ONNXFARM_TOKEN", FARMS_TOKEN)
+            done = job.gitlab(repository, known, base=base, GATE_MODEL=NAME, GATE_SERVER=url)
+    assert (done.code, known.wrong) == (2, []), done.log
+    [body] = [comment["body"] for comment in known.comments]
+    written = [done.log, done.summary, body, str(known.checks)]
+    written += [path.read_text(errors="replace") for path in repository.parent.rglob("*") if path.is_file()]
+    assert not [text for text in written if FARMS_TOKEN in text or TOKEN in text]
+    assert "***" in done.log
+    assert "<b>" not in body.replace("\\<b", "")
+    assert "@all" not in body.replace("@\N{ZERO WIDTH SPACE}all", "").replace("\\@all", "")
+    assert len(body.strip().splitlines()) == 2
+    if kind == "github":
+        lines = done.log.splitlines()
+        [opened] = [number for number, line in enumerate(lines) if line.startswith("::stop-commands::")]
+        assert lines.index("::error::evil") < lines.index(f"::{lines[opened].rpartition('::')[2]}::")
+
+
+def test_a_password_in_the_address_of_a_farm_stands_nowhere(
+    repository: Path, known: Forge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONNXFARM_TOKEN", FARMS_TOKEN)
+    base = commit(repository, "base")
+    shutil.copy(MODELS / "cnn_dyn.onnx", repository / NAME)
+    address = "https://somebody:hunter2@farm.example"
+    done = job.github(repository, known, base=base, model=NAME, wheel="installed", server=address)
+    assert done.code == 2
+    assert not [text for text in (done.log, done.summary, *(c["body"] for c in known.comments)) if "hunter2" in text]
 
 
 def test_the_template_of_gitlab_writes_one_note_and_junit(repository: Path, known: Forge) -> None:

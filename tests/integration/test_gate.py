@@ -79,6 +79,7 @@ def test_a_gate_that_runs_out_of_time_ends_with_4(home: Path) -> None:
         (["--candidate", "1.31.1", "--max-slowdown", "much"], "such as '5 %'"),
         (["--candidate", "1.31.1", "--max-slowdown", "nan"], "such as '5 %'"),
         (["--candidate", "1.31.1", "--server", "https://farm.example", "--ci"], "--ci is about this machine"),
+        (["--candidate", "1.31.1", "--branch", "faster"], "--branch is told to a farm"),
         (["--candidate", "1.31.1", "--matrix", '{"runtime": ["1.31.1"]}'], "leave `runtime` out"),
         (["--candidate", "1.31.1", "--matrix", '{"opset": ["max-of-runtime"]}'], "nothing could be compared"),
         (["--candidate", "1.31.1", "--expected", "some.npz"], "--inputs"),

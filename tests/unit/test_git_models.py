@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxfarm.git_models import written_out
+from onnxfarm.git_models import commit_in, written_out
 from onnxfarm.model_files import files_of
 from onnxfarm.problems import Usage
 
@@ -46,6 +46,22 @@ def test_the_model_is_written_out_with_the_data_that_it_names(repository: Path, 
         "weights.data": b"old weights",
     }
     assert model == out / "models" / "encoder.onnx"
+
+
+@pytest.mark.parametrize(
+    ("text", "commit"),
+    [
+        ("git:0123abc", "0123abc"),
+        (f"git:{'a' * 40}:models/encoder.onnx", "a" * 40),
+        ("git:origin/main", ""),
+        ("git:abc", ""),
+        ("git:", ""),
+        ("0123abc", ""),
+        ("0123abc.onnx", ""),
+    ],
+)
+def test_a_commit_is_told_where_its_digits_stand(text: str, commit: str) -> None:
+    assert commit_in(text) == commit
 
 
 def test_names_that_are_no_text_stand_beside_a_model(repository: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A gate's answer as the one comment of a pull request, in which whatever somebody named stays text. Pure."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ from farm.rules.wording.vocabulary import signed
 MAX_ROWS = 8
 MAX_REASONS = 3
 MAX_NAME = 60
+# an address that ends no link of Markdown
+_LINK = re.compile(r"https?://[^\s()<>\[\]]+")
 # what fails a gate, the worst first; a kind of change from outside comes behind them
 _HEADLINES = {
     "failed": "{} no longer runs where its base does",
@@ -68,7 +71,7 @@ def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
         *_deciding(rows, Budget(document.budget)),
     ]
     ending = f"{numbers.duration(asked.took_s)}; on your own machine: {as_code(asked.command)}"
-    if document.url:
+    if document.url and _LINK.fullmatch(document.url):
         ending += f"; [the run]({document.url})"
     mark = "✅" if answer.is_passed else "❌"
     parts = [f"### {mark} {headline(answer, rows, name=asked.name)}", _table(rows)]

@@ -25,6 +25,10 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
+def branch_of(folder: Path) -> str:
+    return git(folder, "rev-parse", "--abbrev-ref", "HEAD")
+
+
 @dataclass
 class Job:
     """What a job left: its exit code, what it printed, outputs of its steps and the summary."""
@@ -55,7 +59,8 @@ def github(
     place.mkdir(exist_ok=True)
     event = json.loads(PULL_REQUEST.read_text())
     event["number"] = event["pull_request"]["number"] = number
-    event["pull_request"]["base"]["sha"], event["pull_request"]["head"]["sha"] = base, git(folder, "rev-parse", "HEAD")
+    event["pull_request"]["base"]["sha"] = base
+    event["pull_request"]["head"] |= {"sha": git(folder, "rev-parse", "HEAD"), "ref": branch_of(folder)}
     (place / "event.json").write_text(json.dumps(event))
     names = {name.replace("-", "_"): name for name in action["inputs"]}
     given = {name: str(each.get("default", "")) for name, each in action["inputs"].items()}
@@ -100,6 +105,7 @@ def gitlab(
     known = {
         "CI": "true", "GITLAB_CI": "true", "CI_PROJECT_DIR": str(folder), "CI_API_V4_URL": f"{forge.url}/api/v4",
         "CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "3", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,
+        "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": branch_of(folder), "CI_COMMIT_SHA": git(folder, "rev-parse", "HEAD"),
         "ONNXFARM_GITLAB_TOKEN": TOKEN,
     }  # fmt: skip
     job = Job()

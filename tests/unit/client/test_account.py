@@ -66,6 +66,13 @@ def test_an_address_that_an_older_login_kept_is_refused_too(monkeypatch: pytest.
         find_account()
 
 
+@pytest.mark.parametrize("address", ["https://me:hunter2@farm.example", "ftp://me:hunter2@x", "https://a:hunter2@b@c"])
+def test_a_password_in_an_address_is_not_said(address: str) -> None:
+    with pytest.raises(Usage) as refused:
+        checked_address(address)
+    assert "hunter2" not in str(refused.value)
+
+
 def test_the_refusal_says_what_to_do_instead() -> None:
     with pytest.raises(Usage, match=r"https://farm\.example:8000, or a tunnel to the farm: ssh -L"):
         checked_address("http://farm.example:8000")

@@ -165,6 +165,9 @@ def test_accuracy_and_the_farms_page_are_told_where_there_are_any() -> None:
     assert "- Accuracy: 98.1 % of 500 labels, 0.2 % fewer than the base" in lines
     assert lines[-1].endswith("; [the run](https://farm.example/runs/7/)")
     assert not any(line.startswith("- Size") for line in lines)
+    for hostile in ("https://farm.example/) [a](http://evil.example", "javascript:alert(1)", "https://x\n::error::y"):
+        document.url = hostile
+        assert "the run" not in comment(document)
 
 
 HOSTILE = (
