@@ -88,6 +88,7 @@ def _note(cell: Cell, *, is_risky: bool) -> str:
     parts = [
         f"A/A twin of {cell.twin_of}." if cell.twin_of else "",
         cell.reason.text if cell.reason else "",
+        cell.parity.text if cell.parity.verdict == "fail" else "",
         simulated.NOTE if cell.simulated else "",
         "Launches fall into two groups." if cell.is_bimodal else "",
         stability.UNSTABLE if is_risky else "",

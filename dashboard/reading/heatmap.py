@@ -323,7 +323,7 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     value, why = _value(cell, comparison, grid)
     if is_wrong(cell):
         # never praised, and marked wherever it stands
-        sign, tone, why = STATES[WRONG], "", "; ".join(filter(None, (sign.word, why)))
+        sign, tone, why = STATES[WRONG], "", "; ".join(filter(None, (cell.parity.text, sign.word, why)))
     return Place(href, value, sign, tone, "; ".join(filter(None, (title, why))))
 
 

@@ -179,9 +179,7 @@ def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged
     wrong = [each for each in (base, other) if each.cell.parity.verdict == "fail"]
     if not wrong or judged.sign == DIFFERENT_MODELS:
         return judged
-    how = "; ".join(
-        filter(None, (judged.how, "the outputs differ from the reference, so there is no verdict on speed"))
-    )
+    how = "; ".join(filter(None, (judged.how, wrong[-1].cell.parity.text, "there is no verdict on speed")))
     return replace(judged, sign=WRONG if other in wrong else WRONG_BASE, how=how, is_wrong=True)
 
 

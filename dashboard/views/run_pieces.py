@@ -34,6 +34,7 @@ from farm.rules.presenting.stability import more_may_decide
 from farm.runs import selectors
 from farm.runs.selectors import pages, runs
 from farm.runs.selectors.pages import Revision, is_same
+from farm.runs.selectors.retention import removed_timings
 from farm.runs.selectors.runs import Standstill, standstill_of
 from farm.runs.selectors.sides import facts_of
 from farm.runs.states import RunState, activity_of
@@ -182,7 +183,9 @@ def _whole(row: "Run") -> Whole:
         because=because,
         warnings=reading.warnings(document.cells),
         told=facts.of_run(document.model_copy(update={"cells": everything})),
-        may_continue=any(cell.status == "done" for cell in document.cells) and more_may_decide(document.comparisons),
+        may_continue=any(cell.status == "done" for cell in document.cells)
+        and more_may_decide(document.comparisons)
+        and not removed_timings(row),
         activity=activity,
         by_id=by_id,
     )

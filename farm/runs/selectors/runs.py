@@ -59,15 +59,17 @@ def busy_blocks(run: Run) -> list[Busy]:
 
 
 def _busy(row: Block, names: dict[tuple[int, int], str]) -> Busy:
-    doing = row.node.doing if row.node else ""
-    begun = _ROUND.match(doing)
-    if begun and int(begun[1]) <= row.rounds:
-        # the round is reported: what the node said last is over
-        doing = ""
+    doing = "" if row.node is None or _is_over(row.node.doing, row.rounds) else row.node.doing
     arm = _ARM.search(doing)
     cell = names.get((row.pk, int(arm[1])), "") if arm else ""
     most = max(row.rounds, row.max_rounds)
     return Busy(row.number, name_of(row.node), row.node_id, _ARM.sub("", doing), cell, row.leased_at, row.rounds, most)
+
+
+def _is_over(doing: str, rounds: int) -> bool:
+    """Whether what a node said last is about a round of its block that it has reported since."""
+    begun = _ROUND.match(doing)
+    return begun is not None and int(begun[1]) <= rounds
 
 
 def shown_states(runs: Iterable[Run]) -> dict[int, str]:
@@ -325,8 +327,8 @@ def progress(run: Run, *, still: Standstill | None = None) -> Progress:
 def _doing(run: Run) -> tuple[str, ...]:
     """What the nodes at work on it say."""
     at_work = Node.objects.filter(blocks__in=run.blocks.filter(state=BlockState.LEASED), state=NodeState.ONLINE)
-    told = at_work.exclude(doing="").order_by("pk").distinct().values_list("name", "doing")
-    return tuple(f"{name}: {doing}" for name, doing in told[:MOST_DOING])
+    told = at_work.exclude(doing="").order_by("pk").distinct().values_list("name", "doing", "blocks__rounds")
+    return tuple(f"{name}: {doing}" for name, doing, rounds in told[:MOST_DOING] if not _is_over(doing, rounds))
 
 
 def events(run: Run, *, after: int = 0) -> QuerySet[Event]:

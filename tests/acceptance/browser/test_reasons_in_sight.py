@@ -20,7 +20,8 @@ SENTENCES = """() => [...document.querySelectorAll("td.text, [data-refusal]")]
 def test_reasons_of_a_busy_run_are_read_without_scrolling_sideways(
     opened: Opening, version: Version, node: Node, person: User, size: dict[str, int]
 ) -> None:
-    run = rows.begin_run(version, person)
+    axes = {"runtime": ["1.29.0", "1.31.1"], "precision": ["fp32", "int8-dynamic"], "threads": [1]}
+    run = rows.begin_run(version, person, matrix={"budget": "quick", "matrix": axes})
     rows.MadeUpNode(node, busy=True, crashes=[1]).measure(run)
     for path in (f"/runs/{run.pk}/", f"/runs/{run.pk}/cells/c1/", "/runs/"):
         page = opened(path, size=size)

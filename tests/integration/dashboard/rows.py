@@ -163,7 +163,7 @@ class MadeUpNode:
 
     `slow`: factor of a runtime's latency by `distribution==version`. `crashes`: cell numbers whose runner dies.
     `elsewhere`: whether sessions come up on the CPU whatever was asked. `settles`: whether the farm's worker is there.
-    `busy`: other programs take nine tenths of its core.
+    `busy`: other programs take four fifths of its core.
     """
 
     def __init__(
@@ -299,7 +299,7 @@ class MadeUpNode:
     def _sample(self, spec: CellSpec) -> reports.Sample:
         middle = own = self._p50_ms(spec) * exp(self.random.gauss(0, 0.006))
         if self.busy:
-            middle *= 10 * exp(self.random.gauss(0, 0.5))
+            middle *= 5 * exp(self.random.gauss(0, 0.3))
         nanoseconds = [round(middle * 1e6 * factor) for factor in (0.98, 1.0, 1.05)]
         timings = [one / 1e6 for one in nanoseconds]
         return reports.Sample(
@@ -310,7 +310,7 @@ class MadeUpNode:
             max_ms=timings[2],
             n=3,
             timings=pack_timings(nanoseconds),
-            cpu_share=0.1 if self.busy else 1.0,
+            cpu_share=0.2 if self.busy else 1.0,
             cpu_p50_ms=own if self.busy else None,
             is_disturbed=self.busy,
         )

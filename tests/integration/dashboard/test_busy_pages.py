@@ -1,6 +1,7 @@
 """A run on a busy machine, at each of its states: whatever shows a time shows the one that can be trusted."""
 
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -14,6 +15,20 @@ from tests.integration.dashboard import rows
 from tests.integration.dashboard.pages import assert_is_page
 
 pytestmark = pytest.mark.django_db
+
+
+# few cells: what a clock is said to have taken has to have passed
+SMALL: dict[str, Any] = {
+    "budget": "quick",
+    "matrix": {"runtime": ["1.29.0", "1.31.1"], "precision": ["fp32", "int8-dynamic"], "threads": [1]},
+}
+# of a cell's thread, in ms; the clock runs some five times as long
+MAX_MS = 0.65
+
+
+@pytest.fixture
+def begun(version: Version, node: Node, owner: User) -> Run:
+    return rows.begin_run(version, owner, matrix=SMALL)
 
 
 @pytest.fixture
@@ -30,9 +45,8 @@ def times_of(client: Client, run: Run) -> list[float]:
 def test_launches_so_far_are_told_by_processor_time(signed_in: Client, begun: Run, busy: rows.MadeUpNode) -> None:
     busy.measure(begun, most_rounds=2)
     told = times_of(signed_in, begun)
-    assert len(told) == 8
-    # 0.25 to 5 ms of the thread; the clock ran some ten times as long
-    assert max(told) < 5.2
+    assert len(told) == 4
+    assert max(told) < MAX_MS
 
 
 def test_charts_and_tables_of_the_finished_run_are_of_processor_time(
@@ -42,7 +56,7 @@ def test_charts_and_tables_of_the_finished_run_are_of_processor_time(
     begun.refresh_from_db()
     document = selectors.document(begun)
     assert {pair.verdict_from for pair in document.comparisons} == {"processor"}
-    assert max(times_of(signed_in, begun)) < 5.2
+    assert max(times_of(signed_in, begun)) < MAX_MS
     for chart, axis in (("latency", "processor time, ms"), ("throughput", "items/s, by processor time")):
         text = signed_in.get(f"/runs/{begun.pk}/?chart={chart}").content.decode()
         assert axis in text, chart

@@ -12,7 +12,7 @@ from dashboard.reading.heatmap import heat_map
 from dashboard.views.cell import headline, panels
 from dashboard.views.compared_runs import _p50, matches
 from farm.contract.document import Document
-from farm.contract.document_cells import Accuracy, Cell
+from farm.contract.document_cells import Accuracy, Cell, Parity
 from farm.rules.presenting.times import Times
 from tests.documents import NEW, make_cell, make_comparison, make_document
 from tests.unit.dashboard.conftest import address
@@ -143,3 +143,15 @@ def test_whole_runs_of_a_busy_machine_are_compared_by_processor_time() -> None:
     assert "processor time" in found.how
     shown = _p50(2, match.cells[1], lambda run, cell: "", found)
     assert (shown.value, shown.soft) == (1.2, "CPU time")
+
+
+def test_a_failed_parity_says_by_what_and_against_which_limit_wherever_it_stands(judged: Document) -> None:
+    text = "Output 'y': cosine to the reference is 0.98991, below 0.99."
+    wrong = judged.cells[1].model_copy(update={"parity": Parity(verdict="fail", text=text)})
+    both = [judged.cells[0], wrong]
+    table = cells.table(both, address, comparisons=judged.comparisons)
+    place = [head.text for head in table.heads].index("Note")
+    assert [text in row[place].text for row in table.rows] == [False, True]
+    assert text in heat_map(both, judged.comparisons, address).rows[0].places[1].title
+    base, other = (side.Chosen(f"1:{cell.id}", 1, cell, "") for cell in both)
+    assert text in side.judge(base, other, judged.comparisons).how
