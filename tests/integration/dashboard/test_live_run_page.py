@@ -108,7 +108,7 @@ def test_a_run_behind_another_one_says_which_and_not_what_the_node_does_for_that
 ) -> None:
     first, second = rows.begin_run(version, owner), rows.begin_run(version, owner)
     rows.MadeUpNode(node).measure(first, most_rounds=1)
-    Node.objects.filter(pk=node.pk).update(doing="round 1: onnxruntime==1.31.1, int8-dynamic, arm 2")
+    Node.objects.filter(pk=node.pk).update(doing="round 2: onnxruntime==1.31.1, int8-dynamic, arm 2")
     words = assert_is_page(signed_in.get(f"/runs/{second.pk}/"))
     assert re.search(rf"Queued: bench-1 has measured run {first.pk} since \d\d:\d\d UTC\.", words)
     assert "int8-dynamic, arm" not in words

@@ -41,6 +41,11 @@ MEANT: Final[tuple[tuple[str, str, str], ...]] = (
         "the thread's own time, without the turns of other programs: means of 20 ms, so that it may pass the p50",
         "it may be above the p50, and says why",
     ),
+    (
+        r"^Line: the median of all launches, p50\. Band",
+        "Line: the median of all launches. Band",
+        "it may be of processor time",
+    ),
 )
 # page, lines with figures that are gone from it, why
 GONE: Final[tuple[tuple[str, str, str], ...]] = (
@@ -54,6 +59,17 @@ GONE: Final[tuple[tuple[str, str, str], ...]] = (
         "what a search of the farm measured is no setting",
     ),
     (r"/watches/1/", r"^1\.30\.0$", "an alert says between which releases it began"),
+    (
+        r"/(runs|models)/\d/.*",
+        r"^(Most: )?\d\W\d{3}( items/s .*)?$",
+        "a rate has no more digits than its interval allows",
+    ),
+    (
+        r"/runs/\d/.*",
+        r"^(A/A twin of c1|Latency of the whole batch: .*|.*ended by signal 11 \(SIGSEGV\))\.$",
+        "notes stand beside the verdict",
+    ),
+    (r"/alerts/\d/", r"^SkipLayerNormalization .* changes most: ", "it says what explains the change"),
 )
 # the numbers of the upload, which is called by them now
 AGAINST = re.compile(r"Against [a-z][\w ]* \(")
