@@ -4,10 +4,10 @@ import pytest
 
 from dashboard import axes
 from dashboard.reading import cell as reading
-from dashboard.reading import cells, comparisons, facts, operators, runs, side
+from dashboard.reading import cells, comparisons, facts, runs, side
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
-from farm.contract.document_cells import Cell, CellMetric, Input, PromptTime
+from farm.contract.document_cells import Cell, Input
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.verdicts import MetricVerdict
 from farm.rules.presenting.stability import UNSTABLE
@@ -184,7 +184,7 @@ def test_every_cell_of_a_run_has_a_row_with_what_to_know_before_believing_it(doc
     assert notes["/runs/1/cells/b1-a8/"] == "A/A twin of b1-a0."
     assert notes["/runs/1/cells/b1-a6/"] == "Launches fall into two groups."
     assert at_risk["/runs/1/cells/b1-a6/"] == f"Launches fall into two groups. {UNSTABLE}"
-    assert notes["/runs/1/cells/b1-a9/"] == "Executed in bf16."
+    assert notes["/runs/1/cells/b1-a9/"].endswith("lie beyond the tolerance. Executed in bf16.")
     assert notes["/runs/1/cells/b1-a11/"].startswith("The runner ended by signal 11")
 
 
@@ -228,55 +228,6 @@ def test_of_a_cell_that_was_never_timed_only_what_is_known_is_shown(by_id: dict[
     assert [row[0].text for row in reading.metrics(known).rows].count("session creation") == 1
 
 
-def test_time_that_no_operator_has_is_a_row_and_part_of_what_shares_are_of(by_id: dict[str, Cell]) -> None:
-    cell = by_id["b1-a0"]
-    spent = sum(one.time_us for one in cell.operators)
-    rows = operators.operators(cell.model_copy(update={"unaccounted_us": spent})).rows
-    assert rows[-1][0].text == "in no operator"
-    assert rows[-1][3].value == spent
-    assert abs((rows[-1][4].share or 0) - 0.5) < 0.001
-    assert operators.operators(cell).rows[-1][0].text != "in no operator"
-
-
-def test_operators_over_a_prompt_and_the_rest_add_up(by_id: dict[str, Cell]) -> None:
-    """Shares of a prompt were of a whole of which most had no row."""
-    listed = by_id["b1-a0"].operators[:3]
-    spent = sum(one.time_us for one in listed)
-    prompt = PromptTime(tokens=16, traced_us=10 * spent, unaccounted_us=8 * spent, operators=listed)
-    table = operators.of_prompt(by_id["b1-a0"].model_copy(update={"prompt": prompt}))
-    assert [row[0].text for row in table.rows[-2:]] == ["in no operator", "faster operators"]
-    assert sum(row[4].share for row in table.rows) == pytest.approx(1)
-    assert operators.of_prompt(by_id["b1-a0"]) is None
-
-
-def test_choosing_a_token_is_a_row_beside_the_operators_of_a_token(by_id: dict[str, Cell]) -> None:
-    cell = by_id["b1-a0"]
-    spent = sum(one.time_us for one in cell.operators)
-    told = [CellMetric(name=name, value=spent / 1000) for name in ("tpot_ms", "outside_ms")]
-    row = operators.operators(cell.model_copy(update={"metrics": told})).rows[-1]
-    assert (row[0].text, row[3].value, row[5].text) == (
-        "outside the graph",
-        spent,
-        "choosing a token, as launches timed it",
-    )
-    assert abs((row[4].share or 0) - 0.5) < 0.001
-
-
-@pytest.mark.parametrize(("beside", "graph_us"), [({}, 400.0), ({"outside_cpu_ms": 0.1}, 300.0)])
-def test_where_nothing_was_traced_the_graph_stands_as_a_whole_beside_choosing(
-    by_id: dict[str, Cell], beside: dict[str, float], graph_us: float
-) -> None:
-    figures = {"tpot_ms": 0.4, "outside_ms": 0.1, **beside}
-    told = [CellMetric(name=name, value=value) for name, value in figures.items()]
-    table = operators.operators(by_id["b1-a0"].model_copy(update={"metrics": told, "operators": []}))
-    assert table.caption == "Where the time of a token goes"
-    assert [(row[0].text, row[3].value) for row in table.rows] == [
-        ("in the graph", pytest.approx(graph_us)),
-        ("outside the graph", pytest.approx(100.0)),
-    ]
-    assert sum(row[4].share or 0 for row in table.rows) == pytest.approx(1)
-
-
 def test_what_a_cell_was_fed_is_a_row_an_input(by_id: dict[str, Cell]) -> None:
     fed = [
         Input(
@@ -289,13 +240,6 @@ def test_what_a_cell_was_fed_is_a_row_an_input(by_id: dict[str, Cell]) -> None:
         "x", "float32", "1 × 3 × 320 × 320", "random, standard normal, seed 0"
     ]  # fmt: skip
     assert [entry.text for entry in table.rows[1]] == ["sr", "int64", "scalar", "16000 everywhere"]
-
-
-def test_operators_are_sorted_by_time_and_add_up(by_id: dict[str, Cell]) -> None:
-    table = operators.operators(by_id["b1-a0"])
-    times = [row[3].value for row in table.rows]
-    assert times == sorted(times, key=lambda time: -float(time or 0))
-    assert sum(row[4].share or 0 for row in table.rows) == pytest.approx(1)
 
 
 def test_outputs_show_as_many_nines_as_there_are(by_id: dict[str, Cell]) -> None:
@@ -394,20 +338,3 @@ def test_other_metrics_stand_in_one_column_losses_first(document: Document, by_i
     assert column(change("session_ms", "equal", 1.0)).value == "equal"
     open_ = column(change("session_ms", "equal", 1.0), change("first_ms", "undecided", 1.3))
     assert (open_.value, open_.soft) == ("undecided", "first inference")
-
-
-def test_memory_is_a_column_of_operators_where_the_profile_tells_it(by_id: dict[str, Cell]) -> None:
-    cell = by_id["b1-a0"]
-    assert "memory" not in [head.text for head in operators.operators(cell).heads]
-    assert operators.memory_note(cell) == operators.MEMORY_ABSENT
-    first, *others = cell.operators
-    told = [first.model_copy(update={"memory_bytes": 3 * 1024 * 1024}), *others]
-    traced = cell.model_copy(update={"operators": told, "unaccounted_us": 1.0})
-    table = operators.operators(traced)
-    place = [head.text for head in table.heads].index("memory")
-    assert [row[place].text for row in table.rows if row[0].text == first.node] == ["3.0 MiB"]
-    assert table.rows[-1][place].text == ""
-    assert {row[place].text for row in table.rows[:-1]} == {"3.0 MiB", "not told"}
-    assert {len(row) for row in table.rows} == {len(table.heads)}
-    assert operators.memory_note(traced).startswith("Memory is what one call")
-    assert operators.memory_note(cell.model_copy(update={"operators": []})) == ""
