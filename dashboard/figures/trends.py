@@ -22,6 +22,7 @@ class Spot:
     high: float | None
     round: int
     run: int | None = None
+    outcome: str = ""
 
 
 @dataclass(frozen=True)

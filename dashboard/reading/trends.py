@@ -41,10 +41,10 @@ def lines(
     """A watch's lines over time: of each round the new release. `points` as farm.alerts.selectors.pages.points."""
     prefix = f"{watch.distribution}=="
     series_spots: dict[tuple[str, str], tuple[str, list[Spot]]] = {}
-    for series, label, node, runtime, new, ratio, low, high, at, round_id, run_id in points:
+    for series, label, node, runtime, new, ratio, low, high, at, round_id, run_id, outcome in points:
         if runtime == prefix + new:
             spots = series_spots.setdefault((series, node), (label, []))[1]
-            spots.append(Spot(at, new, ratio, low, high, round_id, run_id))
+            spots.append(Spot(at, new, ratio, low, high, round_id, run_id, outcome))
     raised = list(alerts)
     return _lines(
         series_spots, lambda series, node, spots: (_shifts(spots), _marks(raised, series, node, spots)), words
@@ -57,10 +57,10 @@ def by_release(
     """The same lines over releases: the newest value that each release has; the pinned one is 1 by itself."""
     series_spots: dict[tuple[str, str], tuple[str, dict[str, Spot]]] = {}
     pinned = watch.reference
-    for series, label, node, runtime, _, ratio, low, high, at, round_id, run_id in points:
+    for series, label, node, runtime, _, ratio, low, high, at, round_id, run_id, outcome in points:
         version = runtime.removeprefix(f"{watch.distribution}==")
         spots = series_spots.setdefault((series, node), (label, {pinned: Spot(at, pinned, 1.0, None, None, 0)}))[1]
-        spots[version] = Spot(at, version, ratio, low, high, round_id, run_id)
+        spots[version] = Spot(at, version, ratio, low, high, round_id, run_id, outcome)
     ordered = {
         key: (label, sorted(spots.values(), key=lambda spot: release_order(spot.version)))
         for key, (label, spots) in series_spots.items()
@@ -159,12 +159,15 @@ def table(lines: Sequence[Line], *, watch: int, words: Words = TIME) -> Table:
         Column(
             "Change",
             lambda line: _direction(line, words),
-            "whether the 95 % interval of the last value excludes no change; not a verdict",
+            "whether the 95 % interval of the last value excludes no change; undecided where its round is",
         ),
         Number("last", lambda line: last_change(line), "against the pinned release, in the same block"),
         Number("95 % interval", lambda line: Entry(last_interval(line), line.spots[-1].low)),
         Column("Level shifts", lambda line: Entry(shifts_words(line, most=3))),
-        Column("Status", lambda line: verdict_entry(line.marks[-1].state if line.marks else "quiet")),
+        Column(
+            "Status",
+            lambda line: verdict_entry(line.marks[-1].state if line.marks else line.spots[-1].outcome or "quiet"),
+        ),
         Column("Alerts", lambda line: Entry(_alerts(line))),
     )
     return Table.of("trends", "Long series against the pinned release", columns, lines)
@@ -172,7 +175,7 @@ def table(lines: Sequence[Line], *, watch: int, words: Words = TIME) -> Table:
 
 def _direction(line: Line, words: Words) -> Entry:
     last = line.spots[-1]
-    if last.low is None or last.high is None or last.low <= 1.0 <= last.high:
+    if last.outcome == "undecided" or last.low is None or last.high is None or last.low <= 1.0 <= last.high:
         return verdict_entry("undecided")
     return verdict_entry(words[0] if last.low > 1.0 else words[1])
 

@@ -16,12 +16,13 @@ from farm.registry.models import Model
 from farm.rules.findings.kinds import KINDS
 
 Bound = float | None
-# series, label, node, runtime, the round's new release, ratio, low, high, time, round and its run
-PointRow = tuple[str, str, str, str, str, float, Bound, Bound, datetime, int, int | None]
+# series, label, node, runtime, the round's new release, ratio, low, high, time, round, its run and its outcome
+PointRow = tuple[str, str, str, str, str, float, Bound, Bound, datetime, int, int | None, str]
 # model, watch, its distribution and reference, series, node, label, release, ratio, low and high
 ValueRow = tuple[int, int, str, str, str, str, str, str, float, Bound, Bound]
 _POINT = (
     "series", "label", "node", "runtime", "round__new", "ratio", "low", "high", "at", "round_id", "round__run",
+    "round__outcome",
 )  # fmt: skip
 # the lists that alerts stand in; `open` is what somebody has to look at now
 LISTS = ("open", "snoozed", "infra", "resolved", "invalid", "all")

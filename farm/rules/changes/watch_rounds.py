@@ -103,7 +103,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What stands between two runtimes in one document. `undecided`: why nothing can be said of a series yet.
+    """What stands between two runtimes in one document. `undecided`: why nothing can be said of a series yet; `passed`:
+    of one that is undecided, and surely within the rule.
 
     `compared`: pairs of cells that both finished.
     """
@@ -111,6 +112,7 @@ class Judgement:
     findings: tuple[Finding, ...] = ()
     news: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
     infra: tuple[str, ...] = ()
     compared: int = 0
     # (kind, series) of which the measurement says that nothing is wrong: what can resolve an alert
@@ -125,7 +127,7 @@ class Judgement:
             return "alert"
         if self.infra or not (self.compared or self.undecided):
             return "infra"
-        return "undecided" if self.undecided else "news" if self.news else "quiet"
+        return "undecided" if self.undecided or self.passed else "news" if self.news else "quiet"
 
 
 @dataclass(slots=True)
@@ -133,6 +135,7 @@ class _Notes:
     findings: list[Finding] = field(default_factory=list)
     news: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
+    passed: list[str] = field(default_factory=list)
     infra: list[str] = field(default_factory=list)
     cleared: set[tuple[Key, str]] = field(default_factory=set)
     settled: set[tuple[Key, str, str | None]] = field(default_factory=set)
@@ -149,6 +152,7 @@ def judge(document: Document, rule: Rule, *, old: Runtime | str, new: Runtime | 
         findings=tuple(notes.findings),
         news=tuple(notes.news),
         undecided=tuple(notes.undecided),
+        passed=tuple(notes.passed),
         infra=tuple(notes.infra),
         compared=sum(pair.is_finished for pair in found),
         cleared=frozenset(notes.cleared - wrong),
@@ -184,6 +188,8 @@ def _note(notes: _Notes, rule: Rule, kind: Key, pair: Pair, change: Change) -> N
         case "undecided":
             if kind in rule.kinds:
                 notes.undecided.append(change.text)
+        case "passed":
+            notes.passed.append(f"{change.text} It is surely within what the rule lets pass.")
         case "better":
             notes.news.append(change.text)
     if change.verdict in ("better", "well") and pair.is_finished:

@@ -6,6 +6,7 @@ from farm.contract.document_cells import Cell, ParityOutput
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.rules.cells.metrics import ALERTING
+from farm.rules.comparing.power import LOOKS
 from farm.rules.findings.cell_pairs import Pair, series_label
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.presenting import metric_changes, sentences
@@ -37,8 +38,7 @@ def latency(pair: Pair, allowed: float) -> Iterator[Change]:
     text = signed.partition(": ")[2]
     match comparison.verdict:
         case "undecided" | "not comparable":
-            if not is_surely_let_pass(comparison, allowed):
-                yield Change("undecided", text)
+            yield Change("passed" if is_surely_let_pass(comparison, allowed) else "undecided", text)
         case "faster":
             yield Change("better", text)
         case "equal":
@@ -48,9 +48,10 @@ def latency(pair: Pair, allowed: float) -> Iterator[Change]:
 
 
 def is_surely_let_pass(comparison: Comparison, allowed: float) -> bool:
-    """Undecided, with an interval that ends below what the rule lets pass: equal, faster or a little slower."""
-    high = comparison.ci_high
-    return comparison.verdict == "undecided" and high is not None and high <= 1.0 + allowed
+    """Undecided after the rounds that a verdict takes, with an interval that ends below what the rule lets pass: equal,
+    faster or a little slower."""
+    high, is_measured = comparison.ci_high, comparison.rounds >= LOOKS[0]
+    return comparison.verdict == "undecided" and is_measured and high is not None and high <= 1.0 + allowed
 
 
 def parity(pair: Pair, allowed: float) -> Iterator[Change]:

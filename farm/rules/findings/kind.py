@@ -16,11 +16,12 @@ Limit = Literal["latency", "session", "first", "memory"]
 class Change:
     """What a pair shows under one kind.
 
-    `worse` alerts, `better` is news, `undecided` asks for more rounds. What is `better` or `well` resolves an alert.
+    `worse` alerts, `better` is news, `undecided` asks for more rounds; `passed` is undecided too, surely within what
+    the rule lets pass, and asks for none. What is `better` or `well` resolves an alert.
     `size`: new / old, where it is a ratio.
     """
 
-    verdict: Literal["worse", "better", "undecided", "well"]
+    verdict: Literal["worse", "better", "undecided", "passed", "well"]
     text: str = ""
     size: float | None = None
 

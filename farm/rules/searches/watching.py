@@ -52,7 +52,7 @@ class RoundAnswer:
         elif self.unconfirmed:
             parts.append(f"Not confirmed by a fresh block: {watch_rounds.worst(self.unconfirmed).text}")
         if not parts:
-            parts += judgement.undecided[:1] or judgement.news[:1]
+            parts += (*judgement.undecided, *judgement.passed)[:1] or judgement.news[:1]
         return " ".join(parts) or f"{counted(judgement.compared, 'pair')} compared, no changes to report."
 
 

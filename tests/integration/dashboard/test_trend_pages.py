@@ -46,6 +46,17 @@ def test_a_series_shows_its_level_shift_and_its_alert(signed_in: Client, watch: 
     assert f"/alerts/{alert.pk}/" in signed_in.get("/trends/").content.decode()
 
 
+def test_a_row_stands_as_its_round_does(signed_in: Client, watch: Watch, version: Version) -> None:
+    watching.long_series(watch, version, 1, step_at=0)
+    address = f"/trends/?watch={watch.pk}"
+    assert "▲ slower" in assert_is_page(signed_in.get(address))
+    WatchRound.objects.update(outcome="undecided")
+    words = assert_is_page(signed_in.get(address))
+    assert words.count("? undecided") == 2
+    assert "no change" not in words
+    assert "▲ slower" not in words
+
+
 def test_a_headline_is_never_of_a_release_against_itself(signed_in: Client, watch: Watch, version: Version) -> None:
     watching.long_series(watch, version, 1, step_at=0)
     WatchRound.objects.update(new="1.23.0")

@@ -88,10 +88,14 @@ def test_what_is_not_decided_is_its_own_state(verdict: str) -> None:
     assert judged(pair(verdict, 1.3)).outcome == "undecided"
 
 
-@pytest.mark.parametrize(("ratio", "outcome"), [(1.04, "quiet"), (1.06, "undecided")])
-def test_undecided_is_no_question_where_its_interval_ends_within_the_rule(ratio: float, outcome: str) -> None:
-    found = judged(pair("undecided", ratio), latency=0.05)
-    assert found.outcome == outcome
+@pytest.mark.parametrize(("ratio", "rounds", "questions"), [(1.04, 8, 0), (1.06, 8, 1), (1.04, 6, 1)])
+def test_undecided_is_no_question_where_its_interval_ends_within_the_rule(
+    ratio: float, rounds: int, questions: int
+) -> None:
+    document = pair("undecided", ratio)
+    document.comparisons[0].rounds = rounds
+    found = judged(document, latency=0.05)
+    assert (found.outcome, len(found.undecided), len(found.passed)) == ("undecided", questions, 1 - questions)
     assert "slower" not in {kind for kind, _ in found.cleared}
 
 
