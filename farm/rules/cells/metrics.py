@@ -33,7 +33,7 @@ def _of_call(name: Call) -> Metric:
         noise="rounds",
         reads="latency",
         note="timed in the same launches, where an inference takes less than 1 ms",
-        judging=Judging(TIME),
+        judging=Judging(TIME, alerts_as="call"),
         processor=f"{name}_cpu_p50_ms",
     )
 

@@ -62,9 +62,14 @@ class Rule(Message):
         allowed: float = 0.0 if limit is None else getattr(self, limit)
         return allowed
 
+    @property
+    def kept(self) -> dict[str, object]:
+        """As a row keeps it: without its kinds where all of them alert, so that those that come later do too."""
+        return self.model_dump(mode="json", exclude={"kinds"} if set(self.kinds) >= set(KEYS) else None)
+
     @classmethod
     def stored(cls, plain: Mapping[str, object]) -> "Rule":
-        """As a row keeps it; without the kinds of packages that are not installed here."""
+        """Of what a row keeps; without the kinds of packages that are not installed here."""
         rule = {**plain}
         if isinstance(kinds := plain.get("kinds"), list):
             rule["kinds"] = [kind for kind in kinds if kind in KINDS]
@@ -185,10 +190,9 @@ def _note(notes: _Notes, rule: Rule, kind: Key, pair: Pair, change: Change) -> N
                 return
             found = Finding(kind, pair.series, pair.old.id, pair.new.id, pair.old.node, text, change.size)
             notes.findings.append(found)
-        case "undecided":
-            if kind in rule.kinds:
-                notes.undecided.append(change.text)
-        case "passed":
+        case "undecided" if kind in rule.kinds:
+            notes.undecided.append(change.text)
+        case "passed" if kind in rule.kinds:
             notes.passed.append(f"{change.text} It is surely within what the rule lets pass.")
         case "better":
             notes.news.append(change.text)

@@ -54,6 +54,12 @@ OWN = (
         has_work_around=True,
     ),
     Kind(
+        "call",
+        Sign("▲", "slower by the other call", "slower"),
+        "latency by the other call of short inferences more than {limit} slower, shown again by a fresh block",
+        limit="latency",
+    ),
+    Kind(
         "placement",
         STATES[ELSEWHERE],
         "an operator that moved to another provider, more copies, a lost fusion",

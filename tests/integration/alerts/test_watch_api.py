@@ -1,16 +1,20 @@
 """Watches over HTTP: every address for owner, viewer and stranger, and what cannot be used."""
 
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.db import connection
 from django.test import Client
 
 from farm.accounts.models import User
 from farm.accounts.states import Scope
 from farm.alerts.models import Watch, WatchRound
 from farm.registry.models import Version
+from farm.rules.findings.kinds import KEYS
 from tests.conftest import ApiOf
-from tests.integration.alerts.driving import Lab, offer
+from tests.integration.alerts.driving import Lab, make_watch, offer
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"
@@ -146,3 +150,16 @@ def test_a_call_that_cannot_be_meant_starts_nothing(
 @pytest.mark.parametrize("address", [WATCHES, f"{WATCHES}/1", f"{WATCHES}/1/rounds", f"{WATCHES}/1/points"])
 def test_nobody_reads_without_a_token(db: None, address: str) -> None:
     assert Client().get(address).status_code == 401
+
+
+def test_a_rule_of_before_that_named_every_kind_alerts_on_those_that_came_later(
+    watch: Watch, version: Version, owner: User
+) -> None:
+    assert "kinds" not in watch.rule_json
+    before = ["parity", "failed", "slower", "placement", "ttft", "session", "first", "memory", "growth"]
+    some = make_watch(version, owner, name="some", rule={"kinds": ["slower"]})
+    Watch.objects.filter(pk=watch.pk).update(rule_json={"latency": 0.1, "kinds": before})
+    import_module("farm.alerts.migrations.0005_kinds_of_later").name_no_kinds(apps, connection.schema_editor())
+    rule = Watch.objects.get(pk=watch.pk).rule
+    assert (rule.latency, rule.kinds) == (0.1, KEYS)
+    assert Watch.objects.get(pk=some.pk).rule.kinds == ("slower",)

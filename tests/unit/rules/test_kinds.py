@@ -51,6 +51,13 @@ def test_a_stored_rule_loses_the_kinds_of_packages_that_are_gone_and_no_other_fi
     assert Rule.stored({}) == Rule()
 
 
+def test_a_rule_of_every_kind_is_kept_without_their_names_so_that_later_kinds_alert_too() -> None:
+    assert "kinds" not in Rule(latency=0.1).kept
+    assert Rule.stored(Rule(latency=0.1).kept) == Rule(latency=0.1)
+    some = Rule(kinds=("slower", "parity"))
+    assert Rule.stored(some.kept) == some
+
+
 WAITS = Kind(
     "waits", Sign("▲", "waits longer", "slower"), "a longer wait", compare=lambda pair, allowed: [Change("well")]
 )

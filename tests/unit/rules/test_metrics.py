@@ -133,5 +133,5 @@ def test_pairs_are_of_the_judged_metric_or_of_the_one_that_is_asked_for():
 
 def test_rules_of_watches_have_a_threshold_for_every_metric_that_alerts():
     kinds = {judging.alerts_as for judging in metrics.ALERTING.values()}
-    assert kinds == {"session", "first", "memory", "growth", "ttft"}
+    assert kinds == {"call", "session", "first", "memory", "growth", "ttft"}
     assert all((KINDS[kind].limit or "latency") in Rule.model_fields for kind in kinds)

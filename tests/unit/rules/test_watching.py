@@ -28,11 +28,12 @@ def cell(name: str, runtime: str, **changes: Any) -> Cell:
 
 
 METRICS = {"session_ms": ("ms", 100.0), "first_ms": ("ms", 10.0), "peak_memory_bytes": ("bytes", 1e8)}
+CALLS = {"run_p50_ms": ("ms", 0.0322), "bound_p50_ms": ("ms", 0.0322)}
 
 
 def told(name: str, new: float | None = None, verdict: Any = "equal", old: float | None = None) -> MetricChange:
     """A metric with a verdict over rounds; unchanged unless `new` is given."""
-    unit, usual = METRICS[name]
+    unit, usual = (METRICS | CALLS)[name]
     before = usual if old is None else old
     after = before if new is None else new
     known = {"ratio": after / before, "ci_low": 0.99 * after / before, "ci_high": 1.01 * after / before, "p": 0.001}
@@ -46,7 +47,7 @@ def pair(
 ) -> Document:
     """Old and new side by side; `new` changes the new cell, `metrics` are told in place of those that are equal."""
     own = {change.name: change for change in metrics or ()}
-    told_of = [own.get(name) or told(name) for name in METRICS]
+    told_of = [own.get(name) or told(name) for name in {**METRICS, **own}]
     cells = cell("c1", OLD), cell("c2", NEW, **new)
     return make_document(*cells, comparisons=[make_comparison(verdict, ratio, metrics=told_of)])
 
@@ -63,7 +64,7 @@ def test_an_unchanged_pair_is_quiet_and_clears_every_kind() -> None:
     found = judged(pair())
     assert (found.outcome, found.compared, kinds(found)) == ("quiet", 1, [])
     # nothing was said of growth and the first token; releases are judged by their outputs
-    assert {kind for kind, _ in found.cleared} == set(KINDS) - {"growth", "ttft", "accuracy"}
+    assert {kind for kind, _ in found.cleared} == set(KINDS) - {"growth", "ttft", "accuracy", "call"}
 
 
 def test_slower_beyond_the_rule_is_a_finding_that_needs_a_fresh_block() -> None:
@@ -97,6 +98,14 @@ def test_undecided_is_no_question_where_its_interval_ends_within_the_rule(
     found = judged(document, latency=0.05)
     assert (found.outcome, len(found.undecided), len(found.passed)) == ("undecided", questions, 1 - questions)
     assert "slower" not in {kind for kind, _ in found.cleared}
+
+
+def test_a_comparison_that_is_decided_to_be_equal_is_quiet_and_an_open_one_of_no_kind_of_the_rule_too() -> None:
+    equal, undecided = pair("equal", 1.01), pair("undecided", 1.04)
+    undecided.comparisons[0].rounds = 24
+    assert [judged(each).outcome for each in (equal, undecided)] == ["quiet", "undecided"]
+    found = judged(undecided, kinds=["parity"])
+    assert (found.outcome, found.passed) == ("quiet", ())
 
 
 def test_a_kind_that_the_rule_leaves_out_is_news() -> None:
@@ -174,6 +183,21 @@ def test_two_values_that_no_verdict_tells_apart_are_no_finding_however_far_they_
     assert "session" not in {kind for kind, _ in found.cleared}
     assert judged(document, kinds=["slower"]).outcome == "quiet"
     assert judged(pair(metrics=[told("session_ms", 140.0, "undecided")])).outcome == "quiet"
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    ("verdict", "new", "found"),
+    [("slower", 0.0350, ["call"]), ("slower", 0.0330, []), ("undecided", 0.0350, []), ("equal", 0.0324, [])],
+)
+def test_a_call_that_is_timed_beside_alerts_by_its_own_verdict_as_latency_does(
+    name: str, verdict: str, new: float, found: list[str]
+) -> None:
+    judgement = judged(pair("equal", metrics=[told(name, new, verdict)]), latency=0.05)
+    assert kinds(judgement) == found
+    assert judgement.outcome == ("alert" if found else "undecided" if verdict == "undecided" else "quiet")
+    assert all(finding.is_noisy for finding in judgement.findings)
+    assert kinds(judged(pair("equal", metrics=[told(name, new, verdict)]), kinds=["slower"])) == []
 
 
 def test_a_small_absolute_change_of_a_metric_is_no_finding() -> None:
