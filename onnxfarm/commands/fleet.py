@@ -12,6 +12,7 @@ from rich.table import Table
 
 from farm.contract.api.fleet import LedgerOut, LendingOut, NodeOut, TrialOut
 from farm.contract.node import NodeSettings
+from farm.rules.planning.time_left import about
 from farm.rules.wording.numbers import counted
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
@@ -150,7 +151,7 @@ def ledger_lines(name: str, told: LedgerOut, *, days: int) -> Iterator[str]:
     yield "Now: " + ("idle or out of your sight." if told.measuring is None else f"run {told.measuring}.")
     for waiting in told.next:
         what = f"run {waiting.run}" if waiting.run is not None else f"a run of {waiting.team}"
-        yield f"Next: {what}, in about {waiting.begins_in_minutes:.0f} min, for about {waiting.minutes:.0f} min."
+        yield f"Next: {what}, in {about(60.0 * waiting.begins_in_minutes)}, for {about(60.0 * waiting.minutes)}."
 
 
 @app.command()

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from farm.contract.api.runs import OpenPlanOut
 from farm.rules.planning.plans import Plan, PlannedBlock, RefusedPoint
+from farm.rules.planning.time_left import about
 from farm.rules.presenting import refusals
 from farm.rules.wording.numbers import counted
 from onnxfarm.commands import options
@@ -76,7 +77,8 @@ def show_plan(plan: Plan, *, console: Console) -> None:
     if plan.problem:
         say(f"⊘ {plan.problem}", console=console)
     size = f"{counted(plan.cells, 'cell')} in {counted(len(plan.blocks), 'block')}"
-    console.print(f"{size}, about {plan.minutes:.0f} min on one node.", highlight=False)
+    takes = f", {about(60.0 * plan.minutes)} on one node" if plan.blocks else ""
+    console.print(f"{size}{takes}.", highlight=False)
     if plan.blocks:
         console.print(_blocks(plan.blocks))
     for block in plan.blocks:
@@ -107,9 +109,14 @@ def _blocks(blocks: Sequence[PlannedBlock]) -> Table:
             "–".join(map(str, rounds)),
             f"{block.minutes:.1f}",
             str(len(block.nodes)),
-            f"{100 * min(seen):.2g}–{100 * max(seen):.2g} %" if seen else "",
+            _range(min(seen), max(seen)) if seen else "",
         )
     return table
+
+
+def _range(least: float, most: float) -> str:
+    ends = dict.fromkeys(f"{100 * end:.2g}" for end in (least, most))
+    return f"{'–'.join(ends)} %"
 
 
 def _point(point: RefusedPoint) -> str:

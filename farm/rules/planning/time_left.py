@@ -87,15 +87,16 @@ def words_left(seconds: float, *, is_measuring: bool = True, begins_s: float | N
     """`about 3 min left`; while something else comes first, `about 20 s once it begins`, or `begins in about 12 min,
     about 20 s of measuring` where somebody can tell when."""
     if is_measuring:
-        return f"{_about(seconds)} left"
+        return f"{about(seconds)} left"
     return (
-        f"begins in {_about(begins_s)}, {_about(seconds)} of measuring"
+        f"begins in {about(begins_s)}, {about(seconds)} of measuring"
         if begins_s
-        else f"{_about(seconds)} once it begins"
+        else f"{about(seconds)} once it begins"
     )
 
 
-def _about(seconds: float) -> str:
+def about(seconds: float) -> str:
+    """`about 20 s`, `about 3 min`; never nothing."""
     if seconds >= MINUTES_FROM_S:
         return f"about {seconds / 60.0:.0f} min"
     return f"about {max(STEP_S, STEP_S * round(seconds / STEP_S)):.0f} s"

@@ -11,6 +11,7 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from farm.accounts.selectors import Anyone
+from farm.base.grouping import grouped
 from farm.contract.cells import CellSpec
 from farm.contract.version import node_queue
 from farm.fleet.models import Node
@@ -29,6 +30,8 @@ class Queue:
     """Open blocks of one hardware. `minutes`: what the plans expect of them, less the rounds that are measured.
 
     `nodes`: how many are online and take such blocks now, however busy they are; `machines`: on how many machines.
+    `start_minutes`: until a block queued now may start, behind all that waits for these machines; 0 while one is free,
+    None while no node takes it.
     """
 
     hardware: str
@@ -37,13 +40,16 @@ class Queue:
     minutes: float
     nodes: int
     machines: int
+    start_minutes: float | None
 
-    @property
-    def start_minutes(self) -> float | None:
-        """Minutes until a block queued now may start: 0 while a machine is free, None while no node takes it."""
-        if not self.machines:
-            return None
-        return 0.0 if not self.waiting and self.measuring < self.machines else self.minutes / self.machines
+
+class _Open(NamedTuple):
+    """An open block. `asked`: the queues that it is rung on; `minutes`: what is left of its plan."""
+
+    hardware: str
+    is_measured: bool
+    asked: frozenset[str]
+    minutes: float
 
 
 def takers(user: Anyone) -> list[Node]:
@@ -57,31 +63,34 @@ def queues(user: Anyone, nodes: Sequence[Node]) -> list[Queue]:
     planned = Cast(KT("plan_json__minutes"), FloatField())
     rows = Block.objects.filter(run__in=Run.objects.visible_to(user).order_by(), state__in=OPEN_BLOCKS)
     columns = ("hardware", "state", "queues", "only_node", "rounds", "max_rounds", "minutes")
-    found: dict[str, list[tuple[str, list[str], float]]] = {}
+    every = []
     for hardware, state, names, only, rounds, most, minutes in (
         rows.order_by().annotate(minutes=planned).values_list(*columns)
     ):
         asked = names if only is None else [node_queue(str(only))]
         left = (minutes or 0.0) * max(0.0, 1.0 - rounds / most if most else 0.0)
-        found.setdefault(hardware, []).append((state, asked, left))
-    served = [(node.device, set(node.queues)) for node in nodes]
-    made = [_queue(hardware, blocks, served) for hardware, blocks in found.items()]
-    return sorted(made, key=lambda one: (-one.waiting, one.hardware))
+        every.append(_Open(hardware, state == BlockState.LEASED, frozenset(asked), left))
+    made = [_queue(blocks, every, nodes) for blocks in grouped(every, lambda block: block.hardware).values()]
+    return sorted(made, key=lambda queue: (-queue.waiting, queue.hardware))
 
 
-def _queue(
-    hardware: str, blocks: Sequence[tuple[str, list[str], float]], served: Iterable[tuple[str, set[str]]]
-) -> Queue:
-    asked = {name for _, names, _ in blocks for name in names}
-    taking = [device for device, names in served if not asked.isdisjoint(names)]
-    measuring = sum(state == BlockState.LEASED for state, _, _ in blocks)
+def _queue(blocks: Sequence[_Open], every: Sequence[_Open], nodes: Sequence[Node]) -> Queue:
+    """That of blocks of one hardware. `every`: those of all, which may be ahead on the same machines."""
+    asked = frozenset().union(*(block.asked for block in blocks))
+    taking = [node.device for node in nodes if not asked.isdisjoint(node.queues)]
+    machines, measuring = set(taking), sum(block.is_measured for block in blocks)
+    taken = frozenset(queue for node in nodes if node.device in machines for queue in node.queues)
+    ahead = [block for block in every if not taken.isdisjoint(block.asked)]
+    is_free = all(block.is_measured for block in ahead) and len(ahead) < len(machines)
+    start = 0.0 if is_free else sum(block.minutes for block in ahead) / max(1, len(machines))
     return Queue(
-        hardware=hardware,
+        hardware=blocks[0].hardware,
         waiting=len(blocks) - measuring,
         measuring=measuring,
-        minutes=sum(left for _, _, left in blocks),
+        minutes=sum(block.minutes for block in blocks),
         nodes=len(taking),
-        machines=len(set(taking)),
+        machines=len(machines),
+        start_minutes=start if machines else None,
     )
 
 

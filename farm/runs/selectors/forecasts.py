@@ -62,10 +62,12 @@ _PLANNED = {f"planned_{key}": Cast(KT(f"plan_json__{key}"), FloatField()) for ke
 
 
 class Expected(NamedTuple):
-    """Seconds until a run's first block begins, 0 where one has, and until its last one ends."""
+    """Seconds until a run's first block begins, 0 where one has, and until its last one ends; and how many of them its
+    blocks are measured, at their machines' pace."""
 
     begins_s: float
     ends_s: float
+    measured_s: float
 
 
 class Forecast:
@@ -73,12 +75,14 @@ class Forecast:
 
     @cached_property
     def nodes(self) -> dict[int, Node]:
-        """Nodes that are there and take blocks. When another program lets go of a node's machine nobody can tell."""
+        """Nodes that are there and take blocks, also those that wait while another node of their machine measures one.
+        When another program lets go of a node's machine nobody can tell."""
         columns = ("name", "team", "team__puts_people_first", "owner", "host", "health", "state", "sandbox", "doing")
         there = Node.objects.vouched().filter(state=NodeState.ONLINE, health=NodeHealth.ACTIVE).select_related("team")
-        rows = there.only(*columns, "tags", "owner_tags", "settings_json").order_by("pk")[:MAX_NODES]
-        busy = {row.node for row in self._leased}
-        return {node.pk: node for node in rows if node.queues and (node.pk in busy or not node.doing)}
+        rows = list(there.only(*columns, "tags", "owner_tags", "settings_json").order_by("pk")[:MAX_NODES])
+        at_work = {row.node for row in self._leased}
+        busy = {node.device for node in rows if node.pk in at_work}
+        return {node.pk: node for node in rows if node.queues and (node.device in busy or not node.doing)}
 
     @cached_property
     def spans(self) -> Mapping[int, Span]:
@@ -101,7 +105,8 @@ class Forecast:
         known = [span for span in found if span is not None]
         if not known or len(known) < len(found):
             return None
-        return Expected(min(span.begins_s for span in known), max(span.ends_s for span in known))
+        measured_s = sum(span.ends_s - span.begins_s for span in known)
+        return Expected(min(span.begins_s for span in known), max(span.ends_s for span in known), measured_s)
 
     def next_on(self, device: str) -> list[tuple[int, Span]]:
         """The blocks that come next on a machine, by number, in their order."""

@@ -27,7 +27,7 @@ from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState, ac
 
 # the end of what a node says of itself while it measures
 _ARM = re.compile(r", arm (\d{1,4})$")
-_ROUND = re.compile(r"round (\d{1,4}):")
+_ROUND = re.compile(r"round (\d{1,4}): ")
 # so many say what keeps them
 MOST_TOLD = 2
 # so many nodes say what they do
@@ -151,9 +151,9 @@ def _takers(run: Run, queued: Sequence[_Waiting]) -> list[Node]:
 
 
 def _measures(block: Block, run: Run) -> str:
-    """`bench-1 has measured run 12 since 07:12 UTC`; the run of another team has no number here."""
+    """`bench-1 has been measuring run 12 since 07:12 UTC`; the run of another team has no number here."""
     what = f"run {block.run_id}" if block.run.team_id == run.team_id else "a run of another team"
-    return f"{name_of(block.node)} has measured {what}" + (
+    return f"{name_of(block.node)} has been measuring {what}" + (
         f" since {block.leased_at:%H:%M} UTC" if block.leased_at else ""
     )
 
@@ -299,6 +299,8 @@ def progress(run: Run, *, still: Standstill | None = None) -> Progress:
     states = dict(Counter(state for state, _, _ in blocks))
     is_open = run.state != RunState.FINISHED
     still = (still or standstill_of(run.pk)) if is_open else Standstill()
+    expected = Forecast().of_run(run.pk) if still.text and BlockState.QUEUED in states else None
+    left_s = left_of(run, has_ended=BlockState.DONE in states) if is_open and expected is None else None
     return Progress(
         id=run.pk,
         state=run.state,
@@ -319,8 +321,8 @@ def progress(run: Run, *, still: Standstill | None = None) -> Progress:
         requested_by=run.requested_by.username if run.requested_by else "",
         doing=_doing(run) if is_open and BlockState.LEASED in states else (),
         still=still,
-        left_s=left_of(run, has_ended=BlockState.DONE in states) if is_open else None,
-        expected=Forecast().of_run(run.pk) if still.text and BlockState.QUEUED in states else None,
+        left_s=expected.measured_s if expected else left_s,
+        expected=expected,
     )
 
 

@@ -25,6 +25,7 @@ from farm.registry.services import ensure_preparation, ensure_variant, must_have
 from farm.registry.states import MakingState
 from farm.rules.planning import plans
 from farm.rules.planning.plans import Plan, PlannedBlock
+from farm.rules.planning.time_left import about
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Beside, Block, Cell, Run
@@ -288,7 +289,7 @@ def _number(name: str) -> int:
 def _sentence(plan: Plan) -> str:
     refused = f", {counted(len(plan.refused), 'point')} refused" if plan.refused else ""
     size = f"{counted(plan.cells, 'cell')} in {counted(len(plan.blocks), 'block')}"
-    return f"{size}{refused}; about {counted(round(plan.minutes), 'minute')}."
+    return f"{size}{refused}, {about(60.0 * plan.minutes)}."
 
 
 def cancel_run(*, run: Run, by: User) -> Run:

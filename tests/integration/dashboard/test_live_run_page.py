@@ -110,13 +110,15 @@ def test_a_run_behind_another_one_says_which_and_not_what_the_node_does_for_that
     rows.MadeUpNode(node).measure(first, most_rounds=1)
     Node.objects.filter(pk=node.pk).update(doing="round 2: onnxruntime==1.31.1, int8-dynamic, arm 2")
     words = assert_is_page(signed_in.get(f"/runs/{second.pk}/"))
-    assert re.search(rf"Queued: bench-1 has measured run {first.pk} since \d\d:\d\d UTC\.", words)
+    assert re.search(rf"Queued: bench-1 has been measuring run {first.pk} since \d\d:\d\d UTC\.", words)
     assert "int8-dynamic, arm" not in words
     assert selectors.progress(second).doing == ()
     assert [doing.partition(":")[0] for doing in selectors.progress(first).doing] == ["bench-1"]
     # the number of another team's run is theirs
     Run.objects.filter(pk=first.pk).update(team=stranger.memberships.get().team)
-    assert "bench-1 has measured a run of another team since" in assert_is_page(signed_in.get(f"/runs/{second.pk}/"))
+    assert "bench-1 has been measuring a run of another team since" in assert_is_page(
+        signed_in.get(f"/runs/{second.pk}/")
+    )
 
 
 def test_a_page_that_fills_in_is_sent_the_sections_that_changed_and_no_others(

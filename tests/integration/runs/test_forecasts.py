@@ -10,7 +10,9 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import selectors
 from farm.runs.models import Attempt, Block, Run
+from farm.runs.selectors import backlog
 from farm.runs.selectors.forecasts import Expected, Forecast
+from farm.runs.selectors.runs import Standstill
 from farm.runs.states import RunReason
 from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, measure
@@ -70,6 +72,17 @@ def test_another_node_of_the_machine_has_its_turns_too(
     assert minutes_of(mine) == (0.0, 1.0)
 
 
+def test_a_node_that_waits_for_another_of_its_machine_is_no_node_that_is_away(
+    neighbours: tuple[Node, Node], version: Version, member: User
+) -> None:
+    first, theirs, mine = (run_of(version, member, hardware=[f"node:bench-{number}"]) for number in (1, 2, 1))
+    for block, planned in ((first, 4.0), (theirs, 10.0), (mine, 1.0)):
+        plan_minutes(block, planned)
+    claim(neighbours[0], first)
+    Node.objects.filter(name="bench-2").update(doing="bench-1 measures on this machine.")
+    assert [minutes_of(block) for block in (theirs, mine)] == [(4.0, 14.0), (14.0, 15.0)]
+
+
 def test_a_machine_s_pace_is_what_its_newest_blocks_took_by_their_plans(
     node: Node, version: Version, member: User
 ) -> None:
@@ -80,6 +93,9 @@ def test_a_machine_s_pace_is_what_its_newest_blocks_took_by_their_plans(
     Attempt.objects.update(claimed_at=ended - timedelta(minutes=3), ended_at=ended)
     (block,) = queued(version, member, 4.0)
     assert minutes_of(block) == (0.0, 6.0)
+    # what is said of a run that waits is at that pace too
+    waits, last = Standstill("Queued."), Run.objects.get(pk=block.run_id)
+    assert selectors.progress(last, still=waits).words_left == "about 6 min once it begins"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +125,20 @@ def test_a_run_that_waits_says_when_it_begins(node: Node, version: Version, memb
     _, block = queued(version, member, 12.0, 3.0)
     run = Run.objects.get(pk=block.run_id)
     progress = selectors.progress(run)
-    assert progress.expected == Expected(720.0, 900.0)
+    assert progress.expected == Expected(720.0, 900.0, 180.0)
     assert progress.words_left == "begins in about 12 min, about 3 min of measuring"
     told = api_of(member).get(f"/api/v1/runs/{run.pk}").json()["progress"]
     assert (told["begins_in_minutes"], told["ends_in_minutes"]) == (12.0, 15.0)
+
+
+def test_a_queue_starts_behind_what_waits_for_other_nodes_of_its_machine(
+    neighbours: tuple[Node, Node], version: Version, member: User
+) -> None:
+    def starts() -> dict[str, float | None]:
+        return {queue.hardware: queue.start_minutes for queue in backlog.queues(member, backlog.takers(member))}
+
+    for number, planned in ((1, 1.0), (2, 10.0)):
+        plan_minutes(run_of(version, member, hardware=[f"node:bench-{number}"]), planned)
+    assert starts() == {"node:bench-1": 11.0, "node:bench-2": 11.0}
+    Node.objects.filter(name="bench-2").update(host=HOST[::-1])
+    assert starts() == {"node:bench-1": 1.0, "node:bench-2": 10.0}

@@ -29,8 +29,8 @@ from farm.rules.presenting.standstill import Waiting, standstill
         ),
         (Waiting(queued=2), "No node that takes blocks for this hardware is online. Start one, or add a node."),
         (
-            Waiting(queued=1, nodes=1, busy=["bench-1 has measured run 12 since 07:12 UTC"]),
-            "Queued: bench-1 has measured run 12 since 07:12 UTC.",
+            Waiting(queued=1, nodes=1, busy=["bench-1 has been measuring run 12 since 07:12 UTC"]),
+            "Queued: bench-1 has been measuring run 12 since 07:12 UTC.",
         ),
         (Waiting(queued=1, nodes=2, spent="Team “a” has no minutes left."), "Team “a” has no minutes left."),
         (Waiting(queued=1, nodes=2), "Queued: a node takes the next block within seconds."),
