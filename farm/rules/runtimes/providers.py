@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from farm.contract.cells import CellSpec
+from farm.contract.cells import CellSpec, Runtime
 from farm.rules.runtimes import frameworks, plugins
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION, is_known
 from farm.rules.runtimes.distributions import EVERY_DISTRIBUTION as EVERY_DISTRIBUTION
@@ -86,7 +86,7 @@ def is_triable(provider: Provider) -> bool:
     """Whether a node can find out by itself whether it has the provider: a public build of ours to try is known."""
     if not provider.probe_with:
         return provider is not CPU and DEFAULT_DISTRIBUTION in provider.distributions
-    return plugins.of_others(provider.probe_with.partition("==")[0]) is None
+    return plugins.of_others(Runtime.of(provider.probe_with).distribution) is None
 
 
 def needs_devices(provider: Provider, options: Mapping[str, str]) -> bool:

@@ -40,7 +40,7 @@ def requirements_of(runtime: Runtime, recipe: Recipe, *, own: Collection[str] = 
     lines = recipe.requirements
     if recipe.with_dependencies and runtime.distribution not in own:
         lines = tuple(environments.get(str(runtime), lines))
-    known = {line: hashes.get(pin_of(line), []) for line in lines if pin_of(line).partition("==")[0] not in own}
+    known = {line: hashes.get(pin_of(line), []) for line in lines if Runtime.of(pin_of(line)).distribution not in own}
     is_closed = not recipe.with_dependencies or lines is not recipe.requirements
     return Requirements(
         lines=tuple(" ".join([line, *(f"--hash=sha256:{digest}" for digest in known.get(line, []))]) for line in lines),
