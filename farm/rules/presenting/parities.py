@@ -99,6 +99,7 @@ def _engine(
 def _parity(
     judgement: Judgement, preset: Preset, outputs: Sequence[OutputParity], *, reference: str
 ) -> doc_cells.Parity:
+    preset = judgement.preset or preset
     is_elementwise = preset.min_cosine is None and preset is not parity.ANY
     return doc_cells.Parity(
         verdict=judgement.verdict,

@@ -6,7 +6,7 @@ by direction (cosine) and by the class they choose.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from farm.contract.blocks import Tolerance
@@ -67,14 +67,15 @@ _TYPES = {"float16": FP16, "bfloat16": BF16}
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict and the sentence that says why."""
+    """A verdict and the sentence that says why. `preset`: what the sentence is about, where several were judged by."""
 
     verdict: Verdict
     text: str
+    preset: Preset | None = field(default=None, compare=False)
 
     def compared_with(self, other: str) -> "Judgement":
         """The same where something else than the reference was compared with."""
-        return Judgement(self.verdict, self.text.replace("the reference", other))
+        return replace(self, text=self.text.replace("the reference", other))
 
 
 def preset_for(precision: Precision, uploaded: str = "") -> Preset:
@@ -110,11 +111,12 @@ def judge(
     if not compared:
         return Judgement("not_measured", "There is no reference to compare the outputs with.")
     presets = {output.name: (own or {}).get(output.name) or of_type(preset, output.dtype) for output in compared}
-    faults = [fault for output in compared if (fault := _fault(output, presets[output.name])) is not None]
+    faults = [(fault, by) for output in compared if (fault := _fault(output, by := presets[output.name])) is not None]
     if faults:
         more = f" (and {len(faults) - 1} more of {len(compared)} outputs)" if len(faults) > 1 else ""
-        return Judgement("fail", faults[0] + more + ".")
-    return Judgement("pass", _praise(compared, max(presets.values(), key=lambda preset: preset.atol)))
+        return Judgement("fail", f"{faults[0][0]}{more}.", faults[0][1])
+    widest = max(presets.values(), key=lambda preset: preset.atol)
+    return Judgement("pass", _praise(compared, widest), widest)
 
 
 def of_type(preset: Preset, dtype: str) -> Preset:

@@ -107,7 +107,7 @@ def _measured_cell(
         "model_bytes": record.sizes.get(arm.spec.digest),
         "phases": parts,
         "scenario_text": phases.text_of(summary, scenario, parts)
-        or generated.sentence(summary, made, evidence.traces.get((arm.arm, 0))),
+        or generated.sentence(summary, made, evidence.traces.get((arm.arm, 0)), batch=arm.spec.workload.batch or 1),
         "tokens": made.tokens,
     }
     cell = doc_cells.Cell.model_validate(known | ended)
@@ -230,13 +230,13 @@ def _parity(
         return doc_cells.Parity(text="The outputs were not computed.")
     preset = record.preset or _preset(spec, record)
     judgement = parity.judge(check.outputs, preset, own=parity.own_presets(own))
-    is_measured = judgement.verdict != "not_measured"
+    is_measured, by = judgement.verdict != "not_measured", judgement.preset or preset
     return doc_cells.Parity(
         verdict=judgement.verdict,
         reference=record.references.get(spec.digest) if is_measured else None,
         text=judgement.text,
-        atol=preset.atol if preset.min_cosine is None else None,
-        rtol=preset.rtol if preset.min_cosine is None else None,
+        atol=by.atol if by.min_cosine is None else None,
+        rtol=by.rtol if by.min_cosine is None else None,
         outputs=parities.outputs_of(check.outputs),
         command=parities.command_of(spec, record.model_of(spec).main) if judgement.verdict == "fail" else "",
     )

@@ -7,7 +7,7 @@ from farm.contract import document_cells as doc_cells
 from farm.contract.cells import CellSpec
 from farm.contract.reports import Sample, TraceReport
 from farm.rules.cells import scenarios
-from farm.rules.cells.scenario_metrics import DIFFERING_ROWS, PERPLEXITY, TOKENS_RATE, TPOT, TTFT
+from farm.rules.cells.scenario_metrics import DIFFERING_ROWS, OUTSIDE, PERPLEXITY, TOKENS_RATE, TPOT, TTFT
 from farm.rules.generation import forced, perplexity, streams
 from farm.rules.judging.evidence import Evidence
 from farm.rules.judging.summaries import CellSummary
@@ -88,7 +88,7 @@ def with_tokens(parity: doc_cells.Parity, found: Generated, summary: CellSummary
     return parity.model_copy(update={"verdict": "fail", "text": " ".join([*wrong, parity.text]).strip()})
 
 
-def sentence(summary: CellSummary | None, found: Generated, trace: TraceReport | None = None) -> str:
+def sentence(summary: CellSummary | None, found: Generated, trace: TraceReport | None = None, *, batch: int) -> str:
     """The first token, the next ones, how the tokens stand to others, and what the trace found of attention and caches.
 
     Empty for a cell that generates nothing.
@@ -98,10 +98,12 @@ def sentence(summary: CellSummary | None, found: Generated, trace: TraceReport |
         return ""
     ttft, tpot, rate = (launched[name].value for name in (TTFT, TPOT, TOKENS_RATE))
     times = f"The first token after {latency(ttft)}, then {latency(tpot)} a token"
+    choosing = launched[OUTSIDE].value if OUTSIDE in launched else 0.0
     count = len(found.tokens)
-    is_slowed = rate * (ttft + (count - 1) * tpot) < count * 1000.0 / SLOWED
+    is_slowed = rate / batch * (ttft + (count - 1) * (tpot + choosing)) < count * 1000.0 / SLOWED
     by_clock = " by the clock: other programs took the processor between tokens" if is_slowed else ""
-    said = (f"{times}: {plain(rate)} tokens/s{by_clock}.", found.text, *(_traced(trace) if trace is not None else ()))
+    overall = f"{plain(rate)} tokens/s over whole answers{by_clock}"
+    said = (f"{times}; {overall}.", found.text, *(_traced(trace) if trace is not None else ()))
     return " ".join(text for text in said if text)
 
 

@@ -105,10 +105,16 @@ def change_size(ratio: float, low: float | None = None, high: float | None = Non
 
 def _sized(ratio: float, low: float | None, high: float | None, *, as_factor: bool) -> str:
     if as_factor:
-        half = None if low is None or high is None or low == high else abs(_factor(high) - _factor(low)) / 2
+        half = None if low is None or high is None or low == high else _factors_between(low, high) / 2
         return f"{fixed(_factor(ratio), 2 if half is None else max(1, decimals_within(half, most=2)))}×"
     half = None if low is None or high is None or low == high else 50 * abs(high - low)
     return f"{fixed(100 * abs(ratio - 1), 1 if half is None else decimals_within(half, most=2))} %"
+
+
+def _factors_between(low: float, high: float) -> float:
+    """How far apart two factors are; of a loss and a gain both ways from none."""
+    is_both_ways = (low - 1) * (high - 1) < 0
+    return _factor(low) + _factor(high) - 2 if is_both_ways else abs(_factor(high) - _factor(low))
 
 
 def _factor(ratio: float) -> float:
@@ -158,6 +164,12 @@ def accuracy(share: float) -> str:
     """`98.1 %`, and 100 % only where nothing is missing."""
     text = f"{100 * share:.1f}"
     return f"{text} %" if share in (0.0, 1.0) or text not in ("0.0", "100.0") else f"{100 * share:.3f} %"
+
+
+def near_one(value: float) -> str:
+    """A cosine: `0.910`, with as many nines as it has, and 1 only where it is: `0.99998`."""
+    text = plain(value)
+    return text if value == 1 or float(text.replace(MINUS, "-")) != 1 else fixed(value, _decimals(1 - value, 1, 12))
 
 
 def explained(part: float) -> str:

@@ -164,7 +164,7 @@ def test_a_trace_tells_both_phases_fused_attention_and_copies_of_the_cache() -> 
         "Fused attention: 1 GroupQueryAttention. Copies of the cache by 1 Concat node take 20 % of a token's time."
     )
     assert traced(operator("head", "MatMul", 10.0)).scenario_text.endswith("No attention is fused.")
-    assert traced(operator("head", "MatMul", 10.0), prompt=None).scenario_text.endswith("tokens/s.")
+    assert traced(operator("head", "MatMul", 10.0), prompt=None).scenario_text.endswith("over whole answers.")
 
 
 def rounds_of(prefill: float, token: float) -> list[Report]:

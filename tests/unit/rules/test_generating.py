@@ -155,15 +155,26 @@ def test_a_rate_that_its_own_times_do_not_make_is_told_as_one_by_the_clock(monke
     monkeypatch.setitem(TOLD, "tokens_per_s", 72.1)
     first, _ = cells_of(block_of(), {0: [7, 8, 9], 1: [7, 8, 9]})
     assert first.scenario_text.startswith(
-        "The first token after 4.00 ms, then 0.250 ms a token: 72.1 tokens/s by the clock"
+        "The first token after 4.00 ms, then 0.250 ms a token; 72.1 tokens/s over whole answers by the clock"
     )
+
+
+@pytest.mark.parametrize(("choosing_ms", "is_slowed"), [(0.0, True), (2.0, False)])
+def test_choosing_the_token_is_part_of_a_cell_s_own_time(
+    monkeypatch: pytest.MonkeyPatch, choosing_ms: float, is_slowed: bool
+) -> None:
+    # 3 tokens in 4 + 2 × 0.25 ms are 667 a second, and 353 with 2 ms of choosing behind each
+    monkeypatch.setitem(TOLD, "tokens_per_s", 340.0)
+    monkeypatch.setitem(TOLD, "outside_ms", choosing_ms)
+    first, _ = cells_of(block_of(), {0: [7, 8, 9], 1: [7, 8, 9]})
+    assert ("by the clock" in first.scenario_text) == is_slowed
 
 
 def test_tokens_are_those_of_the_first_cell() -> None:
     first, second = cells_of(block_of(), {0: [7, 8, 9], 1: [7, 8, 9]}, {0: [7, 8, 9], 1: [7, 8, 9]})
     assert (
-        first.scenario_text
-        == "The first token after 4.00 ms, then 0.250 ms a token: 1\N{NARROW NO-BREAK SPACE}234 tokens/s."
+        first.scenario_text == "The first token after 4.00 ms, then 0.250 ms a token; "
+        "1\N{NARROW NO-BREAK SPACE}234 tokens/s over whole answers."
     )
     assert second.scenario_text == f"{first.scenario_text} All 3 tokens are those of {first.id}."
     assert (second.tokens, second.parity.verdict) == ([7, 8, 9], first.parity.verdict)
@@ -198,7 +209,7 @@ def test_a_given_text_is_as_likely_as_to_the_first_cell_or_not() -> None:
     samples = {arm: make_sample(0.25, tokens=(7, 8, 9), metrics={**TOLD, "perplexity": value}) for arm, value in told}
     reports: list[Report] = [*(make_check(arm, outputs=(make_output(),)) for arm in (0, 1)), make_round(0, samples)]
     first, second = assemble(RunRecord(model=make_model(), blocks=[BlockRecord(block, reports, is_over=True)])).cells
-    assert first.scenario_text.endswith("tokens/s. Perplexity of the given text is 12.")
+    assert first.scenario_text.endswith("whole answers. Perplexity of the given text is 12.")
     said = f"All 3 tokens are those of {first.id}. Perplexity of the given text is 12.6, 5 % above {first.id}'s."
     assert second.scenario_text.endswith(said)
     assert (first.figures["perplexity"].value, second.parity.verdict) == (12.0, first.parity.verdict)

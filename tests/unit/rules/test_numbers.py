@@ -71,6 +71,7 @@ def test_the_size_of_a_change_leaves_its_direction_to_the_word_beside_it() -> No
         ((3.4, 3.2, 3.6), "3.2–3.6×", "3.2–3.6× slower"),
         ((0.25, 0.24, 0.26), "3.8–4.2×", "3.8–4.2× faster"),
         ((1.9, 1.8, 2.4), "80–140 %", "80–140 % slower"),
+        ((1.0, 1 / 2.85, 2.83), "2.9× faster to 2.8× slower", "2.9× faster to 2.8× slower"),
         ((1.0, 1.0, 1.0), "0.0–0.0 %", "0.0–0.0 %"),
     ],
 )
@@ -81,6 +82,13 @@ def test_an_interval_says_its_direction_where_no_word_does(
     assert numbers.change_interval(low, high, ratio=ratio) == beside
     assert numbers.change_interval(low, high, ratio=ratio, is_directed=False) == alone
     assert numbers.change_interval(None, 1.0, ratio=1.0) == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.91, "0.910"), (0.9999783, "0.99998"), (0.99951, "0.9995"), (1.0, "1.00"), (-0.5, "−0.500")]
+)
+def test_a_cosine_is_one_only_where_it_is(value: float, shown: str) -> None:
+    assert numbers.near_one(value) == shown
 
 
 def test_two_values_have_the_digits_that_their_division_needs() -> None:
@@ -103,6 +111,11 @@ def test_a_rate_has_no_more_digits_than_its_time(
     value: float, interval: tuple[float, float] | None, time: float | None, shown: str
 ) -> None:
     assert numbers.rate(value, interval, time=time) == shown
+
+
+@pytest.mark.parametrize(("fraction", "shown"), [(0.24, "+24 %"), (-0.04, "−4 %"), (0.001, "0 %")])
+def test_a_tick_of_an_axis_has_its_sign(fraction: float, shown: str) -> None:
+    assert numbers.signed_percent(fraction, 0) == shown
 
 
 @pytest.mark.parametrize(
