@@ -11,6 +11,8 @@ from plotly.offline import get_plotlyjs
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.searches import sweeps
 from farm.rules.searches.search import carry_out
+from farm.rules.wording.numbers import change
+from farm.rules.wording.vocabulary import sign_of
 from onnxfarm.here.workbench import Bench, Machine
 from onnxfarm.problems import Infrastructure
 
@@ -139,13 +141,17 @@ def _notes(line: Plain, place: int) -> list[dict[str, object]]:
         {
             "x": turn["after"],
             "y": ratios.get(turn["after"]) or 1.0,
-            "text": f"{'▲' if turn['verdict'] == 'slower' else '▼'} ×{turn['ratio']:.2f}",
+            "text": f"{sign_of(turn['verdict']).mark} {_change(turn)}",
             "font": {"color": _colour(place)},
             "arrowcolor": _colour(place),
             "ay": -30,
         }
         for turn in line["turns"]
     ]
+
+
+def _change(turn: Plain) -> str:
+    return change(turn["ratio"], turn["low"], turn["high"])
 
 
 def _table(line: Plain) -> str:
@@ -160,7 +166,7 @@ def _row(point: Plain, turn: Plain | None) -> str:
         return f'<tr><td>{escape(point["version"])}</td><td colspan="4">{escape(point["reason"])}</td></tr>'
     interval = f"{point['low']:.3f}–{point['high']:.3f}" if point["low"] and point["high"] else ""
     p50 = f"{point['p50_ms']:.4g} ms" if point["p50_ms"] else ""
-    said = "" if turn is None else f"×{turn['ratio']:.2f} {turn['verdict']} than {turn['before']}"
+    said = "" if turn is None else f"{_change(turn)} than {turn['before']}"
     why = f". {turn['explanation']}" if turn is not None and turn["explanation"] else ""
     cells = (escape(point["version"]), f"×{point['ratio']:.3f}", interval, p50)
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}<td class='turn'>{escape(said + why)}</td></tr>"

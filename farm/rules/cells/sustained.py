@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farm.rules.wording.numbers import percent, signed_percent
+from farm.rules.wording.numbers import change, percent
 
 POINT_S = 60.0
 # curves too short for points of a minute have so many
@@ -61,8 +61,8 @@ def sentence(found: Throttling | None, *, total_s: float) -> str:
         return f"Throttles after {_duration(found.after_s)}: p50 stays {rise} above its first point."
     if max(abs(found.lowest), abs(found.highest)) <= THROTTLED:
         return f"Steady for {span}: p50 stays within {percent(THROTTLED)} of its first point."
-    low, high = signed_percent(found.lowest, 0), signed_percent(found.highest, 0)
-    return f"No lasting slowdown in {span}: p50 moved between {low} and {high} of its first point."
+    low, high = change(1.0 + found.lowest), change(1.0 + found.highest)
+    return f"No lasting slowdown in {span}: p50 was {low} to {high} than at its first point."
 
 
 def _duration(seconds: float) -> str:
