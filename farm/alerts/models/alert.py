@@ -19,6 +19,7 @@ from farm.alerts.states import (
 )
 from farm.contract.cells import Runtime
 from farm.registry.models import Model, Version
+from farm.rules.findings.kinds import rank
 from farm.rules.runtimes import pairs
 from farm.rules.runtimes.order import goes_back
 from farm.rules.wording import titles
@@ -171,6 +172,11 @@ class Symptom(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.label}"
+
+    @property
+    def standing(self) -> tuple[bool, int, float]:
+        """Where it is told among others: what is still there first, then the gravest kind, then the larger change."""
+        return bool(self.resolved_in), rank(self.kind), -(self.size or 0.0)
 
 
 class AlertEvent(models.Model):

@@ -15,7 +15,7 @@ from farm.contract.document_cells import Cell
 from farm.registry.selectors import stored_path
 from farm.rules.changes import report
 from farm.rules.changes.report import Case
-from farm.rules.findings.kinds import rank_to_investigate
+from farm.rules.findings.kinds import kind_of
 from farm.runs import selectors as runs
 from farm.runs.models import Arm, Run, named
 from farm.runs.models import Cell as CellRow
@@ -29,14 +29,14 @@ def case_of(alert: Alert) -> Case:
             f"Alert {alert.pk} compares versions of a model on one release: nothing in it is to be reported upstream."
         )
         raise Conflict(text, code="versions")
-    symptom = min(
-        alert.symptoms.all(), key=lambda one: (rank_to_investigate(one.kind), -(one.size or 0.0)), default=None
-    )
+    # the one that the alert's page opens with
+    symptom = min(alert.symptoms.all(), key=lambda symptom: symptom.standing, default=None)
     if symptom is None or symptom.run is None:
         raise Conflict(f"Alert {alert.pk} has no run that it could be repeated from.", code="no_evidence")
     document = runs.document(symptom.run)
     old, new = (_cell(document, name) for name in (symptom.baseline, symptom.cell))
     row = _row(symptom.run, symptom.cell, symptom.baseline)
+    has_work_around = kind_of(symptom.kind).has_work_around
     return Case(
         document=document,
         old=old,
@@ -44,9 +44,10 @@ def case_of(alert: Alert) -> Case:
         spec=row.spec,
         model=_main(row),
         sentence=symptom.text,
+        kind=symptom.kind,
         since=_sentence(alert, InvestigationKind.SINCE_WHEN),
-        work_around=_sentence(alert, InvestigationKind.WORK_AROUND),
-        code=_code(alert),
+        work_around=_sentence(alert, InvestigationKind.WORK_AROUND) if has_work_around else "",
+        code=_code(alert) if has_work_around else "",
     )
 
 

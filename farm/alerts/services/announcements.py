@@ -10,7 +10,6 @@ from django.utils import timezone
 from farm.alerts.models import Alert, AlertEvent, Channel, Delivery
 from farm.alerts.services.messages import hint_delivery
 from farm.alerts.states import TOLD, AlertEventKind
-from farm.rules.findings.kinds import rank
 
 TITLES = {
     AlertEventKind.OPENED: "new",
@@ -86,7 +85,7 @@ def address_of(alert: Alert) -> str:
 def _text(alert: Alert, event: AlertEvent) -> str:
     lines = [event.text, ""]
     if event.kind != AlertEventKind.RESOLVED:
-        left = sorted(alert.symptoms.filter(resolved_in=""), key=lambda row: (rank(row.kind), -(row.size or 0.0)))
+        left = sorted(alert.symptoms.filter(resolved_in=""), key=lambda symptom: symptom.standing)
         lines += [f"- {symptom.text}" for symptom in left]
         lines += [f"{alert.since}."] if alert.since else []
         lines += [f"- {investigation.sentence}" for investigation in alert.investigations.exclude(sentence="")]

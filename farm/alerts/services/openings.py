@@ -23,7 +23,7 @@ from farm.rules.changes import watch_rounds
 from farm.rules.changes.watch_rounds import Finding, Judgement
 from farm.rules.comparing.sides import compared
 from farm.rules.findings import cell_pairs
-from farm.rules.findings.kinds import kind_of, rank
+from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting.sentences import cause, explanation, largest_change
 from farm.rules.runtimes.order import goes_back, release_order
 from farm.rules.wording.numbers import change, listed
@@ -158,7 +158,7 @@ def _share_cause(found: Collection[tuple[str, str]], known: Collection[tuple[str
 
 def _tell_nodes(alert: Alert) -> None:
     """The alert's sentence, with each further node's figure behind that of the first."""
-    rows = sorted(alert.symptoms.filter(resolved_in=""), key=lambda row: (rank(row.kind), -(row.size or 0.0)))
+    rows = sorted(alert.symptoms.filter(resolved_in=""), key=lambda symptom: symptom.standing)
     gravest = {row.node: row for row in reversed(rows)}
     first = gravest.pop(alert.node, None)
     if first is None or not gravest:

@@ -134,7 +134,8 @@ def _written(row: Row) -> list[str]:
         return [setting, *sides, "", ", ".join(found) or "not compared"]
     change, unit = row.line.change, row.line.unit
     values = [f"{value} {unit}" for value in row.line.sides or ()] or ["", ""]
-    return [setting, *values, f"{change.text} ({change.interval})", ", ".join([signed(change.word), *found])]
+    size = f"{change.text} ({change.interval})" if change.is_decided else change.interval
+    return [setting, *values, size, ", ".join([signed(change.word), *found])]
 
 
 def _explanations(rows: Sequence[Row]) -> Iterator[str]:

@@ -20,17 +20,20 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.axes import BY_NAME, OWN_AXES
 from farm.rules.cells.matrices import PlainMatrix, point_of
+from farm.rules.cells.metrics import BY_NAME as METRICS
 from farm.rules.cells.session_sets import OPTIONS, set_of
 from farm.rules.cells.values import plain_of
 from farm.rules.comparing.sides import compared
 from farm.rules.findings import cell_pairs
-from farm.rules.presenting import sentences
+from farm.rules.findings.kinds import kind_of
+from farm.rules.presenting import metric_changes, sentences
 from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.reporting.locks import lock
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import goes_back
 from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import is_change
 
 SIDES = ("old", "new")
 LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
@@ -47,6 +50,7 @@ COMMAND = "python repeat.py"
 @dataclass(frozen=True)
 class Case:
     """Two cells that differ in the runtime. `spec`: of the new one. `model`: the name of the .onnx in its folder.
+    `kind`: of the change that `sentence` says, where it is one of an alert.
 
     `since`, `work_around`, `code`: what was found out, as sentences and lines of Python; empty where nothing was.
     """
@@ -60,6 +64,7 @@ class Case:
     since: str = ""
     work_around: str = ""
     code: str = ""
+    kind: str = ""
 
     @property
     def comparison(self) -> Comparison | None:
@@ -144,11 +149,12 @@ def issue(case: Case) -> str:
 
 def _title(case: Case) -> str:
     sides = f"{case.new.runtime} compared with {case.old.runtime.version}"
-    comparison = case.comparison
-    if comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:
+    comparison, is_headline = case.comparison, not case.kind or kind_of(case.kind).is_headline
+    if is_headline and comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:
         size = numbers.change(comparison.ratio, comparison.ci_low, comparison.ci_high)
         return f"[Performance] {size}: {sides}, {as_text(cell_pairs.series_label(case.new))}"
     what = "" if goes_back(case.old.runtime.version, case.new.runtime.version) else "[Regression] "
+    what += f"{kind_of(case.kind).title.word}: " if case.kind else ""
     return f"{what}{sides}: {as_text(cell_pairs.series_label(case.new))}"
 
 
@@ -157,7 +163,8 @@ def _measured(case: Case) -> str:
     line = _line(case)
     if line is None or line.change.figures is None:
         return case.sentence.rstrip(".")
-    return f"{line.change.text} ({line.details}; timed by {titles.CALLS[case.spec.session.call]})"
+    change = line.change.text if line.change.is_decided else line.change.word
+    return f"{change} ({line.details}; timed by {titles.CALLS[case.spec.session.call]})"
 
 
 def _line(case: Case) -> Line | None:
@@ -167,8 +174,9 @@ def _line(case: Case) -> Line | None:
 
 def _table(case: Case) -> list[str]:
     line = _line(case)
+    (session, sessions), (memory, memories) = (_beside(case, name) for name in ("session_ms", "peak_memory_bytes"))
     rows = [
-        f"| | {line.quantity if line else 'p50 latency'} | session | peak memory | parity |",
+        f"| | {line.quantity if line else 'p50 latency'} | {session} | {memory} | parity |",
         "|---|---|---|---|---|",
     ]
     sides = [f"{value} {line.unit}" for value in line.sides] if line and line.sides else ["", ""]
@@ -176,9 +184,7 @@ def _table(case: Case) -> list[str]:
         sides = [
             "" if cell.p50_ms is None else numbers.latency(cell.p50_ms, cell.p50_ci_ms) for cell in (case.old, case.new)
         ]
-    for cell, value in zip((case.old, case.new), sides, strict=True):
-        session = "" if cell.session_ms is None else numbers.latency(cell.session_ms)
-        memory = "" if cell.peak_memory_bytes is None else numbers.memory(cell.peak_memory_bytes)
+    for cell, value, session, memory in zip((case.old, case.new), sides, sessions, memories, strict=True):
         why = f": {cell.reason.text}" if cell.reason is not None else ""
         ended = cell.parity.verdict.replace("_", " ") if cell.status == "done" else f"{cell.status}{why}"
         rows.append(f"| {cell.runtime} | {value} | {session} | {memory} | {as_text(ended)} |")
@@ -187,10 +193,26 @@ def _table(case: Case) -> list[str]:
     )
 
 
+def _beside(case: Case, name: str) -> tuple[str, tuple[str, str]]:
+    """A metric's title and both sides: the medians that its verdict rests on; without one what each cell says."""
+    change = None if case.comparison is None else metric_changes.of(name, case.comparison)
+    if change is not None:
+        return metric_changes.title(change), metric_changes.sides(change) or ("", "")
+    metric = METRICS[name]
+    old, new = (metric.value(cell) for cell in (case.old, case.new))
+    return metric.title, (_written(old, metric.unit), _written(new, metric.unit))
+
+
+def _written(value: float | None, unit: str) -> str:
+    if value is None:
+        return ""
+    return numbers.memory(value) if unit == "bytes" else numbers.latency(value)
+
+
 def _operators(case: Case) -> list[str]:
-    """The operators that changed most, by the model's own nodes."""
+    """The operators that changed most, by the model's own nodes; they explain nothing of a latency that did not."""
     comparison = case.comparison
-    if comparison is None or not comparison.operators:
+    if comparison is None or not comparison.operators or not is_change(comparison.verdict):
         return []
     changed = sorted(comparison.operators, key=lambda operator: -abs(operator.candidate_us - operator.baseline_us))
     rows = ["| operator | node | old, µs | new, µs | share of the change |", "|---|---|---|---|---|"]
@@ -198,7 +220,7 @@ def _operators(case: Case) -> list[str]:
         share = "" if operator.share is None else numbers.share(operator.share)
         times = f"{numbers.plain(operator.baseline_us)} | {numbers.plain(operator.candidate_us)}"
         rows.append(f"| {as_text(operator.op_type)} | {as_code(operator.node)} | {times} | {share} |")
-    why = sentences.explanation(comparison)
+    why = sentences.explanation(comparison) or sentences.largest_change(comparison)
     return [f"**Why.** {as_text(why)}." if why else "**Operators that changed most.**", "\n".join(rows)]
 
 

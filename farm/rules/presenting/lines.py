@@ -18,9 +18,9 @@ from farm.rules.wording.vocabulary import sign_of
 PROCESSOR = "processor time"
 UNITS = {"latency": "ms", "items": "items/s", "rate": "per s"}
 BUSY = "CPU time: this machine was busy"
-# a lone cell is busy from so many of its launches on, and from so much longer a time of the clock
 # what labelled data may lose before they stop to outrank parity
 MAX_LOSS = 0.02
+# a lone cell is busy from so many of its launches on, and from so much longer a time of the clock
 BUSY_SHARE, LENGTHENED = 1 / 3, 1.05
 
 

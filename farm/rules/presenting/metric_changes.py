@@ -97,11 +97,11 @@ def marked(change: MetricChange) -> str:
 
 def words(change: MetricChange) -> str:
     """`peak address space 833 MiB instead of 320 MiB`; where these are apart otherwise than their pairs, the change."""
-    values = _values(change)
+    values = sides(change)
     return f"{title(change)} {values[1]} instead of {values[0]}" if values else f"{title(change)} {size(change)}"
 
 
-def _values(change: MetricChange) -> tuple[str, str] | None:
+def sides(change: MetricChange) -> tuple[str, str] | None:
     """Both sides as written; None where a reader's division would not give the change."""
     if change.ratio is not None and not _agrees(change):
         return None

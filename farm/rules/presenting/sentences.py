@@ -132,7 +132,8 @@ def cell_sentence(cell: Cell) -> str:
 
 
 def explanation(comparison: Comparison) -> str | None:
-    """`‹type›: k nodes, a → b µs, explains p % of the change`, or that it is outside the graph; None without a reason.
+    """`‹type›: k nodes, a → b µs, explains p % of the change`, or that it is outside the graph; None without a reason,
+    and where nothing is decided to have changed.
 
     Where rounds were traced, how many of these nodes are called slower or faster by themselves; and whether the machine
     was busy. Of cells that generate, decoding and prefill apart.
@@ -145,6 +146,8 @@ def explanation(comparison: Comparison) -> str | None:
 
 
 def _explanation(comparison: Comparison) -> str | None:
+    if not is_change(comparison.verdict):
+        return None
     named = largest_share(comparison.operators)
     if named is None or named.share is None:
         return outside_graph.explanation(comparison)

@@ -85,7 +85,7 @@ def test_an_older_release_that_fails_is_no_regression_to_file(
     call(watch, member, Lab(node, checks=failing_on("1.27.0")), candidate="1.27.0")
     alert = Alert.objects.get()
     issue = client.get(f"/api/v1/alerts/{alert.pk}/issue.md").content.decode()
-    assert issue.startswith("# onnxruntime==1.27.0 compared with 1.29.0")
+    assert issue.startswith("# fails: onnxruntime==1.27.0 compared with 1.29.0")
     page = client_of(owner).get(f"/alerts/{alert.pk}/").content.decode()
     assert "onnxfarm bisect" not in page
     assert "1.27.0 was tried against 1.29.0" in page

@@ -77,7 +77,7 @@ def test_an_alert_of_a_cell_that_fails_is_reported_too(watch: Watch, node: Node,
     offer("1.29.0", "1.30.0")
     Lab(node, checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.30.0" else {}).live()
     answer = client.get(f"/api/v1/alerts/{Alert.objects.get().pk}/issue.md")
-    assert answer.content.decode().startswith("# [Regression] onnxruntime==1.30.0")
+    assert answer.content.decode().startswith("# [Regression] fails: onnxruntime==1.30.0")
 
 
 def test_viewers_read_the_text_and_strangers_get_nothing(api_of: ApiOf, alert: Alert, viewer: User, stranger: User):

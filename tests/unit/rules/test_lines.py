@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from dashboard.reading.heatmap import heat_map
-from farm.contract.cells import Runtime
+from farm.contract.cells import CellSpec, Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.changes import gate, gate_reports
+from farm.rules.changes import gate, gate_comment, gate_reports, report
+from farm.rules.changes.report import Case
 from farm.rules.comparing.quantities import change_of
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting import sentences
@@ -22,6 +23,7 @@ from farm.rules.presenting.headlines import lead_of
 from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, line_of
 from farm.rules.presenting.times import latency_of
 from farm.rules.wording.numbers import THIN
+from farm.rules.wording.vocabulary import sign_of
 from onnxfarm import screen
 from tests.unit.rules.test_sentences import cell, compared
 
@@ -90,15 +92,44 @@ def test_the_values_of_a_line_divided_give_its_change_or_it_says_why_they_are_le
 @given(documents())
 def test_no_terminal_page_or_gate_writes_two_values_beside_a_change_that_they_do_not_give(document: Document) -> None:
     _, (_, low, high) = _line(document)
-    console = Console(file=io.StringIO(), width=200, force_terminal=False)
-    screen.show(document, console=console)
-    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    text = io.StringIO()
+    for width in (80, 200):
+        screen.show(document, console=Console(file=text, width=width, force_terminal=False))
+    printed = text.getvalue()
     answer = gate.judge_gate(document, old=Runtime.of(OLD), new=Runtime.of(NEW), fail_on=CHECKS)
     table = gate_reports.as_markdown(answer, document)
     row = [line.split(" | ") for line in table.splitlines() if line.startswith("| CPU")]
     gated = [f"{cells[2].removesuffix(' ms')} → {cells[3]}" for cells in row if cells[2]]
     for old, new in PAIR.findall("\n".join([printed, *gated])):
         assert low <= _value(new) / _value(old) <= high
+
+
+@given(documents())
+def test_what_leaves_the_farm_says_the_verdict_s_own_change_and_no_values_that_give_another(document: Document) -> None:
+    line, (_, low, high) = _line(document)
+    (comparison,) = document.comparisons
+    if comparison.axis != "runtime":
+        return
+    old, new = document.cells
+    case = Case(document, old, new, CellSpec(artifact_sha256="a" * 64, runtime=new.runtime), "m.onnx", "It changed.")
+    issue = report.issue(case).splitlines()
+    answer = gate.judge_gate(document, old=Runtime.of(OLD), new=Runtime.of(NEW), fail_on=CHECKS)
+    comment = gate_comment.as_comment(answer, document, gate_comment.Asked("m", "onnxfarm gate", 1.0)).splitlines()
+    rows = [row.split(" | ") for row in (*issue, *comment)]
+    told = [row[1] for row in rows if row[0].startswith("| onnxruntime==")]
+    (compared_row,) = [row for row in rows if len(row) == 5 and row[0].startswith("| `CPU")]
+    for before, after in (told, compared_row[1:3]):
+        assert bool(before) == bool(after) == (line.sides is not None)
+        if before:
+            assert low <= _value(after.removesuffix(" ms")) / _value(before.removesuffix(" ms")) <= high
+    (changed,) = [text for text in issue if text.startswith("Change: ")]
+    for said in (changed.removeprefix("Change: "), compared_row[3]):
+        assert said.startswith(line.change.text if line.change.is_decided else (line.change.word, line.change.interval))
+    assert sign_of(line.change.word).word in compared_row[4]
+    strict = gate.judge_gate(document, old=Runtime.of(OLD), new=Runtime.of(NEW), fail_on=["slower"])
+    tests = gate_reports.as_junit(strict, document)
+    assert ("<failure" in tests) == (comparison.verdict == "slower")
+    assert ("<skipped" in tests) == (comparison.verdict == "undecided")
 
 
 @given(documents())

@@ -8,6 +8,7 @@ import pytest
 from pydantic import Field
 
 from farm.contract.cells import CellSpec, Runtime, SessionSettings
+from farm.contract.document_comparisons import MetricChange
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.changes import repeat_script, report
 from farm.rules.changes.report import Case
@@ -102,17 +103,40 @@ def test_the_issue_says_what_why_since_when_and_what_helps() -> None:
 def test_a_model_that_no_longer_runs_has_no_ratio() -> None:
     reason = Reason(code=ReasonCode.CRASHED, text="It died | of `x`.")
     bench = MadeUpBench(checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.31.1" else {})
-    text = report.issue(case(bench=bench))
-    assert text.startswith("# [Regression] onnxruntime==1.31.1 compared with 1.29.0")
+    text = report.issue(case(bench=bench, kind="failed"))
+    assert text.startswith("# [Regression] fails: onnxruntime==1.31.1 compared with 1.29.0")
     assert r"crashed: It died \| of \`x\`." in text
     assert "Ratio:" not in text.replace("Ratio: 1.31.1 is slower", "")
+
+
+def test_what_stands_beside_a_verdict_is_of_its_own_launches_and_an_equal_latency_has_no_explanation() -> None:
+    measured = case()
+    (told,) = measured.document.comparisons
+    session = MetricChange(
+        name="session_ms", unit="ms", baseline=33.0, candidate=36.0, ratio=1.09, ci_low=1.0, ci_high=1.2,
+        verdict="equal", margin=0.1, rounds=8, p=0.2,
+    )  # fmt: skip
+    equal = told.model_copy(
+        update={"verdict": "equal", "ratio": 1.004, "ci_low": 0.99, "ci_high": 1.01, "metrics": [session]}
+    )
+    cells = [
+        cell.model_copy(update={"session_ms": ms})
+        for cell, ms in zip(measured.document.cells, (34.3, 67.5), strict=True)
+    ]
+    document = measured.document.model_copy(update={"cells": cells, "comparisons": [equal]})
+    text = report.issue(replace(measured, document=document, old=cells[0], new=cells[1], kind="session"))
+    assert text.startswith("# [Regression] slower to load: ")
+    assert " | 33.0 ms | " in text
+    assert "67.5" not in text
+    assert "Change: equal (p50 latency; " in text
+    assert "| MatMul |" not in text
 
 
 def test_cells_that_nothing_compares_have_their_own_latencies() -> None:
     measured = case()
     alone = measured.document.model_copy(update={"comparisons": []})
     text = report.issue(replace(measured, document=alone))
-    assert "| | p50 latency | session | peak memory | parity |" in text
+    assert "| | p50 latency | session creation | peak memory | parity |" in text
     for cell in (measured.old, measured.new):
         assert f" {numbers.latency(cell.p50_ms, cell.p50_ci_ms)} | " in text
 
