@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 def judge_cells(document: Document, *, strict: bool) -> None:
     """Raise GateFailed unless the cells ended as exit code 0 promises; with `strict`, refused ones count too."""
-    cells = document.cells
-    unfinished = [cell for cell in cells if cell.status not in (CellStatus.DONE, CellStatus.REFUSED)]
+    ended = (CellStatus.DONE, CellStatus.REFUSED)
+    cells = [cell for cell in document.cells if cell.twin_of is None]
+    # an A/A copy is no cell of its own: where it does not end well, its cell has not
+    unfinished = {cell.twin_of or cell.id for cell in document.cells if cell.status not in ended}
     refused = [cell for cell in cells if cell.status == CellStatus.REFUSED]
     if not cells:
         raise GateFailed("Nothing was planned, so nothing was measured: see the matrix's `exclude`.")

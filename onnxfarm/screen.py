@@ -28,7 +28,7 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
 from farm.rules.wording.vocabulary import is_change, rank, sign_of, signed
 from onnxfarm.outputs import say, table_of
-from onnxfarm.terminal_tables import COLOURS, coloured, lifted
+from onnxfarm.terminal_tables import COLOURS, coloured, fitting, lifted
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
@@ -49,7 +49,7 @@ LIFTED = ("parity", "accuracy", "state")
 LIFTED_COMPARED = ("rounds", "detectable", "prefill", "memory", *titles.CALLS.values())
 # of a busy machine, what the verdicts rest on stands first
 BUSY_HEADS = ("CPU time", "by the clock", "items/s", "session", "memory")
-TOKEN_HEADS = ("per token", "first token", "tokens/s", "memory")
+TOKEN_HEADS = ("per token", "first token", "overall tokens/s", "memory")
 
 CALL = BY_NAME["call"]
 # columns: what is compared most comes first, where it ran last
@@ -68,18 +68,23 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         varying = _varying(document.cells)
         said, table = lifted(_cells(document, varying, width=console.width), *LIFTED)
         console.print(Text(", ".join(filter(None, (_in_common(document.cells[0], varying), said))), style="dim"))
-        console.print(table)
+        _show_table(table, *LIFTED, console=console)
         _show_inputs(document.cells, console=console)
         _show_reasons(document.cells, console=console)
         _show_differences(document.cells, console=console)
         if document.comparisons:
             said, table = lifted(_comparisons(document, varying, is_wide=console.width >= NARROW), *LIFTED_COMPARED)
             console.print(Text(f"\n{said}" if said else "", style="dim"))
-            console.print(table)
+            _show_table(table, console=console)
     _show_operators(document, console=console)
     _show_called_operators(document, console=console)
     if address:
         console.print(Text(f"\n{address}"), soft_wrap=True)
+
+
+def _show_table(table: Table, *kept: str, console: Console) -> None:
+    for part in fitting(table, *kept, width=console.width):
+        console.print(part)
 
 
 def _varying(cells: Sequence[Cell]) -> list[Axis]:
@@ -109,24 +114,24 @@ def _in_common(cell: Cell, varying: Sequence[Axis]) -> str:
 def _cells(document: Document, varying: Sequence[Axis], *, width: int) -> Table:
     """One row a cell; what a cell is goes into one column, whose lines may fold, where there is no room for several."""
     cells, risky = document.cells, at_risk(document.cells, document.comparisons)
-    is_wide, asked = width >= NARROW, sum(2 + max(len(_text(axis, cell)) for cell in cells) for axis in varying)
-    others = {call: of for call, of in OF_CALLS.items() if width >= NARROW + CALL_WIDTH and any(map(of.value, cells))}
+    asked = sum(2 + max(len(_text(axis, cell)) for cell in cells) for axis in varying)
+    others = {call: of for call, of in OF_CALLS.items() if any(map(of.value, cells))}
     is_by_cpu = any(map(is_by_processor, document.comparisons)) or any(map(is_busy, cells))
-    is_apart = is_wide and asked <= width - FIGURES_WIDTH - CALL_WIDTH * (len(others) + is_by_cpu)
+    is_apart = width >= NARROW and asked <= width - FIGURES_WIDTH - CALL_WIDTH * (len(others) + is_by_cpu)
     is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated for cell in cells)
-    table = _table("cell", *([axis.heading.lower() for axis in varying] if is_apart else ["measured"]))
+    named = [axis.heading.lower() for axis in varying] if is_apart else ["measured"] if varying else []
+    table = _table("cell", *named)
     is_generated = all(map(prefills.is_generated, cells))
     heads: Sequence[str] = TOKEN_HEADS if is_generated else BUSY_HEADS if is_by_cpu else HEADS
     figures_of = _token_figures if is_generated else _busy_figures if is_by_cpu else _figures
-    figures = heads if is_wide else heads[:2] if heads is BUSY_HEADS else heads[:1]
-    for head in (*figures[:1], *(titles.CALLS[call] for call in others), *figures[1:]):
+    for head in (*heads[:1], *(titles.CALLS[call] for call in others), *heads[1:]):
         table.add_column(head, justify="right", no_wrap=True)
     is_judged = any(cell.accuracy is not None for cell in cells)
     for head in ["parity", *(["accuracy"] if is_judged else []), *(["state"] if is_eventful else [])]:
         table.add_column(head, no_wrap=True)
     for cell in cells:
-        what = [_text(axis, cell) for axis in varying] if is_apart else [_in_words(cell, varying)]
-        first, *rest = figures_of(cell)[: len(figures)]
+        what = [_text(axis, cell) for axis in varying] if is_apart else [_in_words(cell, varying)][: len(named)]
+        first, *rest = figures_of(cell)
         row: list[str | Text] = [cell.id, *what, first, *(_latency(metric, cell) for metric in others.values()), *rest]
         row.append(coloured(_parity(cell.parity), cell.parity.verdict))
         if is_judged:
@@ -183,11 +188,11 @@ def _parity(found: Parity) -> str:
     # presets without atol judge by the cosine
     if found.atol is None:
         cosine = min((output.cosine for output in found.outputs if output.cosine is not None), default=None)
-        return word if cosine is None else f"{word} cosine {plain(cosine)}"
+        return word if cosine is None else f"{word} cosine {numbers.near_one(cosine)}"
     nan = sum(output.nan_count for output in beyond)
     largest = max((output.max_abs for output in beyond if output.max_abs is not None), default=None)
-    numbers = ["" if largest is None else plain(largest), f"{nan} NaN" if nan else ""]
-    return " ".join([word, *filter(None, numbers)])
+    said = ["" if largest is None else plain(largest), f"{nan} NaN" if nan else ""]
+    return " ".join([word, *filter(None, said)])
 
 
 def _accuracy(cell: Cell) -> Text:
@@ -224,7 +229,10 @@ def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
 
 
 def _show_reasons(cells: Sequence[Cell], *, console: Console) -> None:
-    for reason, alike in refusals.by_reason(cells).items():
+    reasons = {cell.id: cell.reason for cell in cells}
+    # an A/A copy is no cell of its own, unless it alone did not end well
+    own = [cell for cell in cells if cell.twin_of is None or cell.reason != reasons.get(cell.twin_of)]
+    for reason, alike in refusals.by_reason(own).items():
         named = ", ".join(cell.id for cell in alike[:NAMED_CELLS])
         more = f" and {len(alike) - NAMED_CELLS} more" if len(alike) > NAMED_CELLS else ""
         who = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
@@ -277,7 +285,7 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
     table = _table("compared", "decoding" if "prefill" in told else "verdict")
     lines = [line_of(comparison, cells) for comparison in ordered[:MOST_COMPARISONS]]
     kinds = {line.quantity for line in lines}
-    values = [min(kinds) if len(kinds) == 1 else "medians"] if is_wide and any(line.values for line in lines) else []
+    values = [min(kinds) if len(kinds) == 1 else "medians"] if any(line.values for line in lines) else []
     # on a narrow terminal an interval folds, so that what is compared has its place
     for head in ("interval", *values, "rounds", "detectable"):
         table.add_column(head, justify="right", no_wrap=is_wide or head != "interval", overflow="fold")
@@ -313,14 +321,14 @@ def _ordered(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> li
 
 
 def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[Axis]) -> str:
-    """`1.29.0 → 1.31.1 (int8-dynamic, batch 8)`: what differs, then where among the cells."""
+    """`batch 1 → 8 (1.29.0, int8-dynamic)`: what differs, then where among the cells."""
     old, new = cells.get(comparison.baseline), cells.get(comparison.candidate)
     if old is None or new is None or comparison.axis not in BY_NAME:
         who = f"{comparison.baseline} → {comparison.candidate}"
         return f"{who} (A/A)" if comparison.axis == TWIN else who
     axis = BY_NAME[comparison.axis]
     others = _in_words(old, [column for column in varying if column != axis])
-    return f"{_text(axis, old)} → {_text(axis, new)}" + (f" ({others})" if others else "")
+    return f"{_text(axis, old, is_alone=True)} → {_text(axis, new)}" + (f" ({others})" if others else "")
 
 
 def _weight(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int, float]:
@@ -340,13 +348,17 @@ def _show_operators(document: Document, *, console: Console) -> None:
     named = sorted(largest.operators, key=lambda one: -abs(one.candidate_us - one.baseline_us))[:NAMED_OPERATORS]
     where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
     busy = f" ({note})" if (note := note_of_traces(largest)) else ""
-    console.print(Text(f"\nWhat explains the change {where}, per inference{busy}:"), soft_wrap=True)
+    is_explained = any(operator.share is not None for operator in named)
+    what = "What explains the change" if is_explained else "Too few traces to explain the change"
+    changed_most = "" if is_explained else "; operators that changed most"
+    console.print(Text(f"\n{what} {where}{changed_most}, per inference{busy}:"), soft_wrap=True)
     for operator in named:
         part = "" if operator.share is None else f", {share(operator.share)} of the change"
         times = operator_times(operator) or operator_size(operator)
         console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
     left = [cells[side].unaccounted_us for side in (largest.baseline, largest.candidate) if side in cells]
-    if len(left) == 2 and left[0] is not None and left[1] is not None:
+    # beside other programs the clock counts their turns too
+    if not busy and len(left) == 2 and left[0] is not None and left[1] is not None:
         times = f"{plain(left[0])} → {plain(left[1])} µs"
         console.print(Text(f"  in no operator (between them, and the profiler's own): {times}"), soft_wrap=True)
 

@@ -1,5 +1,8 @@
-"""Tables of a terminal: what is coloured, and what a line above a table says in place of a column."""
+"""Tables of a terminal: what is coloured, what a line above says in place of a column, and those that are too wide."""
 
+from collections.abc import Sequence
+
+from rich.cells import cell_len
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -8,6 +11,8 @@ from onnxfarm.outputs import table_of
 
 # by the tone of a word
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "bad": "red"}
+# what a column that may fold gets at least, and what is between two columns
+FOLDED, GAP = 24, 2
 
 
 def lifted(table: Table, *heads: str) -> tuple[str, Table]:
@@ -19,17 +24,46 @@ def lifted(table: Table, *heads: str) -> tuple[str, Table]:
         for head, said in texts.items()
         if table.row_count > 1 and len(said) == 1 and not min(said).startswith("fail")
     }
-    kept = [column for column in table.columns if column.header not in same]
-    narrower = table_of(
+    narrower = _of(table, [column for column in table.columns if column.header not in same])
+    return ", ".join(f"{head} {said}" for head, said in same.items() if said), narrower
+
+
+def fitting(table: Table, *kept: str, width: int) -> list[Table]:
+    """The table in parts that are no wider than the terminal: what finds no place beside the first column of figures
+    and those under the heads of `kept` stands in a part of its own, behind the first column again."""
+    first = next((place for place, column in enumerate(table.columns) if column.justify == "right"), len(table.columns))
+    below = [column for column in table.columns[first + 1 :] if column.header not in kept]
+    parts = [[column for column in table.columns if column not in below]]
+    room = width - sum(map(_width, parts[0]))
+    for column in below:
+        room -= _width(column)
+        if room < -GAP:
+            parts.append([table.columns[0]])
+            room = width - _width(table.columns[0]) - _width(column)
+        parts[-1].append(column)
+    whole, *rest = (sorted(part, key=table.columns.index) for part in parts)
+    return [_of(table, whole), *(_of(table, part, is_rest=True) for part in rest)]
+
+
+def _width(column: Column) -> int:
+    """Of its texts, or what it folds to, and the gap behind it."""
+    natural = max(cell_len(str(text)) for text in (column.header, *column.cells))
+    return GAP + (natural if column.no_wrap else min(natural, FOLDED))
+
+
+def _of(table: Table, columns: Sequence[Column], *, is_rest: bool = False) -> Table:
+    """The table with these of its columns alone; a rest has no caption, and no rows without figures."""
+    shown = table_of(
         *(
             Column(column.header, justify=column.justify, no_wrap=column.no_wrap, overflow=column.overflow)
-            for column in kept
+            for column in columns
         )
     )
-    narrower.caption = table.caption
-    for row in zip(*(column.cells for column in kept), strict=True):
-        narrower.add_row(*row)
-    return ", ".join(f"{head} {said}" for head, said in same.items() if said), narrower
+    shown.caption = None if is_rest else table.caption
+    for row in zip(*(column.cells for column in columns), strict=True):
+        if not is_rest or any(map(str, row[1:])):
+            shown.add_row(*row)
+    return shown
 
 
 def coloured(text: str, key: str) -> Text:

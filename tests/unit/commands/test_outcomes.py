@@ -42,6 +42,15 @@ def test_a_cell_that_did_not_end_well_fails_whatever_the_others_did(status: Cell
         judge_cells(measured(CellStatus.DONE, status, CellStatus.REFUSED), strict=False)
 
 
+def test_an_a_a_copy_is_counted_as_its_cell() -> None:
+    twin = cell("c1.twin", twin_of="c1", status=CellStatus.TIMEOUT)
+    with pytest.raises(GateFailed, match=r"1 of 2 cells did not finish"):
+        judge_cells(document(cells=[cell("c1"), cell("c2"), twin], comparisons=[]), strict=False)
+    lost = [cell(name, status=CellStatus.CANCELLED) for name in ("c1", "c2")]
+    with pytest.raises(GateFailed, match=r"None of 2 cells could be measured"):
+        judge_cells(document(cells=[*lost, twin], comparisons=[]), strict=False)
+
+
 def test_nothing_measured_is_a_failure_even_where_every_cell_was_refused() -> None:
     with pytest.raises(GateFailed, match=r"^None of 2 cells could be measured\. It is not in this build\.$"):
         judge_cells(document(cells=[cell("c1", **REFUSED), cell("c2", **REFUSED)], comparisons=[]), strict=False)
