@@ -177,6 +177,10 @@ def test_alerts_watches_and_logs_are_the_same(recorded: Recorded) -> None:
                 alert.get("progress", {}).pop(key, None)
             for symptom in alert.get("symptoms", ()):
                 symptom.pop("node", None)
+            # a rule of all kinds is one of those that came later too
+            if "rule" in alert:
+                later = {"accuracy", "call"}
+                alert["rule"]["kinds"] = [kind for kind in alert["rule"]["kinds"] if kind not in later]
         assert now == then, address
 
 
