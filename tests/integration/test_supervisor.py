@@ -12,6 +12,8 @@ import psutil
 import pytest
 
 from farm.config.embedded import plan, supervisor
+from farm.config.embedded.plan import Plan
+from farm.config.embedded.processes import EmbeddedFarm
 from farm.config.embedded.supervisor import ProcessEndedError, Supervisor
 from farm.config.processes import HOST
 from tests.conftest import PROJECT
@@ -143,3 +145,16 @@ def test_a_second_farm_in_one_folder_is_refused(tmp_path: Path) -> None:
         plan.only_one(tmp_path),
     ):
         pass
+
+
+def test_a_farm_waits_for_a_slow_node_and_not_for_one_that_has_ended(tmp_path: Path) -> None:
+    plan = Plan(home=tmp_path, port=1, gateway_port=2, node_home=tmp_path)
+    with EmbeddedFarm(plan, ready_s=0.1) as farm:
+        farm.supervisor.start("node", ["sh", "-c", f"sleep 0.5; touch {tmp_path / 'ready'}; exec sleep 60"])
+        farm.wait_for_node(tmp_path)
+        assert farm.seconds["node"] >= 0.5
+    (tmp_path / "ready").unlink()
+    with EmbeddedFarm(plan, ready_s=0.1) as farm:
+        farm.supervisor.start("node", ["sh", "-c", "sleep 0.3; exit 3"])
+        with pytest.raises(ProcessEndedError):
+            farm.wait_for_node(tmp_path)

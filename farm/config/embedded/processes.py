@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from urllib import error, request
 
@@ -17,7 +18,8 @@ from farm.config.embedded.supervisor import ProcessEndedError, Started, Supervis
 from farm.config.embedded.tls import ANYWHERE
 from farm.config.processes import GATEWAY, PREPARE, TICKS, WEB, Server
 
-READY_S = 90.0
+# on a busy machine the node alone has needed 98 s
+READY_S = 300.0
 # shorter than behind a proxy: somebody waits at a terminal
 STOP_REQUESTS_S = 1
 TURN_S = 0.05
@@ -46,10 +48,14 @@ class Opened:
 
 
 class EmbeddedFarm:
-    """Starts the processes of a plan; every one of them ends with `stop` or with this process."""
+    """Starts the processes of a plan; every one of them ends with `stop` or with this process.
 
-    def __init__(self, plan: Plan) -> None:
+    `ready_s`: how long each of the server's processes may take to answer.
+    """
+
+    def __init__(self, plan: Plan, *, ready_s: float = READY_S) -> None:
         self.plan = plan
+        self._ready_s = ready_s
         self.supervisor = Supervisor(plan.home / "logs", environment=plan.environment)
         self.seconds: dict[str, float] = {}
         self._began = time.monotonic()
@@ -81,7 +87,7 @@ class EmbeddedFarm:
         if self.plan.tls is not None:
             self.start_tls(self.plan.tls)
         self._wait_until("database", lambda: not opening.is_running)
-        self.supervisor.finish(opening, timeout_s=READY_S)
+        self.supervisor.finish(opening, timeout_s=self._ready_s)
         words = json.loads(opening.log.read_text().strip().splitlines()[-1])
         opening.log.unlink()  # it holds secrets
         opened = Opened(self.plan.pages_url, self.plan.gateway_url, words["link"], words["token"])
@@ -95,7 +101,7 @@ class EmbeddedFarm:
         self.start_ticks()
         self._wait_until("gateway", lambda: _answers(f"{self.plan.gateway_url}{GATEWAY.ready_path}"))
         if self.plan.node_home is not None:
-            self._wait_until("node", (self.plan.node_home / "ready").exists)
+            self.wait_for_node(self.plan.node_home)
         return opened
 
     def start_broker(self) -> Started:
@@ -124,6 +130,10 @@ class EmbeddedFarm:
         argv = [sys.executable, "-m", AGENT, "--home", str(home), "--url", self.plan.gateway_url]
         return self.supervisor.start("node", argv, environment={CODE_VARIABLE: code} if code else {})
 
+    def wait_for_node(self, home: Path) -> None:
+        """However long that takes, as the farm serves its pages meanwhile. Raises ProcessEndedError."""
+        self._wait_until("node", (home / "ready").exists, limit_s=inf)
+
     def stop(self) -> None:
         """Ends every process."""
         self.supervisor.stop()
@@ -139,17 +149,17 @@ class EmbeddedFarm:
         files = ["--cert", str(tls.cert), "--key", str(tls.key)]
         return self.supervisor.start(f"{server.name}-tls", [*command, *files])
 
-    def _wait_until(self, name: str, is_ready: Callable[[], bool]) -> None:
+    def _wait_until(self, name: str, is_ready: Callable[[], bool], *, limit_s: float | None = None) -> None:
+        limit_s = self._ready_s if limit_s is None else limit_s
         began = said = time.monotonic()
         while not is_ready():
             self.supervisor.check()
             if time.monotonic() - said > SAY_EVERY_S:
                 said = time.monotonic()
                 self._say(f"{WAITING[name]}, for {said - began:.0f} s")
-            if time.monotonic() - began > READY_S:
-                raise ProcessEndedError(
-                    f"The {name} process was not ready after {READY_S:.0f} s; see {self.plan.home / 'logs'}."
-                )
+            if time.monotonic() - began > limit_s:
+                logs = self.plan.home / "logs"
+                raise ProcessEndedError(f"The {name} process was not ready after {limit_s:.0f} s; see {logs}.")
             time.sleep(TURN_S)
         self._note(name)
 
