@@ -139,10 +139,14 @@ def test_a_restored_farm_says_the_same_byte_by_byte(world: World, settings: Sett
     assert head_of(tmp_path / "again.backup")["counters"] == head_of(backup)["counters"]
 
 
-def without_turns(table: bytes) -> bytes:
-    """The rows of teams as they were before `0003_turns`."""
+# columns of tables that came after the release before
+LATER = {"accounts.team": ("puts_people_first", "daily_minutes"), "accounts.token": ("team", "team_id")}
+
+
+def without(table: bytes, names: tuple[str, ...]) -> bytes:
+    """The rows of a table as they were before these columns."""
     head, *rows = (json.loads(line) for line in gzip.decompress(table).splitlines())
-    kept = [place for place, name in enumerate(head["columns"]) if name not in ("puts_people_first", "daily_minutes")]
+    kept = [place for place, name in enumerate(head["columns"]) if name not in names]
     lines = [{"columns": [head["columns"][place] for place in kept]}, *([row[place] for place in kept] for row in rows)]
     return gzip.compress("".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
@@ -160,8 +164,9 @@ def of_the_release_before(backup: Path, path: Path) -> None:
                 head["migrations"] = [pair for pair in head["migrations"] if pair not in later]
                 head["migrations"] += [["account", "0001_initial"], ["socialaccount", "0001_initial"]]
                 content = json.dumps(head).encode()
-            if info.name == archive.table_member("accounts.team"):
-                content = without_turns(content)
+            for label, names in LATER.items():
+                if info.name == archive.table_member(label):
+                    content = without(content, names)
             writing.add(info.name.replace("accounts.linkedaccount", database.LINKED_BEFORE), content)
         for label in ("account.emailaddress", "socialaccount.socialtoken"):
             writing.add(archive.table_member(label), gzip.compress(b'{"columns": ["id"]}\n'))

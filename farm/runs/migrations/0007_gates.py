@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("runs", "0006_trials"), ("accounts", "0004_gates")]
+    dependencies = [("runs", "0006_trials")]
 
     operations = [
         migrations.AddField(
