@@ -94,7 +94,7 @@ def must_be_gated(request: HttpRequest, team: Team, *, is_its_own: bool = True) 
     if gate is not None and not (gate.team_id == team.pk and is_its_own):
         raise Missing(
             "The gate's token finds nothing here.",
-            hint=f"It reads what branches of team “{gate.team}” uploaded, and runs that it started.",
+            hint=f"It reads versions of team “{gate.team}”, and runs that it started.",
         )
 
 

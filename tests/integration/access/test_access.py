@@ -58,7 +58,7 @@ OF_GATES = {
     "HEAD api/v1/uploads/files/<key>": "ok",
     "PATCH api/v1/uploads/files/<key>": "ok",
     "POST api/v1/uploads/complete": "404",
-    "GET api/v1/versions/<int:version_id>": "404",
+    "GET api/v1/versions/<int:version_id>": "ok",
     "POST api/v1/plan": "ok",
     "GET api/v1/plans/<int:plan_id>": "ok",
     "POST api/v1/runs": "ok",

@@ -83,7 +83,7 @@ def test_a_gate_uploads_what_a_branch_has_measures_it_and_reads_its_run_alone(
         404,
         404,
     ]
-    assert gate.get(f"/api/v1/versions/{own.pk}").status_code == 404
+    assert gate.get(f"/api/v1/versions/{own.pk}").status_code == 200
     assert member_api.get(f"/api/v1/runs/{run['id']}").status_code == 200
 
 
@@ -118,6 +118,7 @@ def test_a_gate_of_one_team_finds_nothing_of_its_persons_other_teams(
     gate = client_of(issue_token(member, [Scope.GATE], team=team.name)[1])
     order = {"version": version.pk, "matrix": {"matrix": PAIR["matrix"]}}
     assert [post_json(gate, path, order).status_code for path in ("plan", "runs")] == [404, 404]
+    assert gate.get(f"/api/v1/versions/{version.pk}").status_code == 404
     assert sent(gate, ("a.onnx", b"x"), SAID | {"team": "other"}).status_code == 403
     elsewhere = client_of(issue_token(member, [Scope.GATE], team="other")[1])
     assert post_json(elsewhere, "runs", {"version": own.pk}).status_code == 404
