@@ -24,7 +24,7 @@ def said(api_of: ApiOf, version: Version, user: User) -> tuple[str, str]:
 def test_a_badge_follows_the_model_from_unwatched_to_slower_to_settled(
     api_of: ApiOf, version: Version, watch: Watch, node: Node, viewer: User
 ) -> None:
-    assert said(api_of, version, viewer) == ("not watched yet", "unknown")
+    assert said(api_of, version, viewer) == ("no result yet", "unknown")
     Lab(node).live()
     offer("1.29.0", "1.30.0")
     Lab(node).live()
