@@ -40,6 +40,8 @@ def judge_cells_here(document: Document, *, strict: bool) -> None:
     is_any_done = any(cell.status == CellStatus.DONE for cell in document.cells)
     if not is_any_done and codes == {ReasonCode.RUNTIME_INSTALL_FAILED}:
         raise Infrastructure("No runtime could be installed; the reasons are above.")
+    if document.cells and not is_any_done:
+        raise GateFailed(f"None of {counted(len(document.cells), 'cell')} could be measured; the reasons are above.")
     judge_cells(document, strict=strict)
 
 

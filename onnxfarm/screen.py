@@ -70,7 +70,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         console.print(Text(", ".join(filter(None, (_in_common(document.cells[0], varying), said))), style="dim"))
         _show_table(table, *LIFTED, console=console)
         _show_inputs(document.cells, console=console)
-        _show_reasons(document.cells, console=console)
+        _show_reasons(document.cells, told=document.sentence, console=console)
         _show_differences(document.cells, console=console)
         if document.comparisons:
             said, table = lifted(_comparisons(document, varying, is_wide=console.width >= NARROW), *LIFTED_COMPARED)
@@ -228,7 +228,8 @@ def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
         console.print(Text(f"{len(ways) - MOST_WAYS} more sizes: onnxfarm results --json", style="dim"))
 
 
-def _show_reasons(cells: Sequence[Cell], *, console: Console) -> None:
+def _show_reasons(cells: Sequence[Cell], *, told: str, console: Console) -> None:
+    """Why cells were not measured, but for what the opening told, and ways out."""
     reasons = {cell.id: cell.reason for cell in cells}
     # an A/A copy is no cell of its own, unless it alone did not end well
     own = [cell for cell in cells if cell.twin_of is None or cell.reason != reasons.get(cell.twin_of)]
@@ -237,7 +238,8 @@ def _show_reasons(cells: Sequence[Cell], *, console: Console) -> None:
         more = f" and {len(alike) - NAMED_CELLS} more" if len(alike) > NAMED_CELLS else ""
         who = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
         ways = filter(None, [refusals.way_in_words(alike)])
-        say(f"{signed(alike[0].status)} {who}: {reason}", *(f"    {way}" for way in ways), console=console)
+        said = "the reason is above." if reason in told else reason
+        say(f"{signed(alike[0].status)} {who}: {said}", *(f"    {way}" for way in ways), console=console)
     for cell in cells:
         if cell.scenario_text:
             say(f"{cell.id}, {scenarios.label(cell.scenario)}: {cell.scenario_text}", console=console)

@@ -101,6 +101,7 @@ class Follower:
         """A block begins."""
         self._block = f"block {number} of {self._of}"
         self._estimate.start_block(number)
+        self._do("preparing the inputs")
         self._line(f"{self._block}: {counted(len(block.arms), 'cell')}{self._left()}")
 
     def begin(self) -> None:

@@ -284,12 +284,17 @@ def _loads_only_tidied(runtime: Runtime, request: Request) -> bool:
 def _workload_of(point: Point, request: Request) -> dict[str, Any]:
     """The batch is the one asked for, else that of the given inputs, else the model's own, else 1.
 
-    Dimensions that nobody sized have the sizes that inspection chose.
+    Other first dimensions of a model with a batch follow the one asked for; what nobody sized has the size that
+    inspection chose.
     """
     values, model = point.values, request.model
     chosen = {name: size for name, size in model.sizes.items() if name != model.batch}
     asked = {str(name): int(size) for name, size in _mapping(values.get("shapes")).items()}
-    shapes, batch = chosen | asked, values.get("batch")
+    batch = values.get("batch")
+    if isinstance(batch, int) and isinstance(model.batch, str) and model.inputs_sha256 is None:
+        firsts = {port.shape[0] for port in model.inputs if port.shape}
+        chosen |= {name: batch for name in chosen if name in firsts}
+    shapes = chosen | asked
     if batch is None and isinstance(model.batch, str) and shapes.get(model.batch):
         batch = shapes.pop(model.batch)
     if model.is_grouped and isinstance(batch, int) and batch > 1 and model.inputs_sha256 is None:

@@ -77,7 +77,8 @@ def opening(document: Document) -> str:
         parities.change_sentence(document),
         parities.models_sentence(document),
     )
-    texts = (*told, GLANCE if document.budget == Budget.GLANCE else "")
+    is_glance = document.budget == Budget.GLANCE and any(cell.p50_ms is not None for cell in document.cells)
+    texts = (*told, GLANCE if is_glance else "")
     return " ".join(text for text in texts if text)
 
 

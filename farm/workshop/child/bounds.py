@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import onnx
 
-from farm.workshop.child import constants, consumers, walk
+from farm.workshop.child import constants, walk
+from farm.workshop.child.shapes import Shape, Shapes
 
 # their output holds the same numbers as their first input
 _PASSES_ON = {
@@ -28,13 +29,13 @@ COUNT = -1
 Limit = int | str
 
 
-def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: consumers.Shapes) -> dict[str, Limit]:
+def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shapes) -> dict[str, Limit]:
     """Exclusive upper bound of each input that indexes something of known size; COUNT for one that is a count.
 
     `shapes`: of the main graph's tensors. A bound is a name where it is the size of a dimension of that name.
     """
     stored = {tensor.name: list(tensor.dims) for graph in walk.graphs(model) for tensor in graph.initializer}
-    known: consumers.Shapes = {**stored, **shapes}
+    known: Shapes = {**stored, **shapes}
     nodes = list(walk.nodes(model, with_functions=False))
     depths = constants.values(model, names={n.input[1] for n in nodes if n.op_type == "OneHot" and len(n.input) > 1})
     rows = {size for shape in known.values() for size in shape[:1]}
@@ -64,7 +65,7 @@ def _carry(node: onnx.NodeProto, carried: set[str], flags: set[str], scalars: se
         carried.update(node.output)
 
 
-def _limits(node: onnx.NodeProto, carried: set[str], *, shapes: consumers.Shapes) -> Iterator[Limit]:
+def _limits(node: onnx.NodeProto, carried: set[str], *, shapes: Shapes) -> Iterator[Limit]:
     for index, name in enumerate(node.input):
         if name not in carried:
             continue
@@ -81,6 +82,6 @@ def _limits(node: onnx.NodeProto, carried: set[str], *, shapes: consumers.Shapes
             yield from _size(shapes.get(node.input[table]), 0)
 
 
-def _size(shape: consumers.Shape | None, axis: int) -> Iterator[Limit]:
+def _size(shape: Shape | None, axis: int) -> Iterator[Limit]:
     if shape and -len(shape) <= axis < len(shape) and shape[axis]:
         yield shape[axis]

@@ -118,10 +118,12 @@ def _tried(
 ) -> Found:
     ends_at = time.monotonic() + _ALL_S
     tried: list[dict[str, int]] = []
+    asked: list[dict[str, int]] = []
     said = ""
-    for sizes in ways:
-        if tried and time.monotonic() >= ends_at:
-            break
+    while (asked or ways) and len(tried) < size_candidates.MOST_TRIES and not (tried and time.monotonic() >= ends_at):
+        sizes = (asked or ways).pop(0)
+        if sizes in tried:
+            continue
         tried.append(sizes)
         began = time.monotonic()
         try:
@@ -134,6 +136,7 @@ def _tried(
         if complaint is None:
             return Found(sizes, texts, len(tried), took_s=time.monotonic() - began)
         said = said or complaint
+        asked += size_candidates.asked_for(complaint, sizes)
     return Found(tried[0], texts, len(tried), _sentence(facts, texts, tried=tried, said=said))
 
 

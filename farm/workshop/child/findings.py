@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto
 
 from farm.rules.runtimes import opsets
-from farm.workshop.child import constants, consumers, external, quantised, walk
+from farm.workshop.child import constants, external, quantised, shapes, walk
 from farm.workshop.child.facts import Facts
 from farm.workshop.problems import first_line, shown
 
@@ -56,7 +56,7 @@ def checked(model: onnx.ModelProto, path: Path | None = None) -> list[Found]:
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
         complaints.append(_found("checker_complaint", f"{first_line(error)}."))
     try:
-        consumers.give_shapes(model)
+        shapes.give_shapes(model)
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
         complaints.append(_found("checker_complaint", f"Shape inference fails: {first_line(error)}."))
     return complaints

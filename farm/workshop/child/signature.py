@@ -8,11 +8,14 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from farm.workshop.child import walk
+from farm.workshop.child import batches, walk
 from farm.workshop.problems import Problem, shown
 
 _MAX_PORTS = 1024
 _BATCH_NAMES = {"batch", "batch_size", "batchsize", "n", "b", "bs", "nbatch", "num_batch"}
+_THINGS = re.compile(
+    r"(num|n|nb|number_of)?_?(images|pictures|texts|captions|samples|examples|sentences|documents|prompts)", re.I
+)
 # shorter sides are hardly a picture's
 _MIN_PICTURE = 32
 _OTHER_NAMES = ("seq", "time", "len", "step", "frame", "token", "height", "width", "channel", "rows")
@@ -45,7 +48,7 @@ Ports = list[Port]
 def of(model: onnx.ModelProto) -> Signature:
     """inputs, outputs, batch and names of dynamic dimensions, as an inspection has them."""
     inputs = inputs_of(model)
-    name_shared_batch(inputs)
+    name_shared_batch(model, inputs)
     return {
         "inputs": inputs,
         "outputs": outputs_of(model),
@@ -138,7 +141,8 @@ def dtype_name(element: int) -> str:
 
 
 def batch_of(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
-    """The batch: the first dimension that all inputs share, unless something says that it is none.
+    """The batch: the first dimension that all inputs share, unless something says that it is none. Of several that all
+    count what is done at once, like `num_images` and `num_texts`, the first, which the others then follow.
 
     Scalar inputs, names of sequences, a batch named at another place and time-major recurrent layers say so.
     """
@@ -149,8 +153,8 @@ def batch_of(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
     if not firsts or _is_named_elsewhere(shapes) or _is_time_major(model, {port["name"] for port in inputs}):
         return None
     first = firsts[0]
-    if isinstance(first, str) and is_batch_name(first):
-        return first if all(other == first for other in firsts) else None
+    if isinstance(first, str) and all(is_count(other, shapes) for other in {first, *firsts}):
+        return first
     has_scalars = len(firsts) < len(shapes)
     if has_scalars or any(other != first for other in firsts):
         return None
@@ -160,11 +164,16 @@ def batch_of(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
     return None if any(word in first.lower() for word in _OTHER_NAMES) else first
 
 
-def name_shared_batch(inputs: Ports) -> None:
-    """Gives unnamed first dimensions one name, `batch`, where every input starts with an unnamed one."""
-    starts = [port["shape"] and port["shape"][0] == f"{port['name']}.0" for port in inputs]
-    taken = {dim for port in inputs for dim in port["shape"] or ()}
-    if all(starts) and "batch" not in taken:
+def name_shared_batch(model: onnx.ModelProto, inputs: Ports) -> None:
+    """Gives first dimensions one name, `batch`, where every input starts with one that has none. Where an exporter
+    numbered them, the graph has to show that they are one."""
+    firsts = {port["name"]: str(port["shape"][0]) for port in inputs if port["shape"]}
+    later = {dim for port in inputs for dim in (port["shape"] or ())[1:]}
+    if len(firsts) < len(inputs) or "batch" in later | {*firsts.values()}:
+        return
+    are_unnamed = all(first == f"{name}.0" for name, first in firsts.items())
+    are_several = len(set(firsts.values())) > 1 and not later & {*firsts.values()}
+    if are_unnamed or (are_several and batches.are_nameless([*firsts.values()]) and batches.are_one(model, firsts)):
         for shape in [port["shape"] for port in inputs if port["shape"]]:
             shape[0] = "batch"
 
@@ -190,6 +199,14 @@ def _dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:
 def is_batch_name(dim: str) -> bool:
     """Whether a dimension's name says that it counts what is done at once; a product of it with others does not."""
     return dim.lower() in _BATCH_NAMES or ("batch" in dim.lower() and not re.search(r"[-+*/ ]", dim))
+
+
+def is_count(dim: int | str, shapes: Sequence[Sequence[int | str] | None]) -> bool:
+    """Whether a dimension counts what is done at once: by a batch's name, or by that of things, which inputs of more
+    dimensions begin with. What is alone, or stands behind another, is a length: `num_samples` of sound."""
+    if not isinstance(dim, str) or not _THINGS.fullmatch(dim):
+        return isinstance(dim, str) and is_batch_name(dim)
+    return all(dim not in shape or (shape[0] == dim and len(shape) > 1) for shape in shapes if shape)
 
 
 def _is_colours(shape: Sequence[int | str]) -> bool:

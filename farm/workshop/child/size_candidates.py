@@ -20,6 +20,12 @@ PICTURES = (224, 256, 320, 192, 128, 96, 64, 48, 32, 512, 640, 576, 1024, 16, 8,
 _CHANNELS = (1, 3, 4)
 _PICTURE_WORDS = re.compile(r"height|width|^[hw]$", re.IGNORECASE)
 _SOUND_WORDS = re.compile(r"sample|audio|wav", re.IGNORECASE)
+# what a model of diffusion works on, eight times smaller than its pictures
+_LATENT_WORDS = re.compile(r"latent|^(noisy_)?sample$", re.IGNORECASE)
+_LATENT = 64
+# what ONNX Runtime says of a size that the file was exported with
+_RESHAPED = re.compile(r"Input shape:\{([\d,]+)\}, requested shape:\{([-\d,]+)\}")
+_BROADCAST = re.compile(r"by a dimension other than 1\. (\d+) by (\d+)")
 _PAST, _TOTAL = re.compile(r"past", re.IGNORECASE), re.compile(r"total", re.IGNORECASE)
 _SUM = re.compile(r"^\(?\s*([A-Za-z_]\w*)\s*\+\s*(\w+)\s*\)?$")
 # keys under which tools note the size of pictures that a model was made for
@@ -73,7 +79,8 @@ def _around(
     free = [dim for dim in facts["dims"] if dim not in known]
     ports = [(port, [known.get(str(dim), dim) for dim in port["shape"] or ()]) for port in facts["inputs"]]
     pictures = [shape for port, shape in ports if not roles.is_state(port, model)]
-    usual = {dim: _usual(dim, pictures) for dim in free}
+    latents = {dim for port, shape in ports if _is_latent(port["name"], shape) for dim in shape[2:]}
+    usual = {dim: _LATENT if dim in latents else _usual(dim, pictures) for dim in free}
     if stepped := _stepped(facts, free, required):
         longest = context.tokens_of(model, inputs=facts["inputs"]) or PAST + STEP
         for past in dict.fromkeys((min(PAST, longest - STEP), SEQUENCE)):
@@ -84,6 +91,33 @@ def _around(
     yield from ({**known, **dict.fromkeys(free, size)} for size in ordered)
     if len(free) > 1:
         yield from ({**known, **usual, dim: size} for dim in free for size in (1, SEQUENCE))
+
+
+def asked_for(complaint: str, sizes: Mapping[str, int]) -> list[dict[str, int]]:
+    """The sizes with one changed, so that what ONNX Runtime complained of fits what the file was exported with."""
+    pairs: list[tuple[int, int]] = []
+    if reshaped := _RESHAPED.search(complaint):
+        before, after = ([int(size) for size in shape.split(",")] for shape in reshaped.groups())
+        pairs = [(size, _size_for(after, size, math.prod(before) // size)) for size in before if size > 1]
+    elif broadcast := _BROADCAST.search(complaint):
+        left, right = map(int, broadcast.groups())
+        pairs = [(left, right), (right, left)]
+    return [
+        {**sizes, dim: wanted}
+        for size, wanted in pairs
+        for dim in sizes
+        if sizes[dim] == size and size != wanted and 0 < wanted <= _LARGEST_HINT
+    ]
+
+
+def _size_for(shape: list[int], size: int, rest: int) -> int:
+    """What a dimension in place of `size` has to be for a shape, with `rest` numbers at each of its places; 0: nothing
+    fits. With a -1 in the shape the next that divides."""
+    known = math.prod(part for part in shape if part != -1)
+    if -1 in shape:
+        step = known // math.gcd(known, rest) if known and rest else 0
+        return step and -(-size // step) * step
+    return known // rest if rest and known % rest == 0 else 0
 
 
 def prompt_of(sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required) -> dict[str, int]:
@@ -107,7 +141,9 @@ def _steps(facts: signature.Signature, required: consumers.Required) -> set[str]
 
 def _counts_at_once(dim: str, model: onnx.ModelProto, facts: signature.Signature) -> bool:
     """Whether a dimension counts what is done at once: the batch, and where no input but a state has it."""
-    if dim == facts["batch"] or (signature.is_batch_name(dim) and dim.lower() not in ("n", "b")):
+    if dim == facts["batch"]:
+        return True
+    if dim.lower() not in ("n", "b") and signature.is_count(dim, [port["shape"] for port in facts["inputs"]]):
         return True
     places = [(port, at) for port in facts["inputs"] for at, size in enumerate(port["shape"] or ()) if size == dim]
     if all(roles.is_state(port, model) for port, _ in places):
@@ -129,6 +165,10 @@ def _is_picture(shape: Shape, dim: str) -> bool:
     if len(shape) != 4 or dim not in shape:
         return False
     return (shape[1] in _CHANNELS and dim in shape[2:]) or (shape[3] in _CHANNELS and dim in shape[1:3])
+
+
+def _is_latent(name: str, shape: Shape) -> bool:
+    return len(shape) == 4 and bool(_LATENT_WORDS.search(name)) and (shape[1] == 4 or "latent" in name.lower())
 
 
 def _hints(

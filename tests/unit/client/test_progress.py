@@ -90,6 +90,14 @@ def test_a_log_says_within_five_seconds_what_still_goes_on(clock: Clock) -> None
     ]
 
 
+def test_a_block_that_takes_long_to_prepare_is_not_silent(clock: Clock) -> None:
+    follower, out = lines_of(clock)
+    follower.start_block(make_block(), number=1)
+    clock.now = 4.0
+    follower.say_again()
+    assert "for 4 s" in out.getvalue().splitlines()[-1]
+
+
 def test_a_bar_renews_its_seconds_by_itself(clock: Clock) -> None:
     bar = RichProgress(TextColumn("{task.description}"), console=Console(file=io.StringIO()), disable=True)
     follower = progress.Follower([make_block()], console=bar.console, bar=bar, clock=clock)

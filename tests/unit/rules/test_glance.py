@@ -7,6 +7,7 @@ from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.matrices.matrix import parse
 from farm.rules.matrices.points import unpaired_sentence
 from farm.rules.planning.planner import plan
+from farm.rules.presenting import sentences
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.unit.rules.making import make_block, make_check, make_model, make_round
 
@@ -37,6 +38,12 @@ def test_a_glance_says_that_it_is_one_and_what_turns_it_into_a_comparison():
     assert [len(cell.samples_ms) for cell in found.cells] == [1, 1]
     assert "This is a glance: one launch of each cell" in found.sentence
     assert "`--budget quick` measures eight in turn and compares them" in found.sentence
+
+
+def test_a_glance_that_measured_nothing_does_not_say_how_far_to_trust_it():
+    block = make_block(budget="glance")
+    record = RunRecord(model=make_model(), blocks=[BlockRecord(block=block, reports=())], budget=Budget.GLANCE)
+    assert sentences.GLANCE not in assemble(record).sentence
 
 
 def test_the_sentence_of_a_glance_stands_under_no_other_budget():

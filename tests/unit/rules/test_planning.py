@@ -102,6 +102,25 @@ def test_the_batch_dimension_named_in_shapes_is_the_batch():
     assert (workload.batch, workload.shapes) == (6, {"sequence": 16})
 
 
+@pytest.mark.parametrize(
+    ("options", "given", "shapes"),
+    [
+        ({"batch": 4}, {}, {"num_images": 4, "sequence": 64}),
+        ({"batch": 4, "shapes": [{"num_images": 2}]}, {}, {"num_images": 2, "sequence": 64}),
+        ({"shapes": [{"num_texts": 4}]}, {}, {"num_images": 1, "sequence": 64}),
+        ({}, {}, {"num_images": 1, "sequence": 64}),
+        ({"batch": 4}, {"inputs_sha256": DIGEST, "inputs_batch": 4}, {"num_images": 1, "sequence": 64}),
+    ],
+)
+def test_other_batches_follow_the_one_that_is_asked_for(options, given, shapes):
+    ports = (("input_ids", ("num_texts", "sequence")), ("pixel_values", ("num_images", 3)))
+    inputs = tuple(ModelInput(name=name, dtype="float32", shape=shape, fill="normal") for name, shape in ports)
+    facts = {"batch": "num_texts", "dims": {"num_images": None, "sequence": None}, "inputs": inputs}
+    sizes = {"num_texts": 1, "num_images": 1, "sequence": 64}
+    workload = spec_of(options, **facts, sizes=sizes, **given).workload
+    assert (workload.batch, workload.shapes) == (4 if options else 1, shapes)
+
+
 def test_threads_that_the_sandbox_lets_nobody_pin_are_not_measured_as_if_they_were_pinned():
     pinned = {"name": "pinned", "config": {"session.intra_op_thread_affinities": "2"}}
     reason = only_refusal(planner.plan(matrix.parse({"session": [pinned], "threads": 2}), make_model()))

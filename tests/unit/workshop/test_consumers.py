@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from farm.workshop.child import consumers, feed, input_values, inputs, signature, size_candidates
+from farm.workshop.child import consumers, feed, input_values, inputs, shapes, signature, size_candidates
 from farm.workshop.sizes import shape_of
 from tests.unit.workshop import making
 
@@ -96,9 +96,9 @@ def test_dimensions_that_are_multiplied_have_one_size() -> None:
 
 
 def test_a_large_model_is_inferred_without_its_weights() -> None:
-    light = consumers.skeleton(built([node("MatMul", "x", "w")], ["b", "c"], {"w": zeros(512, 512)}))
+    light = shapes.skeleton(built([node("MatMul", "x", "w")], ["b", "c"], {"w": zeros(512, 512)}))
     assert light.ByteSize() < 1000
-    assert consumers.shapes_of(light)["y"] == ["b", 512]
+    assert shapes.shapes_of(light)["y"] == ["b", 512]
 
 
 def test_a_picture_has_as_many_patches_as_there_are_positions() -> None:
@@ -162,6 +162,116 @@ def test_batches_of_two_inputs_are_one_each() -> None:
     facts = signature.of(model)
     first = next(size_candidates.candidates(model, facts, required=consumers.required(model, facts)))
     assert first == {"image_batch_size": 1, "text_batch_size": 1, "length": 64}
+
+
+@pytest.mark.parametrize(
+    ("firsts", "joined", "batch"),
+    [
+        (["unk__60", "unk__61", "unk__63"], True, "batch"),
+        (["dynamic_axes_1", "dynamic_axes_2", "dim_0"], True, "batch"),
+        (["unk__60", "unk__61", "unk__63"], False, None),
+        (["unk__60", "nodes", "unk__63"], True, None),
+        (["unk__60", "unk__61", "batch"], True, None),
+    ],
+)
+def test_numbered_first_dimensions_that_meet_are_the_batch(firsts: list[str], joined: bool, batch: str | None) -> None:
+    """As tf2onnx writes a model of several inputs: a flattened table, a mean over a history, and a context."""
+    user, history, context = firsts
+    ports = [
+        making.port("user", [user, 1], TensorProto.INT64),
+        making.port("history", [history, "unk__62"], TensorProto.INT64),
+        making.port("context", [context, 5]),
+    ]
+    nodes = [
+        node("Gather", "table", "user", output="rows"),
+        node("Reshape", "rows", "flat", output="of_user"),
+        node("Gather", "table", "history", output="items"),
+        node("ReduceMean", "items", output="of_history", axes=[1], keepdims=0),
+        node("Concat", "of_user", "of_history", "context", output="all", axis=1),
+        node("MatMul", "all", "w"),
+    ]
+    nodes = nodes if joined else [*nodes[:4], node("MatMul", "context", "v")]
+    weights = {"table": zeros(9, 4), "flat": np.array([-1, 4]), "w": zeros(13, 2), "v": zeros(5, 2)}
+    stored = [making.weight(name, np.asarray(value)) for name, value in weights.items()]
+    model = making.model(nodes, ports, [making.port("y", None)], weights=stored)
+    facts = signature.of(model)
+    assert facts["batch"] == batch
+    found = feed.found_for(model, model.SerializeToString())
+    assert (found.problem, found.sizes.get("batch")) == ("", 1 if "batch" in facts["dims"] else None)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "batch"),
+    [
+        (["num_images", 3, 8, 8], ["num_texts", "length"], "num_images"),
+        (["image_batch_size", 3], ["text_batch_size", "length"], "image_batch_size"),
+        (["images", 3], ["batch", "length"], "images"),
+        (["batch", "num_samples"], ["batch", 4], "batch"),
+        (["num_images", 3], ["nodes", 4], None),
+        (["num_samples"], ["num_texts", 4], None),
+    ],
+)
+def test_counts_of_things_are_batches_where_inputs_begin_with_them(
+    first: list[Any], second: list[Any], batch: str | None
+) -> None:
+    nodes = [node("Relu", "x"), node("Relu", "z", output="q")]
+    outputs = [making.port("y", None), making.port("q", None)]
+    model = making.model(nodes, [making.port("x", first), making.port("z", second)], outputs)
+    facts = signature.of(model)
+    assert facts["batch"] == batch
+    sizes = next(size_candidates.candidates(model, facts, required=consumers.required(model, facts)))
+    assert {sizes[str(shape[0])] for shape in (first, second)} == {1} or batch is None
+
+
+def test_a_bias_is_no_table_of_positions() -> None:
+    nodes = [node("Gather", "table", "x", output="rows"), node("Add", "rows", "bias")]
+    model = built(nodes, ["batch", "source_length"], {"table": zeros(50, 8), "bias": zeros(1, 8)})
+    model.graph.input[0].CopyFrom(making.port("x", ["batch", "source_length"], TensorProto.INT64))
+    assert feed.found_for(model, model.SerializeToString()).sizes == {"batch": 1, "source_length": 64}
+
+
+def test_a_size_that_a_reshape_was_exported_with_is_tried_next() -> None:
+    """Its shape is computed, so that inference cannot read it; ONNX Runtime says it."""
+    nodes = [
+        node("Shape", "x", output="dims"),
+        node("Gather", "dims", "first", output="batch"),
+        node("Mul", "batch", "two", output="rows"),
+        node("Concat", "tokens", "rows", "width", output="shape", axis=0),
+        node("Reshape", "x", "shape"),
+    ]
+    weights = {"first": [0], "two": [2], "tokens": [77], "width": [4]}
+    model = built(nodes, ["batch", "sequence", 8], {name: np.array(value) for name, value in weights.items()})
+    found = feed.found_for(model, model.SerializeToString())
+    assert (found.sizes, found.tries) == ({"batch": 1, "sequence": 77}, 2)
+
+
+@pytest.mark.parametrize(
+    ("complaint", "sizes"),
+    [
+        ("Input shape:{64,1,32}, requested shape:{77,4,8}", [77]),
+        ("Input shape:{64,3}, requested shape:{-1,4}", []),
+        ("Input shape:{1,64,8}, requested shape:{77,-1,4}", [77]),
+        ("Input shape:{64,0}, requested shape:{7,-1}", []),
+        ("Input shape:{64,3}, requested shape:{0,4}", []),
+        ("Attempting to broadcast an axis by a dimension other than 1. 64 by 50", [50]),
+        ("Attempting to broadcast an axis by a dimension other than 1. 50 by 64", [50]),
+        ("Input shape:{64}, requested shape:{99999999}", []),
+        ("no kernel image is available", []),
+    ],
+)
+def test_what_onnx_runtime_complains_of_says_a_size(complaint: str, sizes: list[int]) -> None:
+    assert [way["s"] for way in size_candidates.asked_for(complaint, {"b": 1, "s": 64})] == sizes
+
+
+@pytest.mark.parametrize(
+    ("name", "channels", "side"),
+    [("sample", 4, 64), ("latent_sample", 16, 64), ("sample", 3, 224), ("pixels", 4, 224), ("resample", 4, 224)],
+)
+def test_latents_are_smaller_than_pictures(name: str, channels: int, side: int) -> None:
+    model = built([node("Relu", name)], [], {})
+    model.graph.input[0].CopyFrom(making.port(name, ["batch", channels, "height", "width"]))
+    found = feed.found_for(model, model.SerializeToString())
+    assert found.sizes == {"batch": 1, "height": side, "width": side}
 
 
 def decoder(
