@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from farm.contract import document as doc
 from farm.contract import document_cells as doc_cells
 from farm.contract.blocks import Tolerance
-from farm.contract.cells import CellSpec
+from farm.contract.cells import CellSpec, Recipe
 from farm.contract.reports import CheckReport, EnginePair, EnginesReport, OutputParity
 from farm.rules.cells.commands import diverge_command
 from farm.rules.cells.label import WORKLOAD
@@ -51,6 +51,16 @@ def unoptimised(check: CheckReport | None, *, preset: Preset) -> doc_cells.Parit
     preset = preset if preset in (parity.FP16, parity.BF16) else LEVELS
     judgement = parity.judge(check.unoptimised, preset).compared_with(UNOPTIMISED)
     return _parity(judgement, preset, check.unoptimised, reference=UNOPTIMISED)
+
+
+def in_place_of_reference(spec: CellSpec, check: CheckReport) -> doc_cells.Parity | None:
+    """Of an upload as it stands that what makes references does not load: its own runtime without optimisations, where
+    it is the same. What differs by more than levels may still be within a wider tolerance, and is not judged."""
+    if spec.recipe != Recipe() or any(output.reference_shape is not None for output in check.outputs):
+        return None
+    found = unoptimised(check, preset=LEVELS)
+    reference = f"{spec.runtime} CPU, no optimisations"
+    return found.model_copy(update={"reference": reference}) if found is not None and found.verdict == "pass" else None
 
 
 def against(found: doc_cells.Parity) -> str:

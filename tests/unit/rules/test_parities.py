@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from farm.contract.cells import Recipe, Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import EngineParity
@@ -86,6 +88,24 @@ def test_the_own_runtime_without_optimisations_is_judged_by_the_tolerance_of_lev
         assert (found.verdict, found.atol, found.rtol) == (verdict, 1e-4, 0.0)
         assert "the same runtime without optimisations" in found.text
     assert document(make_block()).cells[0].unoptimised is None
+
+
+@pytest.mark.parametrize(
+    ("outputs", "unoptimised", "told"),
+    [
+        (
+            (make_output(reference_shape=None, max_abs=None),),
+            (make_output(max_abs=5e-5),),
+            "same as unoptimised 1.31.1",
+        ),
+        ((make_output(reference_shape=None, max_abs=None),), (DIFFERENT,), ""),
+        ((make_output(reference_shape=None, max_abs=None),), (), ""),
+    ],
+)
+def test_without_a_reference_the_own_runtime_without_optimisations_is_one(outputs, unoptimised, told) -> None:
+    """As of a model that is newer than the runtime that makes references."""
+    found = document(make_block(), outputs=outputs, unoptimised=unoptimised).cells[1].parity
+    assert (found.verdict, parities.against(found)) == ("pass" if told else "not_measured", told)
 
 
 def test_engines_of_two_precisions_are_judged_by_the_wider_preset() -> None:
