@@ -49,14 +49,13 @@ def kinds_of(alert: "Alert") -> list[str]:
 
 
 def because(alert: "Alert") -> str:
-    """Which operator a change of latency comes from; empty where no trace says it."""
-    return next((symptom.explanation for symptom in alert.symptoms.all() if symptom.explanation), "")
+    """Which operator the change that leads comes from; empty where no trace says it."""
+    return "" if alert.lead is None else alert.lead.explanation
 
 
 def lead_of(alert: "Alert") -> Lead:
-    """The figures of its gravest symptom, of several alike the largest; those of none where it has no figures."""
-    left = sorted(_left(alert), key=lambda one: (rank(one.kind), -(one.size or 0.0)))
-    return _figures(left[0]) if left else Lead()
+    """The figures of the change that leads; those of none where it has no figures."""
+    return Lead() if alert.lead is None else _figures(alert.lead)
 
 
 def _left(alert: "Alert") -> list["Symptom"]:

@@ -8,14 +8,14 @@ from farm.rules.presenting.tables import Column, Entry, Number, Table, counted
 from farm.rules.wording import numbers
 from farm.runs.selectors.ledger import Next, Work
 
+UNFORESEEN = "when its machine is free"
+
 
 def next_table(waiting: Sequence[Next]) -> Table:
     columns: tuple[Column[Next], ...] = (
         Column("Run", _run),
         Column("Begins", lambda one: Entry(begins(one), one.begins_in_minutes)),
-        Number(
-            "takes", lambda one: Entry(_minutes(one.minutes), one.minutes), note="by its plan and the machine’s pace"
-        ),
+        Number("takes", _takes, note="by its plan and the machine’s pace"),
     )
     return Table.of("next", "What waits for this machine", columns, waiting)
 
@@ -33,7 +33,13 @@ def work_table(work: Sequence[Work]) -> Table:
 
 def begins(one: Next) -> str:
     """`in about 12 min`."""
+    if one.begins_in_minutes is None:
+        return UNFORESEEN
     return f"in about {_minutes(one.begins_in_minutes)}" if one.begins_in_minutes else "next"
+
+
+def _takes(one: Next) -> Entry:
+    return Entry() if one.minutes is None else Entry(_minutes(one.minutes), one.minutes)
 
 
 def _run(one: Next) -> Entry:

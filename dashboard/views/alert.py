@@ -23,7 +23,7 @@ from farm.alerts.selectors.origins import graph_changes
 from farm.contract.cells import Runtime
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import commands
-from farm.rules.findings.kinds import kind_of, rank
+from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting.lines import BUSY, Line, is_by_processor, line_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.runtimes import providers
@@ -129,15 +129,9 @@ def _notes(alert: "Alert") -> list[str]:
     return sentences
 
 
-def leading(alert: "Alert") -> "Symptom | None":
-    """The symptom to open with: of the gravest kind, the largest; those that are still there come first."""
-    rows = list(alert.symptoms.all())
-    return min(rows, key=lambda one: (bool(one.resolved_in), rank(one.kind), -(one.size or 0)), default=None)
-
-
 def provider_of(alert: "Alert") -> str:
     """The short name of the provider that the leading symptom is of; the CPU's where its label names no known one."""
-    symptom = leading(alert)
+    symptom = alert.lead
     word = _short_label(alert, symptom).partition(", ")[0] if symptom is not None else ""
     entry = providers.find(word) or providers.find(f"{word}ExecutionProvider")
     return entry.short if entry is not None else "cpu"
@@ -183,7 +177,7 @@ def address_of(symptom: "Symptom") -> str:
 def evidence(alert: "Alert") -> Table:
     """Every change of every series, each with figures of one quantity, and a link to its cell."""
     # what is no ratio (outputs, placement, endings) has none to be measured
-    ordered = sorted(alert.symptoms.all(), key=lambda symptom: (symptom.node != alert.node, symptom.node))
+    ordered = sorted(alert.by_weight(), key=lambda symptom: (symptom.node != alert.node, symptom.node))
     symptoms = [(symptom, _line(symptom)) for symptom in ordered]
     columns: tuple[Column[tuple[Symptom, Line | None]], ...] = (
         Column("Change", lambda each: Entry(sign=kind_of(each[0].kind).title, value=each[0].kind)),
@@ -340,7 +334,7 @@ def shown(request: HttpRequest, row: "Alert", *, status: int = 200, **more: obje
         "busy": BUSY if any(map(is_by_processor_time, row.symptoms.all())) else "",
         "figure": _ratios(row),
         "operators": _operators(row),
-        "graph_changes": graph_changes(symptom) if (symptom := leading(row)) is not None else [],
+        "graph_changes": graph_changes(symptom) if (symptom := row.lead) is not None else [],
         "since_when": since_when,
         "first_bad": first_bad(row, since_when, may_ask=may_write and may_ask),
         "work_around": question(row, "work_around"),
@@ -371,7 +365,7 @@ def _ratios(row: "Alert") -> Figure | None:
 
 def _operators(row: "Alert") -> Figure | None:
     """The operators behind the leading change; traces are of inferences, so they explain a change of latency alone."""
-    symptom = leading(row)
+    symptom = row.lead
     is_of_latency = symptom is not None and kind_of(symptom.kind).is_headline
     comparison = comparison_of(symptom) if symptom is not None and is_of_latency else None
     if comparison is None or not comparison.operators:

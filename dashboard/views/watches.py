@@ -291,6 +291,7 @@ def _form(
         "channels": list(channels_visible_to(user)),
         "distributions": (*WATCHED, *sorted(names_of(settings.ALLOWED_PACKAGES) - {*WATCHED})),
         "kinds": reading.kinds(),
+        "noisy": reading.noisy_kinds(),
         "limits": [(name, title, given["limits"][name], errors.get(name)) for name, title in LIMITS.items()],
         "releases": choices(
             given["distribution"], reference=given["reference"], with_prereleases=given["with_prereleases"]

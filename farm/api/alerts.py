@@ -159,7 +159,7 @@ def _alert(shape: type[AnyAlert], alert: Alert, **more: object) -> AnyAlert:
         version=alert.version.number,
         moved=list(alert.moved),
         assignee=name_of(alert.assignee),
-        symptoms=[shaped(SymptomOut, symptom, run=symptom.run_id) for symptom in alert.symptoms.all()],
+        symptoms=[shaped(SymptomOut, symptom, run=symptom.run_id) for symptom in alert.by_weight()],
         **more,
     )
 

@@ -151,7 +151,12 @@ def ledger_lines(name: str, told: LedgerOut, *, days: int) -> Iterator[str]:
     yield "Now: " + ("idle or out of your sight." if told.measuring is None else f"run {told.measuring}.")
     for waiting in told.next:
         what = f"run {waiting.run}" if waiting.run is not None else f"a run of {waiting.team}"
-        yield f"Next: {what}, in {about(60.0 * waiting.begins_in_minutes)}, for {about(60.0 * waiting.minutes)}."
+        if waiting.begins_in_minutes is None or waiting.minutes is None:
+            yield f"Waits: {what}, until its machine is free for it."
+        else:
+            yield f"Next: {what}, in {about(60.0 * waiting.begins_in_minutes)}, for {about(60.0 * waiting.minutes)}."
+    if not told.next:
+        yield "Nothing waits for it."
 
 
 @app.command()

@@ -117,6 +117,17 @@ class Alert(models.Model):
         found = [self.node, *sorted(symptom.node for symptom in self.symptoms.all())]
         return [name for name in dict.fromkeys(found) if name]
 
+    def by_weight(self) -> "list[Symptom]":
+        """Its changes, the one that its sentence leads with first: still there, on its first node, of the gravest kind,
+        the largest."""
+        symptoms = self.symptoms.all()
+        return sorted(symptoms, key=lambda row: (bool(row.resolved_in), row.node != self.node, *row.standing))
+
+    @property
+    def lead(self) -> "Symptom | None":
+        """The change that it leads with, whose explanation is the alert's."""
+        return next(iter(self.by_weight()), None)
+
     @property
     def moved(self) -> tuple[str, ...]:
         """Of two packages that are watched together those whose release changed; empty where one is watched."""

@@ -29,8 +29,7 @@ def case_of(alert: Alert) -> Case:
             f"Alert {alert.pk} compares versions of a model on one release: nothing in it is to be reported upstream."
         )
         raise Conflict(text, code="versions")
-    # the one that the alert's page opens with
-    symptom = min(alert.symptoms.all(), key=lambda symptom: symptom.standing, default=None)
+    symptom = alert.lead
     if symptom is None or symptom.run is None:
         raise Conflict(f"Alert {alert.pk} has no run that it could be repeated from.", code="no_evidence")
     document = runs.document(symptom.run)

@@ -85,8 +85,7 @@ def address_of(alert: Alert) -> str:
 def _text(alert: Alert, event: AlertEvent) -> str:
     lines = [event.text, ""]
     if event.kind != AlertEventKind.RESOLVED:
-        left = sorted(alert.symptoms.filter(resolved_in=""), key=lambda symptom: symptom.standing)
-        lines += [f"- {symptom.text}" for symptom in left]
+        lines += [f"- {symptom.text}" for symptom in alert.by_weight() if not symptom.resolved_in]
         lines += [f"{alert.since}."] if alert.since else []
         lines += [f"- {investigation.sentence}" for investigation in alert.investigations.exclude(sentence="")]
     return "\n".join([*lines, "", f"Watch: {alert.watch.name}", address_of(alert), ""])
@@ -120,7 +119,7 @@ def _payload(alert: Alert, event: AlertEvent) -> dict[str, object]:
                 "explanation": symptom.explanation or None,
                 "run": symptom.run_id,
             }
-            for symptom in alert.symptoms.all()
+            for symptom in alert.by_weight()
         ],
         "investigations": {
             investigation.kind: investigation.sentence for investigation in alert.investigations.exclude(sentence="")

@@ -27,7 +27,7 @@ from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_INVESTIGATIONS, AlertEventKind, InvestigationKind, InvestigationState
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.document_comparisons import Comparison
-from farm.rules.findings.kinds import kind_of, rank_to_investigate
+from farm.rules.findings.kinds import kind_of
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point, narrowed, point_at
 from farm.rules.planning import blocks, estimates
@@ -167,9 +167,9 @@ def ask_work_around(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -
 
 
 def leading_symptom(alert: Alert) -> Symptom | None:
-    """The symptom that is investigated: of the kind that says most, the largest."""
-    rows = list(alert.symptoms.filter(resolved_in=""))
-    return min(rows, key=lambda row: (rank_to_investigate(row.kind), -(row.size or 0.0)), default=None)
+    """The symptom that is investigated: the first that may have a work-around, else what leads."""
+    rows = [row for row in alert.by_weight() if not row.resolved_in]
+    return min(rows, key=lambda row: not kind_of(row.kind).has_work_around, default=None)
 
 
 def advance_investigations() -> int:
@@ -279,7 +279,7 @@ def _explain(alert_id: int) -> None:
     last = AlertEvent.objects.filter(alert=row, kind__in=[*NEWS, AlertEventKind.EXPLAINED]).order_by("-pk").first()
     if last is not None and last.kind == AlertEventKind.EXPLAINED:
         return
-    texts = [symptom.explanation for symptom in row.symptoms.exclude(explanation="")[:1]]
+    texts = [lead.explanation] if (lead := row.lead) is not None and lead.explanation else []
     texts += [investigation.sentence for investigation in rows if investigation.sentence]
     tell(row, row.log(AlertEventKind.EXPLAINED, " ".join(text.rstrip(".") + "." for text in texts)))
 

@@ -157,14 +157,15 @@ def _share_cause(found: Collection[tuple[str, str]], known: Collection[tuple[str
 
 
 def _tell_nodes(alert: Alert) -> None:
-    """The alert's sentence, with each further node's figure behind that of the first."""
-    rows = sorted(alert.symptoms.filter(resolved_in=""), key=lambda symptom: symptom.standing)
+    """The alert's sentence: that of what leads, with each further node's figure behind it."""
+    rows = [row for row in alert.by_weight() if not row.resolved_in]
     gravest = {row.node: row for row in reversed(rows)}
     first = gravest.pop(alert.node, None)
-    if first is None or not gravest:
+    if first is None:
         return
     others = [f"{node} ({_figure(row)})" for node, row in sorted(gravest.items())]
-    alert.sentence = f"{first.text} Also on {listed(others, most=MAX_NODES)}."[:2000]
+    also = f" Also on {listed(others, most=MAX_NODES)}." if others else ""
+    alert.sentence = f"{first.text}{also}"[:2000]
     Alert.objects.filter(pk=alert.pk).update(sentence=alert.sentence)
 
 

@@ -62,8 +62,11 @@ class NextOut(Answer):
 
     run: int | None = Field(description="the run's number; null: you may not see it")
     team: str = Field(description="the team whose run it is")
-    begins_in_minutes: float = Field(description="minutes until what is ahead of it has probably ended")
-    minutes: float = Field(description="minutes that it will probably take")
+    begins_in_minutes: float | None = Field(
+        description="minutes until what is ahead of it has probably ended; null: nobody can tell, as while another "
+        "program has the machine"
+    )
+    minutes: float | None = Field(description="minutes that it will probably take; null as above")
 
 
 class InstalledOut(Answer):

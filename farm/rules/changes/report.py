@@ -20,7 +20,6 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.axes import BY_NAME, OWN_AXES
 from farm.rules.cells.matrices import PlainMatrix, point_of
-from farm.rules.cells.metrics import BY_NAME as METRICS
 from farm.rules.cells.session_sets import OPTIONS, set_of
 from farm.rules.cells.values import plain_of
 from farm.rules.comparing.sides import compared
@@ -41,6 +40,8 @@ MODES = {"sequential": "ORT_SEQUENTIAL", "parallel": "ORT_PARALLEL"}
 # session settings that repeat.py takes; it says which others it leaves out
 _REPEATED = {*OPTIONS, "threads", "optimization", "call"}
 MAX_OPERATORS = 10
+# told beside latency also where they are equal
+_BESIDE = ("session_ms", "peak_memory_bytes")
 # names under which files of the model and its inputs lie in the report
 MODEL_FOLDER = "model"
 INPUTS = "inputs.npz"
@@ -173,40 +174,29 @@ def _line(case: Case) -> Line | None:
 
 
 def _table(case: Case) -> list[str]:
+    """Both sides, with what has a verdict: two values alone prove nothing."""
     line = _line(case)
-    (session, sessions), (memory, memories) = (_beside(case, name) for name in ("session_ms", "peak_memory_bytes"))
-    rows = [
-        f"| | {line.quantity if line else 'p50 latency'} | {session} | {memory} | parity |",
-        "|---|---|---|---|---|",
-    ]
     sides = [f"{value} {line.unit}" for value in line.sides] if line and line.sides else ["", ""]
     if line is None:
         sides = [
             "" if cell.p50_ms is None else numbers.latency(cell.p50_ms, cell.p50_ci_ms) for cell in (case.old, case.new)
         ]
-    for cell, value, session, memory in zip((case.old, case.new), sides, sessions, memories, strict=True):
-        why = f": {cell.reason.text}" if cell.reason is not None else ""
-        ended = cell.parity.verdict.replace("_", " ") if cell.status == "done" else f"{cell.status}{why}"
-        rows.append(f"| {cell.runtime} | {value} | {session} | {memory} | {as_text(ended)} |")
-    return (
-        ["\n".join(rows), f"Change: {as_text(_measured(case))}."] if case.comparison is not None else ["\n".join(rows)]
-    )
+    columns = {line.quantity if line else "p50 latency": tuple(sides)}
+    for change in [] if case.comparison is None else metric_changes.further(case.comparison):
+        is_told = is_change(change.verdict) or (change.verdict == "equal" and change.name in _BESIDE)
+        if is_told and (both := metric_changes.sides(change)) is not None:
+            columns[f"{metric_changes.title(change)}: {change.verdict}"] = both
+    columns["parity"] = (_ended(case.old), _ended(case.new))
+    rows = [f"| | {' | '.join(columns)} |", f"|{'---|' * (len(columns) + 1)}"]
+    for side, cell in enumerate((case.old, case.new)):
+        rows.append(f"| {cell.runtime} | {' | '.join(values[side] for values in columns.values())} |")
+    table = "\n".join(rows)
+    return [table] if case.comparison is None else [table, f"Change: {as_text(_measured(case))}."]
 
 
-def _beside(case: Case, name: str) -> tuple[str, tuple[str, str]]:
-    """A metric's title and both sides: the medians that its verdict rests on; without one what each cell says."""
-    change = None if case.comparison is None else metric_changes.of(name, case.comparison)
-    if change is not None:
-        return metric_changes.title(change), metric_changes.sides(change) or ("", "")
-    metric = METRICS[name]
-    old, new = (metric.value(cell) for cell in (case.old, case.new))
-    return metric.title, (_written(old, metric.unit), _written(new, metric.unit))
-
-
-def _written(value: float | None, unit: str) -> str:
-    if value is None:
-        return ""
-    return numbers.memory(value) if unit == "bytes" else numbers.latency(value)
+def _ended(cell: Cell) -> str:
+    why = f": {cell.reason.text}" if cell.reason is not None else ""
+    return as_text(cell.parity.verdict.replace("_", " ") if cell.status == "done" else f"{cell.status}{why}")
 
 
 def _operators(case: Case) -> list[str]:

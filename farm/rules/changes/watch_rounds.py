@@ -41,6 +41,7 @@ INFRA_CODES = frozenset(
         ReasonCode.INTERNAL,
     }
 )
+CONFIRMED = ", shown again by a fresh block"
 Fraction = Annotated[float, Field(ge=0.0, le=100.0)]
 
 
@@ -77,7 +78,8 @@ class Rule(Message):
 
     def words(self) -> list[str]:
         """What alerts, a line for each kind."""
-        return [KINDS[kind].alerts_on.format(limit=share(self.allowed(kind))) for kind in self.kinds]
+        found = [(KINDS[kind], share(self.allowed(kind))) for kind in self.kinds]
+        return [kind.alerts_on.format(limit=limit) + (CONFIRMED if kind.is_noisy else "") for kind, limit in found]
 
 
 @dataclass(frozen=True, slots=True)

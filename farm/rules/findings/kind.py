@@ -34,12 +34,12 @@ Compare = Callable[[Pair, float], Iterable[Change]]
 class Kind:
     """One kind of change.
 
-    `alerts_on`: what alerts, in words, `{limit}` being what a rule lets pass under the name of `limit`. `compare`: what
-    of a pair it is about; without it, metrics whose entries alert as it. `words`: what more of it is called, and less.
-    `before`: the kind of ours that one of a package is told before, else it is told last. `is_noisy`: a fresh block has
-    to show it again, as what follows from the graph and the outputs need not. `is_of_endings`: it is about pairs of
-    which a side has no figures, too. `is_headline`: its figures are those of the comparison itself. `has_work_around`:
-    a session option may take it back.
+    `alerts_on`: what alerts, in words, `{limit}` being what a rule lets pass under the name of `limit`, but not
+    that it is shown again, which `is_noisy` says. `compare`: what of a pair it is about; without it, metrics whose
+    entries alert as it. `words`: what more of it is called, and less. `before`: the kind of ours that one of a package
+    is told before, else it is told last. `is_noisy`: a fresh block has to show it again, as what follows from the graph
+    and the outputs need not. `is_of_endings`: it is about pairs of which a side has no figures, too. `is_headline`: its
+    figures are those of the comparison itself. `has_work_around`: a session option may take it back.
     """
 
     key: str

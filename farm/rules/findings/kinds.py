@@ -47,7 +47,7 @@ OWN = (
     Kind(
         "slower",
         VERDICTS["slower"],
-        "latency more than {limit} slower, shown again by a fresh block",
+        "latency more than {limit} slower",
         compare=checks.latency,
         limit="latency",
         is_headline=True,
@@ -69,7 +69,7 @@ OWN = (
     Kind(
         "ttft",
         Sign("▲", "slower first token", "slower"),
-        "the first token more than {limit} later, shown again by a fresh block",
+        "the first token more than {limit} later",
         limit="latency",
     ),
     Kind(
@@ -91,7 +91,7 @@ OWN = (
     Kind(
         "growth",
         Sign("▲", "growing memory", "slower"),
-        "memory that grows more from inference to inference, shown again by a fresh block",
+        "memory that grows more from inference to inference",
         words=SIZES,
     ),
 )
@@ -187,8 +187,3 @@ def kind_of(key: str) -> Kind:
 def rank(key: str) -> int:
     """Where a kind stands in a list."""
     return KEYS.index(key) if key in KINDS else len(KEYS)
-
-
-def rank_to_investigate(key: str) -> tuple[bool, int]:
-    """The same for what is looked into first: what may have a work-around."""
-    return not kind_of(key).has_work_around, rank(key)

@@ -48,6 +48,11 @@ class _Row(NamedTuple):
     round_s: float | None
 
     @property
+    def asked(self) -> tuple[str, ...]:
+        """The queues that it waits in."""
+        return tuple(self.queues) if self.only_node is None else (node_queue(str(self.only_node)),)
+
+    @property
     def planned_s(self) -> float:
         if self.first_round and self.round_s:
             return (self.once_s or 0.0) + (self.max_rounds - self.first_round) * self.round_s
@@ -114,6 +119,12 @@ class Forecast:
         mine = [(pk, span) for pk, span in self.spans.items() if span.device == device and pk not in leased]
         return sorted(mine, key=lambda found: found[1].begins_s)
 
+    def unforeseen(self, node: Node) -> list[int]:
+        """The blocks that wait for a node and nobody can tell how long, by number, as they came: another program has
+        its machine, it is not here, or their team has no minutes left."""
+        open_rows = (row for row in self._rows if row.state != BlockState.LEASED and row.pk not in self.spans)
+        return [row.pk for row in open_rows if self._is_for(node, row)]
+
     @cached_property
     def _rows(self) -> list[_Row]:
         blocks = Block.objects.filter(state__in=OPEN_BLOCKS, run__state=RunState.RUNNING)
@@ -137,14 +148,14 @@ class Forecast:
         return {}
 
     def _devices(self, row: _Row) -> frozenset[str]:
-        asked = tuple(row.queues) if row.only_node is None else (node_queue(str(row.only_node)),)
-        key = (asked, row.team, row.uploader)
+        key = (row.asked, row.team, row.uploader)
         if key not in self._known:
-            serving = (node for node in self.nodes.values() if self._serves(node, row))
-            self._known[key] = frozenset(node.device for node in serving if not set(asked).isdisjoint(node.queues))
+            self._known[key] = frozenset(node.device for node in self.nodes.values() if self._is_for(node, row))
         return self._known[key]
 
-    def _serves(self, node: Node, row: _Row) -> bool:
+    def _is_for(self, node: Node, row: _Row) -> bool:
+        if set(row.asked).isdisjoint(node.queues):
+            return False
         is_walled = node.sandbox != "none" or node.owner_id == row.uploader
         return is_walled and (node.team_id == row.team or (node.pk, row.team) in self._lent)
 

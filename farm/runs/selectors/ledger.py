@@ -14,6 +14,7 @@ from farm.base.refusals import Invalid
 from farm.fleet.models import Node, NodeEvent
 from farm.fleet.selectors import can_manage_node
 from farm.fleet.states import NodeEventKind
+from farm.rules.planning.turns import Span
 from farm.runs.models import Attempt, Block, Run
 from farm.runs.selectors.forecasts import Forecast
 
@@ -37,12 +38,13 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """A block that waits for the node's machine. `run` is None where the reader may not see it."""
+    """A block that waits for the node's machine. `run` is None where the reader may not see it; the minutes are, where
+    nobody can tell."""
 
     run: int | None
     team: str
-    begins_in_minutes: float
-    minutes: float
+    begins_in_minutes: float | None
+    minutes: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,12 @@ def _work(node: Node, since: datetime) -> list[Work]:
 
 
 def next_of(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast | None = None) -> dict[int, list[Next]]:
-    """What waits for each node's machine, in its order, by the node's number."""
+    """What waits for each node's machine, in its order, by the node's number; last what nobody can tell when."""
     forecast = forecast or Forecast()
-    spans = {node.pk: forecast.next_on(node.device)[:MAX_NEXT] for node in nodes}
+    spans: dict[int, list[tuple[int, Span | None]]] = {
+        node.pk: [*forecast.next_on(node.device), *((block, None) for block in forecast.unforeseen(node))][:MAX_NEXT]
+        for node in nodes
+    }
     numbers = {block for found in spans.values() for block, _ in found}
     rows = Block.objects.filter(pk__in=numbers).select_related("run__team").defer("plan_json", "run__matrix")
     blocks = rows.in_bulk() if numbers else {}
@@ -100,8 +105,8 @@ def next_of(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast | None = 
             Next(
                 run=blocks[block].run_id if blocks[block].run_id in seen else None,
                 team=blocks[block].run.team.name,
-                begins_in_minutes=span.begins_s / 60.0,
-                minutes=(span.ends_s - span.begins_s) / 60.0,
+                begins_in_minutes=None if span is None else span.begins_s / 60.0,
+                minutes=None if span is None else (span.ends_s - span.begins_s) / 60.0,
             )
             for block, span in found
             if block in blocks

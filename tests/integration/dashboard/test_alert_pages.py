@@ -9,10 +9,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from dashboard.views.alert import opening
 from farm.accounts.models import Team, User
-from farm.alerts.models import Alert, Watch
+from farm.alerts.models import Alert, Symptom, Watch
 from farm.alerts.services import triage
 from farm.alerts.states import AlertState, InvestigationState
+from farm.contract.api.alerts import AlertPageOut
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Run
@@ -353,3 +355,22 @@ def test_the_digest_says_how_many_false_alerts_to_expect(signed_in: Client, watc
     assert "encoder v1 was uploaded by owner." in words
     assert "last 30 days" in assert_is_page(signed_in.get("/alerts/digest/?days=30"))
     assert "last 7 days" in assert_is_page(signed_in.get("/alerts/digest/?days=x"))
+
+
+def test_an_alert_names_the_operator_of_the_change_it_leads_with_everywhere(
+    signed_in: Client, alert: Alert, version: Version
+) -> None:
+    """The smaller change of another series was found first; its traces named another operator."""
+    (first,) = alert.symptoms.all()
+    Symptom.objects.filter(pk=first.pk).update(size=1.1, explanation="MatMul: 14 nodes, explains 59 % of the change")
+    Symptom.objects.create(
+        alert=alert, node=alert.node, series="s2", kind="slower", label=f"{version.model.name}, CPU, int8, batch 1",
+        text="It is 34 % slower.", size=1.34, baseline="c3", cell="c4",
+        explanation="SkipLayerNormalization: 4 nodes, explains 90 % of the change",
+    )  # fmt: skip
+    (row,) = table_rows(signed_in.get("/alerts/"), "alert")
+    assert ("SkipLayerNormalization" in row[7], "MatMul" in row[7]) == (True, False)
+    said = opening(Alert.objects.get(pk=alert.pk)).because
+    assert ("SkipLayerNormalization" in said, "MatMul" in said) == (True, False)
+    told = AlertPageOut.model_validate(signed_in.get(f"/api/v1/alerts/{alert.pk}").json())
+    assert [symptom.series for symptom in told.symptoms] == ["s2", "s1"]

@@ -75,7 +75,9 @@ def test_what_it_measures_and_what_waits_is_in_it(
     claim(node, first)
     found = told(api_of(owner), node)
     assert found.measuring == first.run_id
-    waits = [(waiting.run, round(waiting.begins_in_minutes), round(waiting.minutes, 3)) for waiting in found.next]
+    waits = [
+        (waiting.run, round(waiting.begins_in_minutes or 0), round(waiting.minutes or 0, 3)) for waiting in found.next
+    ]
     assert waits == [(second.run_id, 2, 4.0), (third.run_id, 6, 1.0)]
     assert "Next: run" in "\n".join(ledger_lines(node.name, found, days=30))
     page = Client()
@@ -84,6 +86,26 @@ def test_what_it_measures_and_what_waits_is_in_it(
     assert f'data-next="{second.run_id}"' in fleet
     assert 'id="next"' in own
     assert 'id="ledger"' in own
+
+
+def test_what_waits_is_in_it_while_another_program_has_the_machine(
+    node: Node, version: Version, member: User, owner: User, api_of: ApiOf
+) -> None:
+    blocks = [run_of(version, member) for _ in range(2)]
+    Node.objects.filter(pk=node.pk).update(doing="Another program is measuring on this machine.")
+    found = told(api_of(owner), node)
+    assert [(waiting.run, waiting.begins_in_minutes, waiting.minutes) for waiting in found.next] == [
+        (block.run_id, None, None) for block in blocks
+    ]
+    lines = list(ledger_lines(node.name, found, days=30))
+    assert [f"run {block.run_id}," in line for block, line in zip(blocks, lines[-2:], strict=True)] == [True, True]
+    page = Client()
+    page.force_login(owner)
+    assert f'data-next="{blocks[0].run_id}"' in page.get("/fleet/").content.decode()
+    assert 'id="next"' in page.get(f"/fleet/{node.pk}/").content.decode()
+    # what no block of it may be taken by is not its
+    Node.objects.filter(pk=node.pk).update(health="draining")
+    assert told(api_of(owner), node).next == []
 
 
 def test_a_run_that_the_owner_may_not_see_waits_without_its_number(

@@ -1,5 +1,6 @@
 """The table of kinds of change, and what the entry of a package has to be."""
 
+import re
 import sys
 from dataclasses import replace
 from importlib.metadata import EntryPoint
@@ -9,13 +10,14 @@ from typing import Any
 import pytest
 
 from farm.rules.cells.metrics import ALERTING
-from farm.rules.changes.watch_rounds import Rule
+from farm.rules.changes.watch_rounds import CONFIRMED, Rule
 from farm.rules.findings import checks, kinds
 from farm.rules.findings.cell_pairs import Pair
 from farm.rules.findings.kind import Change, Kind
-from farm.rules.findings.kinds import CHECKS, KEYS, KINDS, NOISY_CHECKS, kind_of, rank, rank_to_investigate
+from farm.rules.findings.kinds import CHECKS, KEYS, KINDS, NOISY_CHECKS, OWN, kind_of, rank
 from farm.rules.wording.vocabulary import Sign
 from tests.documents import make_cell
+from tests.inventory import ROOT
 
 
 def test_every_kind_that_a_rule_may_name_has_an_entry_in_its_order() -> None:
@@ -23,15 +25,23 @@ def test_every_kind_that_a_rule_may_name_has_an_entry_in_its_order() -> None:
     assert Rule().kinds == KEYS
 
 
-def test_what_is_wrong_is_told_before_what_is_slow_and_what_has_a_work_around_is_looked_into_first() -> None:
+def test_what_is_wrong_is_told_before_what_is_slow() -> None:
     told = ["memory", "slower", "parity", "failed"]
     assert sorted(told, key=rank) == ["parity", "failed", "slower", "memory"]
-    assert sorted(told, key=rank_to_investigate) == ["slower", "parity", "failed", "memory"]
 
 
 def test_a_fresh_block_need_not_show_again_what_follows_from_graph_and_outputs() -> None:
     assert {key for key, kind in KINDS.items() if not kind.is_noisy} == {"parity", "accuracy", "placement"}
     assert {"slower", "lower", "failed"} == NOISY_CHECKS < set(CHECKS)
+
+
+def test_rules_and_docs_say_of_the_same_kinds_that_a_fresh_block_confirms_them() -> None:
+    noisy = [kind.key for kind in OWN if kind.is_noisy]
+    assert [kind for kind, line in zip(KEYS, Rule().words(), strict=True) if line.endswith(CONFIRMED)] == noisy
+    text = (ROOT / "docs" / "watch.md").read_text(encoding="utf-8")
+    told = re.search(r"Noisy kinds of change \((.*?)\) need a fresh block", text, re.DOTALL)
+    assert told is not None
+    assert sorted(re.findall(r"`(\w+)`", told[1])) == sorted(noisy)
 
 
 def test_a_rule_says_what_it_lets_pass_of_each_kind() -> None:
@@ -43,7 +53,6 @@ def test_a_rule_says_what_it_lets_pass_of_each_kind() -> None:
 def test_an_unknown_kind_is_shown_as_it_is() -> None:
     assert kind_of("half_done").title.word == "half done"
     assert rank("half_done") == len(KINDS)
-    assert rank_to_investigate("half_done") > rank_to_investigate("growth")
 
 
 def test_a_stored_rule_loses_the_kinds_of_packages_that_are_gone_and_no_other_field() -> None:

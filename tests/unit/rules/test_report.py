@@ -100,6 +100,22 @@ def test_the_issue_says_what_why_since_when_and_what_helps() -> None:
         assert words in text, words
 
 
+def test_the_issue_has_no_values_without_a_verdict() -> None:
+    measured = case()
+    (comparison,) = measured.document.comparisons
+    change = MetricChange(
+        name="session_ms", unit="ms", baseline=20.0, candidate=30.0, ratio=1.5, ci_low=1.4, ci_high=1.6,
+        verdict="slower", margin=0.1, rounds=8, p=0.001,
+    )  # fmt: skip
+    for verdict, is_told in (("slower", True), ("equal", True), ("undecided", False)):
+        told = comparison.model_copy(update={"metrics": [change.model_copy(update={"verdict": verdict})]})
+        document = measured.document.model_copy(update={"comparisons": [told]})
+        header, _, old, new = report.issue(replace(measured, document=document)).split("\n\n")[3].splitlines()
+        assert ("session" in header, "| 20.0 ms |" in old, "| 30.0 ms |" in new) == (is_told,) * 3
+        assert "memory" not in header
+        assert header.count("|") == old.count("|") == new.count("|")
+
+
 def test_a_model_that_no_longer_runs_has_no_ratio() -> None:
     reason = Reason(code=ReasonCode.CRASHED, text="It died | of `x`.")
     bench = MadeUpBench(checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.31.1" else {})
@@ -136,7 +152,7 @@ def test_cells_that_nothing_compares_have_their_own_latencies() -> None:
     measured = case()
     alone = measured.document.model_copy(update={"comparisons": []})
     text = report.issue(replace(measured, document=alone))
-    assert "| | p50 latency | session creation | peak memory | parity |" in text
+    assert "| | p50 latency | parity |" in text
     for cell in (measured.old, measured.new):
         assert f" {numbers.latency(cell.p50_ms, cell.p50_ci_ms)} | " in text
 
