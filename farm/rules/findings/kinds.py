@@ -56,7 +56,7 @@ OWN = (
     Kind(
         "call",
         Sign("▲", "slower by the other call", "slower"),
-        "latency by the other call of short inferences more than {limit} slower, shown again by a fresh block",
+        "latency by the other call of short inferences more than {limit} slower",
         limit="latency",
     ),
     Kind(
