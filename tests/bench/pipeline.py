@@ -70,8 +70,9 @@ def gated(kind: str, model: Path, base: Path, *, budget: str, folder: Path) -> d
 def summed(gates: list[dict[str, Any]]) -> dict[str, Any]:
     equal, slower = ([gate for gate in gates if gate["kind"] == kind] for kind in MAX_MINUTES)
     late = [gate for gate in gates if gate["minutes"] > MAX_MINUTES[gate["kind"]]]
-    alarms, hits = (sum(gate["code"] == 1 for gate in some) for some in (equal, slower))
-    broken = sum(gate["code"] not in (0, 1) for gate in gates)
+    # one that crashed ends with 1 too, without a document
+    broken = sum(gate["code"] not in (0, 1) or gate["first"] is None for gate in gates)
+    alarms, hits = (sum(gate["code"] == 1 and gate["first"] is not None for gate in some) for some in (equal, slower))
     longest = {
         kind: max((gate["minutes"] for gate in gates if gate["kind"] == kind), default=0) for kind in MAX_MINUTES
     }

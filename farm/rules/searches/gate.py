@@ -71,8 +71,9 @@ class Gate(Confirmation[GateOutcome]):
             return None
         cells = [finding.candidate for finding in doubtful]
         if self.sides is None:
-            runtimes = [runtime for runtime in first.matrix.axes["runtime"] if isinstance(runtime, Runtime)]
-            return first.narrowed(cells, runtimes=runtimes)
+            # the matrix may name none: then it is the newest
+            runtimes = {cell.runtime: None for cell in first.document.cells if cell.id in cells}
+            return first.narrowed(cells, runtimes=list(runtimes))
         found = first.narrowed(cells, runtimes=self.sides)
         # the baseline first even where it is the later release
         return replace(found, axes={**found.axes, "runtime": self.sides})

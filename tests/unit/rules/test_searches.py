@@ -211,9 +211,11 @@ def test_a_sweep_is_cut_into_parts_of_one_block_each_where_that_can_be(fits: boo
     assert (f"of {parts}:" in first.title) == fits
 
 
-def test_a_gate_of_two_models_shows_a_slower_one_again_on_its_runtimes() -> None:
-    matrix = matrices.from_options(runtime="1.31.1")
-    slower = Measured(matrix, document_of_models(FAR), lambda cell: {"runtime": 0, "model": int(cell == "c2")})
+@pytest.mark.parametrize("named", [{"runtime": "1.31.1"}, {}], ids=["named", "the newest"])
+def test_a_gate_of_two_models_shows_a_slower_one_again_on_its_runtimes(named: dict[str, object]) -> None:
+    matrix = matrices.from_options(**named)
+    place = dict.fromkeys(named, 0)
+    slower = Measured(matrix, document_of_models(FAR), lambda cell: place | {"model": int(cell == "c2")})
     gate = Gate(lambda: matrix, None, Checks(fail_on=("slower",)))
     gate.record(slower)
     fresh = gate.next()
