@@ -70,6 +70,7 @@ GONE: Final[tuple[tuple[str, str, str], ...]] = (
         "notes stand beside the verdict",
     ),
     (r"/alerts/\d/", r"^SkipLayerNormalization .* changes most: ", "it says what explains the change"),
+    (r"/watches/\d/", r" more than \d+ % (slower|larger|longer)$", "a rule says what a fresh block has to show again"),
 )
 # the numbers of the upload, which is called by them now
 AGAINST = re.compile(r"Against [a-z][\w ]* \(")
