@@ -108,6 +108,12 @@ def test_without_a_reference_the_own_runtime_without_optimisations_is_one(output
     assert (found.verdict, parities.against(found)) == ("pass" if told else "not_measured", told)
 
 
+def test_a_variant_without_a_reference_is_not_held_against_itself() -> None:
+    spec = make_block().arms[0].spec.model_copy(update={"recipe": Recipe(precision="fp16")})
+    lacking = make_check(0, outputs=(make_output(reference_shape=None, max_abs=None),), unoptimised=(make_output(),))
+    assert parities.in_place_of_reference(spec, lacking) is None
+
+
 def test_engines_of_two_precisions_are_judged_by_the_wider_preset() -> None:
     spec = make_block().arms[0].spec
     half = spec.model_copy(update={"recipe": Recipe(precision="fp16")})
