@@ -63,7 +63,8 @@ def serving(folder: Path, *more: str) -> Iterator[Web]:
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "farm.config.server", "web", "--port", str(port), "--log-level", "info", *more]
     with Process(command, env=farm_environment(), log=folder / "web.log", cwd=PROJECT) as process:
-        wait_for(lambda: "running on" in process.log(), what="the web process", seconds=60)
+        said = ("startup complete", "running on")
+        wait_for(lambda: all(words in process.log() for words in said), what="the web process", seconds=60)
         # the first page loads what pages need
         page_s(f"{'https' if '--cert' in more else 'http'}://127.0.0.1:{port}")
         yield Web(port, process.child.pid)

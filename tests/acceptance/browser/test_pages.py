@@ -186,7 +186,7 @@ def test_the_keyboard_reaches_search_pages_and_help(opened: Opening) -> None:
 def test_a_table_is_sorted_by_its_heads_and_the_order_is_in_the_address(opened: Opening, finished: Run) -> None:
     page = opened(f"/runs/{finished.pk}/")
     page.click("#cells-table th:has-text('p50, ms') button")
-    expect(page).to_have_url(re.compile("sort-cells-table=-3"))
+    expect(page).to_have_url(re.compile("sort-cells-table=-4"))
     first = page.locator("#cells-table tbody tr").first
     expect(first).to_contain_text("batch 8 · fp32")
     page.reload()

@@ -61,7 +61,7 @@ def test_the_same_call_again_is_seen_again_and_told_once(watch: Watch, node: Nod
     alert = Alert.objects.get()
     assert kinds(alert) == ["opened", "seen_again"]
     # the model stands where it stood: nobody has gone back yet
-    assert standing_of(alert.model).text == "not watched yet"
+    assert standing_of(alert.model).text == "no result yet"
     with pytest.raises(Invalid, match="cannot be bisected"):
         ask_since_when(alert=alert, by=member)
     with pytest.raises(Invalid, match="swap them"):

@@ -23,7 +23,7 @@ def rows(values: list[float], *, series: str = "s1", label: str = "fp32", versio
         new = versions[place] if versions else "1.31.1"
         at = START + timedelta(hours=place)
         yield (series, LABEL.format(label), "bench-1", f"onnxruntime=={new}", new, ratio, ratio * 0.98, ratio * 1.02,
-               at, place, 100 + place)  # fmt: skip
+               at, place, 100 + place, "quiet")  # fmt: skip
 
 
 def stepped(count: int, *, at: int) -> list[float]:
