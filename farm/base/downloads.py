@@ -24,7 +24,7 @@ def read(address: str, *, accept: str, limit_bytes: int, within_s: float) -> tup
         with _client(within_s) as client, client.stream("GET", address, headers={"Accept": accept}) as response:
             _refuse_unless_ok(response, address)
             body = b""
-            for piece in _pieces(response, within_s=within_s):
+            for piece in in_time(response, response.iter_raw(), within_s=within_s):
                 body += piece
                 if len(body) > limit_bytes:
                     raise DownloadProblem(f"{_host(address)} answered more than {limit_bytes:,} bytes; it is not read.")
@@ -50,7 +50,7 @@ def save(
             target.open("wb") as file,
             contextlib.closing(_followed(client, address, may_follow)) as response,
         ):
-            for piece in _pieces(response, within_s=within_s):
+            for piece in in_time(response, response.iter_raw(), within_s=within_s):
                 size += len(piece)
                 if size > limit_bytes:
                     raise DownloadProblem(f"The file of {_host(address)} has more than {limit_bytes:,} bytes.")
@@ -65,10 +65,10 @@ def save(
         )
 
 
-def _pieces(response: httpx2.Response, *, within_s: float) -> Iterator[bytes]:
-    """The body as it comes. Raises ReadTimeout where it drips for longer."""
+def in_time(response: httpx2.Response, body: Iterator[bytes], *, within_s: float) -> Iterator[bytes]:
+    """The body of a response as it comes. Raises ReadTimeout where it drips for longer."""
     until = time.monotonic() + within_s
-    for piece in response.iter_raw():
+    for piece in body:
         if time.monotonic() > until:
             raise httpx2.ReadTimeout(f"not read within {within_s:.0f} s", request=response.request)
         yield piece

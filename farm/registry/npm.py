@@ -9,14 +9,13 @@ import binascii
 import hashlib
 import hmac
 import json
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx2
 
+from farm.base.downloads import in_time
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 
 # of an answer, and of a whole package
@@ -90,7 +89,7 @@ def fetch(release: Release, target: Path, *, client: httpx2.Client | None = None
         with client or _client() as asked, asked.stream("GET", release.address) as response, target.open("wb") as file:
             if response.status_code != 200:
                 raise NpmError(f"{_host(release.address)} answered {response.status_code} for the package of {what}.")
-            for piece in _pieces(response, within_s=FETCH_S):
+            for piece in in_time(response, response.iter_bytes(), within_s=FETCH_S):
                 size += len(piece)
                 if size > MOST_PACKED_BYTES:
                     raise NpmError(f"The package of {what} has more than {MOST_PACKED_BYTES:,} bytes; it is not kept.")
@@ -119,7 +118,7 @@ def _said(client: httpx2.Client, address: str, *, what: str, accept: str = "appl
             if response.status_code != 200:
                 raise NpmError(f"{_host(address)} answered {response.status_code} when it was asked for {what}.")
             body = b""
-            for piece in _pieces(response, within_s=ANSWER_S):
+            for piece in in_time(response, response.iter_bytes(), within_s=ANSWER_S):
                 body += piece
                 if len(body) > MOST_SAID_BYTES:
                     raise NpmError(f"{_host(address)} says more of {what} than any release needs.")
@@ -132,15 +131,6 @@ def _said(client: httpx2.Client, address: str, *, what: str, accept: str = "appl
     if not isinstance(said, dict):
         raise NpmError(f"{_host(address)} answered no JSON for {what}; check ONNXFARM_NPM_REGISTRY.")
     return said
-
-
-def _pieces(response: httpx2.Response, *, within_s: float) -> Iterator[bytes]:
-    """The body as it comes. Raises ReadTimeout where it drips for longer."""
-    until = time.monotonic() + within_s
-    for piece in response.iter_bytes():
-        if time.monotonic() > until:
-            raise httpx2.ReadTimeout(f"not read within {within_s:.0f} s", request=response.request)
-        yield piece
 
 
 def _away(address: str, problem: Exception) -> NpmError:

@@ -120,8 +120,12 @@ class Alert(models.Model):
     def by_weight(self) -> "list[Symptom]":
         """Its changes, the one that its sentence leads with first: still there, on its first node, of the gravest kind,
         the largest."""
-        symptoms = self.symptoms.all()
-        return sorted(symptoms, key=lambda row: (bool(row.resolved_in), row.node != self.node, *row.standing))
+
+        def weight(symptom: "Symptom") -> tuple[bool, bool, int, float]:
+            is_elsewhere = symptom.node != self.node
+            return bool(symptom.resolved_in), is_elsewhere, rank(symptom.kind), -(symptom.size or 0.0)
+
+        return sorted(self.symptoms.all(), key=weight)
 
     @property
     def lead(self) -> "Symptom | None":
@@ -183,11 +187,6 @@ class Symptom(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.label}"
-
-    @property
-    def standing(self) -> tuple[bool, int, float]:
-        """Where it is told among others: what is still there first, then the gravest kind, then the larger change."""
-        return bool(self.resolved_in), rank(self.kind), -(self.size or 0.0)
 
 
 class AlertEvent(models.Model):

@@ -58,7 +58,7 @@ def read_address(text: str) -> str:
             "The address holds a name or a password, which would be shown to others: leave it out, and let a proxy of "
             "yours add it."
         )
-    if not _may_be_fetched(text, beside=text) or set("?#") & set(text) or len(text) > 300:
+    if not may_be_fetched(text, beside=text) or set("?#") & set(text) or len(text) > 300:
         raise IndexProblem(
             "The address is not that of an index: write https://HOST/PATH/ of its simple pages, without `?` and `#`."
         )
@@ -96,22 +96,11 @@ def read_page(
     return {version: tuple(wheels) for version, wheels in found.items()}
 
 
-def may_follow(address: str, *, beside: str) -> bool:
-    """Whether a file may lie there, or its address may lead there; `beside`: where it was named."""
-    return _may_be_fetched(address, beside=beside)
+def may_be_fetched(address: str, *, beside: str) -> bool:
+    """Whether a file may lie there, or its address may lead there; `beside`: where it was named.
 
-
-def _at(version: str, index: str) -> str:
-    """The version of the runtime; empty where it is none, or longer than one may be."""
-    text = f"{version}{'.' if '+' in version else '+'}at.{index}"
-    try:
-        return Runtime(distribution="onnxruntime", version=text).version
-    except ValidationError:
-        return ""
-
-
-def _may_be_fetched(address: str, *, beside: str) -> bool:
-    """By https; by http on this machine alone, where the index is there too. Never with a password."""
+    By https; by http on this machine alone, where the index is there too. Never with a password.
+    """
     try:
         asked, named = urlsplit(address), urlsplit(beside)
         hosts = (asked.hostname, named.hostname)
@@ -124,6 +113,15 @@ def _may_be_fetched(address: str, *, beside: str) -> bool:
     return asked.scheme == "https" or is_here
 
 
+def _at(version: str, index: str) -> str:
+    """The version of the runtime; empty where it is none, or longer than one may be."""
+    text = f"{version}{'.' if '+' in version else '+'}at.{index}"
+    try:
+        return Runtime(distribution="onnxruntime", version=text).version
+    except ValidationError:
+        return ""
+
+
 def _wheel(entry: Mapping[str, Any], *, address: str, distribution: str) -> WheelFile | None:
     try:
         # the name of a file is the package's own: `..` and other packages are passed over
@@ -131,7 +129,7 @@ def _wheel(entry: Mapping[str, Any], *, address: str, distribution: str) -> Whee
         wheel = WheelFile(name=entry["name"], url=urljoin(address, entry["url"]), sha256=entry["sha256"])
     except (InvalidWheelFilename, ValidationError, ValueError, TypeError, AttributeError):
         return None
-    fits = project == distribution and _may_be_fetched(wheel.url, beside=address)
+    fits = project == distribution and may_be_fetched(wheel.url, beside=address)
     return wheel if fits and not entry["yanked"] else None
 
 

@@ -151,10 +151,10 @@ def test_an_address_ends_with_a_slash(address: str) -> None:
 
 def test_this_machine_alone_is_asked_without_encryption_and_by_nobody_else() -> None:
     assert indexes.read_address("http://127.0.0.1:8000/simple") == "http://127.0.0.1:8000/simple/"
-    assert indexes.may_follow("http://localhost/a.whl", beside="http://127.0.0.1:8000/simple/")
-    assert not indexes.may_follow("http://10.0.0.1/a.whl", beside="http://127.0.0.1:8000/simple/")
-    assert not indexes.may_follow("http://127.0.0.1/a.whl", beside=ADDRESS)
-    assert indexes.may_follow("https://files.example/a.whl", beside=ADDRESS)
+    assert indexes.may_be_fetched("http://localhost/a.whl", beside="http://127.0.0.1:8000/simple/")
+    assert not indexes.may_be_fetched("http://10.0.0.1/a.whl", beside="http://127.0.0.1:8000/simple/")
+    assert not indexes.may_be_fetched("http://127.0.0.1/a.whl", beside=ADDRESS)
+    assert indexes.may_be_fetched("https://files.example/a.whl", beside=ADDRESS)
 
 
 def test_several_indexes_of_ones_own_are_read_from_one_text() -> None:

@@ -86,7 +86,7 @@ def fetch(files: Sequence[WheelFile], folder: Path) -> Path:
             sha256=wanted.sha256,
             limit_bytes=indexes.MAX_WHEEL_BYTES,
             within_s=FETCH_S,
-            may_follow=lambda address: indexes.may_follow(address, beside=wanted.url),
+            may_follow=lambda address: indexes.may_be_fetched(address, beside=wanted.url),
         )
     except downloads.DownloadProblem as problem:
         raise WheelProblem(str(problem)) from problem
