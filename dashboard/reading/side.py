@@ -90,16 +90,16 @@ class Judged:
     def is_of(self, base: Cell | None, cell: Cell | None) -> bool:
         """Whether a reader who divides the times of both, by the quantity of this, gets a change that the interval
         holds."""
-        base, cell = (None if side is None else self.told(side) for side in (base, cell))
+        base, cell = (None if side is None else self.times(side).told(side) for side in (base, cell))
         if base is None or cell is None or not base.p50_ms or not cell.p50_ms or self.low is None or self.high is None:
             return True
         if self.is_items or self.is_rate:
             return True
         return numbers.pair(base.p50_ms, cell.p50_ms, low=self.low, high=self.high) is not None
 
-    def told(self, cell: Cell) -> Cell:
-        """The cell with the time that this rests on."""
-        return Times(frozenset([cell.id] if self.by_processor else [])).told(cell)
+    def times(self, cell: Cell) -> Times:
+        """Those that this rests on, of one of its cells."""
+        return Times(frozenset([cell.id] if self.by_processor else []))
 
     @property
     def is_sure(self) -> bool:
@@ -140,9 +140,7 @@ def rows(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Row]:
 
 def told_in(cell: Cell, judged: Judged | None) -> str:
     """A cell's latency in words, by the quantity that it is judged by."""
-    if judged is None:
-        return latency_of(cell)
-    return Times(frozenset([cell.id] if judged.by_processor else [])).words(cell)
+    return latency_of(cell) if judged is None else judged.times(cell).words(cell)
 
 
 def pinned(chosen: Sequence[Chosen], base: str) -> list[Chosen]:
