@@ -25,7 +25,7 @@ from farm.runs.states import OF_THE_FARM, BlockState
 HOST_TURN = timedelta(seconds=20)
 # so many of the blocks before the one that a message names are looked at
 MAX_LOOKED_THROUGH = 16
-RELATED = ("run__team", "run__version__uploaded_by")
+RELATED = ("run__team", "run__version")
 _RANK = {
     True: Case(When(run__reason__in=OF_THE_FARM, then=Value(1)), default=Value(0)),
     False: Value(0),

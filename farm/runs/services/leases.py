@@ -48,7 +48,7 @@ from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.selectors.sides import evaluation_beside, prompts_beside
 from farm.runs.selectors.turns import out_of_turn
 from farm.runs.services.endings import fail_block, give_up_attempt
-from farm.runs.services.locks import lock_block, lock_run, mark_run
+from farm.runs.services.locks import lock_block, mark_run
 from farm.runs.states import AttemptState, BlockState
 
 RELATED_TO_ARMS = ("cell__variant__derived", "cell__preparation__inputs", "cell__preparation__reference")
@@ -61,7 +61,7 @@ LEASE_GRACE_S = 1800.0
 FIRST_METRICS = ("top1", "top5", "mse")
 # what an order is made of is read with its block, without what may be long and is not looked at
 ORDERED = (
-    *("run__team", "run__version__uploaded_by", "run__version__evaluation"),
+    *("run__team", "run__version__evaluation"),
     *("run__version__artifact", "run__version__artifact__prompts"),
 )
 UNREAD = ("run__matrix", "run__version__inspection")
@@ -202,7 +202,8 @@ def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozens
     The same node may ask again for what it holds. Raises Conflict otherwise: the node drops the message.
     """
     ordered = Block.objects.select_related(*ORDERED).defer(*UNREAD)
-    block = ordered.filter(pk=block_id).first() if is_row_number(block_id) else None
+    # an order by the run is a join, and one row needs none
+    block = ordered.order_by().filter(pk=block_id).first() if is_row_number(block_id) else None
     if block is None:
         raise _stale(block_id, attempt)
     is_repeated = _holds(node, block, attempt) and serves(node, block)
@@ -243,7 +244,7 @@ def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held
 
     Raises Conflict when there is no such attempt of this node, NotAllowed when the token is not its own.
     """
-    attempts = Attempt.objects.select_related("block").filter(number=attempt, node=node)
+    attempts = Attempt.objects.select_related("block").order_by().filter(number=attempt, node=node)
     row = attempts.filter(block=int(block_id)).first() if is_row_number(block_id) else None
     if row is None:
         raise _stale(block_id, attempt)
@@ -255,7 +256,7 @@ def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held
 
 def held_by_token(*, node: Node, token: str) -> Held:
     """The attempt of this node that the token alone names. Raises NotAllowed, also when the node serves it no more."""
-    related = ("block__run__team", "block__run__version__uploaded_by")
+    related = ("block__run__team", "block__run__version")
     row = (
         Attempt.objects.select_related(*related)
         .defer("block__run__matrix")
@@ -321,7 +322,8 @@ def _take(node: Node, block: Block, attempt: int) -> None:
     """The conditional UPDATE and the attempt's row, together. Raises Conflict when somebody else was first."""
     moment = clocks.now()
     with transaction.atomic():
-        block.run = lock_run(block.run_id)
+        # locks it, before its block as everywhere
+        mark_run(block.run_id)
         # it waits for nothing any more, and says soon what it does
         note_doing(node, "")
         if not _leased(node, block, attempt):
