@@ -7,6 +7,7 @@ from dashboard.figures import figure
 from dashboard.figures.figure import Address
 from farm.contract.document_cells import Accuracy, Cell
 from farm.rules.cells import recipes
+from farm.rules.presenting import parities
 from farm.rules.presenting.lines import is_less_accurate
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.rules.presenting.times import BY_CLOCK, Times
@@ -56,7 +57,7 @@ def table(cells: Sequence[Cell], front: frozenset[str], address: Address, times:
             difference_entry,
             note="on the same samples, with the 95 % interval of the paired difference",
         ),
-        Column("Parity", lambda cell: verdict_entry(cell.parity.verdict)),
+        Column("Parity", lambda cell: verdict_entry(cell.parity.verdict, parities.against(cell.parity))),
         Column(
             "Pareto front",
             lambda cell: Entry("on the front" if cell.id in front else "", int(cell.id not in front)),

@@ -54,7 +54,7 @@ def table(
         Number("session, ms", lambda cell: written(cell.session_ms), note="creating the session"),
         Number("first, ms", lambda cell: written(cell.first_ms), note="first inference"),
         Number("peak memory", lambda cell: written(cell.peak_memory_bytes, numbers.memory)),
-        Column("Parity", lambda cell: verdict_entry(cell.parity.verdict)),
+        Column("Parity", lambda cell: verdict_entry(cell.parity.verdict, parities.against(cell.parity))),
         *(ACCURACY if any(cell.accuracy is not None for cell in cells) else ()),
         Column("Ran on", lambda cell: Entry(", ".join(map(titles.provider, cell.active_providers)))),
         *((_repeat(again),) if again is not None else ()),

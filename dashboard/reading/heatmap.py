@@ -15,7 +15,7 @@ from farm.rules.cells.metrics import BY_NAME as MEASURED
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting import prefills
 from farm.rules.presenting.headlines import opening_of
-from farm.rules.presenting.lines import PROCESSOR, is_wrong, items_of, line_of
+from farm.rules.presenting.lines import PROCESSOR, is_wrong, items_of, line_of, why_wrong
 from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
@@ -323,7 +323,7 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     value, why = _value(cell, comparison, grid)
     if is_wrong(cell):
         # never praised, and marked wherever it stands
-        sign, tone, why = STATES[WRONG], "", "; ".join(filter(None, (cell.parity.text, sign.word, why)))
+        sign, tone, why = STATES[WRONG], "", "; ".join(filter(None, (why_wrong(cell), sign.word, why)))
     return Place(href, value, sign, tone, "; ".join(filter(None, (title, why))))
 
 

@@ -15,7 +15,7 @@ from farm.rules.findings.cell_pairs import Pair
 from farm.rules.findings.checks import changes
 from farm.rules.findings.kinds import CHECKS, COMPARED_OUTSIDE, NOISY_CHECKS, Check
 from farm.rules.presenting import metric_changes
-from farm.rules.presenting.lines import is_less_accurate, is_wrong
+from farm.rules.presenting.lines import fails_parity, is_less_accurate
 from farm.rules.tracing.placement import cell_changes
 from farm.rules.wording.numbers import change, change_interval, percent
 
@@ -174,9 +174,9 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[
         why = f": {pair.reason}" if pair.reason else ""
         found.append(("undecided", f"{where} against {than} is {pair.verdict}{why}"))
     found += _bigger(pair, where=where, than=than, names=names)
-    if is_wrong(new) and old.parity.verdict != "fail":
+    if fails_parity(new) and old.parity.verdict != "fail":
         found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))
-    elif is_wrong(new) and (grown := checks.parity_growth(old.parity.outputs, new.parity.outputs)):
+    elif fails_parity(new) and (grown := checks.parity_growth(old.parity.outputs, new.parity.outputs)):
         found.append(("parity", f"{where} is further off than {than}: {grown}"))
     found += _beside(old, new, where=where, than=than)
     found += [("placement", f"{where}: {change.sentence()}") for change in cell_changes(old, new) if change.is_worse]

@@ -12,7 +12,7 @@ from farm.rules.changes.gate import Finding, GateAnswer, cell_label, point_label
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.presenting.lines import Line, line_of
+from farm.rules.presenting.lines import Line, is_loss_shown, line_of
 from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.presenting.sentences import explanation
 from farm.rules.wording import numbers
@@ -97,6 +97,8 @@ def headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
     who = as_code("_".join(name.split())[:MAX_NAME])
     change = next((row.line.change for row in rows if row.line), None)
     found = {finding.check for finding in answer.failures}
+    if any(is_loss_shown(row.new.accuracy) and row.new.accuracy.baseline == row.old.id for row in rows):
+        return f"{who} is less accurate than its base"
     text = next((text for check, text in _HEADLINES.items() if check in found), "")
     if text:
         return text.format(who, change.text if change and change.is_decided else "slower")

@@ -11,7 +11,7 @@ from typing import Literal
 
 from farm.base.grouping import grouped
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.lines import is_busy, is_wrong
+from farm.rules.presenting.lines import fails_parity, is_busy
 from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import providers
 
@@ -96,7 +96,7 @@ class Target:
 
 def fault_of(cell: Cell) -> Fault | None:
     """Why a cell is never the best one; None for one that may be."""
-    if is_wrong(cell):
+    if fails_parity(cell):
         return "wrong"
     if _is_elsewhere(cell):
         return "elsewhere"

@@ -18,7 +18,7 @@ from farm.rules.cells import label
 from farm.rules.cells.axes import ASKED_ORDER, BY_NAME
 from farm.rules.comparing.quantities import Change, Quantity, change_of
 from farm.rules.planning.blocks import TWIN
-from farm.rules.presenting.lines import is_busy, is_other_model, is_wrong, trusted_ms
+from farm.rules.presenting.lines import is_busy, is_other_model, is_wrong, trusted_ms, why_wrong
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import ELSEWHERE, WRONG, rank
@@ -175,7 +175,7 @@ def lead_of(document: Document) -> Lead:
     opening = opening_of(document.comparisons, cells)
     measured = [cell for cell in own if cell.p50_ms is not None]
     if opening.wrong:
-        return _marked(WRONG, opening.wrong, measured, reason=opening.wrong[0].parity.text)
+        return _marked(WRONG, opening.wrong, measured, reason=why_wrong(opening.wrong[0]))
     if opening.is_elsewhere_first:
         return _marked(ELSEWHERE, opening.elsewhere, [cell for cell in own if cell.active_providers])
     if opening.lead is not None:

@@ -18,7 +18,7 @@ from farm.rules.wording.vocabulary import sign_of
 PROCESSOR = "processor time"
 UNITS = {"latency": "ms", "items": "items/s", "rate": "per s"}
 BUSY = "CPU time: this machine was busy"
-# what labelled data may lose before they stop to outrank parity
+# what labelled data may lose before they stop to outrank parity; outputs that surely lost more are wrong
 MAX_LOSS = 0.02
 # a lone cell is busy from so many of its launches on, and from so much longer a time of the clock
 BUSY_SHARE, LENGTHENED = 1 / 3, 1.05
@@ -27,7 +27,7 @@ BUSY_SHARE, LENGTHENED = 1 / 3, 1.05
 @dataclass(frozen=True, slots=True)
 class Line:
     """One comparison. `quantity`: what everything on the line is of; `sides`: baseline and candidate as written, empty
-    where they are left out, and then `why` says the reason. `is_wrong`: the outputs of a side fail parity."""
+    where they are left out, and then `why` says the reason. `is_wrong`: the outputs of a side are."""
 
     change: Change
     quantity: str
@@ -70,17 +70,47 @@ def line_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Line:
 
 
 def is_wrong(cell: Cell | None) -> bool:
+    """Whether its outputs fail parity, or labelled data show that it lost too much accuracy."""
+    return fails_parity(cell) or (cell is not None and is_loss_shown(cell.accuracy))
+
+
+def why_wrong(cell: Cell) -> str:
+    """What shows that its outputs are wrong: parity, labelled data, or the outputs of another model."""
+    if fails_parity(cell):
+        return cell.parity.text
+    if cell.accuracy is not None and is_loss_shown(cell.accuracy):
+        return cell.accuracy.text
+    return next((pair.text for pair in cell.engines if pair.verdict == "fail"), "")
+
+
+def fails_parity(cell: Cell | None) -> bool:
     """Whether its outputs fail parity, unless labelled data, which know better, show that it is as right as before."""
     return cell is not None and cell.parity.verdict == "fail" and not is_as_accurate(cell.accuracy)
 
 
 def is_as_accurate(judged: Accuracy | None) -> bool:
-    """Whether labelled data leave out, at 95 %, that more than MAX_LOSS was lost: points, or of an error its part."""
-    if judged is None or None in (judged.value, judged.difference, judged.difference_low, judged.difference_high):
-        return False
+    """Whether labelled data leave out, at 95 %, that more than MAX_LOSS was lost."""
+    lost = _losses(judged)
+    return lost is not None and lost[1] <= MAX_LOSS
+
+
+def is_loss_shown(judged: Accuracy | None) -> bool:
+    """Whether labelled data leave out, at 95 %, that no more than MAX_LOSS was lost."""
+    lost = _losses(judged)
+    return lost is not None and lost[0] > MAX_LOSS
+
+
+def _losses(judged: Accuracy | None) -> tuple[float, float] | None:
+    """The ends of the interval of what was lost: points, or of an error its part."""
+    if judged is None or judged.value is None or judged.difference is None:
+        return None
+    low, high = judged.difference_low, judged.difference_high
+    if low is None or high is None:
+        return None
     if judged.higher_is_better:
-        return (judged.difference_low or 0.0) >= -MAX_LOSS
-    return (judged.difference_high or 0.0) <= MAX_LOSS * ((judged.value or 0.0) - (judged.difference or 0.0))
+        return -high, -low
+    before = judged.value - judged.difference
+    return (low / before, high / before) if before > 0 else None
 
 
 def is_less_accurate(accuracy: Accuracy) -> bool:

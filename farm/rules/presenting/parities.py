@@ -1,15 +1,15 @@
 """What a document says of a cell's outputs beyond the reference: other engines, no optimisations, rows, repeats."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from farm.contract import document as doc
 from farm.contract import document_cells as doc_cells
-from farm.contract.blocks import Tolerance
 from farm.contract.cells import CellSpec, Recipe
 from farm.contract.reports import CheckReport, EnginePair, EnginesReport, OutputParity
 from farm.rules.cells.commands import diverge_command
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.planning.plans import Arm, PlannedBlock
+from farm.rules.presenting.lines import is_wrong
 from farm.rules.quality import parity
 from farm.rules.quality.parity import LEVELS, Judgement, Preset
 from farm.rules.runtimes.models import ModelFacts
@@ -19,9 +19,10 @@ UNOPTIMISED = "the same runtime without optimisations"
 
 
 def engines_of(
-    arm: Arm, report: EnginesReport | None, block: PlannedBlock, *, model: ModelFacts
+    arm: Arm, report: EnginesReport | None, block: PlannedBlock, *, model: ModelFacts, labelled: Collection[int] = ()
 ) -> list[doc_cells.EngineParity]:
-    """The cell against each earlier cell of its block that was given the same inputs."""
+    """The cell against each earlier cell of its block that was given the same inputs. `labelled`: arms whose accuracy
+    on labelled data is known."""
     arms = block.arms
     if report is not None and report.reason is not None:
         # said once, of the second cell on, against the first
@@ -29,7 +30,7 @@ def engines_of(
         return [doc_cells.EngineParity.model_validate({**reason, "cell": arms[0].id})] if arm.arm > 0 else []
     pairs = report.pairs if report is not None else ()
     return [
-        _engine(pair, arms, model=model, tolerances=block.tolerances)
+        _engine(pair, block, model=model, is_labelled={pair.one, pair.other} <= set(labelled))
         for pair in pairs
         if pair.other == arm.arm and pair.one < len(arms)
     ]
@@ -86,13 +87,13 @@ def outputs_of(outputs: Sequence[OutputParity]) -> list[doc_cells.ParityOutput]:
     ]
 
 
-def _engine(
-    pair: EnginePair, arms: Sequence[Arm], *, model: ModelFacts, tolerances: Mapping[str, Tolerance]
-) -> doc_cells.EngineParity:
-    one, other = arms[pair.one], arms[pair.other]
+def _engine(pair: EnginePair, block: PlannedBlock, *, model: ModelFacts, is_labelled: bool) -> doc_cells.EngineParity:
+    one, other = block.arms[pair.one], block.arms[pair.other]
     if one.spec.artifact_sha256 != other.spec.artifact_sha256:
         preset = parity.ANY
-        judgement = parity.judge_models(pair.outputs, own=parity.own_presets(tolerances)).compared_with(f"{one.id}'s")
+        judgement = parity.judge_models(
+            pair.outputs, own=parity.own_presets(block.tolerances), is_labelled=is_labelled
+        ).compared_with(f"{one.id}'s")
     else:
         preset = parity.preset_between(one.spec, other.spec, model.uploaded)
         judgement = parity.judge(pair.outputs, preset).compared_with(f"{one.id}'s")
@@ -143,10 +144,11 @@ def change_sentence(document: doc.Document) -> str:
 
 
 def models_sentence(document: doc.Document) -> str:
-    """Whether the outputs of two models agree, by the first pair, of which one that fails comes first."""
+    """Whether the outputs of two models agree, by the first pair, of which one that fails comes first; where labelled
+    data judge them, what these say. Of outputs that they show to be wrong the headline tells."""
     cells = {cell.id: cell for cell in document.cells}
     known = [
-        pair
+        (cells[comparison.candidate], pair)
         for comparison in document.comparisons
         if comparison.axis == "model" and comparison.candidate in cells
         for pair in cells[comparison.candidate].engines
@@ -154,8 +156,11 @@ def models_sentence(document: doc.Document) -> str:
     ]
     if not known:
         return ""
-    first = min(known, key=lambda pair: pair.verdict != "fail")
-    return first.text
+    cell, first = min(known, key=lambda found: found[1].verdict != "fail")
+    judged = cell.accuracy
+    if first.verdict == "fail" or judged is None or judged.baseline != first.cell:
+        return first.text
+    return "" if is_wrong(cell) else judged.text
 
 
 def _is_runtime_alone(cell: doc_cells.Cell, other: doc_cells.Cell) -> bool:

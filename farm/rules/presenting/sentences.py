@@ -21,7 +21,8 @@ from farm.rules.presenting import (
 )
 from farm.rules.presenting.called_operators import certainty, note_of_traces
 from farm.rules.presenting.headlines import WORK_AXES, Opening, Standing, axis_rank, lost_providers, named, opening_of
-from farm.rules.presenting.lines import BUSY, is_busy, is_by_processor
+from farm.rules.presenting.lines import BUSY, fails_parity, is_busy, is_by_processor, is_wrong
+from farm.rules.quality import accuracy_metrics
 from farm.rules.tracing.attribution import NAMED_SHARE, group_by_type, largest_share
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, explained, latency, listed, percent, plain
@@ -186,10 +187,16 @@ def wrong_outputs(document: Document) -> str:
         return ""
     measured = [cell for cell in cells.values() if cell.twin_of is None and cell.p50_ms is not None]
     count, won = len(found.wrong), len(found.left_out)
-    fails = f"{count} of {counted(len(measured), 'cell')} fail{'s' if count == 1 else ''} parity"
+    lost = [cell.accuracy for cell in found.wrong if cell.accuracy and not fails_parity(cell) and is_wrong(cell)]
+    said = []
+    if failed := count - len(lost):
+        said.append(f"{failed} of {counted(len(measured), 'cell')} fail{'s' if failed == 1 else ''} parity")
+    if lost:
+        loses = f"{len(lost)} of {counted(len(measured), 'cell')} lose{'s' if len(lost) == 1 else ''} accuracy"
+        said.append(f"{loses}, {accuracy_metrics.of(lost[0]).loss(lost[0])}")
     gains = f", so {counted(won, 'change')} in their favour do{'es' if won == 1 else ''} not count" if won else ""
     who = f" of {named(found.wrong, measured)}" if count < len(measured) else ""
-    return f"Wrong outputs{who}: {fails}{gains}."
+    return f"Wrong outputs{who}: {'; '.join(said)}{gains}."
 
 
 def _elsewhere(found: Opening, cells: Mapping[str, Cell]) -> str:

@@ -66,6 +66,13 @@ class AccuracyMetric:
             return shown
         return f"{shown} ({self._signed(found.difference_low)} to {self._signed(found.difference_high)})"
 
+    def loss(self, found: "Accuracy") -> str:
+        """`top-1 98.0 → 0.6 %`: what the other cell reached, and this one."""
+        if found.value is None or found.difference is None:
+            return ""
+        before = self.value(found.value - found.difference)
+        return f"{self.title} {before.removesuffix(' %') if self.is_share else before} → {self.value(found.value)}"
+
     def sentence(self, found: "Accuracy") -> str:
         """What a cell reached."""
         if found.value is None:

@@ -130,7 +130,8 @@ def _against(cell: doc_cells.Cell, own: doc_cells.Accuracy, baseline: doc_cells.
             "only_this": found.only_new,
         }
     )
-    differs = _difference_sentence(told, found.change, uploaded=baseline.uploaded or "FP32")
+    against = baseline.model if baseline.model_sha256 != cell.model_sha256 else baseline.uploaded
+    differs = _difference_sentence(told, found.change, against=against or "FP32")
     return told.model_copy(update={"text": f"{accuracy_metrics.of(told).sentence(told)} {differs}"})
 
 
@@ -139,10 +140,10 @@ def _samples(judged: doc_cells.Accuracy) -> evaluation.Judged:
     return evaluation.unpack_samples(AccuracyReport(arm=0, recipe=recipe, n=judged.n, samples=judged.samples))
 
 
-def _difference_sentence(judged: doc_cells.Accuracy, change: accuracy.Change, *, uploaded: str) -> str:
+def _difference_sentence(judged: doc_cells.Accuracy, change: accuracy.Change, *, against: str) -> str:
     difference = accuracy_metrics.of(judged).difference(judged)
     verdict = {"lower": "it is lower", "higher": "it is higher"}.get(change, "no difference is shown")
     moved = ""
     if judged.only_baseline is not None and judged.only_this is not None:
         moved = f"{judged.only_baseline} samples only {judged.baseline} got right, {judged.only_this} only this cell; "
-    return f"Against {uploaded} ({judged.baseline}): {difference}; {moved}{verdict}."
+    return f"Against {against} ({judged.baseline}): {difference}; {moved}{verdict}."

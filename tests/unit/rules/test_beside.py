@@ -13,6 +13,8 @@ from farm.contract.reports import EnginePair, EnginesReport, OutputParity
 from farm.rules.changes.watch_rounds import Rule, judge
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import beside, planner
+from farm.rules.presenting.headlines import lead_of
+from farm.rules.presenting.lines import line_of
 from farm.rules.quality import evaluation
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.runtimes.models import ModelFacts, ModelInput
@@ -179,17 +181,43 @@ def test_a_fresh_block_of_two_versions_is_measured_on_the_same_releases() -> Non
     assert (again.matrix.axes["runtime"], again.matrix.models) == (declared.axes["runtime"], declared.models)
 
 
-def test_a_new_model_is_less_accurate_than_the_base_by_the_same_samples() -> None:
-    right, wrong = np.ones(400, np.bool_), np.arange(400) % 4 != 0
+def labelled(wrong_of_the_new: int) -> Document:
+    """Both models on 400 labelled samples, of which the base has all right."""
     (block,) = planner.plan(matrices.from_options(runtime="1.31.1"), [BASE, NEW]).blocks
     reports = [
         *make_reports({0: 1.0, 1: 1.0}, end=False),
+        *(make_check(arm.arm) for arm in block.arms),
+        EnginesReport(pairs=(EnginePair(one=0, other=1, outputs=(FAR,)),)),
         *(
-            AccuracyReport(arm=arm, n=400, samples=evaluation.pack_samples(judged), data_sha256="e" * 64)
-            for arm, judged in enumerate((right, wrong))
+            AccuracyReport(
+                arm=arm, n=400, samples=evaluation.pack_samples(np.arange(400) >= wrong), data_sha256="e" * 64
+            )
+            for arm, wrong in enumerate((0, wrong_of_the_new))
         ),
     ]
-    found = assemble(RunRecord(model=BASE, beside=[NEW], blocks=[BlockRecord(block=block, reports=reports)]))
+    return assemble(RunRecord(model=BASE, beside=[NEW], blocks=[BlockRecord(block=block, reports=reports)]))
+
+
+def test_a_model_that_labelled_data_show_to_be_wrong_is_led_with_and_nothing_says_that_nobody_judged_it() -> None:
+    found = labelled(100)
+    assert found.sentence.startswith("Wrong outputs of new: 1 of 2 cells loses accuracy, top-1 100.0 → 75.0 %. ")
+    accuracy, (pair,) = found.cells[1].accuracy, found.cells[1].engines
+    assert accuracy is not None
+    assert "Against base (c1): " in accuracy.text
+    assert (lead_of(found).verdict, lead_of(found).reason) == ("wrong outputs", accuracy.text)
+    assert pair.text.endswith("'y' differs by up to 0.25; labelled data judge them.")
+    assert line_of(found.comparisons[0], {cell.id: cell for cell in found.cells}).is_wrong
+
+
+def test_a_model_that_labelled_data_show_to_be_as_right_is_told_with_what_they_say() -> None:
+    found = labelled(1)
+    assert found.cells[1].accuracy is not None
+    assert found.sentence.endswith(found.cells[1].accuracy.text)
+    assert lead_of(found).verdict == found.comparisons[0].verdict
+
+
+def test_a_new_model_is_less_accurate_than_the_base_by_the_same_samples() -> None:
+    found = labelled(100)
     accuracy = found.cells[1].accuracy
     assert accuracy is not None
     assert (accuracy.baseline, accuracy.difference) == ("c1", -0.25)

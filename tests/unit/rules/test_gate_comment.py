@@ -199,3 +199,12 @@ def test_a_hostile_name_of_model_branch_node_or_path_stays_text(hostile: str) ->
         assert not re.search(r"^\s*(::|/|##\[|<!--)", text, re.MULTILINE)
         # outside of code nothing is linked that GitHub or GitLab links without markup
         assert not re.search(r"[@#!][A-Za-z0-9]|://|www\.", re.sub(r"<code>.*?</code>", "", html))
+
+
+@pytest.mark.parametrize("verdict", ["slower", "equal"])
+def test_a_model_that_loses_accuracy_is_told_by_that_first(verdict: str) -> None:
+    lost = {"value": 0.006, "difference": -0.974, "difference_low": -0.985, "difference_high": -0.951}
+    worse = Accuracy(metric="top1", baseline="c1", text="It is lower.", **lost)
+    assert head(comment(gated(verdict, new={"accuracy": worse}))) == "`encoder.onnx` is less accurate than its base"
+    elsewhere = worse.model_copy(update={"baseline": "c9"})
+    assert "accurate" not in head(comment(gated(verdict, new={"accuracy": elsewhere})))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from farm.contract.document_cells import Accuracy, Cell, Parity
+from farm.contract.document_cells import Accuracy, Cell, EngineParity, Parity
 from farm.rules.presenting import parities
 from farm.rules.presenting.best import _is_right
 from farm.rules.presenting.hardware import fault_of
-from farm.rules.presenting.lines import is_wrong
+from farm.rules.presenting.lines import is_wrong, why_wrong
 from tests.documents import make_cell
 
 FAILS = Parity(verdict="fail", text="Output 'y' is beyond.")
@@ -31,6 +31,38 @@ def judged(**figures: object) -> Accuracy:
 def test_what_labelled_data_find_as_right_as_before_is_not_wrong(accuracy: Accuracy | None, is_right: bool) -> None:
     cell: Cell = make_cell("c1", parity=FAILS, accuracy=accuracy, p50_ms=1.0)
     assert (is_wrong(cell), fault_of(cell), _is_right(cell)) == (not is_right, None if is_right else "wrong", is_right)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "is_shown"),
+    [
+        (None, False),
+        (judged(value=None), False),
+        (judged(difference_high=None), False),
+        (judged(difference=-0.05, difference_low=-0.08, difference_high=-0.021), True),
+        (judged(difference=-0.05, difference_low=-0.08, difference_high=-0.019), False),
+        (judged(metric="mse", higher_is_better=False, value=1.1, difference=0.1, difference_low=0.05), True),
+        # where nothing was wrong before, no part of it can be lost
+        (judged(metric="mse", higher_is_better=False, value=1.0, difference=1.0, difference_low=1.0), False),
+    ],
+)
+def test_outputs_that_labelled_data_surely_show_to_be_worse_are_wrong_although_parity_passes(
+    accuracy: Accuracy | None, is_shown: bool
+) -> None:
+    assert is_wrong(make_cell("c1", parity=Parity(verdict="pass"), accuracy=accuracy)) == is_shown
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "engines", "why"),
+    [
+        (None, [], FAILS.text),
+        (judged(), [EngineParity(cell="c0", verdict="fail", text="other shapes")], "other shapes"),
+        (judged(difference=-0.5, difference_low=-0.6, difference_high=-0.4, text="lower"), [], FAILS.text),
+        (judged(), [], ""),
+    ],
+)
+def test_wrong_outputs_say_what_shows_it(accuracy: Accuracy | None, engines: list[EngineParity], why: str) -> None:
+    assert why_wrong(make_cell("c1", parity=FAILS, accuracy=accuracy, engines=engines)) == why
 
 
 @pytest.mark.parametrize(
