@@ -8,14 +8,13 @@ is over once no block is open.
 from collections import Counter
 
 from django.db import transaction
-from django.db.models import Count, F, QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.contract.reports import EndReport
 from farm.fleet.services import note_block_end
 from farm.registry.services import remove_unused
-from farm.rules.wording.vocabulary import CHANGES
 from farm.runs.models import MAX_FAILURES, Arm, Attempt, Block, Cell, CompiledModel, Divergence, Part, Run, Trace
 from farm.runs.services.bell import ring_on_commit, tell_neighbours
 from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, DivergenceState, EventKind, RunOutcome
@@ -73,19 +72,14 @@ def _outcome(run: Run) -> tuple[RunOutcome, str]:
     unanswered = sum(count for status, count in statuses.items() if status not in ANSWERED)
     is_complete = not unanswered and statuses[CellStatus.DONE] > 0
     outcome = RunOutcome.COMPLETE if is_complete else RunOutcome.PARTIAL
-    return outcome, f"{_cells_in_words(statuses)}{_verdicts_in_words(run)}."
+    return outcome, _cells_in_words(statuses)
 
 
 def _cells_in_words(statuses: Counter[str]) -> str:
+    """What became of the cells; of verdicts the headline alone speaks, by its axis, quantity and level."""
     total = statuses.total()
     others = ", ".join(f"{count} {status or 'open'}" for status, count in statuses.items() if status != CellStatus.DONE)
-    return f"{statuses[CellStatus.DONE]} of {total} cells done" + (f", {others}" if others else "")
-
-
-def _verdicts_in_words(run: Run) -> str:
-    verdicts = dict(run.comparisons.exclude(axis="twin").values_list("verdict").annotate(Count("pk")))
-    words = [f"{verdicts[verdict]} {verdict}" for verdict in (*CHANGES, "undecided") if verdict in verdicts]
-    return f"; {', '.join(words)}" if words else ""
+    return f"{statuses[CellStatus.DONE]} of {total} cells done{f', {others}' if others else ''}."
 
 
 def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
