@@ -18,9 +18,16 @@ from farm.rules.cells.metrics import JUDGED, OF_CALLS
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import metric_changes, parities, prefills, refusals
-from farm.rules.presenting.called_operators import called_operators, note_of_traces, operator_size, operator_times
+from farm.rules.presenting.called_operators import (
+    called_operators,
+    note_of_traces,
+    operator_size,
+    operator_times,
+    operators_heading,
+)
 from farm.rules.presenting.headlines import axis_rank, opening_of
-from farm.rules.presenting.lines import BUSY, is_busy, is_by_processor, is_less_accurate, line_of
+from farm.rules.presenting.lines import BUSY, is_busy, is_by_processor, is_less_accurate, line_of, outside_words
+from farm.rules.presenting.sentences import ordered_operators
 from farm.rules.presenting.stability import at_risk
 from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import engines
@@ -347,22 +354,17 @@ def _show_operators(document: Document, *, console: Console) -> None:
     if not changed:
         return
     largest = min(changed, key=lambda one: _weight(one, cells))
-    named = sorted(largest.operators, key=lambda one: -abs(one.candidate_us - one.baseline_us))[:NAMED_OPERATORS]
+    named = ordered_operators(largest)[:NAMED_OPERATORS]
     where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
-    busy = f" ({note})" if (note := note_of_traces(largest)) else ""
-    is_explained = any(operator.share is not None for operator in named)
-    what = "What explains the change" if is_explained else "Too few traces to explain the change"
-    changed_most = "" if is_explained else "; operators that changed most"
-    console.print(Text(f"\n{what} {where}{changed_most}, per inference{busy}:"), soft_wrap=True)
+    console.print(Text(f"\n{operators_heading(largest, where)}"), soft_wrap=True)
     for operator in named:
         part = "" if operator.share is None else f", {share(operator.share)} of the change"
         times = operator_times(operator) or operator_size(operator)
         console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
-    left = [cells[side].unaccounted_us for side in (largest.baseline, largest.candidate) if side in cells]
+    told = outside_words([cells[side] for side in (largest.baseline, largest.candidate)])
     # beside other programs the clock counts their turns too
-    if not busy and len(left) == 2 and left[0] is not None and left[1] is not None:
-        times = f"{plain(left[0])} → {plain(left[1])} µs"
-        console.print(Text(f"  in no operator (between them, and the profiler's own): {times}"), soft_wrap=True)
+    if told and not note_of_traces(largest):
+        console.print(Text(f"  in no operator (between them, and the profiler's own): {told}"), soft_wrap=True)
 
 
 def _show_called_operators(document: Document, *, console: Console) -> None:

@@ -9,7 +9,7 @@ from dashboard.figures.figure import Figure, end_of, nothing
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
-from farm.rules.presenting.called_operators import called_operators
+from farm.rules.presenting.called_operators import called_operators, doubt_of_traces
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, group_by_type, largest_share
 from farm.rules.wording import numbers, titles
@@ -101,7 +101,8 @@ def finding(comparison: Comparison) -> str:
     if not is_change(comparison.verdict):
         said = f"No change to explain, it is {comparison.verdict}: {most}"
     elif named is None:
-        said = f"Too few traces to say what explains the change: {most}"
+        doubt = doubt_of_traces(comparison)
+        said = f"{doubt.capitalize() or 'Too few traces to say what explains the change'}: {most}"
     else:
         said = f"No operator explains the change: {most}"
     return f"{said}{_called(comparison)}"

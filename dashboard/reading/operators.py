@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from farm.contract.document_cells import Cell, OperatorTime, PromptTime
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT
+from farm.rules.presenting.lines import OUTSIDE_LEFT_OUT, outside_us
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, written
 from farm.rules.wording import numbers, titles
 
@@ -28,7 +29,7 @@ Rest = list[tuple[OperatorTime, str]]
 
 def whole_us(cell: Cell) -> float:
     """What shares of an inference are of: all its operators, and what none of them has."""
-    return sum(operator.time_us for operator in cell.operators) + (cell.unaccounted_us or 0.0)
+    return sum(operator.time_us for operator in cell.operators) + (outside_us(cell) or 0.0)
 
 
 def operators(cell: Cell) -> Table:
@@ -39,6 +40,8 @@ def operators(cell: Cell) -> Table:
     """
     title = "Executed operators of a token, from a trace" if cell.prompt else "Executed operators, from a trace"
     title = title if cell.operators else "Where the time of a token goes"
+    if cell.operators and cell.unaccounted_us and outside_us(cell) is None:
+        title = f"{title}; time in no operator is {OUTSIDE_LEFT_OUT}"
     head = "µs per token" if TPOT in cell.figures else "µs per inference"
     return _table("operators", title, cell.operators, [*_beside_graph(cell), *_of_tokens(cell)], head)
 
@@ -70,9 +73,12 @@ def _beside_graph(traced: Cell | PromptTime) -> Rest:
     """What a trace has besides its operators: time between them, and operators that are too fast to be listed."""
     if not traced.operators or traced.unaccounted_us is None:
         return []
+    outside = outside_us(traced) if isinstance(traced, Cell) else traced.unaccounted_us
     listed_us = sum(operator.time_us for operator in traced.operators)
     faster_us = (traced.traced_us or 0.0) - listed_us - traced.unaccounted_us
-    rest = [(_spent("in no operator", traced.unaccounted_us), "between them, and the profiler's own")]
+    rest = []
+    if outside is not None:
+        rest.append((_spent("in no operator", outside), "between them, and the profiler's own"))
     # else a rounding error
     if faster_us > 1e-3 * listed_us:
         rest.append((_spent("faster operators", faster_us), f"all but the {len(traced.operators)} slowest"))

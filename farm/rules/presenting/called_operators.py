@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from farm.contract.document_comparisons import Comparison, OperatorChange
+from farm.rules.tracing.attribution import MIN_TRACES
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import is_change
@@ -33,6 +34,29 @@ def operator_times(operator: OperatorChange) -> str:
 def note_of_traces(comparison: Comparison) -> str:
     """That its operators' times, which are of the clock, were traced beside other programs; empty otherwise."""
     return "traced while other programs kept the machine busy" if comparison.verdict_from == "processor" else ""
+
+
+def doubt_of_traces(comparison: Comparison) -> str:
+    """Why enough traces explain nothing of a change: what the operators gained and lost does not add up to it. Empty
+    where shares are known, or there are too few traces."""
+    moved = [change.candidate_us - change.baseline_us for change in comparison.operators]
+    is_shared = any(change.share is not None for change in comparison.operators)
+    if not moved or is_shared or comparison.traces < MIN_TRACES or not is_change(comparison.verdict):
+        return ""
+    more, less = (sum(abs(us) for us in moved if (us > 0) == is_more) for is_more in (True, False))
+    of = " of this busy machine" if comparison.verdict_from == "processor" else ""
+    moves = f"{numbers.plain(more)} µs more in some operators, {numbers.plain(less)} less in others"
+    return f"the traces{of} do not add up ({moves})"
+
+
+def operators_heading(comparison: Comparison, where: str) -> str:
+    """What a list of its operators is headed by: that they explain the change, or why they do not."""
+    busy = f" ({note})" if (note := note_of_traces(comparison)) else ""
+    if any(change.share is not None for change in comparison.operators):
+        return f"What explains the change {where}, per inference{busy}:"
+    doubt = doubt_of_traces(comparison)
+    why = f"{doubt.capitalize()}, so nothing explains" if doubt else "Too few traces to explain"
+    return f"{why} the change {where}; operators that changed most, per inference{busy}:"
 
 
 def certainty(operators: Sequence[OperatorChange]) -> str:

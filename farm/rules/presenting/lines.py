@@ -4,7 +4,7 @@ The change is the paired estimate. The two values beside it are the medians of t
 divides them would get something that the change's interval leaves out, they are left out and the line says why.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from farm.contract.document_cells import Accuracy, Cell
@@ -17,6 +17,7 @@ from farm.rules.wording.vocabulary import sign_of
 
 PROCESSOR = "processor time"
 UNITS = {"latency": "ms", "items": "items/s", "rate": "per s"}
+OUTSIDE_LEFT_OUT = "left out, as it is more in the trace than an inference took when it was timed"
 BUSY = "CPU time: this machine was busy"
 # what labelled data may lose before they stop to outrank parity; outputs that surely lost more are wrong
 MAX_LOSS = 0.02
@@ -144,6 +145,22 @@ def is_busy(cell: Cell) -> bool:
 def trusted_ms(cell: Cell) -> float | None:
     """Its p50 latency; of a busy machine the processor time."""
     return cell.cpu_p50_ms if is_busy(cell) else cell.p50_ms
+
+
+def outside_us(cell: Cell) -> float | None:
+    """Of its traced inference what is in no operator; None where that is more than an inference took as it was timed:
+    then other programs held up the trace, or the profiler did."""
+    timed = trusted_ms(cell)
+    is_known = cell.unaccounted_us is not None and (timed is None or cell.unaccounted_us <= 1000 * timed)
+    return cell.unaccounted_us if is_known else None
+
+
+def outside_words(sides: Sequence[Cell]) -> str:
+    """`40.0 → 41.2 µs`, or that it is left out; empty where a trace does not say it."""
+    if any(cell.unaccounted_us is None for cell in sides):
+        return ""
+    left = [outside_us(cell) for cell in sides]
+    return OUTSIDE_LEFT_OUT if None in left else f"{' → '.join(map(numbers.plain, left))} µs"
 
 
 def items_of(cell: Cell) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from farm.contract.cells import Budget
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
-from farm.contract.document_comparisons import Comparison
+from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.comparing.quantities import Change, change_between
@@ -19,7 +19,7 @@ from farm.rules.presenting import (
     parities,
     simulated,
 )
-from farm.rules.presenting.called_operators import certainty, note_of_traces
+from farm.rules.presenting.called_operators import certainty, doubt_of_traces, note_of_traces
 from farm.rules.presenting.headlines import WORK_AXES, Opening, Standing, axis_rank, lost_providers, named, opening_of
 from farm.rules.presenting.lines import BUSY, fails_parity, is_busy, is_by_processor, is_wrong
 from farm.rules.quality import accuracy_metrics
@@ -152,7 +152,7 @@ def _explanation(comparison: Comparison) -> str | None:
         return None
     named = largest_share(comparison.operators)
     if named is None or named.share is None:
-        return outside_graph.explanation(comparison)
+        return outside_graph.explanation(comparison) or doubt_of_traces(comparison) or None
     times = f"{plain(named.baseline_us)} → {plain(named.candidate_us)} µs"
     sure = certainty([operator for operator in comparison.operators if operator.op_type == named.op_type])
     told = f"{named.op_type}: {counted(named.nodes, 'node')}, {times}, explains {explained(named.share)} of the change"
@@ -164,6 +164,13 @@ def cause(comparison: Comparison) -> str:
     """The operator type that a change comes from; empty where none explains a part worth naming."""
     named = largest_share(comparison.operators)
     return named.op_type if named is not None and (named.share or 0.0) >= NAMED_SHARE else ""
+
+
+def ordered_operators(comparison: Comparison) -> list[OperatorChange]:
+    """Those of the type that a change comes from, then the others, each by the size of its change."""
+    named = cause(comparison)
+    by_size = sorted(comparison.operators, key=lambda change: -abs(change.candidate_us - change.baseline_us))
+    return sorted(by_size, key=lambda change: change.op_type != named)
 
 
 def largest_change(comparison: Comparison) -> str:

@@ -1,6 +1,7 @@
 """What a comparison comes from, operator by operator: from traces of its rounds, else from those made afterwards."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.reports import TraceReport
@@ -26,15 +27,26 @@ def explain(judge: BlockJudge, judged: Judged) -> Attribution:
     old = judge.evidence.traces_of(judged.planned.baseline)
     new = judge.evidence.traces_of(judged.planned.candidate)
     rounds = judge.traced_rounds(judged.planned)
-    if len(rounds) >= MIN_TRACES:
-        return attribute_rounds(
+    if len(rounds) < MIN_TRACES:
+        return _agreeing(_attribute_shared(old, new), judged)
+    return _agreeing(
+        attribute_rounds(
             Traced(old[0], [times for times, _ in rounds]),
             Traced(new[0], [times for _, times in rounds]),
             margin=judge.block.margin,
             per_pair=ROUNDS[judge.block.budget].per_pair,
             is_judged=judged.verdict != "not comparable" and judged.planned.axis in JUDGED_AXES,
-        )
-    return _attribute_shared(old, new)
+        ),
+        judged,
+    )
+
+
+def _agreeing(found: Attribution, judged: Judged) -> Attribution:
+    """Without shares where the operators together moved against what was timed: they explain nothing of it."""
+    moved_us = sum(node.change_us for node in found.nodes)
+    if not is_change(judged.verdict) or (moved_us > 0) == (judged.verdict == "slower"):
+        return found
+    return replace(found, nodes=tuple(replace(node, share=None) for node in found.nodes))
 
 
 def explain_prompt(judge: BlockJudge, judged: Judged) -> Attribution:

@@ -76,6 +76,11 @@ class NodeChange:
         """Candidate − baseline."""
         return self.candidate_us - self.baseline_us
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the traces disagree about its direction."""
+        return self.change_low_us is not None and self.change_low_us < 0 < (self.change_high_us or 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class TypeChange:
@@ -123,7 +128,9 @@ def attributed(
     ]
     whole = sum(change.change_us for change in changes)
     everything = sum(max(change.baseline_us, change.candidate_us) for change in changes)
-    explains = len(olds) >= MIN_TRACES and abs(whole) > MIN_CHANGE * everything
+    # traces of a busy machine: what they disagree about is more than what is to be explained
+    doubtful = sum(abs(change.change_us) for change in changes if change.is_doubtful)
+    explains = len(olds) >= MIN_TRACES and abs(whole) > max(MIN_CHANGE * everything, doubtful)
     shared = [replace(change, share=change.change_us / whole) for change in changes] if explains else changes
     return Attribution(len(olds), tuple(sorted(shared, key=lambda c: (-abs(c.change_us), c.node))))
 

@@ -242,6 +242,23 @@ def test_operators_without_a_share_explain_nothing_and_a_busy_clock_says_nothing
     assert "in no operator" in said
 
 
+@pytest.mark.parametrize(
+    ("spent_us", "is_explained", "is_outside_told"),
+    [(12.0, True, True), (13_234.0, True, False), (None, True, False), (12.0, False, True)],
+)
+def test_a_list_of_operators_holds_what_adds_up(
+    spent_us: float | None, is_explained: bool, is_outside_told: bool
+) -> None:
+    operator = OperatorChange(
+        node="/Gemm", op_type="Gemm", baseline_us=50.0, candidate_us=90.0, share=1.0 if is_explained else None
+    )
+    cells = [cell(name, runtime=f"onnxruntime==1.{name[1]}.0", unaccounted_us=spent_us) for name in ("c1", "c2")]
+    text = screen(document(cells=cells, comparisons=[compared("c1", "c2", operators=[operator], traces=5)]))
+    assert ("Gemm /Gemm: 50.0 → 90.0 µs, 100 % of the change" in text) == is_explained
+    assert ("The traces do not add up" in text) != is_explained
+    assert (": 12.0 → 12.0 µs" in text) == is_outside_told
+
+
 def test_operators_with_a_verdict_of_their_own_are_named_also_where_the_model_is_as_fast_as_before() -> None:
     judged = {"ratio": 1.1, "ci_low": 1.08, "ci_high": 1.12, "verdict": "slower", "rounds": 16}
     norm = OperatorChange(node="/norm", op_type="Norm", baseline_us=60, candidate_us=66, **judged)

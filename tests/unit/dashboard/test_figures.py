@@ -138,14 +138,15 @@ def test_a_list_of_operators_ends_in_what_explains_the_change_or_that_nothing_do
     comparison = document.comparisons[0]
     sides = operators.sides(by_id["b1-a0"], by_id["b1-a1"])
 
-    def title(share: float | None, verdict: str = "slower") -> str:
+    def title(share: float | None, verdict: str = "slower", traces: int = 4) -> str:
         rows = [operator.model_copy(update={"share": share}) for operator in comparison.operators]
-        changed = comparison.model_copy(update={"operators": rows, "verdict": verdict})
+        changed = comparison.model_copy(update={"operators": rows, "verdict": verdict, "traces": traces})
         return operators.operators(changed, sides).title
 
     most = "SkipLayerNormalization (4 nodes) +4"
     assert re.fullmatch(rf"{re.escape(most)}\d+ µs, explains 80 % of the change", title(0.2))
     assert title(None).startswith(f"Too few traces to say what explains the change: most {most}")
+    assert title(None, traces=5).startswith("The traces do not add up")
     assert title(0.001).startswith(f"No operator explains the change: most {most}")
     assert title(None, "equal").startswith(f"No change to explain, it is equal: most {most}")
 

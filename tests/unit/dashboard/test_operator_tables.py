@@ -14,6 +14,9 @@ def test_time_that_no_operator_has_is_a_row_and_part_of_what_shares_are_of(by_id
     assert rows[-1][3].value == spent
     assert abs((rows[-1][4].share or 0) - 0.5) < 0.001
     assert operators.operators(cell).rows[-1][0].text != "in no operator"
+    held_up = operators.operators(cell.model_copy(update={"unaccounted_us": 1001 * (cell.p50_ms or 0.0)}))
+    assert held_up.rows[-1][0].text != "in no operator"
+    assert sum(row[4].share or 0.0 for row in held_up.rows) == pytest.approx(1)
 
 
 def test_operators_over_a_prompt_and_the_rest_add_up(by_id: dict[str, Cell]) -> None:

@@ -93,6 +93,21 @@ def test_a_change_within_the_traces_noise_is_not_shared_out():
     assert found.nodes[0].change_low_us is not None
 
 
+def test_a_change_smaller_than_what_traces_disagree_about_is_not_shared_out():
+    def noisy(number):
+        # two MatMul that a busy machine holds up in one trace or the other
+        first, second = [(10_800.0, 8_900.0), (8_700.0, 10_400.0)][number % 2]
+        return [make_operator("narrow_0", first), make_operator("narrow_1", second)]
+
+    def with_norm(time_us):
+        return lambda number: [*noisy(number + (time_us > 200)), make_operator("norm", time_us, op_type="Norm")]
+
+    found = attribute(traces(0, with_norm(170.0)), traces(1, with_norm(680.0))).nodes
+    assert all(change.share is None for change in found)
+    steady = attribute(traces(0, with_norm(170.0)), traces(1, with_norm(171.0))).nodes
+    assert all(change.share is None for change in steady)
+
+
 def test_one_odd_trace_does_not_move_the_medians():
     def odd(number):
         return model_of("Gemm", 50.0 if number == 2 else 1.0)(number)

@@ -20,7 +20,7 @@ from farm.rules.comparing.quantities import change_of
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting import sentences
 from farm.rules.presenting.headlines import lead_of
-from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, line_of
+from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, line_of, outside_us
 from farm.rules.presenting.times import latency_of
 from farm.rules.wording.numbers import THIN
 from farm.rules.wording.vocabulary import sign_of
@@ -181,3 +181,29 @@ def test_a_lone_cell_on_a_busy_machine_leads_with_its_processor_time(
 def test_a_line_has_no_values_where_the_document_has_none_of_its_quantity(told: dict[str, Any], cells: list[Cell]):
     line = line_of(compared(**told), {one.id: one for one in cells})
     assert (line.sides, line.values, line.why) == (None, "", "")
+
+
+@pytest.mark.parametrize(
+    ("figures", "outside"),
+    [
+        ({"p50_ms": 1.9, "unaccounted_us": 40.0}, 40.0),
+        ({"p50_ms": 1.9, "unaccounted_us": 13_234.0}, None),
+        # beside other programs by processor time: 41 ms of the clock, of which 18.2 are its own
+        (
+            {
+                "p50_ms": 41.0,
+                "cpu_p50_ms": 18.2,
+                "samples_ms": [41.0] * 8,
+                "disturbed_samples": 8,
+                "unaccounted_us": 2e4,
+            },
+            None,
+        ),
+        ({"p50_ms": None, "unaccounted_us": 40.0}, 40.0),
+        ({"p50_ms": 1.9, "unaccounted_us": None}, None),
+    ],
+)
+def test_what_is_in_no_operator_is_never_more_than_the_inference_that_was_timed(
+    figures: dict[str, object], outside: float | None
+) -> None:
+    assert outside_us(cell(**figures)) == outside

@@ -145,3 +145,12 @@ def test_a_called_operator_is_told_however_many_others_moved_more():
     told = document_of(block, reports)["operators"]
     assert len(told) == operator_changes.MAX_OPERATORS
     assert [one["node"] for one in told if one["verdict"] == "slower"] == ["small"]  # type: ignore[attr-defined]
+
+
+def test_operators_that_moved_against_what_was_timed_explain_nothing_of_it():
+    block, reports = block_of(OLD, {**OLD, "norm": 90.0})
+    judge = BlockJudge(block, reports=reports)
+    (judged,) = judge.comparisons()
+    for verdict, is_shared in (("slower", True), ("faster", False), ("equal", True)):
+        found = operator_changes.explain(judge, replace(judged, verdict=verdict))
+        assert all((change.share is not None) == is_shared for change in found.nodes)

@@ -216,6 +216,29 @@ def test_what_costs_more_than_the_change_explains_all_of_it():
     assert sentences.explanation(known[0]) == f"Norm: 1 node, 500 → 1{THIN}500 µs, explains all of the change"
 
 
+@pytest.mark.parametrize(
+    ("changes", "of"),
+    [
+        ({"verdict_from": "processor"}, " of this busy machine"),
+        ({}, ""),
+        ({"traces": 4}, None),
+        ({"verdict": "equal"}, None),
+    ],
+)
+def test_traces_that_do_not_add_up_explain_nothing_and_say_so(changes, of):
+    operators = [changed("MatMul", 10_798.0, 8_710.0, None), changed("MatMul", 8_904.0, 10_370.0, None)]
+    pair = compared(operators=operators, **{"traces": 5, **changes})
+    figures = f"(1{THIN}466 µs more in some operators, 2{THIN}088 less in others)"
+    assert sentences.explanation(pair) == (None if of is None else f"the traces{of} do not add up {figures}")
+    assert "explains" not in sentences.verdict_line(document([pair]))
+
+
+def test_operators_that_the_headline_names_are_listed_first():
+    operators = [changed("MatMul", 9.0, 2.0, -0.7), changed("Norm", 1.0, 5.0, 0.4), changed("Norm", 1.0, 14.0, 1.3)]
+    listed = sentences.ordered_operators(compared(operators=operators))
+    assert [change.share for change in listed] == [1.3, 0.4, -0.7]
+
+
 def test_too_few_traces_explain_nothing():
     assert sentences.explanation(compared(operators=[changed("Norm", 1.0, 2.0, None)])) is None
     assert sentences.explanation(compared()) is None
