@@ -315,6 +315,7 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
     notes = [f"{BUSY} ({by_processor} of {counted(len(ordered), 'comparison')})"] if by_processor else []
     if values and any(line.why for line in lines):
         notes.append("medians that are apart otherwise than their pairs are left out")
+    notes += dict.fromkeys(said for comparison in ordered for said in metric_changes.untimed(comparison))
     if len(ordered) > MOST_COMPARISONS:
         notes.append(f"{len(ordered) - MOST_COMPARISONS} more: onnxfarm results --json")
     table.caption = "; ".join(notes) or None

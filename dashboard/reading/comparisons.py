@@ -47,8 +47,11 @@ def _others(comparison: Comparison) -> Entry:
     if not told:
         return Entry(numbers.NOT_MEASURED)
     if not changed:
-        undecided = [metric_changes.title(change) for change in told if change.verdict == "undecided"]
-        return verdict_entry("undecided", soft=numbers.listed(undecided)) if undecided else verdict_entry("equal")
+        undecided = {metric_changes.title(change): change.reason for change in told if change.verdict == "undecided"}
+        if not undecided:
+            return verdict_entry("equal")
+        why = "; ".join(f"{title}: {reason}" for title, reason in undecided.items() if reason)
+        return replace(verdict_entry("undecided", soft=numbers.listed(list(undecided))), title=why)
     said = [f"{metric_changes.title(change)} {metric_changes.size(change)}".rstrip() for change in changed]
     alike = [text for text, change in zip(said, changed, strict=True) if change.verdict == changed[0].verdict]
     more = f"; {len(said) - len(alike)} more" if len(said) > len(alike) else ""
@@ -160,4 +163,4 @@ def _note(one: Named) -> str:
         parts.append("More rounds would not decide it.")
     if comparison.verdict == "undecided" and (comparison.rounds_needed or 0) > comparison.rounds:
         parts.append(f"About {comparison.rounds_needed} rounds would decide.")
-    return " ".join(parts)
+    return " ".join([*parts, *metric_changes.untimed(comparison)])

@@ -222,7 +222,8 @@ def _metrics(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection
             text = f"{where}: {title} is {metric.verdict} than with {than}: {metric_changes.words(metric)}"
             found.append((metric.verdict, text, metric.name))
         elif metric.verdict == "undecided" and metric.name not in USUAL:
-            found.append(("undecided", f"{where}: {title} against {than} is undecided", metric.name))
+            why = f": {metric.reason}" if metric.reason else ""
+            found.append(("undecided", f"{where}: {title} against {than} is undecided{why}", metric.name))
     return found
 
 

@@ -97,7 +97,7 @@ def headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
     who = as_code("_".join(name.split())[:MAX_NAME])
     change = next((row.line.change for row in rows if row.line), None)
     found = {finding.check for finding in answer.failures}
-    if any(is_loss_shown(row.new.accuracy) and row.new.accuracy.baseline == row.old.id for row in rows):
+    if any(_loses_accuracy(row) for row in rows):
         return f"{who} is less accurate than its base"
     text = next((text for check, text in _HEADLINES.items() if check in found), "")
     if text:
@@ -108,6 +108,12 @@ def headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
         return f"{who}: {change.text} than its base"
     undecided = any(finding.check == "undecided" for finding in answer.findings)
     return _HEADLINES["undecided"].format(who) if undecided else f"{who} is as fast as its base"
+
+
+def _loses_accuracy(row: Row) -> bool:
+    """Whether labelled data surely show it, against the row's own base."""
+    judged = row.new.accuracy
+    return judged is not None and judged.baseline == row.old.id and is_loss_shown(judged)
 
 
 def sight(document: Document) -> str:

@@ -8,7 +8,7 @@ from farm.contract.verdicts import MetricVerdict, Verdict
 from farm.rules.cells import scenarios
 from farm.rules.cells.metric import Judging, Metric
 from farm.rules.cells.metrics import BY_NAME, COMPARED, JUDGED
-from farm.rules.comparing import differences, fastest, repeats, verdicts
+from farm.rules.comparing import differences, fastest, look_levels, repeats, verdicts
 from farm.rules.comparing.comparisons import Comparison
 from farm.rules.comparing.pooled import joined
 from farm.rules.comparing.repeats import Repeated, Way
@@ -16,6 +16,7 @@ from farm.rules.judging import counted_rounds
 from farm.rules.judging.block_verdicts import FEWEST_PAIRS, BlockJudge, Judged
 from farm.rules.judging.counted_rounds import RATE, Pair
 from farm.rules.planning.estimates import ROUNDS
+from farm.rules.wording.numbers import counted, percent
 
 
 def changes(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChange]]:
@@ -140,15 +141,26 @@ def _by_ratio(
     judge_many = fastest.judge_many if judging.by == "fastest" else verdicts.judge_many
     said = iter(judge_many([some for some in whole if len(some) >= FEWEST_PAIRS], margin=margin))
     found: list[MetricChange | None] = []
-    for some, chunks, (_, by_processor) in zip(pairs, whole, told, strict=True):
+    for comparison, some, chunks, (_, by_processor) in zip(judged, pairs, whole, told, strict=True):
         if len(chunks) < FEWEST_PAIRS:
             found.append(None)
             continue
         one = next(said)
         word = _worded(one.verdict, judging.words)
         change = _with_ratio(_told(some, one, metric, word, rounds=one.rounds_used * per_pair), one)
-        found.append(change.model_copy(update={"is_processor": by_processor}))
+        why = _why_open(one, timed=len(some), of=comparison.rounds)
+        found.append(change.model_copy(update={"is_processor": by_processor, "reason": why}))
     return found
+
+
+def _why_open(found: Comparison, *, timed: int, of: int) -> str:
+    """What keeps a metric undecided: rounds in which a launch did not time it, too few of them, or their noise."""
+    if found.verdict != "undecided":
+        return ""
+    if found.rounds_used >= look_levels.LOOKS[0]:
+        return f"Changes under {percent(found.smallest_detectable)} cannot be detected yet."
+    few = look_levels.too_few(found.rounds_used)
+    return f"{timed} of {counted(of, 'round')} timed it: {few}" if timed < of else few.capitalize()
 
 
 _BY = {"repeat": _by_repeat, "difference": _by_difference, "ratio": _by_ratio, "fastest": _by_ratio}

@@ -53,6 +53,15 @@ def standing_for(comparison: Comparison) -> MetricChange | None:
     return min(known, key=lambda change: (order.index(change.verdict), -abs(log(change.ratio or 1.0))), default=None)
 
 
+def untimed(comparison: Comparison) -> list[str]:
+    """Why further metrics are undecided that fewer rounds timed than the verdict has: one sentence each."""
+    return [
+        f"{title(change)} is undecided: {change.reason}"
+        for change in further(comparison)
+        if change.verdict == "undecided" and change.reason and change.rounds < comparison.rounds
+    ]
+
+
 def is_gain(change: MetricChange) -> bool:
     """Whether the candidate is better in it."""
     if change.verdict not in RATE:

@@ -1,10 +1,13 @@
 """Every metric that both arms' launches say has a verdict: by the table, from the launches to the sentence."""
 
+import io
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from dashboard.reading import comparisons as page
 from farm.contract.cells import Budget, Runtime
 from farm.contract.document import Document
 from farm.contract.document_comparisons import MetricChange
@@ -21,6 +24,7 @@ from farm.rules.presenting import metric_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.reporting.families import hold_across
 from farm.rules.wording.numbers import MIB
+from onnxfarm.screen import show
 from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_round, make_sample
 
 ROUNDS = 12
@@ -110,6 +114,32 @@ def test_the_other_call_on_a_busy_machine_is_judged_by_its_own_processor_time() 
     change = next(change for change in comparison.metrics if change.name == "run_p50_ms")
     assert (change.verdict, change.is_processor) == ("slower", True)
     assert change.baseline == pytest.approx(0.0322, rel=0.02)
+
+
+def test_a_metric_that_too_few_rounds_timed_says_so_wherever_it_is_undecided() -> None:
+    block, dice = make_block(runtime=BOTH), np.random.default_rng(5)
+    reports: list[Report] = [make_facts(), make_check(0), make_check(1)]
+    for number in range(8):
+        # the launches of two rounds took a millisecond, and were timed by one call alone
+        metrics = [{"run_p50_ms": 0.2}, {"run_p50_ms": 0.9}] if number < 6 else [{}, {}]
+        p50s = 0.2, 0.9 + 0.001 * float(dice.standard_normal())
+        reports.append(make_round(number, {arm: make_sample(p50s[arm], metrics=metrics[arm]) for arm in range(2)}))
+    record = BlockRecord(block=block, reports=[*reports, EndReport()], node="bench-1", is_over=True)
+    document = assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget(block.budget)))
+    (comparison,) = document.comparisons
+    change = next(change for change in comparison.metrics if change.name == "run_p50_ms")
+    assert (comparison.verdict, change.verdict, change.rounds) == ("slower", "undecided", 6)
+    assert change.reason.startswith("6 of 8 rounds timed it: ")
+    assert metric_changes.untimed(comparison) == [f"p50 by session.run is undecided: {change.reason}"]
+    assert change.reason in page.table([comparison], {cell.id: cell for cell in document.cells}, str).rows[0][5].text
+    text = io.StringIO()
+    show(document, console=Console(file=text, width=200, color_system=None))
+    assert change.reason in text.getvalue()
+
+
+def test_a_metric_that_noise_leaves_open_says_what_could_be_seen() -> None:
+    noisy = of_sessions((40.0, 33.0), (43.8, 33.0), is_busy=False)
+    assert (noisy.verdict, noisy.reason[:14]) == ("undecided", "Changes under ")
 
 
 def test_session_creation_on_a_calm_machine_is_judged_by_the_clock() -> None:
