@@ -362,7 +362,7 @@ def _show_operators(document: Document, *, console: Console) -> None:
         part = "" if operator.share is None else f", {share(operator.share)} of the change"
         times = operator_times(operator) or operator_size(operator)
         console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
-    told = outside_words([cells[side] for side in (largest.baseline, largest.candidate)])
+    told = outside_words([cells[side] for side in (largest.baseline, largest.candidate) if side in cells])
     # beside other programs the clock counts their turns too
     if told and not note_of_traces(largest):
         console.print(Text(f"  in no operator (between them, and the profiler's own): {told}"), soft_wrap=True)

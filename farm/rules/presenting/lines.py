@@ -157,7 +157,7 @@ def outside_us(cell: Cell) -> float | None:
 
 def outside_words(sides: Sequence[Cell]) -> str:
     """`40.0 → 41.2 µs`, or that it is left out; empty where a trace does not say it."""
-    if any(cell.unaccounted_us is None for cell in sides):
+    if len(sides) < 2 or any(cell.unaccounted_us is None for cell in sides):
         return ""
     left = [outside_us(cell) for cell in sides]
     return OUTSIDE_LEFT_OUT if None in left else f"{' → '.join(map(numbers.plain, left))} µs"

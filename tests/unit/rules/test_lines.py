@@ -20,7 +20,7 @@ from farm.rules.comparing.quantities import change_of
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting import sentences
 from farm.rules.presenting.headlines import lead_of
-from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, line_of, outside_us
+from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, line_of, outside_us, outside_words
 from farm.rules.presenting.times import latency_of
 from farm.rules.wording.numbers import THIN
 from farm.rules.wording.vocabulary import sign_of
@@ -207,3 +207,11 @@ def test_what_is_in_no_operator_is_never_more_than_the_inference_that_was_timed(
     figures: dict[str, object], outside: float | None
 ) -> None:
     assert outside_us(cell(**figures)) == outside
+
+
+@pytest.mark.parametrize(
+    ("spent", "words"), [((40.0, 41.2), "40.0 → 41.2 µs"), ((40.0, None), ""), ((40.0,), ""), ((40.0, 9e6), "left out")]
+)
+def test_time_in_no_operator_is_told_of_both_sides_or_left_out(spent: tuple[float | None, ...], words: str) -> None:
+    told = outside_words([cell(unaccounted_us=us, p50_ms=1.0) for us in spent])
+    assert told.startswith(words) if words else not told

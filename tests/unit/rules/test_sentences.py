@@ -233,6 +233,15 @@ def test_traces_that_do_not_add_up_explain_nothing_and_say_so(changes, of):
     assert "explains" not in sentences.verdict_line(document([pair]))
 
 
+@pytest.mark.parametrize(
+    ("share", "traces", "words"),
+    [(1.0, 5, "What explains"), (None, 5, "The traces do not add up"), (None, 1, "Too few traces")],
+)
+def test_a_list_of_operators_is_headed_by_what_it_shows(share, traces, words):
+    pair = compared(operators=[changed("Norm", 1.0, 5.0, share)], traces=traces)
+    assert called_operators.operators_heading(pair, "1.29.0 → 1.31.1").startswith(words)
+
+
 def test_operators_that_the_headline_names_are_listed_first():
     operators = [changed("MatMul", 9.0, 2.0, -0.7), changed("Norm", 1.0, 5.0, 0.4), changed("Norm", 1.0, 14.0, 1.3)]
     listed = sentences.ordered_operators(compared(operators=operators))
