@@ -138,7 +138,7 @@ def test_a_metric_that_too_few_rounds_timed_says_so_wherever_it_is_undecided() -
 
 
 def test_a_metric_that_noise_leaves_open_says_what_could_be_seen() -> None:
-    noisy = of_sessions((40.0, 33.0), (43.8, 33.0), is_busy=False)
+    noisy = of_sessions((40.0, 33.0), (43.2, 33.0), is_busy=False)
     assert (noisy.verdict, noisy.reason[:14]) == ("undecided", "Changes under ")
 
 
