@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from farm.contract.document_comparisons import Comparison, OperatorChange
-from farm.rules.tracing.attribution import MIN_TRACES
+from farm.rules.tracing.executions import MIN_TRACES
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import is_change

@@ -8,7 +8,8 @@ from farm.contract.reports import TraceReport
 from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.tracing.attribution import MIN_TRACES, Attribution, NodeChange, attribute
+from farm.rules.tracing.attribution import Attribution, NodeChange, attribute
+from farm.rules.tracing.executions import MIN_TRACES
 from farm.rules.tracing.round_times import Traced, attribute_rounds
 from farm.rules.wording.vocabulary import is_change
 

@@ -10,15 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
 from statistics import median
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from farm.base.grouping import grouped
 from farm.contract.reports import Operator, TraceReport
-from farm.rules.comparing.comparisons import Comparison
-from farm.rules.tracing.executions import joint_groups
+from farm.rules.tracing.executions import MIN_TRACES, joint_groups
 
-# An attribution rests on at least so many traces of each arm.
-MIN_TRACES = 5
+if TYPE_CHECKING:
+    # what is told of operators needs no numpy
+    from farm.rules.comparing.comparisons import Comparison
+
 INTERVAL_LEVEL = 0.9
 # A change smaller than this part of the whole time is no change to explain.
 MIN_CHANGE = 0.002
@@ -69,7 +70,7 @@ class NodeChange:
     change_low_us: float | None = None
     change_high_us: float | None = None
     share: float | None = None
-    figures: Comparison | None = None
+    figures: "Comparison | None" = None
 
     @property
     def change_us(self) -> float:

@@ -14,6 +14,8 @@ COPY_TO_HOST = "MemcpyToHost"
 COPY_TO_DEVICE = "MemcpyFromHost"
 COPIES = frozenset({"ReorderInput", "ReorderOutput", COPY_TO_HOST, COPY_TO_DEVICE})
 TRANSPOSE = "Transpose"
+# what explains a change rests on at least so many traces of each arm
+MIN_TRACES = 5
 
 
 class Executed(Protocol):

@@ -1,13 +1,10 @@
 """Every metric that both arms' launches say has a verdict: by the table, from the launches to the sentence."""
 
-import io
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from dashboard.reading import comparisons as page
 from farm.contract.cells import Budget, Runtime
 from farm.contract.document import Document
 from farm.contract.document_comparisons import MetricChange
@@ -24,7 +21,6 @@ from farm.rules.presenting import metric_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.reporting.families import hold_across
 from farm.rules.wording.numbers import MIB
-from onnxfarm.screen import show
 from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_round, make_sample
 
 ROUNDS = 12
@@ -114,27 +110,6 @@ def test_the_other_call_on_a_busy_machine_is_judged_by_its_own_processor_time() 
     change = next(change for change in comparison.metrics if change.name == "run_p50_ms")
     assert (change.verdict, change.is_processor) == ("slower", True)
     assert change.baseline == pytest.approx(0.0322, rel=0.02)
-
-
-def test_a_metric_that_too_few_rounds_timed_says_so_wherever_it_is_undecided() -> None:
-    block, dice = make_block(runtime=BOTH), np.random.default_rng(5)
-    reports: list[Report] = [make_facts(), make_check(0), make_check(1)]
-    for number in range(8):
-        # the launches of two rounds took a millisecond, and were timed by one call alone
-        metrics = [{"run_p50_ms": 0.2}, {"run_p50_ms": 0.9}] if number < 6 else [{}, {}]
-        p50s = 0.2, 0.9 + 0.001 * float(dice.standard_normal())
-        reports.append(make_round(number, {arm: make_sample(p50s[arm], metrics=metrics[arm]) for arm in range(2)}))
-    record = BlockRecord(block=block, reports=[*reports, EndReport()], node="bench-1", is_over=True)
-    document = assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget(block.budget)))
-    (comparison,) = document.comparisons
-    change = next(change for change in comparison.metrics if change.name == "run_p50_ms")
-    assert (comparison.verdict, change.verdict, change.rounds) == ("slower", "undecided", 6)
-    assert change.reason.startswith("6 of 8 rounds timed it: ")
-    assert metric_changes.untimed(comparison) == [f"p50 by session.run is undecided: {change.reason}"]
-    assert change.reason in page.table([comparison], {cell.id: cell for cell in document.cells}, str).rows[0][5].text
-    text = io.StringIO()
-    show(document, console=Console(file=text, width=200, color_system=None))
-    assert change.reason in " ".join(text.getvalue().split())
 
 
 def test_a_metric_that_noise_leaves_open_says_what_could_be_seen() -> None:
@@ -377,28 +352,3 @@ def test_the_gate_fails_on_a_lower_rate() -> None:
     assert found.check == "lower"
     assert "keeps its bound up to a lower rate than onnxruntime==1.30.0: highest rate 79.9 requests/s" in found.text
     assert gate.judge_gate(loaded(100.0, 125.0), **sides, fail_on=["slower", "lower"]).is_passed
-
-
-@pytest.mark.parametrize(
-    ("name", "verdict", "changes", "told"),
-    [
-        ("peak_memory_bytes", "bigger", {}, "▲ 2.0× bigger"),
-        ("known_to_another_farm", "slower", {}, "▲ 2.0× slower"),
-        ("peak_memory_bytes", "bigger", {"ratio": None}, "▲ bigger"),
-        ("peak_memory_bytes", "equal", {}, "= equal"),
-    ],
-)
-def test_a_decided_metric_says_by_how_much_where_it_is_known(
-    name: str, verdict: Any, changes: dict[str, Any], told: str
-) -> None:
-    assert metric_changes.marked(made(name, verdict, 0.01).model_copy(update=changes)) == told
-
-
-def test_a_metric_without_a_ratio_has_no_size() -> None:
-    assert metric_changes.size(made("p99_ms", "slower", 0.01).model_copy(update={"ratio": None})) == ""
-
-
-def test_medians_that_do_not_give_the_change_are_left_out_of_its_words() -> None:
-    apart = {"ratio": 3.0, "ci_low": 2.9, "ci_high": 3.1}
-    assert metric_changes.words(made("p99_ms", "slower", 0.01)) == "p99 2.00 ms instead of 1.00 ms"
-    assert metric_changes.words(made("p99_ms", "slower", 0.01).model_copy(update=apart)) == "p99 3.0× slower"
