@@ -44,10 +44,7 @@ class EvaluationPart(TypedDict, total=False):
 
 
 class Pair(TypedDict):
-    """Two arms' outputs to compare: the arms, where their outputs lie, and the tolerance.
-
-    `own`: of single outputs; `is_by_order`: whether those of other names are compared too, in their order.
-    """
+    """Two arms' outputs to compare; what each key means stands where the runner reads it."""
 
     one: int
     other: int
