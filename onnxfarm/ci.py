@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,11 +24,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from farm.rules.presenting.markdown import as_text
-from onnxfarm import git_models
+from onnxfarm import gate_process, git_models
+from onnxfarm.gate_process import CANCELLED, FAILED, PASSED, TIMED_OUT
 
-PASSED, FAILED, UNUSABLE, TIMED_OUT = 0, 1, 2, 4
 PER_PAGE, MAX_PAGES = 100, 30
 PATIENCE_S = 30
+# GitHub ends a cancelled job's processes 10 s after it asked them to end
+ENDING_S = 4
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 MAX_BRANCH = 255
 # a shorter text is no secret, and may stand in a word
 MIN_TOKEN = 8
@@ -40,6 +44,14 @@ class RefusedError(Exception):
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = status
+
+
+class CancelledError(BaseException):
+    """A signal asks the job to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -89,6 +101,8 @@ class Answer:
 
     @property
     def verdict(self) -> str:
+        if self.code in CANCELLED:
+            return "cancelled"
         return {PASSED: "passed", FAILED: "failed"}.get(self.code, "not measured")
 
 
@@ -148,10 +162,11 @@ class GitHub:
         if self._output:
             with Path(self._output).open("a") as file:
                 file.write(f"verdict={answer.verdict}\nexit-code={answer.code}\n")
-        kind = "notice" if answer.code == PASSED else "error"
+        kind = "notice" if answer.verdict in ("passed", "cancelled") else "error"
         where = f"file={_escaped(model, in_property=True)},line=1,title=onnxfarm gate"
         print(f"::{kind} {where}::{_escaped(answer.line)}", flush=True)
         conclusions = {PASSED: "success", FAILED: "failure", TIMED_OUT: "timed_out"}
+        conclusions |= dict.fromkeys(CANCELLED, "cancelled")
         check = {"name": f"onnxfarm gate: {model}"[:100], "head_sha": self.head, "status": "completed"}
         output = {"title": answer.line[:200], "summary": answer.comment}
         conclusion = conclusions.get(answer.code, "action_required")
@@ -193,13 +208,33 @@ def main(kind: str, environment: Mapping[str, str]) -> int:
     """The exit code of the gate, whatever became of its answer's comment."""
     forge: Forge = GitHub(environment) if kind == "github" else GitLab(environment)
     model = environment["GATE_MODEL"]
-    answer = _answer(model, forge, environment)
-    mark = _mark(model, environment)
+    try:
+        with _cancelled_by_signals():
+            answer = _answer(model, forge, environment)
+    except CancelledError as cancelled:
+        answer = _unjudged(cancelled.code, "", environment)
     with _passing_refusals():
-        _comment(forge, mark, answer)
+        # of a push that came after this one, another job will write the comment
+        if answer.code not in CANCELLED:
+            _comment(forge, _mark(model, environment), answer)
     with _passing_refusals():
         forge.tell(answer, model)
     return answer.code
+
+
+@contextlib.contextmanager
+def _cancelled_by_signals() -> Iterator[None]:
+    """The first signal raises CancelledError; those that follow it, as a runner loses patience, are passed over."""
+
+    def cancel(number: int, frame: object) -> None:
+        for each in ENDING_SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise CancelledError(number)
+
+    before = {number: signal.signal(number, cancel) for number in ENDING_SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -227,20 +262,40 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         ) as child:
-            for printed in child.stdout or ():
-                told = without_secrets(printed, environment)
-                print(told.rstrip("\n"), flush=True)
-                line = told.strip() or line
-        print(after, flush=True)
+            try:
+                for printed in child.stdout or ():
+                    told = without_secrets(printed, environment)
+                    print(told.rstrip("\n"), flush=True)
+                    line = told.strip() or line
+            except CancelledError:
+                _end(child)
+                raise
+            finally:
+                print(after, flush=True)
         text = without_secrets(comment.read_text(), environment) if comment.exists() else ""
-    if text:
-        return Answer(child.returncode, text.splitlines()[0].removeprefix("### ").replace("`", ""), text)
-    # nothing was measured, and the last line says why
-    text = f"### {'✅' if child.returncode == PASSED else '❌'} {as_text(line)}\n"
+    code = gate_process.exit_code(child.returncode, is_judged=bool(text))
+    if text and code not in CANCELLED and not gate_process.is_broken(code):
+        return Answer(code, text.splitlines()[0].removeprefix("### ").replace("`", ""), text)
+    return _unjudged(code, line, environment)
+
+
+def _end(child: "subprocess.Popen[str]") -> None:
+    """In less time than a runner leaves."""
+    child.terminate()
+    try:
+        child.wait(ENDING_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+
+
+def _unjudged(code: int, line: str, environment: Mapping[str, str]) -> Answer:
+    """Where the gate wrote no comment; `line`, its last, says why."""
+    line = gate_process.sentence(code, line)
+    text = f"### {'✅' if code == PASSED else '❌'} {as_text(line)}\n"
     if summary := environment.get("GITHUB_STEP_SUMMARY"):
         with Path(summary).open("a") as file:
             file.write(text)
-    return Answer(child.returncode, line, text, is_news=child.returncode != PASSED)
+    return Answer(code, line, text, is_news=code != PASSED)
 
 
 def _words(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str]:

@@ -72,7 +72,8 @@ def main(
 ) -> None:
     """Benchmarks of ONNX models: latency, accuracy and operator placement side by side.
 
-    Exit codes: 0 done, 1 a cell or a gate failed, 2 usage, 3 infrastructure, 4 timeout, 130 stopped by Ctrl-C.
+    Exit codes: 0 done, 1 a cell or a gate failed, 2 usage, 3 infrastructure, 4 timeout, 70 internal error,
+    130 stopped by Ctrl-C.
     """
     # the files are one's own here: where nothing can confine what reads them, that is said and it goes on
     unconfined.accept(lambda why: print(f"Warning: models run with all your rights. {why}", file=sys.stderr))

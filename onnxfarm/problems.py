@@ -8,11 +8,12 @@
     └── Stopped        130   somebody pressed Ctrl-C, as where a shell's own programs end so
 
 A command raises one of these with one sentence that says what happened, with which values, and what to do next. Any
-other exception is a mistake of ours and keeps its traceback.
+other exception is a mistake of ours: it keeps its traceback, and ends with 70, as sysexits.h has for internal errors.
 """
 
 import json
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
@@ -23,6 +24,7 @@ import typer
 from typer.models import CommandFunctionType
 
 from farm.contract.texts import plain_text
+from onnxfarm.gate_process import INTERNAL
 
 
 class Problem(Exception):
@@ -63,13 +65,21 @@ class Stopped(Problem):
 
 @contextmanager
 def main_guard() -> Iterator[None]:
-    """Turns a Problem into its sentence on stderr and its exit code; use it with `with`, or as `@main_guard()`."""
+    """Turns a Problem into its sentence on stderr and its exit code; use it with `with`, or as `@main_guard()`.
+
+    Any other exception becomes its traceback and INTERNAL.
+    """
     try:
         yield
     except Problem as problem:
         # the sentence may quote a model, a node or a member, whose escape sequences a terminal would obey
         print(f"onnxfarm: {plain_text(str(problem))}", file=sys.stderr)
         raise typer.Exit(problem.exit_code) from problem
+    except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+        raise
+    except Exception as mistake:
+        traceback.print_exc()
+        raise typer.Exit(INTERNAL) from mistake
 
 
 class Commands(typer.Typer):

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from onnxfarm import gate_process
+
 BUDGETS = ("quick", "standard", "precise")
-FAILED = 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,7 +40,7 @@ class OnnxGate:
     request: pytest.FixtureRequest
 
     def __call__(self, model: str | Path, **options: object) -> dict[str, Any]:
-        """The bench document. AssertionError: the gate fails; RuntimeError: it could not be measured.
+        """The bench document. AssertionError: the gate fails; RuntimeError: nothing was judged, and why.
 
         `options` are those of `onnxfarm gate`, with _ for -: `against="git:origin/main"`, `max_slowdown="5 %"`.
         """
@@ -69,11 +70,14 @@ class OnnxGate:
                 text=True,
                 check=False,
             )
-            answer = comment.read_text() if comment.exists() else done.stderr.strip().rpartition("\n")[2]
+            answer = comment.read_text() if comment.exists() else ""
             found = json.loads(document.read_text()) if document.exists() else {}
+        code = gate_process.exit_code(done.returncode, is_judged=bool(answer))
+        if not answer or gate_process.is_broken(code):
+            answer = gate_process.sentence(code, done.stderr.strip().rpartition("\n")[2])
         self._report(answer, done.stderr, found)
-        if done.returncode:
-            raise (AssertionError if done.returncode == FAILED else RuntimeError)(answer)
+        if code:
+            raise (AssertionError if code == gate_process.FAILED else RuntimeError)(answer)
         return found
 
     def _report(self, answer: str, told: str, document: dict[str, Any]) -> None:

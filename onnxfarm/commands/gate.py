@@ -242,10 +242,10 @@ def gate(  # noqa: PLR0913  every option of the command
     write(outcome, asked, **files, benchmark_json=benchmark_json, json_file=json_file)
     show(outcome.document, console=console, address=outcome.document.url or "")
     say(f"\n{outcome.headline}", *filter(None, [gate_comment.sight(outcome.document)]), console=console)
-    if outcome.infra:
+    if outcome.answer.infra:
         if server is None:
             refuse_uninstalled(outcome.document)
-        raise Infrastructure(f"The gate could not be measured: {outcome.infra[0]}")
+        raise Infrastructure(outcome.headline)
     if not outcome.answer.is_passed:
         raise GateFailed(outcome.headline)
 

@@ -133,6 +133,7 @@ def told(kind: str, branch: str, done: job.Job, answer: str) -> None:
     assert done.code == EXPECTED[branch], (kind, branch, done.code, done.log[-4000:])
     assert TOKEN not in done.log
     headline = next((line for line in answer.splitlines() if "###" in line), "")
+    assert branch != "slower" or "slower" in headline, (kind, headline)
     print(f"{kind}: {branch}: {done.code}: {headline}", flush=True)
 
 

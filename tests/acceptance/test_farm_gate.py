@@ -66,6 +66,7 @@ def _gate_each(kind: str, gated: Gated, known: Forge, farm: LiveFarm, token: str
         body = known.comments[-1]["body"]
         assert f"]({farm.url}/runs/" in body
         assert "--server" not in body
+        assert branch != "slower" or "slower" in body.splitlines()[1], body
         for text in (done.log, done.summary, body):
             assert token not in text
             assert TOKEN not in text

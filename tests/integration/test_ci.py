@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxfarm import ci, git_models
+from onnxfarm import ci, gate_process, git_models
 from tests.acceptance.served import Served
 from tests.integration.forges import job
 from tests.integration.forges.server import TOKEN, Forge, forge
@@ -110,6 +110,34 @@ def test_a_token_reaches_no_log_comment_summary_or_program_and_no_other_address(
         "ONNXFARM_TOKEN": "farm",
         "PATH": "/bin",
     }
+
+
+@pytest.mark.parametrize(
+    ("does", "code", "verdict", "said"),
+    [
+        ("1 / 0", 70, "not measured", "ZeroDivisionError: division by zero"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "not measured", ""),
+        ("os.kill(os.getpid(), signal.SIGTERM)", 143, "cancelled", ""),
+        # as a runner ends the job's own process, and another one that it waits for with it
+        ("os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)", 143, "cancelled", ""),
+        ("os.kill(os.getppid(), signal.SIGINT); time.sleep(60)", 130, "cancelled", ""),
+    ],
+)
+def test_a_gate_that_crashes_or_is_cancelled_says_nothing_of_the_model(
+    repository: Path, known: Forge, monkeypatch: pytest.MonkeyPatch, does: str, code: int, verdict: str, said: str
+) -> None:
+    broken = repository.parent / "broken"
+    broken.mkdir()
+    # of the standard library, by which the gate compares two files
+    (broken / "filecmp.py").write_text(f"import os, signal, time\ndef cmp(*sides, shallow):\n    {does}\n")
+    monkeypatch.setenv("PYTHONPATH", f"{broken}:{job.ROOT}")
+    done = job.github(repository, known, base=commit(repository, "x"), model=NAME, wheel="installed")
+    assert (done.code, done.outputs["gate"]) == (code, {"verdict": verdict, "exit-code": str(code)}), done.log
+    assert done.summary.startswith(f"### ❌ {gate_process.sentence(code, said)}")
+    is_cancelled = verdict == "cancelled"
+    assert [check["conclusion"] for check in known.checks] == ["cancelled" if is_cancelled else "action_required"]
+    assert [comment["body"].partition("\n")[2] for comment in known.comments] == [done.summary] * (not is_cancelled)
+    assert (known.wrong, "::error" in done.log) == ([], not is_cancelled)
 
 
 HOSTILE = (

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from onnxfarm import gate_process
 from tests.integration.forges import models
 from worker.agent.machine import host_lock
 
@@ -18,15 +19,17 @@ ROOT = Path(__file__).resolve().parents[2]
 SAME = 'def test_encoder(onnx_gate):\n    onnx_gate("encoder.onnx", against="base.onnx")\n'
 
 
-def pytest_in(folder: Path, test: str, *words: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """pytest with the plug-in as the wheel's entry point loads it."""
+def pytest_in(
+    folder: Path, test: str, *words: str, home: Path | None = None, before: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
+    """pytest with the plug-in as the wheel's entry point loads it. `before`: where modules are looked for first."""
     (folder / "test_encoder.py").write_text(test)
     (folder / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-p", "onnxfarm.pytest_plugin", "-p", "no:cacheprovider", "-q", *words]
     # with the tests' own settings it would get a home, and a lock of the machine, of its own
     ours = ("PYTEST_", "DJANGO_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    environment |= {"PYTHONPATH": str(ROOT)} | ({"ONNXFARM_HOME": str(home)} if home else {})
+    environment |= {"PYTHONPATH": f"{before}:{ROOT}"} | ({"ONNXFARM_HOME": str(home)} if home else {})
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=280
     )
@@ -56,6 +59,15 @@ def test_what_cannot_be_measured_is_no_assertion(folder: Path) -> None:
     )
     assert done.returncode == 1
     assert "RuntimeError: onnxfarm: --max-slowdown is 'much'" in done.stdout
+
+
+@pytest.mark.parametrize(("does", "code"), [("raise AssertionError", 70), ("os._exit(1)", 70), ("os.abort()", 134)])
+def test_a_gate_that_fails_itself_is_no_assertion_of_the_model(folder: Path, does: str, code: int) -> None:
+    (folder / "broken").mkdir()
+    (folder / "broken/filecmp.py").write_text(f"import os\ndef cmp(*sides, shallow):\n    {does}\n")
+    done = pytest_in(folder, SAME, before=folder / "broken")
+    assert done.returncode == 1
+    assert f"RuntimeError: {gate_process.sentence(code, '').partition(':')[0]}: " in done.stdout, done.stdout
 
 
 def test_importing_the_plug_in_imports_nothing_of_ours_that_costs() -> None:

@@ -57,22 +57,31 @@ class GateAnswer:
     """All findings of a document; the gate is passed when none is a failure.
 
     `pairs`: (baseline, candidate) of everything that was asked for. `compared`: how many of them ran on both sides.
+    `unmeasured`: why pairs ran on neither. `infra`: why something could not be measured at all, of which neither the
+    model nor its runtime is the cause: then nothing is judged.
     """
 
     findings: tuple[Finding, ...]
     pairs: tuple[tuple[str, str], ...] = ()
     compared: int = 0
     fail_on: tuple[Check, ...] = ()
+    unmeasured: tuple[str, ...] = ()
+    infra: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Finding, ...]:
         """What fails the gate."""
-        return tuple(finding for finding in self.findings if finding.is_failure)
+        return tuple(finding for finding in self.findings if finding.is_failure and not self.infra)
 
     @property
     def is_passed(self) -> bool:
         """A gate that compared nothing has not shown anything, so it is not passed."""
-        return self.compared > 0 and not self.failures
+        return self.compared > 0 and not self.failures and not self.infra
+
+    @property
+    def verdict(self) -> str:
+        """In a word or two."""
+        return "not measured" if self.infra else "passed" if self.is_passed else "failed"
 
 
 def judge_gate(
@@ -112,6 +121,9 @@ def judge_gate(
         pairs=tuple((pair.old.id, pair.new.id) for pair in pairs),
         compared=sum(_is_done(pair.old) and _is_done(pair.new) for pair in pairs),
         fail_on=tuple(check for check in CHECKS if check in fail_on),
+        unmeasured=tuple(
+            dict.fromkeys(_why(pair.new) for pair in pairs if not (_is_done(pair.old) or _is_done(pair.new)))
+        ),
     )
 
 

@@ -21,6 +21,7 @@ from farm.rules.wording.vocabulary import signed
 MAX_ROWS = 8
 MAX_REASONS = 3
 MAX_NAME = 60
+AGAIN = "Nothing is said of the model: mend that and run the gate again"
 # an address that ends no link of Markdown
 _LINK = re.compile(r"https?://[^\s()<>\[\]]+")
 # what fails a gate, the worst first; a kind of change from outside comes behind them
@@ -63,9 +64,9 @@ class Row:
 def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
     """Markdown: a headline, a table, and a line for each thing that explains it."""
     rows = rows_of(answer, document)
-    reasons = [as_text(finding.text) for finding in answer.failures if finding.check != "slower" or finding.metric]
     facts = [
-        *reasons[:MAX_REASONS],
+        *map(as_text, _reasons(answer)[:MAX_REASONS]),
+        *([AGAIN] if answer.infra else []),
         *_explanations(rows),
         sight(document),
         *_deciding(rows, Budget(document.budget)),
@@ -77,6 +78,13 @@ def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
     parts = [f"### {mark} {headline(answer, rows, name=asked.name)}", _table(rows)]
     parts.append("\n".join(f"- {fact}" for fact in (*facts, ending) if fact))
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _reasons(answer: GateAnswer) -> Sequence[str]:
+    """What fails the gate, beside a p50, which the table has; or why nothing was judged or compared."""
+    if answer.infra or (not answer.compared and not answer.failures):
+        return answer.infra or answer.unmeasured or [finding.text for finding in answer.findings]
+    return [finding.text for finding in answer.failures if finding.check != "slower" or finding.metric]
 
 
 def rows_of(answer: GateAnswer, document: Document) -> list[Row]:
@@ -100,6 +108,8 @@ def headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
     if any(_loses_accuracy(row) for row in rows):
         return f"{who} is less accurate than its base"
     text = next((text for check, text in _HEADLINES.items() if check in found), "")
+    if answer.infra:
+        return f"{who} could not be measured"
     if text:
         return text.format(who, change.text if change and change.is_decided else "slower")
     if not answer.is_passed:

@@ -20,8 +20,10 @@ _UNPRINTABLE = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 
 def headline(answer: GateAnswer) -> str:
     """The gate's answer in one sentence."""
+    if answer.infra:
+        return f"The gate could not be measured: {answer.infra[0]}"
     if not answer.compared:
-        return f"The gate failed. {NOTHING}"
+        return " ".join(["The gate failed.", NOTHING, *answer.unmeasured[:1]])
     if answer.is_passed:
         return f"The gate passed: {counted(answer.compared, 'comparison')}, no failures{_left_open(answer)}."
     failures = counted(len(answer.failures), "finding")
@@ -37,14 +39,14 @@ def _left_open(answer: GateAnswer) -> str:
 def as_markdown(answer: GateAnswer, document: Document) -> str:
     """A summary for a pull request: verdict, comparisons, findings."""
     mark = "✅" if answer.is_passed else "❌"
-    lines = [f"## {mark} onnxfarm gate: {'passed' if answer.is_passed else 'failed'}", "", headline(answer), ""]
+    lines = [f"## {mark} onnxfarm gate: {answer.verdict}", "", as_text(headline(answer)), ""]
     if document.sentence:
         lines += [as_text(document.sentence), ""]
     lines += _comparison_table(answer, document)
     if answer.findings:
         lines += ["| check | fails the gate | finding |", "|---|---|---|"]
         lines += [
-            f"| {finding.check} | {'yes' if finding.is_failure else 'no'} | {as_text(finding.text)} |"
+            f"| {finding.check} | {'yes' if finding in answer.failures else 'no'} | {as_text(finding.text)} |"
             for finding in answer.findings
         ]
         lines.append("")
@@ -61,13 +63,15 @@ def as_junit(answer: GateAnswer, document: Document) -> str:
         for pair in answer.pairs
         for check in answer.fail_on
     ]
-    if not answer.compared:
-        nothing = f"<failure message={_quoted(NOTHING)}/>"
+    if answer.infra or not answer.compared:
+        nothing = f"<{'error' if answer.infra else 'failure'} message={_quoted(headline(answer))}/>"
         cases.append(f'  <testcase classname="onnxfarm.gate" name="compared">{nothing}</testcase>')
-    failures = sum("<failure" in case for case in cases)
-    skipped = sum("<skipped" in case for case in cases)
-    name = _quoted(document.sentence or "onnxfarm gate")
-    head = f'<testsuite name={name} tests="{len(cases)}" failures="{failures}" errors="0" skipped="{skipped}">'
+    counts = {
+        name: sum(f"<{tag}" in case for case in cases)
+        for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
+    }
+    told = " ".join(f'{name}="{count}"' for name, count in counts.items())
+    head = f'<testsuite name={_quoted(document.sentence or "onnxfarm gate")} tests="{len(cases)}" {told}>'
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *cases, "</testsuite>"]) + "\n"
 
 
@@ -141,7 +145,7 @@ def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
 def _case(check: str, pair: tuple[str, str], answer: GateAnswer, *, label: str) -> str:
     """One check of one pair."""
     mine = [finding for finding in answer.findings if (finding.baseline, finding.candidate) == pair]
-    failed = [finding.text for finding in mine if finding.check == check and finding.is_failure]
+    failed = [finding.text for finding in mine if finding.check == check and finding in answer.failures]
     opening = f"  <testcase classname={_quoted(f'onnxfarm.{check}')} name={_quoted(label)}"
     if failed:
         text = escape("\n".join(failed).translate(_UNPRINTABLE))

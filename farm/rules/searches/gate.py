@@ -18,11 +18,8 @@ from farm.rules.searches.search import Measured
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """`infra`: why something could not be measured at all, which is neither a pass nor a failure."""
-
     answer: GateAnswer
     document: Document
-    infra: tuple[str, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -83,7 +80,7 @@ class Gate(Confirmation[GateOutcome]):
         answer = self.checks.judge(first, self.sides)
         for again in rest:
             answer = confirmed(answer, again=_same_points(self.checks.judge(again, self.sides), again, first))
-        return GateOutcome(answer, first, _infra([first, *rest][-1]))
+        return GateOutcome(replace(answer, infra=_infra([first, *rest][-1])), first)
 
 
 def _same_points(shown: GateAnswer, again: Document, first: Document) -> set[tuple[str, str]]:

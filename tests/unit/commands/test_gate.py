@@ -139,4 +139,4 @@ def test_a_machine_that_cannot_install_is_neither_a_pass_nor_a_failure() -> None
     reason = Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text="No index.")
     bench = MadeUpBench(checks=on(NEW, reason=reason))
     outcome = gate(bench)
-    assert (outcome.infra, len(bench.measured)) == (("No index.",), 1)
+    assert (outcome.answer.infra, len(bench.measured)) == (("No index.",), 1)

@@ -22,9 +22,21 @@ def test_each_problem_is_one_sentence_and_its_exit_code(
     assert capsys.readouterr().err == "onnxfarm: The file is gone.\n"
 
 
-def test_a_mistake_of_ours_keeps_its_traceback() -> None:
-    with pytest.raises(ZeroDivisionError), problems.main_guard():
+def test_a_mistake_of_ours_has_an_exit_code_of_its_own_and_keeps_its_traceback(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(typer.Exit) as ended, problems.main_guard():
         print(1 / 0)
+    assert ended.value.exit_code == 70
+    told = capsys.readouterr().err.splitlines()
+    assert (told[0].startswith("Traceback"), told[-1]) == (True, "ZeroDivisionError: division by zero")
+
+
+@pytest.mark.parametrize("ending", [typer.Exit(5), typer.Abort(), typer.BadParameter("no"), BrokenPipeError()])
+def test_an_ending_that_the_command_line_knows_stays_what_it_is(ending: Exception) -> None:
+    with pytest.raises(type(ending)) as ended, problems.main_guard():
+        raise ending
+    assert ended.value is ending
 
 
 def test_a_missing_module_names_what_to_install() -> None:

@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -127,6 +128,19 @@ def test_a_gate_that_compared_nothing_is_not_passed() -> None:
     assert not answer.is_passed
     assert "Nothing was compared" in gate_reports.as_markdown(answer, document)
     assert ElementTree.fromstring(gate_reports.as_junit(answer, document)).get("failures") == "1"
+
+
+def test_a_gate_that_could_not_be_measured_is_an_error_and_no_failure() -> None:
+    reason = Reason(code=ReasonCode.NO_NODE, text="No node is online.")
+    document = _document(status=CellStatus.REFUSED, reason=reason, p50_ms=None)
+    answer = replace(_judged(document, fail_on=["failed"]), infra=(reason.text,))
+    suite = ElementTree.fromstring(gate_reports.as_junit(answer, document))
+    assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["2", "0", "1"]
+    markdown = gate_reports.as_markdown(answer, document)
+    assert markdown.startswith(
+        "## ❌ onnxfarm gate: not measured\n\nThe gate could not be measured: No node is online."
+    )
+    assert ("| failed | no |" in markdown, "| failed | yes |" in markdown) == (True, False)
 
 
 def test_a_candidate_that_was_refused_fails_the_gate_though_nothing_was_compared() -> None:

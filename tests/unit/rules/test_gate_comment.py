@@ -1,6 +1,7 @@
 """The comment of a pull request: twelve words, eight rows, what explains them, and nothing that obeys a name."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from farm.contract.document_cells import Accuracy, Cell, EngineParity
 from farm.contract.document_comparisons import MetricChange, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import gate
-from farm.rules.changes.gate_comment import MAX_ROWS, Asked, as_comment
+from farm.rules.changes.gate_comment import AGAIN, MAX_ROWS, Asked, as_comment
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.wording.vocabulary import Sign
@@ -134,6 +135,26 @@ def test_runtimes_are_told_by_their_settings_and_cells_that_did_not_run_by_their
     document.cells[0].status, document.cells[1].status = CellStatus.REFUSED, CellStatus.REFUSED
     answer = gate.judge_gate(document, old=document.cells[0].runtime, new=document.cells[1].runtime, fail_on=CHECKS)
     assert "| not compared |" in as_comment(answer, document, Asked("1.31.1", COMMAND, took_s=1.0))
+
+
+def test_what_could_not_be_measured_says_why_and_what_to_do_and_nothing_of_the_model() -> None:
+    reason = Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text="No index answered.")
+    document = gated(settings=2, new={"status": "failed", "reason": reason})
+    judged = gate.judge_gate(document, old="base", new="new", fail_on=CHECKS, of_models=True)
+    answer = replace(judged, infra=(reason.text,))
+    lines = as_comment(answer, document, Asked("encoder.onnx", COMMAND, took_s=95.0)).splitlines()
+    assert lines[0] == "### ❌ `encoder.onnx` could not be measured"
+    assert lines[lines.index("- No index answered.") + 1] == f"- {AGAIN}"
+    assert (answer.is_passed, answer.failures, answer.verdict) == (False, (), "not measured")
+
+
+@pytest.mark.parametrize(("old", "new"), [("refused", "refused"), ("crashed", "done")])
+def test_what_could_not_be_compared_says_why(old: str, new: str) -> None:
+    document = gated(new={"status": new, "reason": None if new == "done" else REFUSED})
+    document.cells[0].status, document.cells[0].reason = CellStatus(old), REFUSED
+    text = comment(document)
+    assert head(text) == "Nothing of `encoder.onnx` could be compared"
+    assert any(line.startswith("- ") and line.endswith("It died.") for line in text.splitlines())
 
 
 @pytest.mark.parametrize(

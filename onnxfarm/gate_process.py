@@ -1,0 +1,37 @@
+"""How `onnxfarm gate` ended as a process of its own: what a pipeline and pytest make of its status.
+
+Standard library alone: every pytest in an environment that has onnxfarm imports it.
+"""
+
+import signal
+
+PASSED, FAILED, TIMED_OUT, INTERNAL = 0, 1, 4, 70
+CANCELLED = frozenset(128 + number for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", 1)))
+SAYS_NOTHING = "nothing is said of the model"
+
+
+def exit_code(status: int, *, is_judged: bool) -> int:
+    """128 + N where signal N ended it, as shells have it, and INTERNAL where it failed without having judged."""
+    if status < 0:
+        return 128 - status
+    return INTERNAL if status == FAILED and not is_judged else status
+
+
+def is_broken(code: int) -> bool:
+    """Whether the gate itself is to blame: it crashed, or was killed by nobody's wish."""
+    return code == INTERNAL or (code > 128 and code not in CANCELLED)
+
+
+def sentence(code: int, last_line: str) -> str:
+    """Why nothing was judged; `last_line`: what it printed last."""
+    if code in CANCELLED:
+        return f"Cancelled before the end: {SAYS_NOTHING}."
+    if is_broken(code):
+        why = last_line if code == INTERNAL else f"it was ended by {_signal_name(code - 128)}"
+        return f"The gate itself failed: {why.rstrip('.') or 'it printed nothing'}; {SAYS_NOTHING}."
+    return last_line
+
+
+def _signal_name(number: int) -> str:
+    known = {each.value: each.name for each in signal.Signals}
+    return known.get(number, f"signal {number}")
