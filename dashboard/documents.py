@@ -22,6 +22,8 @@ from farm.fleet.own_wheel import ROOT, own_checkout
 INSTALLED = Path(sys.prefix) / "share" / "doc" / "onnxfarm"
 FIRST = "README"
 WORDS = "words"
+# pages that became another's part: links from outside, and of agents of before, lead on
+MOVED = {"proofs": "results", "rediscovery": "results"}
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 ATTACHMENTS = {".png": "image/png", ".yaml": "text/plain; charset=utf-8"}
 
@@ -121,6 +123,11 @@ def address(name: str, anchor: str = "") -> str:
     """Where a document is shown."""
     page = reverse("dashboard:docs") if name == FIRST else reverse("dashboard:document", args=(name,))
     return page + (f"#{anchor}" if anchor else "")
+
+
+def moved(name: str) -> str | None:
+    """Where a page of before stands now."""
+    return MOVED.get(name.partition("/")[0])
 
 
 def slug(title: str) -> str:

@@ -1,7 +1,7 @@
 """The documents, as pages of the farm: they open without leaving it, and without a network."""
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 
 from dashboard import catalogue, documents
 from dashboard.views.access import page
@@ -28,7 +28,9 @@ def document(request: HttpRequest, name: str) -> HttpResponse:
         return HttpResponse(beside.read_bytes(), content_type=documents.ATTACHMENTS[beside.suffix])
     text = documents.document(name.rstrip("/"))
     if text is None:
-        raise Http404
+        if (now := documents.moved(name)) is None:
+            raise Http404
+        return redirect(documents.address(now))
     context = {
         "document": text,
         "kinds": catalogue.kinds(),

@@ -4,7 +4,7 @@
 
 Takes the packages from the indexes that pip and npm are set up for; nothing else is fetched. Every model is inspected,
 then measured on two releases of ONNX Runtime in FP32 and dynamic INT8, with no option that says a size or an input.
-Prints the table that docs/proofs/real-models.md shows. A package that could not be had, and a model that did not run,
+Prints the table that docs/results.md sums up. A package that could not be had, and a model that did not run,
 is a row that says so. What ran is kept in FOLDER, where the same command goes on. The exit code is 1 where a model that
 was there did not run, or none was there.
 """

@@ -20,7 +20,7 @@ from tests.conftest import PROJECT
 
 CLAIMS = claims()
 RECORDED = PROJECT / "tests" / "acceptance" / "rediscovery" / "rows.jsonl"
-PAGE = PROJECT / "docs" / "rediscovery.md"
+PAGE = PROJECT / "docs" / "reference" / "published-changes.md"
 
 
 def test_there_are_enough_published_changes_and_unchanged_pairs_each_with_its_source() -> None:

@@ -13,7 +13,7 @@ p < .0016; at later looks each at a share of its level (`spending`). The t test 
 now and then; the sign-flip test sets such pairs aside (`flips`) but cannot reach its level in 8 rounds; the sign test
 sees large changes under which trimming keeps slow launches. Estimate and interval are those of the pairs that count,
 the interval by inverting the test that is shown. Margins lie on the log scale at ± ln(1 + margin), so that swapping the
-arms mirrors the verdict. docs/proofs/measuring.md has false-alarm rate and power.
+arms mirrors the verdict. docs/results.md has false-alarm rate and power.
 """
 
 from collections import Counter

@@ -28,7 +28,7 @@ TICK_US = 1.0
 MIN_US = 5.0
 # the nodes with the most time; an interval takes milliseconds to work out
 MAX_JUDGED = 256
-# Of blocks with one changed node about twice this share name another one too: docs/proofs/measuring.md, "Operators".
+# Of blocks with one changed node about twice this share name another one too: docs/results.md, "Operators".
 LEVEL = 0.005
 
 

@@ -2,7 +2,7 @@
 
     python -m tests.acceptance.rediscovery [--only NAME,…] [--resume FILE] [--again] [--keep-busy] [--minutes N]
     python -m tests.acceptance.rediscovery --sample N --seed S
-    python -m tests.acceptance.rediscovery --resume FILE --table [--page docs/rediscovery.md]
+    python -m tests.acceptance.rediscovery --resume FILE --table [--page docs/reference/published-changes.md]
 
 Each claim: the judge (a bare loop on the same wheels), `onnxfarm bench` of the two reported releases, and where both
 see the change `onnxfarm bisect` or `onnxfarm sweep` for its date. A row is a line of FILE as soon as it is done; a
@@ -27,7 +27,7 @@ from tests.acceptance.rediscovery.rows import Ledger, Row
 
 Find = Callable[[Claim, Path], Row]
 ROWS = Path("var/rediscovery.jsonl")
-PAGE = Path(__file__).parents[3] / "docs" / "rediscovery.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "published-changes.md"
 
 
 def main(words: Sequence[str] | None = None, *, known: Sequence[Claim] | None = None, find: Find = row_of) -> int:

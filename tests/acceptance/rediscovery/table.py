@@ -1,4 +1,4 @@
-"""What the rows come to: the headline, and the tables of docs/rediscovery.md."""
+"""What the rows come to: the headline, and the tables of docs/reference/published-changes.md."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
     ONNXFARM_FUZZ_REQUESTS=5000 python -m pytest tests/integration/access/test_any_request.py -s
 
-makes as many as docs/proofs/reliability.md counts, and prints how each was answered. A member of the team asks the
+makes as many as docs/results.md counts, and prints how each was answered. A member of the team asks the
 API of people, a node with its block's token that of nodes. Half of the requests are valid by the description and half
 break it; half of the names in addresses are those of rows that exist; one text in eight bodies is no text.
 """

@@ -91,6 +91,13 @@ def test_what_is_no_document_is_not_found(signed_in: Client, name: str) -> None:
     assert signed_in.get(f"/docs/{name}").status_code == 404
 
 
+@pytest.mark.parametrize("name", ["rediscovery", "proofs/scale", *documents.MOVED])
+def test_a_page_that_moved_leads_to_where_it_stands_now(signed_in: Client, name: str) -> None:
+    answer = signed_in.get(f"/docs/{name}", follow=True)
+    assert answer.status_code == 200
+    assert answer.redirect_chain
+
+
 def test_a_picture_of_a_document_is_sent_as_one(signed_in: Client) -> None:
     picture = next((documents.root() / "screens").glob("*.png"))
     response = signed_in.get(f"/docs/screens/{picture.name}")

@@ -1,7 +1,7 @@
 """The named list of bombs and escapes: each ends within 30 s with one sentence, and nothing outside was read.
 
 They go the way of every upload: kept by the service, inspected in the sandboxed child. A canary outside tells by its
-access time whether somebody read it. docs/proofs/reliability.md counts mutants of real models.
+access time whether somebody read it. docs/results.md counts mutants of real models.
 """
 
 import io
