@@ -4,6 +4,8 @@
     LOW..HIGH       random between both, HIGH included; whole numbers where the input takes whole numbers
     normal          random, standard normal distribution
     below:DIMENSION random whole numbers from 0, below the size of a dynamic dimension
+    of:A|B|…        numbers, one of these each
+    boxes:HIGH      rows of x0, y0, x1, y1 between 0 and HIGH, of which x0 ≤ x1 and y0 ≤ y1
     positions       0, 1, 2, … along the last axis; `positions:DIMENSION` starts at the size of a dynamic dimension
     size:DIMENSION  the size of a dynamic dimension
     text:A|B|…      strings, one of these each
@@ -19,7 +21,7 @@ from dataclasses import dataclass, replace
 from farm.rules.cells.problems import MatrixProblem
 
 NORMAL, POSITIONS, SIZE = "normal", "positions", "size:"
-TEXT, WORDS, BELOW = "text", "words", "below"
+TEXT, WORDS, BELOW, OF, BOXES = "text", "words", "below", "of", "boxes"
 ZERO, ONE, FLAG = "0", "1", "0..1"
 GIVEN = "given"
 MAX_INPUTS = 1024
@@ -44,7 +46,8 @@ _FULL = {"int8": "-128..127", "uint8": "0..255"}
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """One way to make an array. `low` and `high` are equal for a value; `seed` None: the run's; `texts`: of strings."""
+    """One way to make an array. `low` and `high` are equal for a value; `seed` None: the run's; `texts`: of strings;
+    `numbers`: those that one is drawn of."""
 
     kind: str
     low: Number = 0
@@ -52,6 +55,7 @@ class Fill:
     dimension: str = ""
     seed: int | None = None
     texts: tuple[str, ...] = ()
+    numbers: tuple[Number, ...] = ()
 
 
 def parse(text: str) -> Fill:
@@ -64,7 +68,7 @@ def parse(text: str) -> Fill:
     if fixed is not None:
         return fixed
     raise MatrixProblem(
-        f"An input cannot be made of {text!r}: write a number, LOW..HIGH, normal, below:DIMENSION, "
+        f"An input cannot be made of {text!r}: write a number, LOW..HIGH, normal, below:DIMENSION, of:A|B, boxes:HIGH, "
         "positions[:DIMENSION], size:DIMENSION, text:A|B or words[:A|B]."
     )
 
@@ -78,6 +82,8 @@ def _random(plain: str, text: str) -> Fill | None:
         return Fill(kind, texts=tuple(rest.split("|")))
     if kind == BELOW and rest:
         return Fill(BELOW, dimension=rest)
+    if kind in (OF, BOXES) and all(map(_VALUE.match, rest.split("|"))):
+        return _listed(kind, [_number(number, text) for number in rest.split("|")], text)
     if (found := _RANGE.match(plain)) is None:
         return None
     low, high = _number(found[1], text), _number(found[2], text)
@@ -86,6 +92,14 @@ def _random(plain: str, text: str) -> Fill | None:
     if high - low == float("inf"):
         raise MatrixProblem(f"The range {text!r} is wider than any floating point number: write a narrower one.")
     return Fill("range", low, high)
+
+
+def _listed(kind: str, numbers: list[Number], text: str) -> Fill:
+    if kind == OF:
+        return Fill(OF, min(numbers), max(numbers), numbers=tuple(numbers))
+    if len(numbers) > 1 or numbers[0] < 0:
+        raise MatrixProblem(f"The boxes of {text!r} end nowhere: write the largest number, such as boxes:1000.")
+    return Fill(BOXES, 0, numbers[0])
 
 
 def _fixed(text: str) -> Fill | None:
@@ -128,10 +142,10 @@ def misfit(fill: Fill, dtype: str) -> str | None:
         return None
     if fill.kind == NORMAL:
         return "a normal distribution has fractions; write LOW..HIGH, such as 0..99."
-    if isinstance(fill.low, float) or isinstance(fill.high, float):
-        return f"{fill.low if isinstance(fill.low, float) else fill.high} is not a whole number."
+    if (fraction := next((n for n in (fill.low, fill.high, *fill.numbers) if isinstance(n, float)), None)) is not None:
+        return f"{fraction} is not a whole number."
     low, high = _limits(dtype)
-    if fill.kind in ("value", "range") and not low <= fill.low <= fill.high <= high:
+    if fill.kind in ("value", "range", OF, BOXES) and not low <= fill.low <= fill.high <= high:
         return f"write numbers from {low} to {high}."
     return None
 
@@ -171,6 +185,8 @@ def words(text: str, *, seed: int) -> str:
         NORMAL: f"random, standard normal, seed {own}",
         "range": f"random, {fill.low} to {fill.high}, seed {own}",
         POSITIONS: f"counted from the size of {fill.dimension}" if fill.dimension else "0, 1, 2, …",
+        OF: f"random of {', '.join(map(str, fill.numbers))}, seed {own}",
+        BOXES: f"random boxes, 0 to {fill.high}, seed {own}",
         BELOW: f"random, 0 to below the size of {fill.dimension}, seed {own}",
         "size": f"the size of {fill.dimension}",
         "value": f"{fill.low} everywhere",

@@ -15,7 +15,7 @@ _PASSES_ON = {
 # inputs that are a count or a size: a small number above zero
 _COUNTS = {
     *(("Loop", 0), ("TopK", 1), ("ConstantOfShape", 0), ("Range", 1), ("Expand", 1), ("Tile", 1), ("Reshape", 1)),
-    *(("Resize", 3), ("Upsample", 1), ("OneHot", 1), ("SequenceAt", 1), ("Trilu", 1)),
+    *(("Upsample", 1), ("OneHot", 1), ("SequenceAt", 1), ("Trilu", 1), ("Slice", 2)),
 }
 # index input, table input, axis attribute's default
 _LOOKUPS = {"Gather": (1, 0, 0), "GatherElements": (1, 0, 0), "ScatterElements": (1, 0, 0)}
@@ -25,12 +25,13 @@ _EMBEDDINGS = {"EmbedLayerNormalization": {0: 2, 1: 4}}
 # how exporters let negative indices count from the end: the rows are added where a number is below zero
 _WRAPS, _FLAGS = {"Add", "Mul", "Where"}, {"Less", "GreaterOrEqual", "Not", "Cast"}
 
-COUNT = -1
+# a small number above zero; the side of a picture
+COUNT, SIDE = -1, -2
 Limit = int | str
 
 
 def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shapes) -> dict[str, Limit]:
-    """Exclusive upper bound of each input that indexes something of known size; COUNT for one that is a count.
+    """Exclusive upper bound of each input that indexes something of known size; COUNT or SIDE for one that is a size.
 
     `shapes`: of the main graph's tensors. A bound is a name where it is the size of a dimension of that name.
     """
@@ -51,13 +52,15 @@ def upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shapes) -
             _carry(node, carried, flags, scalars)
         numbers = [limit for limit in limits if isinstance(limit, int)]
         if limits:
-            found[name] = min(set(numbers) - {COUNT}, default=max(map(str, set(limits) - set(numbers)), default=COUNT))
+            counts = {COUNT, SIDE} & {*numbers}
+            names = map(str, set(limits) - set(numbers))
+            found[name] = min(set(numbers) - counts, default=max(names, default=min(counts, default=COUNT)))
     return found
 
 
 def _carry(node: onnx.NodeProto, carried: set[str], flags: set[str], scalars: set[str]) -> None:
     """What a node makes of the numbers: the same ones, or, where negative ones count from the end, those wrapped."""
-    if node.op_type in _PASSES_ON and node.input and node.input[0] in carried:
+    if node.op_type in _PASSES_ON and carried & {*(node.input if node.op_type == "Concat" else node.input[:1])}:
         carried.update(node.output)
     elif node.op_type in _FLAGS and (carried | flags) & set(node.input):
         flags.update(node.output)
@@ -71,6 +74,8 @@ def _limits(node: onnx.NodeProto, carried: set[str], *, shapes: Shapes) -> Itera
             continue
         if (node.op_type, index) in _COUNTS:
             yield COUNT
+        if (node.op_type, index) == ("Resize", 3):
+            yield SIDE
         if node.op_type in _LOOKUPS and index == _LOOKUPS[node.op_type][0]:
             axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
             yield from _size(shapes.get(node.input[_LOOKUPS[node.op_type][1]]), axis)

@@ -129,7 +129,9 @@ def _grown(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> Iterator[tupl
     past, step = shapes.get(node.input[at], []), shapes.get(node.input[0 if at else -1], [])
     if at and len(past) >= 4 and step:
         yield past[-2], step[1 if len(step) == 3 else -2]
-    elif node.op_type == "Concat" and len(past) == len(step) == 4 and claims.attribute_of(node, "axis", 0) in (-2, 2):
+    # one alone is put behind nothing: what an encoder gave
+    is_joined = node.op_type == "Concat" and len(node.input) > 1 and claims.attribute_of(node, "axis", 0) in (-2, 2)
+    if is_joined and len(past) == len(step) == 4:
         yield past[-2], step[-2]
 
 

@@ -32,6 +32,8 @@ _MOST_DIFFERENCE = 0.1
 _SEEDS = (0, 1, 2)
 # what they put out, or whether they run, follows from values
 _BY_VALUE = {"NonZero", "Loop", "NonMaxSuppression", "Unique", "Compress", "Range"}
+# kinds of values that follow the seed
+_DRAWN = (fills.NORMAL, "range", fills.OF, fills.BOXES)
 # a model whose one run takes longer is not run three times more
 _QUICK_S = 4.0
 # times that run, within which the others end
@@ -187,7 +189,7 @@ def _follows_values(model: onnx.ModelProto, texts: Mapping[str, str]) -> bool:
 
 def _drawn(texts: Mapping[str, str]) -> list[str]:
     """The inputs that are drawn by seed."""
-    return [name for name, text in texts.items() if fills.parse(text).kind in (fills.NORMAL, "range")]
+    return [name for name, text in texts.items() if fills.parse(text).kind in _DRAWN]
 
 
 def _is_same_work(model: onnx.ModelProto, found: Found) -> bool:

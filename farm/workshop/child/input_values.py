@@ -15,9 +15,14 @@ from farm.workshop.child import bounds, consumers, roles, signature, walk
 from farm.workshop.problems import Problem, shown
 
 _COUNT = 3
+# of a picture that what a model finds is brought to
+_SIDE = 640
+# a page is so wide and so high where boxes on it are whole numbers, whatever the table has behind
+_PAGE = 1000
 # of strings whose words nothing says
 _WORDS = "the quick brown fox jumps over a lazy dog while seven white birds watch"
 _WORDS_EACH = 8
+_MAX_CODES = 16
 # attributes in which operators keep the strings that they know
 _TABLES = ("pool_strings", "cats_strings", "keys_strings", "string_vocabulary", "classlabels_strings")
 _SPLITS = {"Tokenizer", "StringSplit", "RegexSplitWithOffsets"}
@@ -32,7 +37,7 @@ def fills_of(model: onnx.ModelProto, facts: signature.Signature, required: consu
         if (choices := roles.choices(port, model)) and choices >= 1:
             limits.setdefault(port["name"], choices + 1)
     return {
-        port["name"]: _by_role(port, model, facts, pasts) or _by_limit(port, limits.get(port["name"]))
+        port["name"]: _by_role(port, model, facts, pasts) or _by_limit(port, model, limits.get(port["name"]))
         for port in facts["inputs"]
     }
 
@@ -71,10 +76,10 @@ def _numbers(
     sizes: Mapping[str, int],
     random: np.random.Generator,
 ) -> Array:
-    if fill.kind == fills.NORMAL:
-        return random.standard_normal(shape).astype(dtype)
-    if fill.kind == "range":
-        return _between(fill, shape, dtype, random)
+    if fill.kind == fills.BOXES:
+        return _boxes(fill, port, shape, dtype, random)
+    if fill.kind in (fills.NORMAL, fills.OF, "range"):
+        return _drawn(fill, shape, dtype, random)
     if fill.dimension and fill.dimension not in sizes:
         text = f"The input {shown(port['name'])!r} cannot be the size of {shown(fill.dimension)!r}"
         raise Problem("bad_input", f"{text}: the model has no such dynamic dimension.")
@@ -87,6 +92,14 @@ def _numbers(
     if fill.kind == "size":
         return np.full(shape, sizes[fill.dimension], dtype=dtype)
     return np.full(shape, fill.low, dtype=dtype)
+
+
+def _drawn(fill: Fill, shape: list[int], dtype: np.dtype, random: np.random.Generator) -> Array:
+    if fill.kind == fills.NORMAL:
+        return random.standard_normal(shape).astype(dtype)
+    if fill.kind == fills.OF:
+        return random.choice(np.array(fill.numbers), size=shape).astype(dtype)
+    return _between(fill, shape, dtype, random)
 
 
 def _read(text: str, port: signature.Port) -> Fill:
@@ -104,6 +117,14 @@ def _between(fill: Fill, shape: list[int], dtype: np.dtype, random: np.random.Ge
         return random.uniform(fill.low, fill.high, size=shape).astype(dtype)
     kind = np.dtype(np.int64) if dtype.kind == "b" else dtype
     return random.integers(int(fill.low), int(fill.high), size=shape, endpoint=True, dtype=kind).astype(dtype)
+
+
+def _boxes(fill: Fill, port: signature.Port, shape: list[int], dtype: np.dtype, random: np.random.Generator) -> Array:
+    if shape[-1:] != [4]:
+        text = f"The input {shown(port['name'])!r} has the shape {shape}: boxes are four numbers each."
+        raise Problem("bad_input", f"{text} Write LOW..HIGH.")
+    corners = _between(fill, [*shape[:-1], 2, 2], dtype, random)
+    return np.sort(corners, axis=-2).reshape(shape)
 
 
 def _by_role(port: signature.Port, model: onnx.ModelProto, facts: signature.Signature, pasts: list[str]) -> str | None:
@@ -153,12 +174,22 @@ def _length(port: signature.Port, facts: signature.Signature) -> str:
     return str((others[0]["shape"] or [0, 1])[1]) if others else fills.ONE
 
 
-def _by_limit(port: signature.Port, limit: bounds.Limit | None) -> str:
-    if limit is None or not roles.is_whole(port):
+def _by_limit(port: signature.Port, model: onnx.ModelProto, limit: bounds.Limit | None) -> str:
+    if signature.kind_of(port) not in ("f", "i", "u"):
         return fills.plain_of(port["dtype"])
+    if limit in (bounds.COUNT, bounds.SIDE):
+        return str(_SIDE if limit == bounds.SIDE and (port["shape"] or [1]) in ([1], [2], [3]) else _COUNT)
+    if limit is None or not roles.is_whole(port):
+        return _by_arithmetic(port, model)
     if isinstance(limit, str):
         return f"{fills.BELOW}:{limit}"
-    if limit == bounds.COUNT:
-        return str(_COUNT)
-    highest = min(limit - 1, int(np.iinfo(port["dtype"]).max))
-    return f"0..{max(0, highest)}"
+    highest = max(0, min(limit - 1, int(np.iinfo(port["dtype"]).max)))
+    return f"{fills.BOXES}:{min(highest, _PAGE)}" if roles.is_boxes(port, model) else f"0..{highest}"
+
+
+def _by_arithmetic(port: signature.Port, model: onnx.ModelProto) -> str:
+    """Of what looks nothing up: numbers that it is compared with, or as many as it is scaled down from."""
+    if codes := roles.codes(port, model):
+        return f"{fills.OF}:{'|'.join(map(str, codes[:_MAX_CODES]))}"
+    reach = 0 if roles.is_whole(port) else roles.reach_of(port, model)
+    return f"0..{reach}" if reach else fills.plain_of(port["dtype"])

@@ -1,7 +1,7 @@
 """What an input is for, read off its name, its shape and the operators it feeds. Runs in the child only."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import onnx
@@ -20,6 +20,14 @@ _FACTOR = re.compile(r"speed|scale|(^|_)rate|temperature|tempo", re.IGNORECASE)
 _RECURRENT = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 _COMPARES = {"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"}
 _DIVIDES = {"Div", "Mod"}
+_SCALES: Mapping[str, Callable[[float, float, float], tuple[float, float]]] = {
+    "Add": lambda factor, offset, by: (factor, offset + by),
+    "Sub": lambda factor, offset, by: (factor, offset - by),
+    "Mul": lambda factor, offset, by: (factor * by, offset * by),
+    "Div": lambda factor, offset, by: (factor / by, offset / by),
+}
+# pixels, or the like, are scaled down from so many
+_MIN_REACH, _MAX_REACH = 100, 1 << 16
 # their output holds numbers of their first input, in another shape
 _MOVES = {
     *("Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Expand", "Gather"),
@@ -94,6 +102,54 @@ def choices(port: signature.Port, model: onnx.ModelProto) -> int | None:
         value for value in _partners(model, port["name"], {"Equal"}) if value.size > 1 and value.dtype.kind in "iu"
     ]
     return max((int(value.max()) for value in known), default=None)
+
+
+def codes(port: signature.Port, model: onnx.ModelProto) -> list[int]:
+    """The whole numbers, one by one, that an input of several is compared with, such as the labels of points; empty:
+    fewer than two. Where 0 and 1 are among them these: others stand for padding, corners or ends."""
+    if all(dim == 1 for dim in port["shape"] or ()):
+        return []
+    met = [
+        value for value in _partners(model, port["name"], {"Equal"}) if value.size == 1 and value.dtype.kind in "fiu"
+    ]
+    low, high = (
+        (np.iinfo(port["dtype"]).min, np.iinfo(port["dtype"]).max) if is_whole(port) else (-_MAX_REACH, _MAX_REACH)
+    )
+    known = sorted({int(value.item()) for value in met if low <= value.item() <= high and value.item() % 1 == 0})
+    return ([0, 1] if {0, 1} <= {*known} else known) if len(known) > 1 else []
+
+
+def is_boxes(port: signature.Port, model: onnx.ModelProto) -> bool:
+    """Whether it holds whole left, upper, right and lower sides: of its four columns one is taken off another."""
+    carried = carried_by(model, port["name"])
+    return (port["shape"] or [0])[-1] == 4 and any(
+        node.op_type == "Sub" and carried >= {*node.input} for node in walk.nodes(model, with_functions=False)
+    )
+
+
+def reach_of(port: signature.Port, model: onnx.ModelProto) -> int:
+    """The largest number of an input that is first brought to 0 to 1, or -1 to 1, as pixels are; 0: it is not."""
+    scaling = [node for node in model.graph.node if node.op_type in _SCALES and len(node.input) > 1]
+    stored = constants.values(model, names={node.input[1] for node in scaling})
+    numbers = {name: value.item() for name, value in stored.items() if value.size == 1 and value.dtype.kind in "fiu"}
+    known, reach = {port["name"]: (1.0, 0.0)}, 0
+    for node in model.graph.node:
+        if not node.input or node.input[0] not in known:
+            continue
+        if node.op_type in _MOVES:
+            known.update(dict.fromkeys(node.output, known[node.input[0]]))
+        elif node.op_type in _SCALES and (by := numbers.get(node.input[-1], 0)) > 0:
+            scaled = _SCALES[node.op_type](*known[node.input[0]], by)
+            known.update(dict.fromkeys(node.output, scaled))
+            reach = _end_of(*scaled) or reach
+    return reach
+
+
+def _end_of(factor: float, offset: float) -> int:
+    """Which number times `factor` plus `offset` is 1, where 0 becomes 0 or -1 and pixels may be counted; 0: none."""
+    is_scaled = factor > 0 and min(abs(offset), abs(offset + 1)) < 0.01
+    end = (1 - offset) / factor if is_scaled else 0.0
+    return int(end + 0.01) if _MIN_REACH <= end <= _MAX_REACH else 0
 
 
 def is_divisor(port: signature.Port, model: onnx.ModelProto) -> bool:

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
 
-from farm.workshop.child import consumers, context, roles, signature, walk
+from farm.workshop.child import consumers, context, detectors, roles, signature, walk
 
 MOST_TRIES = 20
 SEQUENCE, PICTURE, SAMPLES = 64, 224, 16_000
+# the sides of a picture in which things are looked for; how many points are pointed at
+SEARCHED, POINTED = 640, 2
 # a decoder's usual work: one token more, behind so many
 PAST, STEP = 256, 1
 # larger ones before smaller ones, since a small one may run and be no work; of pictures not the largest first
@@ -81,13 +83,17 @@ def _around(
     pictures = [shape for port, shape in ports if not roles.is_state(port, model)]
     latents = {dim for port, shape in ports if _is_latent(port["name"], shape) for dim in shape[2:]}
     usual = {dim: _LATENT if dim in latents else _usual(dim, pictures) for dim in free}
+    searched = {dim: SEARCHED if size == PICTURE else size for dim, size in usual.items()}
+    if searched != usual and detectors.is_detector(model, facts, required.shapes, {**known, **searched}):
+        usual = searched
+    usual |= dict.fromkeys(_pointed(model, facts) & {*free}, POINTED)
     if stepped := _stepped(facts, free, required):
         longest = context.tokens_of(model, inputs=facts["inputs"]) or PAST + STEP
         for past in dict.fromkeys((min(PAST, longest - STEP), SEQUENCE)):
             yield {**known, **usual, **{dim: past if size == PAST else size for dim, size in stepped.items()}}
     yield from ({**known, **usual, **hint} for hint in _hints(model, ports, free, required))
     yield {**known, **usual}
-    ordered = PICTURES if set(usual.values()) == {PICTURE} else SEQUENCES
+    ordered = PICTURES if set(usual.values()) in ({PICTURE}, {SEARCHED}) else SEQUENCES
     yield from ({**known, **dict.fromkeys(free, size)} for size in ordered)
     if len(free) > 1:
         yield from ({**known, **usual, dim: size} for dim in free for size in (1, SEQUENCE))
@@ -152,6 +158,13 @@ def _counts_at_once(dim: str, model: onnx.ModelProto, facts: signature.Signature
         return not is_length and not _PAST.search(dim)
     says_nothing = dim.lower() in ("n", "b") or all(dim == f"{port['name']}.{at}" for port, at in places)
     return says_nothing and all(at == 0 and len(port["shape"] or ()) > 1 for port, at in places)
+
+
+def _pointed(model: onnx.ModelProto, facts: signature.Signature) -> set[str]:
+    """How many points have a label each: two coordinates in one input, and in another what they are compared with."""
+    coordinates = {shape[-2] for port in facts["inputs"] if (shape := port["shape"] or [])[1:] and shape[-1] == 2}
+    lasts = ((port, str((port["shape"] or [""])[-1])) for port in facts["inputs"])
+    return {last for port, last in lasts if last in coordinates and roles.codes(port, model)}
 
 
 def _usual(dim: str, shapes: Sequence[Shape]) -> int:

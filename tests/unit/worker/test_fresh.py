@@ -66,6 +66,14 @@ def test_positions_start_where_the_past_ends_and_indices_stay_below_their_size()
     assert moved.arrays["edges"].max() < 8
 
 
+def test_boxes_stay_whole() -> None:
+    boxes = np.array([[[1, 2, 3, 4], [5, 6, 7, 8]]])
+    made = {"bbox": "boxes:1000"}
+    (found, *_) = sets_of({"bbox": boxes}, {"bbox": ["batch", "seq", 4]}, Wanted(shapes={"seq": [9]}, made=made))
+    assert {tuple(row) for row in found.arrays["bbox"][0]} <= {(1, 2, 3, 4), (5, 6, 7, 8)}
+    assert found.arrays["bbox"].shape == (1, 9, 4)
+
+
 def test_more_sizes_than_sets_make_a_set_of_each() -> None:
     found = sets_of(given(), DIMS, Wanted(count=8, shapes={"seq": list(range(1, 13))}))
     assert [one.arrays["ids"].shape[1] for one in found] == list(range(1, 13))

@@ -12,7 +12,7 @@ from worker.runner.arrays import Arrays
 from worker.runner.parity import Array
 
 # inputs whose values follow from sizes
-POSITIONS, SIZE, BELOW = "positions", "size", "below"
+POSITIONS, SIZE, BELOW, BOXES = "positions", "size", "below", "boxes"
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,9 @@ def _drawn(
         return np.full(shape, sizes[dimension], dtype=array.dtype)
     if array.size == 0 or kind == SIZE:
         return array
+    if kind == BOXES:
+        rows = array.reshape(-1, shape[-1])
+        return rows[dice.integers(0, len(rows), shape[:-1])]
     # a scalar stays one
     drawn = np.asarray(array.reshape(-1)[dice.integers(0, array.size, shape)])
     return drawn % max(1, sizes[dimension]) if kind == BELOW and dimension in sizes else drawn

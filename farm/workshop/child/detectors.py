@@ -1,0 +1,65 @@
+"""Whether a model looks for things in a picture, which is then larger than one of a single thing. Child only."""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+
+import onnx
+
+from farm.workshop.child import claims, signature, walk
+from farm.workshop.child.shapes import Shapes, shapes_of, skeleton
+
+_SEARCHES = {"NonMaxSuppression", "RoiAlign", "MaxRoiPool"}
+_BOXES = re.compile(r"box|detection|(^|_)dets?(_|$)", re.IGNORECASE)
+
+
+def is_detector(model: onnx.ModelProto, facts: signature.Signature, shapes: Shapes, sizes: Mapping[str, int]) -> bool:
+    """An operator of detection, boxes that are put out, or a list of places of several scales.
+
+    `shapes`: as inferred with open sizes; `sizes`: with which it is asked.
+    """
+    return (
+        any(node.op_type in _SEARCHES for node in walk.nodes(model))
+        or any(_BOXES.search(port["name"]) or _is_boxes(port, facts) for port in facts["outputs"])
+        or _joins_scales(model, facts, shapes, sizes)
+    )
+
+
+def _is_boxes(port: signature.Port, facts: signature.Signature) -> bool:
+    """Four numbers of each of many, beside an output of what these are."""
+    shape = port["shape"] or []
+    return len(shape) == 3 and shape[-1] == 4 and shape[1] != 1 and len(facts["outputs"]) > 1
+
+
+def _joins_scales(model: onnx.ModelProto, facts: signature.Signature, shapes: Shapes, sizes: Mapping[str, int]) -> bool:
+    """Whether flat maps follow each other in one list, of which each is at most half as long as the one before."""
+    joins = {node.output[0]: open_ for node in model.graph.node if len(open_ := list(_open(node, shapes))) > 1}
+    known = _sized(model, facts, sizes) if joins else {}
+    for parts in joins.values():
+        lengths = sorted(
+            (size for name, axis in parts if isinstance(size := known.get(name, shapes[name])[axis], int)), reverse=True
+        )
+        if len(lengths) > 1 and all(longer >= 2 * shorter for longer, shorter in itertools.pairwise(lengths)):
+            return True
+    return False
+
+
+def _open(node: onnx.NodeProto, shapes: Shapes) -> Iterator[tuple[str, int]]:
+    """What a node joins of lists or rows whose lengths follow from the picture's, and the axis along which it does."""
+    axis = int(claims.attribute_of(node, "axis", 0))
+    for name in node.input if node.op_type == "Concat" else ():
+        shape = shapes.get(name, [])
+        if 2 <= len(shape) <= 3 and claims.has(shape, axis) and isinstance(shape[axis], str):
+            yield name, axis
+
+
+def _sized(model: onnx.ModelProto, facts: signature.Signature, sizes: Mapping[str, int]) -> Shapes:
+    light = skeleton(model)
+    shapes = {port["name"]: port["shape"] or [] for port in facts["inputs"]}
+    for value in light.graph.input:
+        for dim, size in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, ()), strict=False):
+            if size in sizes:
+                dim.dim_value = sizes[str(size)]
+    for value in light.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    return shapes_of(light)
