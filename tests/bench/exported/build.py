@@ -1,7 +1,7 @@
-"""Writes the models of `wanted.toml` or `stranger.toml` by the exporters that are installed, each module in a process.
+"""Writes the models of a set by the exporters that are installed, each module in a process.
 
     python -m venv DIR && DIR/bin/pip install -r tests/bench/exported/requirements.txt
-    DIR/bin/python -m tests.bench.exported.build OUT [--set stranger] [--only PREFIX]
+    DIR/bin/python -m tests.bench.exported.build OUT [--set SET] [--only PREFIX]
 
 The exporters are none of the product's requirements. tf2onnx wants an older numpy and protobuf, and so an environment
 of its own, with requirements-keras.txt, as jax2onnx does with requirements-jax.txt: run it there with the same OUT.
@@ -22,6 +22,13 @@ MODULES = {
         "build_stranger_tables",
         "build_stranger_keras",
         "build_stranger_jax",
+    ),
+    "stranger2": (
+        "build_stranger2",
+        "build_stranger2_hub",
+        "build_stranger2_tables",
+        "build_stranger2_keras",
+        "build_stranger2_jax",
     ),
 }
 
