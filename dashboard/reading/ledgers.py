@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from django.urls import reverse
 
+from farm.rules.planning.time_left import about
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted
 from farm.rules.wording import numbers
-from farm.runs.selectors.ledger import Next, Work
+from farm.runs.selectors.ledger import Work
+from farm.runs.selectors.queues import Next
 
 UNFORESEEN = "when its machine is free"
 
@@ -17,7 +19,7 @@ def next_table(waiting: Sequence[Next]) -> Table:
         Column("Begins", lambda one: Entry(begins(one), one.begins_in_minutes)),
         Number("takes", _takes, note="by its plan and the machine’s pace"),
     )
-    return Table.of("next", "What waits for this machine", columns, waiting)
+    return Table.of("next", "What waits for this node", columns, waiting)
 
 
 def work_table(work: Sequence[Work]) -> Table:
@@ -32,10 +34,10 @@ def work_table(work: Sequence[Work]) -> Table:
 
 
 def begins(one: Next) -> str:
-    """`in about 12 min`."""
+    """`in about 12 min`, `next` where nothing comes before it."""
     if one.begins_in_minutes is None:
         return UNFORESEEN
-    return f"in about {_minutes(one.begins_in_minutes)}" if one.begins_in_minutes else "next"
+    return f"in {about(60.0 * one.begins_in_minutes)}" if one.begins_in_minutes else "next"
 
 
 def _takes(one: Next) -> Entry:

@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.reading import file_rows
+from dashboard.reading.ledgers import UNFORESEEN, begins
 from dashboard.views import lists
 from dashboard.views.access import action, carry_out, page, person, team_choice
 from dashboard.views.lists import paged
@@ -16,11 +17,12 @@ from farm.accounts.selectors import can_manage, team_to_write
 from farm.base.refusals import Invalid, Missing
 from farm.fleet import selectors, services
 from farm.fleet.enrolment import joining
+from farm.rules.planning.time_left import about
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
 from farm.rules.wording import numbers
-from farm.runs.selectors import backlog, blocks_on
-from farm.runs.selectors.backlog import Queue
-from farm.runs.selectors.ledger import next_of
+from farm.runs.selectors import blocks_on
+from farm.runs.selectors.forecasts import Forecast
+from farm.runs.selectors.queues import Queue, next_of, queues, takers
 
 if TYPE_CHECKING:
     from farm.fleet.models import Lending
@@ -59,10 +61,9 @@ COLUMNS: tuple[Column[Queue], ...] = (
 
 def start_words(one: Queue) -> str:
     """When a block queued now may be expected to start."""
-    minutes = one.start_minutes
-    if minutes is None:
-        return "when a node with this hardware comes online"
-    return f"in about {numbers.duration(60 * minutes)}" if minutes else "at once"
+    if one.start_s is None:
+        return UNFORESEEN if one.nodes else "when a node with this hardware comes online"
+    return f"in {about(one.start_s)}" if one.start_s else "at once"
 
 
 def headline(*, online: int, nodes: int, queues: Sequence[Queue]) -> str:
@@ -107,19 +108,20 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
     user = person(request)
     nodes = paged(request, selectors.nodes_listed(user))
     busy = blocks_on(nodes)
-    waits = next_of(user, nodes)
+    forecast = Forecast()
+    waits = next_of(user, nodes, forecast=forecast)
     rows = [
         {
             "node": node,
             "block": busy.get(node.pk),
-            "next": waits[node.pk][:1],
+            "next": [(waiting, begins(waiting)) for waiting in waits[node.pk][:1]],
             "waiting": len(waits[node.pk]),
             "alarms": selectors.false_alarms(node),
         }
         for node in nodes
     ]
-    there = backlog.takers(user)
-    waiting = backlog.queues(user, there)
+    there = takers(user)
+    waiting = queues(user, there, forecast=forecast)
     return {
         "headline": headline(online=len(there), nodes=nodes.paginator.count, queues=waiting),
         "nodes": rows,

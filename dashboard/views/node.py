@@ -21,7 +21,8 @@ from farm.rules.comparing.margins import NoiseFloor
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, moment, written
 from farm.rules.wording import numbers
 from farm.runs.selectors import Before, blocks_on, last_blocks_of
-from farm.runs.selectors.ledger import ledger, next_of
+from farm.runs.selectors.ledger import ledger
+from farm.runs.selectors.queues import next_of
 
 if TYPE_CHECKING:
     from farm.accounts.models import User

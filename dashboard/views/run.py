@@ -36,7 +36,7 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import ELSEWHERE, VERDICTS, WRONG
 from farm.runs import selectors, services
 from farm.runs.selectors import pages
-from farm.runs.selectors.runs import Busy, Standstill, busy_blocks, shown_states, standstill_of
+from farm.runs.selectors.runs import Busy, Moment, busy_blocks, moment_of, shown_states
 from farm.runs.states import FARM_MADE, RunOutcome, RunReason, RunState
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     user, part = person(request), request.GET.get("part", "")
     if part == "live":
         seen = pages.revision_of(user, run_id)
-        still = pieces.standstill_at(seen)
-        return pieces.live_part(request, seen, still, lambda: _changed(request, seen, still))
+        moment = pieces.moment_at(seen)
+        return pieces.live_part(request, seen, moment, lambda: _changed(request, seen, moment))
 
     def make(row: "Run") -> HttpResponse:
         context = _context(request, row, may_write=selectors.can_write_run(user, row))
@@ -88,13 +88,13 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     return pieces.settled(lambda: selectors.run(user, run_id), make)
 
 
-def _changed(request: HttpRequest, seen: pages.Revision, still: Standstill) -> str:
+def _changed(request: HttpRequest, seen: pages.Revision, moment: Moment) -> str:
     """The head, the map and the sections that the page has an older state of, for all with these rights."""
     have = pieces.held(request)
 
     def make(row: "Run") -> list[str]:
-        known = still if row.revision == seen.revision else None
-        context = _context(request, row, may_write=seen.may_write, still=known, part="live")
+        known = moment if row.revision == seen.revision else None
+        context = _context(request, row, may_write=seen.may_write, moment=known, part="live")
         sections = pieces.newer(_sections(request, row, context, shown=have), have)
         return [context["head_text"], context["map_text"], *(section.out_of_band for section in sections)]
 
@@ -102,19 +102,20 @@ def _changed(request: HttpRequest, seen: pages.Revision, still: Standstill) -> s
 
 
 def _context(
-    request: HttpRequest, row: "Run", *, may_write: bool, still: Standstill | None = None, part: str = ""
+    request: HttpRequest, row: "Run", *, may_write: bool, moment: Moment | None = None, part: str = ""
 ) -> Shown:
-    """What the head of the page and the map show, for all with these rights. `still`: as it was asked for already."""
+    """What the head of the page and the map show, for all with these rights. `moment`: as it was asked
+    for already."""
     whole_run = pieces.whole(row)
-    if still is None and row.state != RunState.FINISHED:
-        still = standstill_of(row.pk)
+    if moment is None and row.state != RunState.FINISHED:
+        moment = moment_of(row.pk)
     drawn, text = pieces.map_of(request, row, whole_run, address=address_in(row.pk), part=part)
     return {
         "run": row,
         "is_open": row.state != RunState.FINISHED,
         "may_write": may_write,
         "head_text": pieces.head_of(
-            request, row, lambda: _head(row, whole_run, still, may_write=may_write), may_write=may_write, still=still
+            request, row, lambda: _head(row, whole_run, moment, may_write=may_write), may_write=may_write, moment=moment
         ),
         "map": drawn,
         "map_text": text,
@@ -123,10 +124,10 @@ def _context(
     }
 
 
-def _head(row: "Run", whole_run: pieces.Whole, still: Standstill | None, *, may_write: bool) -> dict[str, object]:
+def _head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_write: bool) -> dict[str, object]:
     """What the head says of the run at this revision, to everybody with the same rights."""
     is_open = row.state != RunState.FINISHED
-    now = _live(row, still) if still is not None else None
+    now = _live(row, moment) if moment is not None else None
     return {
         "run": row,
         "state": whole_run.activity or row.outcome or row.state,
@@ -136,7 +137,7 @@ def _head(row: "Run", whole_run: pieces.Whole, still: Standstill | None, *, may_
         "period": settings.LIVE_PERIOD_S,
         "headline": whole_run.headline,
         "because": whole_run.because,
-        "progress": _progress(row, still) if is_open else None,
+        "progress": _progress(row, moment) if is_open else None,
         "warnings": whole_run.warnings,
         "facts": [*facts.with_nodes(whole_run.told, [block.node for block in now["busy"]] if now else []), *_who(row)],
         "may_write": may_write,
@@ -149,15 +150,15 @@ def _who(row: "Run") -> list[facts.Fact]:
 
 
 class Live(TypedDict):
-    """What the head of an open run says of this moment. `still`: why nothing is measured; `tail`: the log's end."""
+    """What the head of an open run says of this moment. `tail`: the log's end."""
 
     busy: list[Busy]
-    still: Standstill
+    moment: Moment
     tail: list["Event"]
 
 
-def _live(row: "Run", still: Standstill) -> Live:
-    return {"busy": busy_blocks(row), "still": still, "tail": list(selectors.events(row).order_by("-pk")[:TAIL])}
+def _live(row: "Run", moment: Moment) -> Live:
+    return {"busy": busy_blocks(row), "moment": moment, "tail": list(selectors.events(row).order_by("-pk")[:TAIL])}
 
 
 def _origin(row: "Run") -> dict[str, object] | None:
@@ -170,9 +171,9 @@ def _origin(row: "Run") -> dict[str, object] | None:
     return {"text": origin.text, "href": href}
 
 
-def _progress(row: "Run", still: Standstill | None) -> dict[str, object]:
+def _progress(row: "Run", moment: Moment | None) -> dict[str, object]:
     """How far it is, how long it has taken, and what is left at the pace of its rounds."""
-    progress = selectors.progress(row, still=still)
+    progress = selectors.progress(row, moment=moment)
     refused = progress.cells.get("refused")
     parts = [
         f"{progress.cells_ended} of {numbers.counted(progress.cells_planned, 'cell')} ended",

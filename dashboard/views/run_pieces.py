@@ -32,10 +32,10 @@ from farm.rules.presenting import sentences
 from farm.rules.presenting.headlines import opening_of
 from farm.rules.presenting.stability import more_may_decide
 from farm.runs import selectors
-from farm.runs.selectors import pages, runs
+from farm.runs.selectors import pages
 from farm.runs.selectors.pages import Revision, is_same
 from farm.runs.selectors.retention import removed_timings
-from farm.runs.selectors.runs import Standstill, standstill_of
+from farm.runs.selectors.runs import Moment, moment_of
 from farm.runs.selectors.sides import facts_of
 from farm.runs.states import RunState, activity_of
 
@@ -53,12 +53,12 @@ TOKEN = "the-token-of-whoever-reads"
 MOST_CELLS = 24
 
 
-def standstill_at(seen: Revision) -> Standstill:
-    """What an open run waits for, asked for once a period for all who look: other runs and nodes decide it too."""
+def moment_at(seen: Revision) -> Moment:
+    """What an open run waits for and what is left of it, asked for once a period for all who look."""
     if seen.state == RunState.FINISHED:
-        return Standstill()
+        return Moment()
     key = (seen.run_id, seen.created_at, seen.revision, int(time.time() / settings.LIVE_PERIOD_S))
-    return cached("pieces", "standstill", *key, make=lambda: standstill_of(seen.run_id))
+    return cached("pieces", "moment", *key, make=lambda: moment_of(seen.run_id))
 
 
 def settled(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) -> Made:
@@ -72,24 +72,24 @@ def settled(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) -> Made:
     return made
 
 
-def live_part(request: HttpRequest, seen: Revision, still: Standstill, make: Callable[[], str]) -> HttpResponse:
+def live_part(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> HttpResponse:
     """What changed, 304 where nothing did, and an order to load the page again once the run has ended: what else stands
-    on it is about the finished run. `seen`: the run as this reader may see it now; `still`: what it waits for."""
+    on it is about the finished run. `seen`: the run as this reader may see it now; `moment`: what it waits for."""
     if seen.state == RunState.FINISHED:
         return HttpResponse(headers={"HX-Refresh": "true"})
-    response = _unless_known(request, seen, still, make)
+    response = _unless_known(request, seen, moment, make)
     patch_cache_control(response, private=True, no_cache=True)
     return response
 
 
-def _etag(request: HttpRequest, seen: Revision, still: Standstill, make: Callable[[], str]) -> str:
+def _etag(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> str:
     # of this session alone: the forms carry its token
-    return f'"{salted_hmac("dashboard.live_part", f"{request.session.session_key}:{seen}:{still}").hexdigest()}"'
+    return f'"{salted_hmac("dashboard.live_part", f"{request.session.session_key}:{seen}:{moment.shown}").hexdigest()}"'
 
 
 @condition(etag_func=_etag)
-def _unless_known(request: HttpRequest, seen: Revision, still: Standstill, make: Callable[[], str]) -> HttpResponse:
-    text = cached("pieces", "live", *astuple(seen), still, request.GET.urlencode(), make=make)
+def _unless_known(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> HttpResponse:
+    text = cached("pieces", "live", *astuple(seen), moment.shown, request.GET.urlencode(), make=make)
     return HttpResponse(with_token(request, text))
 
 
@@ -248,15 +248,18 @@ def head_of(
     tell: Callable[[], Mapping[str, object]],
     *,
     may_write: bool,
-    still: runs.Standstill | None,
+    moment: Moment | None,
 ) -> str:
-    """The head of the page, made once for all who may do the same with this revision, with TOKEN in its forms. `still`:
-    what the run waits for, which no revision of its own tells of."""
+    """The head of the page, made once for all who may do the same with this revision, with TOKEN in its forms.
+
+    `moment`: what it waits for and what is left of it, which no revision of its own tells of.
+    """
 
     def make() -> str:
         return render_to_string("dashboard/parts/run_head.html", {**tell(), "csrf_token": TOKEN}, request)
 
-    return cached("pieces", "head", *at_revision(row), may_write, still, request.GET.urlencode(), make=make)
+    key = (*at_revision(row), may_write, moment and moment.shown, request.GET.urlencode())
+    return cached("pieces", "head", *key, make=make)
 
 
 def around(whole_run: Whole, shown: HeatMap) -> Document:

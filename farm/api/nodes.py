@@ -24,8 +24,9 @@ from farm.fleet import selectors, services
 from farm.fleet.enrolment import joining
 from farm.fleet.models import Node
 from farm.runs.selectors import blocks_on, runs_visible_to
-from farm.runs.selectors.ledger import DAYS, next_of
+from farm.runs.selectors.ledger import DAYS
 from farm.runs.selectors.ledger import ledger as ledger_of
+from farm.runs.selectors.queues import next_of
 
 # a token that uploads and runs, as in CI, lets no machine in
 router = Router(tags=["fleet"], auth=[TokenAuth(changes=Scope.NODES), BrowserAuth()])

@@ -24,6 +24,7 @@ from farm.rules.presenting.spreadsheets import csv_of, rows_of
 from farm.runs import selectors, services
 from farm.runs.models import Event, Run
 from farm.runs.selectors.files import MEDIA_TYPE, parquet_of
+from farm.runs.selectors.forecasts import Forecast
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -90,7 +91,8 @@ def start(request: HttpRequest, payload: RunOrder) -> Status[RunOut]:
 @router.get("/runs", response=list[RunOut])
 def runs(request: HttpRequest, paging: Query[Paging]) -> list[RunOut]:
     """Runs of your teams, newest first."""
-    return [_run(run) for run in paging.of(selectors.runs_visible_to(person(request)))]
+    forecast = Forecast()
+    return [_run(run, forecast) for run in paging.of(selectors.runs_visible_to(person(request)))]
 
 
 @router.get("/runs/{int:run_id}", response=RunOut, auth=GATED)
@@ -214,8 +216,8 @@ def _readable(request: HttpRequest, run_id: int) -> Run:
     return found
 
 
-def _run(run: Run) -> RunOut:
-    progress = selectors.progress(run)
+def _run(run: Run, forecast: Forecast | None = None) -> RunOut:
+    progress = selectors.progress(run, forecast=forecast)
     return shaped(
         RunOut,
         progress,
@@ -234,11 +236,15 @@ def _run(run: Run) -> RunOut:
             cells_done=progress.cells_ended,
             cells_planned=progress.cells_planned,
             block=progress.words,
-            waiting=progress.still.text,
-            begins_in_minutes=progress.expected and progress.expected.begins_s / 60.0,
-            ends_in_minutes=progress.expected and progress.expected.ends_s / 60.0,
+            waiting=progress.moment.still,
+            begins_in_minutes=_minutes(progress.moment.begins_s),
+            ends_in_minutes=_minutes(progress.moment.ends_s),
         ),
     )
+
+
+def _minutes(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds / 60.0
 
 
 def _number(block: int | str) -> int:

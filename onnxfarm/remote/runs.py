@@ -53,7 +53,7 @@ class Standing(NamedTuple):
         if self.block:
             parts.append(self.block.removesuffix("."))  # a node's sentence, that goes on here
         if self.minutes_left is not None and not self.is_finished:
-            begins_s = 60.0 * (self.begins_in_minutes or 0.0)
+            begins_s = None if self.begins_in_minutes is None else 60.0 * self.begins_in_minutes
             parts.append(words_left(60.0 * self.minutes_left, is_measuring=not self.is_waiting, begins_s=begins_s))
         return ", ".join(parts)
 

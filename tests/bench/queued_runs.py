@@ -119,6 +119,7 @@ class Replay:
             Block.objects.filter(pk=block.pk).update(plan_json=plan)
         expected = Forecast().of_run(run.pk)
         assert expected is not None
+        assert expected.ends_s is not None
         self.said[run.pk] = (of_farm, self.now_s, expected.ends_s)
         return run.pk
 

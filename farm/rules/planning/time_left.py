@@ -76,7 +76,7 @@ def seconds_left(blocks: Sequence[Ahead], *, at_once: int = 1) -> float | None:
     None too where only what follows the last round is missing: further traces have no pace.
     """
     paces = [block.stretch for block in blocks if block.stretch is not None]
-    lefts = [_left_s(block, stretch=max(paces, default=1.0)) for block in blocks]
+    lefts = [left_of_block(block, stretch=max(paces, default=1.0)) for block in blocks]
     known = [left for left in lefts if left is not None]
     if len(known) < len(lefts):
         return None
@@ -90,7 +90,7 @@ def words_left(seconds: float, *, is_measuring: bool = True, begins_s: float | N
         return f"{about(seconds)} left"
     return (
         f"begins in {about(begins_s)}, {about(seconds)} of measuring"
-        if begins_s
+        if begins_s is not None
         else f"{about(seconds)} once it begins"
     )
 
@@ -102,7 +102,8 @@ def about(seconds: float) -> str:
     return f"about {max(STEP_S, STEP_S * round(seconds / STEP_S)):.0f} s"
 
 
-def _left_s(ahead: Ahead, *, stretch: float) -> float | None:
+def left_of_block(ahead: Ahead, *, stretch: float) -> float | None:
+    """Seconds until its rounds are measured and what follows them; before two rounds `stretch` times as planned."""
     missing = max(0, ahead.expected - ahead.rounds)
     if missing == 0:
         return 0.0 if ahead.after_s == 0 else None

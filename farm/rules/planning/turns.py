@@ -11,13 +11,15 @@ from dataclasses import dataclass
 class Queued:
     """A block that waits, as its machines take it: `of_farm` ones after all others where people come first.
 
-    `planned_s`: how long its plan says it is measured. `devices`: the machines with a node that may take it.
+    `planned_s`: how long its plan says it is measured. `devices`: the machines with a node that may take it. `pace`:
+    how many times longer than planned it takes, where more is known than its machine's.
     """
 
     block: int
     of_farm: bool
     planned_s: float
     devices: Collection[str]
+    pace: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def forecast(queued: Sequence[Queued], machines: Sequence[Machine]) -> Mapping[i
         asked = [block for block in mine if not block.of_farm] if known[device].people_first else mine
         first = (asked or mine)[0]
         waiting.remove(first)
-        ends_s = now_s + known[device].pace * first.planned_s
+        ends_s = now_s + (first.pace or known[device].pace) * first.planned_s
         spans[first.block] = Span(now_s, ends_s, device)
         heapq.heappush(free, (ends_s, device))
     return spans

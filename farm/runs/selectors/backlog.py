@@ -1,97 +1,21 @@
 """Queued blocks: how long the queues are, which node may have which block now, and counts over the whole farm."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol, cast
 
 from django.db import models
-from django.db.models import Count, Exists, FloatField, Min, OuterRef, Q, Sum
-from django.db.models.fields.json import KT
-from django.db.models.functions import Cast
+from django.db.models import Count, Exists, Min, OuterRef, Q, Sum
 from django.utils import timezone
 
-from farm.accounts.selectors import Anyone
-from farm.base.grouping import grouped
 from farm.contract.cells import CellSpec
-from farm.contract.version import node_queue
 from farm.fleet.models import Node
 from farm.fleet.selectors import offer_of
-from farm.fleet.states import NodeState
 from farm.registry.models import Blob, PartialUpload, Preparation, Variant, Version
 from farm.rules.planning.resolution import takes
 from farm.runs.models import Attempt, Beside, Block, Run
 from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.selectors.minutes import why_no_minutes
-from farm.runs.states import OPEN_BLOCKS, BlockState
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """Open blocks of one hardware. `minutes`: what the plans expect of them, less the rounds that are measured.
-
-    `nodes`: how many are online and take such blocks now, however busy they are; `machines`: on how many machines.
-    `start_minutes`: until a block queued now may start, behind all that waits for these machines; 0 while one is free,
-    None while no node takes it.
-    """
-
-    hardware: str
-    waiting: int
-    measuring: int
-    minutes: float
-    nodes: int
-    machines: int
-    start_minutes: float | None
-
-
-class _Open(NamedTuple):
-    """An open block. `asked`: the queues that it is rung on; `minutes`: what is left of its plan."""
-
-    hardware: str
-    is_measured: bool
-    asked: frozenset[str]
-    minutes: float
-
-
-def takers(user: Anyone) -> list[Node]:
-    """The user's nodes that are online, with what tells which blocks they take."""
-    columns = ("id", "health", "tags", "owner_tags", "settings_json", "owner", "host")
-    return list(Node.objects.visible_to(user).filter(state=NodeState.ONLINE).only(*columns))
-
-
-def queues(user: Anyone, nodes: Sequence[Node]) -> list[Queue]:
-    """The user's open blocks by hardware, the longest queue first; `nodes`: those of takers(). One query."""
-    planned = Cast(KT("plan_json__minutes"), FloatField())
-    rows = Block.objects.filter(run__in=Run.objects.visible_to(user).order_by(), state__in=OPEN_BLOCKS)
-    columns = ("hardware", "state", "queues", "only_node", "rounds", "max_rounds", "minutes")
-    every = []
-    for hardware, state, names, only, rounds, most, minutes in (
-        rows.order_by().annotate(minutes=planned).values_list(*columns)
-    ):
-        asked = names if only is None else [node_queue(str(only))]
-        left = (minutes or 0.0) * max(0.0, 1.0 - rounds / most if most else 0.0)
-        every.append(_Open(hardware, state == BlockState.LEASED, frozenset(asked), left))
-    made = [_queue(blocks, every, nodes) for blocks in grouped(every, lambda block: block.hardware).values()]
-    return sorted(made, key=lambda queue: (-queue.waiting, queue.hardware))
-
-
-def _queue(blocks: Sequence[_Open], every: Sequence[_Open], nodes: Sequence[Node]) -> Queue:
-    """That of blocks of one hardware. `every`: those of all, which may be ahead on the same machines."""
-    asked = frozenset().union(*(block.asked for block in blocks))
-    taking = [node.device for node in nodes if not asked.isdisjoint(node.queues)]
-    machines, measuring = set(taking), sum(block.is_measured for block in blocks)
-    taken = frozenset(queue for node in nodes if node.device in machines for queue in node.queues)
-    ahead = [block for block in every if not taken.isdisjoint(block.asked)]
-    is_free = all(block.is_measured for block in ahead) and len(ahead) < len(machines)
-    start = 0.0 if is_free else sum(block.minutes for block in ahead) / max(1, len(machines))
-    return Queue(
-        hardware=blocks[0].hardware,
-        waiting=len(blocks) - measuring,
-        measuring=measuring,
-        minutes=sum(block.minutes for block in blocks),
-        nodes=len(taking),
-        machines=len(machines),
-        start_minutes=start if machines else None,
-    )
+from farm.runs.states import BlockState
 
 
 def why_not(node: Node, block: Block, attempt: int) -> str:

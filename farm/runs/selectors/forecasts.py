@@ -1,8 +1,12 @@
-"""When queued blocks will probably be measured: what is ahead of each on the machines that take it, at their pace."""
+"""When open blocks will probably be measured: what is ahead of each on the machines that take it, at their pace.
 
-from collections.abc import Mapping, Sequence
+Everything that says when something begins, ends or is left reads one `Forecast`, so that no two of them contradict.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 from django.db.models import FloatField
@@ -10,11 +14,15 @@ from django.db.models.fields.json import KT, KeyTextTransform
 from django.db.models.functions import Cast
 from django.utils import timezone
 
+from farm.base.grouping import grouped
+from farm.contract.cells import Budget
 from farm.contract.version import node_queue
 from farm.fleet.models import Lending, Node
 from farm.fleet.states import NodeHealth, NodeState
+from farm.rules.planning.estimates import ROUNDS
+from farm.rules.planning.time_left import Ahead, expected_rounds, left_of_block
 from farm.rules.planning.turns import Machine, Queued, Span, forecast
-from farm.runs.models import Attempt, Block
+from farm.runs.models import Attempt, Block, Report
 from farm.runs.selectors.minutes import teams_without_minutes
 from farm.runs.selectors.turns import in_turn
 from farm.runs.states import OF_THE_FARM, OPEN_BLOCKS, AttemptState, BlockState, RunState
@@ -25,14 +33,14 @@ MAX_NODES = 500
 # blocks whose plan is compared with what they took, and how many of one machine tell its pace
 MAX_RECENT = 300
 MIN_OF_MACHINE = 3
-# a block that should have ended by now still takes so long
+# a block that should have ended by now still takes so long, or so large a share of what it has had
 MIN_LEFT_S = 5.0
+OVERDUE_SHARE = 0.1
 
 
 class _Row(NamedTuple):
     pk: int
     run: int
-    number: int
     state: str
     node: int | None
     queues: Sequence[str]
@@ -43,9 +51,11 @@ class _Row(NamedTuple):
     team: int
     uploader: int | None
     reason: str
+    budget: str
     minutes: float | None
     once_s: float | None
     round_s: float | None
+    sustained_s: float | None
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -60,23 +70,30 @@ class _Row(NamedTuple):
 
 
 _COLUMNS = (
-    *("pk", "run_id", "number", "state", "node_id", "queues", "only_node_id", "first_round", "max_rounds"),
-    *("leased_at", "run__team_id", "run__version__uploaded_by_id", "run__reason"),
+    *("pk", "run_id", "state", "node_id", "queues", "only_node_id", "first_round", "max_rounds"),
+    *("leased_at", "run__team_id", "run__version__uploaded_by_id", "run__reason", "run__budget"),
 )
-_PLANNED = {f"planned_{key}": Cast(KT(f"plan_json__{key}"), FloatField()) for key in ("minutes", "once_s", "round_s")}
+_PLANNED = {
+    f"planned_{key}": Cast(KT(f"plan_json__{key}"), FloatField())
+    for key in ("minutes", "once_s", "round_s", "sustained_s")
+}
 
 
 class Expected(NamedTuple):
-    """Seconds until a run's first block begins, 0 where one has, and until its last one ends; and how many of them its
-    blocks are measured, at their machines' pace."""
+    """Seconds until a run's first block begins, 0 where one has, and until its last one ends, None where nobody can
+    tell; and how many its blocks are measured, at their machines' pace."""
 
-    begins_s: float
-    ends_s: float
+    begins_s: float | None
+    ends_s: float | None
     measured_s: float
 
 
 class Forecast:
-    """The queue as it is now, played through to its end. A few queries, made when they are needed."""
+    """The queue as it is at one moment, played through to its end. A few queries, made when they are needed."""
+
+    @cached_property
+    def now(self) -> datetime:
+        return timezone.now()
 
     @cached_property
     def nodes(self) -> dict[int, Node]:
@@ -92,32 +109,37 @@ class Forecast:
     @cached_property
     def spans(self) -> Mapping[int, Span]:
         """When each open block begins and ends, by its number; without those that no node here takes."""
-        queued = [row for row in self._rows if row.state != BlockState.LEASED and row.team not in self._stopped]
-        held = {row.pk: Span(0.0, self._left_s(row, node), node.device) for row, node in self._held}
-        free_in_s = {span.device: span.ends_s for span in held.values()}
-        waiting = [Queued(row.pk, row.reason in OF_THE_FARM, row.planned_s, self._devices(row)) for row in queued]
-        machines = {
-            node.device: Machine(
-                node.device, free_in_s.get(node.device, 0.0), self._pace_of(node.device), node.team.puts_people_first
-            )
-            for node in self.nodes.values()
-        }
-        return {**forecast(waiting, list(machines.values())), **held}
+        return {**forecast(self._waiting, self._machines), **self._held}
 
     def of_run(self, run_id: int) -> Expected | None:
-        """None where nothing of it is open, or somebody has to come for it first."""
-        found = [self.spans.get(row.pk) for row in self._rows if row.run == run_id]
-        known = [span for span in found if span is not None]
-        if not known or len(known) < len(found):
-            return None
+        """None where nothing of it is open. Nobody can tell where somebody has to come for a block of it first, nor
+        how long what a run needs is still being made."""
+        rows = [row for row in self._rows if row.run == run_id]
+        known = [span for row in rows if (span := self.spans.get(row.pk)) is not None]
+        begins_s = min((span.begins_s for span in known), default=0.0)
         measured_s = sum(span.ends_s - span.begins_s for span in known)
-        return Expected(min(span.begins_s for span in known), max(span.ends_s for span in known), measured_s)
+        measured_s += sum(self._pace_of(row) * row.planned_s for row in rows if row.pk not in self.spans)
+        is_made = begins_s or any(row.state != BlockState.WAITING for row in rows)
+        if is_made and len(known) == len(rows):
+            return Expected(begins_s, max(span.ends_s for span in known), measured_s)
+        return Expected(None, None, measured_s) if rows else None
 
-    def next_on(self, device: str) -> list[tuple[int, Span]]:
-        """The blocks that come next on a machine, by number, in their order."""
-        leased = {row.pk for row in self._leased}
-        mine = [(pk, span) for pk, span in self.spans.items() if span.device == device and pk not in leased]
+    def next_on(self, node: Node) -> list[tuple[int, Span]]:
+        """The blocks that a node may take next, by number, in the order of its machine."""
+        waiting = {row.pk for row in self._rows if row.state != BlockState.LEASED and self._is_for(node, row)}
+        mine = [(pk, span) for pk, span in self.spans.items() if span.device == node.device and pk in waiting]
         return sorted(mine, key=lambda found: found[1].begins_s)
+
+    def starts_s(self, like: Mapping[str, Collection[int]]) -> dict[str, float]:
+        """Seconds until a block that a person queues now begins, behind all that waits where open blocks like it may
+        be measured; their numbers by whatever names them. Without those that no node here takes."""
+        devices = {row.pk: self._devices(row) for row in self._rows}
+        asked = {
+            -place: Queued(-place, False, 0.0, frozenset().union(*(devices.get(block, ()) for block in blocks)))
+            for place, blocks in enumerate(like.values(), start=1)
+        }
+        spans = forecast([*self._waiting, *asked.values()], self._machines)
+        return {name: spans[-place].begins_s for place, name in enumerate(like, start=1) if -place in spans}
 
     def unforeseen(self, node: Node) -> list[int]:
         """The blocks that wait for a node and nobody can tell how long, by number, as they came: another program has
@@ -134,6 +156,25 @@ class Forecast:
     @cached_property
     def _leased(self) -> list[_Row]:
         return [row for row in self._rows if row.state == BlockState.LEASED]
+
+    @cached_property
+    def _waiting(self) -> list[Queued]:
+        """What a node may come for, by arrival."""
+        queued = [row for row in self._rows if row.state != BlockState.LEASED and row.team not in self._stopped]
+        return [
+            Queued(row.pk, row.reason in OF_THE_FARM, row.planned_s, self._devices(row), self._run_paces.get(row.run))
+            for row in queued
+        ]
+
+    @cached_property
+    def _machines(self) -> list[Machine]:
+        free_in_s = {span.device: span.ends_s for span in self._held.values()}
+        return [
+            Machine(
+                device, free_in_s.get(device, 0.0), self._paces.get(device, self._pace), node.team.puts_people_first
+            )
+            for device, node in {node.device: node for node in self.nodes.values()}.items()
+        ]
 
     @cached_property
     def _stopped(self) -> set[int]:
@@ -160,16 +201,72 @@ class Forecast:
         return is_walled and (node.team_id == row.team or (node.pk, row.team) in self._lent)
 
     @cached_property
-    def _held(self) -> list[tuple[_Row, Node]]:
+    def _held(self) -> dict[int, Span]:
         """What is measured now by nodes that are here."""
-        return [(row, node) for row in self._leased if (node := self.nodes.get(row.node or 0)) is not None]
+        held = ((row, self.nodes.get(row.node or 0)) for row in self._leased)
+        return {
+            row.pk: Span(0.0, self._left_s(row, node.device), node.device) for row, node in held if node is not None
+        }
 
-    def _left_s(self, row: _Row, node: Node) -> float:
-        held_s = (timezone.now() - row.leased_at).total_seconds() if row.leased_at else 0.0
-        return max(MIN_LEFT_S, row.planned_s * self._pace_of(node.device) - held_s)
+    def _left_s(self, row: _Row, device: str) -> float:
+        """Seconds until a block ends that is measured: by the pace of its rounds, before them by its plan."""
+        held_s = (self.now - row.leased_at).total_seconds() if row.leased_at else 0.0
+        pace, begun = self._pace_of(row, device), self._begun.get(row.pk)
+        if begun is None:
+            left_s = pace * row.planned_s - held_s
+        else:
+            left_s = left_of_block(begun, stretch=pace) or begun.after_s - begun.since_s
+        return max(MIN_LEFT_S, left_s if left_s > 0 else OVERDUE_SHARE * held_s)
 
-    def _pace_of(self, device: str) -> float:
-        return self._paces.get(device) or self._paces.get("", 1.0)
+    @cached_property
+    def _begun(self) -> dict[int, Ahead]:
+        """The blocks whose first check has come, as far as they are."""
+        reports = Report.objects.filter(
+            attempt__block__in=[row.pk for row in self._leased],
+            attempt__state=AttemptState.LEASED,
+            kind__in=("check", "round"),
+        ).order_by("pk")
+        moments = grouped(reports.values_list("attempt__block", "kind", "received_at"), lambda report: report[0])
+        return {
+            row.pk: self._ahead(row, seen[0][2], [received_at for _, kind, received_at in seen if kind == "round"])
+            for row in self._leased
+            if (seen := moments.get(row.pk))
+        }
+
+    def _ahead(self, row: _Row, begun_at: datetime, rounds_at: Sequence[datetime]) -> Ahead:
+        """Rounds that an earlier order measured are no part of this one, nor those of an attempt that was lost."""
+        once_s, round_s, rounds = row.once_s or 0.0, row.round_s or 0.0, ROUNDS[Budget(row.budget)]
+        expected, after_s = row.max_rounds - row.first_round, 0.0
+        if not row.first_round:
+            expected = expected_rounds(
+                Budget(row.budget), rounds=len(rounds_at), least=rounds.least, most=row.max_rounds
+            )
+            after_s = row.planned_s - once_s - rounds.usual * round_s if row.sustained_s else 0.0
+        return Ahead(
+            planned_s=row.planned_s,
+            once_s=once_s,
+            round_s=round_s,
+            rounds=len(rounds_at),
+            expected=expected,
+            after_s=after_s,
+            begun_s=(self.now - begun_at).total_seconds(),
+            rounds_s=[(later - earlier).total_seconds() for earlier, later in pairwise(rounds_at)],
+            since_s=(self.now - rounds_at[-1]).total_seconds() if rounds_at else 0.0,
+        )
+
+    def _pace_of(self, row: _Row, device: str = "") -> float:
+        """How many times longer than planned a block takes: as those of its run do, else as its machine's did."""
+        return self._run_paces.get(row.run) or self._paces.get(device, self._pace)
+
+    @cached_property
+    def _run_paces(self) -> dict[int, float]:
+        """That of runs whose rounds are being measured."""
+        known = [(row.run, ahead.stretch) for row in self._leased if (ahead := self._begun.get(row.pk))]
+        return {run: max(pace for other, pace in known if other == run and pace) for run, pace in known if pace}
+
+    @cached_property
+    def _pace(self) -> float:
+        return self._paces.get("", 1.0)
 
     @cached_property
     def _paces(self) -> dict[str, float]:

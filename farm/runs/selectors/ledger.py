@@ -1,6 +1,5 @@
-"""What a node did, for whom and for how many minutes; what it does now, and what waits for it."""
+"""What a node did, for whom and for how many minutes."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,13 +13,10 @@ from farm.base.refusals import Invalid
 from farm.fleet.models import Node, NodeEvent
 from farm.fleet.selectors import can_manage_node
 from farm.fleet.states import NodeEventKind
-from farm.rules.planning.turns import Span
-from farm.runs.models import Attempt, Block, Run
-from farm.runs.selectors.forecasts import Forecast
+from farm.runs.models import Attempt
 
 DAYS: Final = 30
 MAX_DAYS: Final = 366
-MAX_NEXT: Final = 20
 MAX_INSTALLED: Final = 100
 
 
@@ -34,17 +30,6 @@ class Work:
     runs: int
     blocks: int
     minutes: float
-
-
-@dataclass(frozen=True, slots=True)
-class Next:
-    """A block that waits for the node's machine. `run` is None where the reader may not see it; the minutes are, where
-    nobody can tell."""
-
-    run: int | None
-    team: str
-    begins_in_minutes: float | None
-    minutes: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,31 +70,3 @@ def _work(node: Node, since: datetime) -> list[Work]:
         for team, person, reason, runs, blocks, time in summed
     ]
     return sorted(found, key=lambda work: -work.minutes)
-
-
-def next_of(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast | None = None) -> dict[int, list[Next]]:
-    """What waits for each node's machine, in its order, by the node's number; last what nobody can tell when."""
-    forecast = forecast or Forecast()
-    spans: dict[int, list[tuple[int, Span | None]]] = {
-        node.pk: [*forecast.next_on(node.device), *((block, None) for block in forecast.unforeseen(node))][:MAX_NEXT]
-        for node in nodes
-    }
-    numbers = {block for found in spans.values() for block, _ in found}
-    rows = Block.objects.filter(pk__in=numbers).select_related("run__team").defer("plan_json", "run__matrix")
-    blocks = rows.in_bulk() if numbers else {}
-    seen = (
-        set(Run.objects.visible_to(user).filter(blocks__in=numbers).values_list("pk", flat=True)) if numbers else set()
-    )
-    return {
-        key: [
-            Next(
-                run=blocks[block].run_id if blocks[block].run_id in seen else None,
-                team=blocks[block].run.team.name,
-                begins_in_minutes=None if span is None else span.begins_s / 60.0,
-                minutes=None if span is None else (span.ends_s - span.begins_s) / 60.0,
-            )
-            for block, span in found
-            if block in blocks
-        ]
-        for key, found in spans.items()
-    }

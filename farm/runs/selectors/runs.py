@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Block, Event, Run
 from farm.runs.selectors.forecasts import Expected, Forecast
 from farm.runs.selectors.minutes import why_no_minutes
-from farm.runs.selectors.paces import left_of
 from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState, activity_of
 
 # the end of what a node says of itself while it measures
@@ -83,11 +82,49 @@ def shown_states(runs: Iterable[Run]) -> dict[int, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standstill:
-    """Why no cell of an open run is being measured, in one sentence, empty while one is; and since when it waits."""
+class Moment:
+    """An open run at one moment. It depends on nodes and other runs too, which change no revision of this one.
 
-    text: str = ""
+    `still`: why no cell of it is being measured, in one sentence, empty while one is; `since`: since when it waits;
+    `expected`: what is ahead of it, and itself, None where nothing of it is open.
+    """
+
+    still: str = ""
     since: datetime | None = None
+    expected: Expected | None = None
+
+    @property
+    def begins_s(self) -> float | None:
+        """Seconds until it is its turn; None while it is measured, and where nobody can tell."""
+        return self.expected.begins_s if self.expected and self.still else None
+
+    @property
+    def ends_s(self) -> float | None:
+        """Seconds until all of it is measured; None as above."""
+        return self.expected.ends_s if self.expected and self.still else None
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds of measuring to come, from now on, or from when what it waits for is over; None: nobody can tell."""
+        if self.expected is None:
+            return None
+        return self.expected.measured_s if self.still else self.expected.ends_s or self.expected.measured_s
+
+    @property
+    def words_left(self) -> str:
+        """`about 3 min left`, or what comes once it has waited; empty where nobody can tell."""
+        if self.left_s is None:
+            return ""
+        return words_left(self.left_s, is_measuring=not self.still, begins_s=self.begins_s)
+
+    @property
+    def shown(self) -> tuple[object, ...]:
+        """What a page says of it: the seconds themselves change all the time."""
+        return self.still, self.since, self.words_left
+
+
+def moment_of(run_id: int, *, forecast: Forecast | None = None) -> Moment:
+    return replace(_standstill(run_id), expected=(forecast or Forecast()).of_run(run_id))
 
 
 class _Waiting(NamedTuple):
@@ -98,22 +135,22 @@ class _Waiting(NamedTuple):
     since: datetime | None
 
 
-def standstill_of(run_id: int) -> Standstill:
-    """What an open run waits for. It depends on nodes and other runs too, which change no revision of this one."""
+def _standstill(run_id: int) -> Moment:
+    """What an open run waits for."""
     rows = Block.objects.filter(run=run_id).order_by("number")
     columns = rows.values_list("state", "queues", "only_node_id", "hardware", "queued_at")
     blocks = [_Waiting(*row) for row in columns]
     queued = [block for block in blocks if block.state == BlockState.QUEUED]
     preparing = [block for block in blocks if block.state == BlockState.WAITING]
     if any(block.state == BlockState.LEASED for block in blocks) or not (queued or preparing):
-        return Standstill()
+        return Moment()
     run = Run.objects.select_related("team", "version__uploaded_by").defer("matrix").get(pk=run_id)
     if not queued:
         tried = Trial.objects.filter(pk__in=run.cells.values("trial"), state=TrialState.PENDING).select_related("node")
         trials = [trial.words for trial in tried.order_by("pk")[:MOST_TOLD]]
-        return Standstill(standstill(Waiting(preparing=len(preparing), trials=trials)), run.started_at)
+        return Moment(standstill(Waiting(preparing=len(preparing), trials=trials)), run.started_at)
     since = min((block.since for block in queued if block.since is not None), default=run.started_at)
-    return Standstill(standstill(_waiting(run, queued, preparing=len(preparing))), since)
+    return Moment(standstill(_waiting(run, queued, preparing=len(preparing))), since)
 
 
 def _waiting(run: Run, queued: Sequence[_Waiting], *, preparing: int) -> Waiting:
@@ -185,12 +222,8 @@ class Progress:
     requested_by: str
     # what nodes say that they do for it
     doing: tuple[str, ...] = ()
-    # why nothing of it is being measured
-    still: Standstill = field(default_factory=Standstill)
-    # seconds of measuring to come, at the pace so far; None: nobody can tell
-    left_s: float | None = None
-    # what is ahead of it, and itself; None: nobody can tell, or it is being measured
-    expected: Expected | None = None
+    # why nothing of it is being measured, and what is left
+    moment: Moment = field(default_factory=Moment)
 
     @property
     def is_finished(self) -> bool:
@@ -208,17 +241,13 @@ class Progress:
         return self.cells_planned - self.cells.get("open", 0)
 
     @property
-    def minutes_left(self) -> float | None:
-        """Minutes of measuring to come, from now on, or from when what it waits for is over; None: nobody can tell."""
-        return None if self.left_s is None else self.left_s / 60.0
+    def words_left(self) -> str:
+        return self.moment.words_left
 
     @property
-    def words_left(self) -> str:
-        """`about 3 min left`, or what comes once it has waited; empty where nobody can tell."""
-        begins_s = self.expected.begins_s if self.expected else None
-        return (
-            "" if self.left_s is None else words_left(self.left_s, is_measuring=not self.still.text, begins_s=begins_s)
-        )
+    def minutes_left(self) -> float | None:
+        """Minutes of measuring to come, from now on, or from when what it waits for is over; None: nobody can tell."""
+        return None if self.moment.left_s is None else self.moment.left_s / 60.0
 
     @property
     def words(self) -> str:
@@ -232,12 +261,9 @@ class Progress:
         where = f"{busy} of {of} being measured" if busy else f"{ended} of {of} done"
         if settling and not busy:
             where = f"{settling} of {of} settling"
-        waits = (f"waiting{self._since}: {self.still.text}",) if self.still.text else ()
+        since = f" since {self.moment.since:%H:%M} UTC" if self.moment.since else ""
+        waits = (f"waiting{since}: {self.moment.still}",) if self.moment.still else ()
         return "; ".join((f"{where}, {self.rounds} of {counted(self.rounds_most, 'round')}", *self.doing, *waits))
-
-    @property
-    def _since(self) -> str:
-        return f" since {self.still.since:%H:%M} UTC" if self.still.since else ""
 
     @property
     def share(self) -> float:
@@ -291,16 +317,14 @@ def revision(run: Run) -> str:
     return f'"run-{run.pk}-{number}"'
 
 
-def progress(run: Run, *, still: Standstill | None = None) -> Progress:
-    """How far the run is now, in a few small queries. `still`: what it waits for, where that was asked already."""
+def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | None = None) -> Progress:
+    """How far the run is now, in a few small queries. `moment`: where that was asked for already; `forecast`: that of
+    all runs that are shown together."""
     run = Run.objects.select_related("version__model", "requested_by").get(pk=run.pk)
     cells = dict(run.cells.values_list("status").annotate(Count("pk")).order_by())
     blocks = list(run.blocks.values_list("state", "rounds", "max_rounds"))
     states = dict(Counter(state for state, _, _ in blocks))
     is_open = run.state != RunState.FINISHED
-    still = (still or standstill_of(run.pk)) if is_open else Standstill()
-    expected = Forecast().of_run(run.pk) if still.text and BlockState.QUEUED in states else None
-    left_s = left_of(run, has_ended=BlockState.DONE in states) if is_open and expected is None else None
     return Progress(
         id=run.pk,
         state=run.state,
@@ -320,9 +344,7 @@ def progress(run: Run, *, still: Standstill | None = None) -> Progress:
         version=run.version.number,
         requested_by=run.requested_by.username if run.requested_by else "",
         doing=_doing(run) if is_open and BlockState.LEASED in states else (),
-        still=still,
-        left_s=expected.measured_s if expected else left_s,
-        expected=expected,
+        moment=(moment or moment_of(run.pk, forecast=forecast)) if is_open else Moment(),
     )
 
 

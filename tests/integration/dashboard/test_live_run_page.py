@@ -1,6 +1,7 @@
 """The page of a run while it is live: what it says, what is sent of it again, and to whom."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
@@ -14,7 +15,7 @@ from farm.base.refusals import Missing
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import selectors
-from farm.runs.models import Run
+from farm.runs.models import Report, Run
 from farm.runs.selectors import runs
 from farm.runs.selectors.pages import revision_of
 from tests.integration.dashboard import rows
@@ -47,7 +48,8 @@ def test_a_waiting_run_shows_its_cells_waiting(signed_in: Client, begun: Run) ->
     words = assert_is_page(signed_in.get(f"/runs/{begun.pk}/"))
     assert words.count("queued") >= 8
     assert "Queued: encoder waits for a node" in words
-    assert "measuring" not in words.lower()
+    assert runs.moment_of(begun.pk).words_left in words
+    assert "measuring" not in words.lower().replace("s of measuring", "")
 
 
 def test_a_live_run_says_who_measures_what_since_when_and_how_it_ends(signed_in: Client, begun: Run, node: Node):
@@ -290,3 +292,17 @@ def test_whoever_lost_a_right_gets_nothing_of_what_was_kept_for_others(
 
 def test_a_page_that_waited_for_the_end_is_told_to_load_itself_again(signed_in: Client, run: Run) -> None:
     assert signed_in.get(f"/runs/{run.pk}/?part=live")["HX-Refresh"] == "true"
+
+
+def test_what_is_left_follows_the_clock_while_nothing_of_the_run_changes(signed_in: Client, begun: Run, node: Node):
+    def left() -> str:
+        found = re.search(r"about \d+ (?:s|min) left", words_of(signed_in.get(f"/runs/{begun.pk}/")))
+        assert found is not None
+        return found[0]
+
+    rows.MadeUpNode(node).measure(begun, most_rounds=3)
+    before = left()
+    # the next round takes ten minutes
+    for report in Report.objects.filter(attempt__block__run=begun):
+        Report.objects.filter(pk=report.pk).update(received_at=report.received_at - timedelta(minutes=10))
+    assert left() != before

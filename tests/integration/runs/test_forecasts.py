@@ -10,9 +10,9 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import selectors
 from farm.runs.models import Attempt, Block, Run
-from farm.runs.selectors import backlog
 from farm.runs.selectors.forecasts import Expected, Forecast
-from farm.runs.selectors.runs import Standstill
+from farm.runs.selectors.queues import queues, takers
+from farm.runs.selectors.runs import moment_of
 from farm.runs.states import RunReason
 from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, measure
@@ -28,7 +28,9 @@ def plan_minutes(block: Block, minutes: float) -> None:
 
 def minutes_of(block: Block) -> tuple[float, float] | None:
     found = Forecast().of_run(block.run_id)
-    return found and (round(found.begins_s / 60.0, 1), round(found.ends_s / 60.0, 1))
+    if found is None or found.begins_s is None or found.ends_s is None:
+        return None
+    return round(found.begins_s / 60.0, 1), round(found.ends_s / 60.0, 1)
 
 
 def queued(version: Version, member: User, *minutes: float, reason: RunReason = RunReason.ASKED) -> list[Block]:
@@ -56,8 +58,8 @@ def test_what_is_measured_now_is_ahead_less_what_it_has_had(node: Node, version:
     assert minutes_of(last) == (1.0, 3.0)
     # it takes longer than anybody thought, and ends some time
     Block.objects.filter(pk=first.pk).update(leased_at=timezone.now() - timedelta(minutes=30))
-    assert minutes_of(last) == (0.1, 2.1)
-    assert minutes_of(first) == (0.0, 0.1)
+    assert minutes_of(last) == (3.0, 5.0)
+    assert minutes_of(first) == (0.0, 3.0)
 
 
 def test_another_node_of_the_machine_has_its_turns_too(
@@ -94,8 +96,7 @@ def test_a_machine_s_pace_is_what_its_newest_blocks_took_by_their_plans(
     (block,) = queued(version, member, 4.0)
     assert minutes_of(block) == (0.0, 6.0)
     # what is said of a run that waits is at that pace too
-    waits, last = Standstill("Queued."), Run.objects.get(pk=block.run_id)
-    assert selectors.progress(last, still=waits).words_left == "about 6 min once it begins"
+    assert moment_of(block.run_id).words_left == "begins in about 5 s, about 6 min of measuring"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_a_run_that_waits_says_when_it_begins(node: Node, version: Version, memb
     _, block = queued(version, member, 12.0, 3.0)
     run = Run.objects.get(pk=block.run_id)
     progress = selectors.progress(run)
-    assert progress.expected == Expected(720.0, 900.0, 180.0)
+    assert progress.moment.expected == Expected(720.0, 900.0, 180.0)
     assert progress.words_left == "begins in about 12 min, about 3 min of measuring"
     told = api_of(member).get(f"/api/v1/runs/{run.pk}").json()["progress"]
     assert (told["begins_in_minutes"], told["ends_in_minutes"]) == (12.0, 15.0)
@@ -135,7 +136,8 @@ def test_a_queue_starts_behind_what_waits_for_other_nodes_of_its_machine(
     neighbours: tuple[Node, Node], version: Version, member: User
 ) -> None:
     def starts() -> dict[str, float | None]:
-        return {queue.hardware: queue.start_minutes for queue in backlog.queues(member, backlog.takers(member))}
+        found = queues(member, takers(member), forecast=Forecast())
+        return {queue.hardware: queue.start_s and queue.start_s / 60.0 for queue in found}
 
     for number, planned in ((1, 1.0), (2, 10.0)):
         plan_minutes(run_of(version, member, hardware=[f"node:bench-{number}"]), planned)

@@ -26,6 +26,8 @@ def test_a_machine_begins_when_it_is_free_and_measures_at_its_pace() -> None:
     queued = [Queued(1, False, 60.0, ONE)]
     assert forecast(queued, [Machine("host", free_in_s=100.0, pace=1.5)]) == {1: Span(100.0, 190.0, "host")}
     assert ends(queued, Machine("host", free_in_s=-5.0)) == {1: 60.0}
+    # of a run whose rounds are being measured its own pace is known
+    assert ends([Queued(1, False, 60.0, ONE, pace=3.0)], Machine("host", pace=1.5)) == {1: 180.0}
 
 
 def test_a_block_is_measured_where_it_may_be_by_whoever_is_free_first() -> None:

@@ -1,0 +1,128 @@
+"""What waits for which hardware, and for which node."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from django.db.models import FloatField
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
+
+from farm.accounts.selectors import Anyone
+from farm.base.grouping import grouped
+from farm.contract.version import node_queue
+from farm.fleet.models import Node
+from farm.fleet.states import NodeState
+from farm.rules.planning.turns import Span
+from farm.runs.models import Block, Run
+from farm.runs.selectors.forecasts import Forecast
+from farm.runs.states import OPEN_BLOCKS, BlockState
+
+MAX_NEXT: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Open blocks of one hardware. `minutes`: what the plans expect of them, less the rounds that are measured.
+
+    `nodes`: how many are online and take such blocks now, however busy they are. `start_s`: until a block that a
+    person queues now may start, behind all that waits for these machines; None while nobody can tell.
+    """
+
+    hardware: str
+    waiting: int
+    measuring: int
+    minutes: float
+    nodes: int
+    start_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """A block that waits for the node's machine. `run` is None where the reader may not see it; the minutes are, where
+    nobody can tell."""
+
+    run: int | None
+    team: str
+    begins_in_minutes: float | None
+    minutes: float | None
+
+
+class _Open(NamedTuple):
+    pk: int
+    hardware: str
+    state: str
+    queues: list[str]
+    only_node: int | None
+    rounds: int
+    max_rounds: int
+    planned: float | None
+
+    @property
+    def asked(self) -> list[str]:
+        """The queues that it is rung on."""
+        return self.queues if self.only_node is None else [node_queue(str(self.only_node))]
+
+    @property
+    def minutes(self) -> float:
+        """What is left of its plan."""
+        return (self.planned or 0.0) * max(0.0, 1.0 - self.rounds / self.max_rounds if self.max_rounds else 0.0)
+
+
+def takers(user: Anyone) -> list[Node]:
+    """The user's nodes that are online, with what tells which blocks they take."""
+    columns = ("id", "health", "tags", "owner_tags", "settings_json", "owner", "host")
+    return list(Node.objects.visible_to(user).filter(state=NodeState.ONLINE).only(*columns))
+
+
+def queues(user: Anyone, nodes: Sequence[Node], *, forecast: Forecast) -> list[Queue]:
+    """The user's open blocks by hardware, the longest queue first; `nodes`: those of takers(). One query."""
+    planned = Cast(KT("plan_json__minutes"), FloatField())
+    rows = Block.objects.filter(run__in=Run.objects.visible_to(user).order_by(), state__in=OPEN_BLOCKS)
+    columns = ("pk", "hardware", "state", "queues", "only_node_id", "rounds", "max_rounds", "planned")
+    every = (_Open(*row) for row in rows.order_by().annotate(planned=planned).values_list(*columns))
+    alike = grouped(every, lambda block: block.hardware)
+    starts_s = forecast.starts_s({hardware: [block.pk for block in blocks] for hardware, blocks in alike.items()})
+    made = [_queue(hardware, blocks, nodes, starts_s.get(hardware)) for hardware, blocks in alike.items()]
+    return sorted(made, key=lambda queue: (-queue.waiting, queue.hardware))
+
+
+def _queue(hardware: str, blocks: Sequence[_Open], nodes: Sequence[Node], start_s: float | None) -> Queue:
+    asked = {name for block in blocks for name in block.asked}
+    measuring = sum(block.state == BlockState.LEASED for block in blocks)
+    return Queue(
+        hardware=hardware,
+        waiting=len(blocks) - measuring,
+        measuring=measuring,
+        minutes=sum(block.minutes for block in blocks),
+        nodes=sum(not asked.isdisjoint(node.queues) for node in nodes),
+        start_s=start_s,
+    )
+
+
+def next_of(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast | None = None) -> dict[int, list[Next]]:
+    """What waits for each node, in its machine's order, by the node's number; last what nobody can tell when."""
+    forecast = forecast or Forecast()
+    spans: dict[int, list[tuple[int, Span | None]]] = {
+        node.pk: [*forecast.next_on(node), *((block, None) for block in forecast.unforeseen(node))][:MAX_NEXT]
+        for node in nodes
+    }
+    numbers = {block for found in spans.values() for block, _ in found}
+    rows = Block.objects.filter(pk__in=numbers).select_related("run__team").defer("plan_json", "run__matrix")
+    blocks = rows.in_bulk() if numbers else {}
+    seen = (
+        set(Run.objects.visible_to(user).filter(blocks__in=numbers).values_list("pk", flat=True)) if numbers else set()
+    )
+    return {
+        key: [
+            Next(
+                run=blocks[block].run_id if blocks[block].run_id in seen else None,
+                team=blocks[block].run.team.name,
+                begins_in_minutes=None if span is None else span.begins_s / 60.0,
+                minutes=None if span is None else (span.ends_s - span.begins_s) / 60.0,
+            )
+            for block, span in found
+            if block in blocks
+        ]
+        for key, found in spans.items()
+    }
