@@ -194,6 +194,8 @@ def _hints(
         both = [dim for dim in shape if isinstance(dim, str) and dim in free and _is_picture(shape, dim)]
         if noted and both:
             yield dict(zip(both, noted[-len(both) :], strict=False))
+        if len(both) > 1:
+            yield from (dict(zip(both, grid, strict=False)) for grid in _grids(model, port["name"], required))
         if both:
             yield from (dict.fromkeys(both, side) for side in _sides(model, port["name"], required.tables))
     has_rate = any(roles.compared_with(port, model) == roles.USUAL_RATE for port, _ in ports)
@@ -219,10 +221,27 @@ def _lengths(model: onnx.ModelProto, name: str, required: consumers.Required, *,
     yield from (FRAME,) if has_rate else ()
 
 
+def _grids(model: onnx.ModelProto, name: str, required: consumers.Required) -> Iterator[list[int]]:
+    """Of pictures with as many patches as a stored grid of positions, which is resized to those of any picture."""
+    fixed, stride = {tensor.name for tensor in model.graph.initializer}, _patch(model, name)
+    for node in model.graph.node:
+        grid = required.shapes.get(node.input[0], [])[2:] if node.op_type == "Resize" and node.input else []
+        if {*node.input} - {""} <= fixed:
+            fixed.update(node.output)
+        elif len(grid) == 2 and node.input[0] in fixed:
+            sides = [side * stride for side in grid if isinstance(side, int) and 0 < side * stride <= _LARGEST_HINT]
+            yield from [sides] if len(sides) == 2 else []
+
+
+def _patch(model: onnx.ModelProto, name: str) -> int:
+    """The side of what a picture's first convolution takes at once."""
+    strides = [_strides_of(node) for node in _convolutions(model, name)]
+    return max((both[0] for both in strides if len(both) == 2), default=1)
+
+
 def _sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iterator[int]:
     """Of square pictures that give as many patches as a table of positions has rows, but for a few of its own."""
-    strides = [_strides_of(node) for node in _convolutions(model, name)]
-    stride = max((both[0] for both in strides if len(both) == 2), default=1)
+    stride = _patch(model, name)
     for rows in tables:
         patches = (rows - tokens for tokens in range(min(_MOST_TOKENS, rows)))
         side = next((math.isqrt(many) for many in patches if math.isqrt(many) ** 2 == many), 0)

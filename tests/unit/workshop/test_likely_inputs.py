@@ -97,6 +97,26 @@ def test_a_picture_size_that_a_detector_notes_comes_first() -> None:
     assert found(model).sizes == {"batch": 1, "height": 320, "width": 480}
 
 
+@pytest.mark.parametrize(("grid", "sizes"), [([4, 6], (64, 96)), ([400, 600], (224, 224))])
+def test_a_picture_has_the_patches_of_a_grid_that_is_resized_to_it(grid: list[int], sizes: tuple[int, int]) -> None:
+    """As of a detector whose positions are interpolated; a map of the picture itself tells nothing."""
+    nodes = [
+        node("Conv", "x", "w", output="map", strides=[16, 16]),
+        node("Shape", "map", output="to"),
+        node("Reshape", "positions", "as_grid", output="grid"),
+        node("Resize", "grid", "", "", "to", output="places"),
+        node("Resize", "map", "", "", "to", output="same"),
+        node("Add", "same", "places"),
+    ]
+    weights = {
+        "w": zeros(8, 3, 16, 16),
+        "positions": zeros(1, grid[0] * grid[1], 8),
+        "as_grid": np.array([1, 8, *grid]),
+    }
+    found_sizes = found(built(nodes, [making.port("x", PICTURE)], weights)).sizes
+    assert (found_sizes["height"], found_sizes["width"]) == sizes
+
+
 SIDES = {"decoder": "past", "encoder": "enc"}
 
 
