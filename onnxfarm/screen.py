@@ -30,6 +30,7 @@ from farm.rules.presenting.lines import BUSY, is_busy, is_by_processor, is_less_
 from farm.rules.presenting.sentences import ordered_operators
 from farm.rules.presenting.stability import at_risk
 from farm.rules.quality import accuracy_metrics
+from farm.rules.quality.parity import UNJUDGED
 from farm.rules.runtimes import engines
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
@@ -258,7 +259,8 @@ def _show_reasons(cells: Sequence[Cell], *, told: str, console: Console) -> None
 def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
     """Cells of one variant whose outputs are not those of another engine, or of their own without optimisations."""
     known = {cell.id: cell for cell in cells}
-    lines = [
+    lines = list({cell.parity.text: None for cell in cells if cell.parity.text.startswith(UNJUDGED)})
+    lines += [
         f"≠ {cell.id} against {pair.cell} ({known[pair.cell].runtime}): {pair.text}{_node_of(pair)}"
         for cell in cells
         for pair in cell.engines

@@ -300,6 +300,7 @@ def model_facts(version: Version) -> ModelFacts:
         context=found.context,
         is_grouped=decoders.is_grouped(found.operators),
         unbound=found.unbound,
+        draws=found.draws,
         prompts=PromptFacts.model_validate(told) if (told := version.artifact.prompts_json) else None,
         sizes=found.feed.sizes if found.feed else {},
         calibration_sha256=version.artifact.calibration.sha256 if version.artifact.calibration else None,

@@ -7,12 +7,14 @@ from pydantic import Field, StringConstraints, field_validator
 
 from farm.contract.base import Message, Sha256
 from farm.rules.cells import fills, recipes
+from farm.rules.quality.findings import RANDOM_DRAWS
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import CompiledFacts, ContextFacts, GenaiFacts, ModelInput, SourceFacts
 
 Count = Annotated[int, Field(ge=0)]
 Dim = int | str
 MOST_PORTS = 4096
+MAX_WORDS = 2000
 PortName = Annotated[str, StringConstraints(max_length=1000)]
 Size = Annotated[int, Field(ge=0, le=1 << 24)]
 
@@ -139,6 +141,12 @@ class Inspection(Message):
             f"the output {port.name} is a {port.dtype}" for port in self.outputs if port.dtype in ("sequence", "map")
         )
         return next(chain(given, found), "")
+
+    @property
+    def draws(self) -> str:
+        """Operators that draw random numbers without a seed; empty: none does."""
+        where = next((finding.where for finding in self.findings if finding.id == RANDOM_DRAWS), ())
+        return ", ".join(where)[:MAX_WORDS]
 
     @property
     def fed(self) -> tuple[ModelInput, ...]:

@@ -94,6 +94,7 @@ class Uploaded:
             context=inspection.context,
             is_grouped=decoders.is_grouped(inspection.operators),
             unbound=inspection.unbound,
+            draws=inspection.draws,
             sizes=dict(sizes or {}) if inputs else inspection.feed.sizes if inspection.feed else {},
         )
 

@@ -17,6 +17,8 @@ class Explanation:
     fix: str
 
 
+RANDOM_DRAWS = "random_draws"
+
 _ALL = (
     Explanation(
         "training_mode",
@@ -25,6 +27,13 @@ _ALL = (
         "Dropout then drops values at random and BatchNormalization uses the batch's own statistics: outputs differ "
         "from run to run and from the trained model.",
         "Call model.eval() and export again, with training off in the exporter.",
+    ),
+    Explanation(
+        RANDOM_DRAWS,
+        "note",
+        "Random numbers without a seed",
+        "Every process draws others, so that no two runs have the same outputs, and none can be said to be wrong.",
+        "Give the operators a seed, or feed the noise as an input.",
     ),
     Explanation(
         "fixed_batch_one",

@@ -58,6 +58,8 @@ INT4 = Preset("int4", min_cosine=0.95, min_agreement=0.9, max_step=1)
 # one optimisation level against another of the same variant
 LEVELS = Preset("optimisation levels", atol=1e-4)
 MAX_PLACES: Final = 16
+# how the sentence begins where nobody can say what is right
+UNJUDGED: Final = "Outputs are not judged"
 # one model against another, where nobody says how close it should come
 ANY = Preset("any", atol=_NO_TOLERANCE)
 _WIDTH = (FP32, STEPS, LEVELS, FP16, BF16, INT8, INT4)
@@ -144,7 +146,12 @@ def judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset], 
     if is_labelled:
         return Judgement("not_measured", f"Outputs differ{gap}; labelled data judge them.")
     way_out = f"--tolerance {largest.name}=ATOL or labelled data say whether that is right"
-    return Judgement("not_measured", f"Outputs are not judged{gap}; {way_out}.")
+    return Judgement("not_measured", f"{UNJUDGED}{gap}; {way_out}.")
+
+
+def drawn(operators: str) -> Judgement:
+    """Of a model that draws other numbers in every process: no run's outputs are those of another."""
+    return Judgement("not_measured", f"{UNJUDGED}: the model draws random numbers ({operators}).")
 
 
 def _is_same(output: OutputParity) -> bool:

@@ -83,6 +83,7 @@ def _measured_cell(
     summary = summarise(samples, batch=workload.batch, concurrency=workload.concurrency, is_loaded=scenario.is_open)
     made = generated.generated(arm, block, evidence)
     parts = phases.phases_of(samples)
+    draws = record.model_of(arm.spec).draws
     judged = generated.with_tokens(_parity(arm.spec, check, record, own=block.block.tolerances), made, summary)
     timed, checked = _numbers(summary), _checked(arm.spec, check)
     known = (
@@ -99,7 +100,7 @@ def _measured_cell(
         "status": ending[0],
         "reason": ending[1],
         "repeat_command": repeat_command(arm.spec, record.model_of(arm.spec).main),
-        "parity": phases.with_answers(judged, summary, what=scenario.answers),
+        "parity": judged if draws else phases.with_answers(judged, summary, what=scenario.answers),
         "engines": parities.engines_of(
             arm,
             evidence.engines,
@@ -107,7 +108,7 @@ def _measured_cell(
             model=record.model_of(arm.spec),
             labelled=[place for place, report in evidence.accuracies.items() if report.reason is None],
         ),
-        "unoptimised": parities.unoptimised(check, preset=_preset(arm.spec, record)),
+        "unoptimised": None if draws else parities.unoptimised(check, preset=_preset(arm.spec, record)),
         "sustained": _sustained(arm, evidence),
         "accuracy": _accuracy(arm, block, evidence),
         "model_bytes": record.sizes.get(arm.spec.digest),
@@ -234,6 +235,8 @@ def _parity(
 ) -> doc_cells.Parity:
     if check is None or check.reason is not None:
         return doc_cells.Parity(text="The outputs were not computed.")
+    if draws := record.model_of(spec).draws:
+        return doc_cells.Parity(text=parity.drawn(draws).text)
     preset = record.preset or _preset(spec, record)
     judgement = parity.judge(check.outputs, preset, own=parity.own_presets(own))
     is_measured, by = judgement.verdict != "not_measured", judgement.preset or preset

@@ -104,7 +104,7 @@ class ModelFacts(Message):
     `quickest_ms`: the least of them. `source`: the framework's program that came with it.
     `compiled`: code in it that runs on the provider alone that compiled it. `context`: None where nothing says it.
     `is_grouped`: whether it has a GroupQueryAttention. `uploaded`: what its numbers are, `fp16`, `int8 QDQ`.
-    `unbound`: what of it no binding takes, in words.
+    `unbound`: what of it no binding takes, in words. `draws`: its operators that draw random numbers without a seed.
     """
 
     name: str = "model"
@@ -137,6 +137,7 @@ class ModelFacts(Message):
     context: ContextFacts | None = None
     is_grouped: bool = False
     unbound: str = ""
+    draws: Annotated[str, StringConstraints(max_length=2000)] = ""
 
     @property
     def opset(self) -> int | None:

@@ -9,6 +9,7 @@ from typing import TypedDict
 import onnx
 from onnx import TensorProto
 
+from farm.rules.quality.findings import RANDOM_DRAWS
 from farm.rules.runtimes import opsets
 from farm.workshop.child import constants, external, quantised, shapes, walk
 from farm.workshop.child.facts import Facts
@@ -18,6 +19,7 @@ _NEAR_2GB = 1_800_000_000
 _SMALLEST_DUPLICATE = 1024
 _MANY_INT64 = 0.3
 _WHERE = 20
+_DRAWS = {*(f"Random{kind}" for kind in ("Normal", "Uniform", "NormalLike", "UniformLike")), "Multinomial", "Bernoulli"}
 _TO_NHWC, _TO_NCHW = [0, 2, 3, 1], [0, 3, 1, 2]
 
 
@@ -80,14 +82,19 @@ def _without_data(model: onnx.ModelProto) -> onnx.ModelProto:
 def _training_mode(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:
     dropouts = [node for node in walk.nodes(model) if node.op_type == "Dropout" and len(node.input) > 2]
     flags = constants.values(model, names={node.input[2] for node in dropouts})
-    where = []
+    where, drawing = [], []
     for node in walk.nodes(model):
         attributes = {attribute.name: attribute.i for attribute in node.attribute}
         is_dropout = node.op_type == "Dropout" and len(node.input) > 2 and bool(flags.get(node.input[2], False))
         if is_dropout or (node.op_type == "BatchNormalization" and attributes.get("training_mode") == 1):
             where.append(_name(node))
+        if (is_dropout or node.op_type in _DRAWS) and "seed" not in attributes:
+            drawing.append(node.op_type)
     if where:
         yield _found("training_mode", f"In training mode: {_many(len(where), 'operator')}.", where=where)
+    if drawing:
+        kinds = sorted(set(drawing))
+        yield _found(RANDOM_DRAWS, f"Drawn by {', '.join(kinds)}.", where=kinds, count=len(drawing))
 
 
 def _fixed_shapes(model: onnx.ModelProto, facts: Facts) -> Iterator[Found]:

@@ -47,6 +47,21 @@ def test_of_engines_that_agree_the_sentence_is_kept_and_no_numbers() -> None:
     assert pair.text == "The output is within atol 1e-05 × scale + rtol 0.0001 of c1's."
 
 
+def test_outputs_of_a_model_that_draws_are_not_judged_anywhere() -> None:
+    """Neither against a reference, nor another engine, nor without optimisations; other models still are."""
+    block = make_block()
+    checks = [make_check(arm.arm, outputs=(DIFFERENT,), unoptimised=(DIFFERENT,)) for arm in block.arms]
+    pairs = EnginesReport(pairs=(EnginePair(one=0, other=1, outputs=(DIFFERENT,)),))
+    reports = [*make_reports({arm.arm: 1.0 for arm in block.arms}, end=False), *checks, pairs]
+    for draws, verdict, unoptimised in (("RandomNormalLike", "not_measured", None), ("", "fail", "fail")):
+        record = RunRecord(model=make_model(draws=draws), blocks=[BlockRecord(block=block, reports=reports)])
+        cell = assemble(record).cells[1]
+        assert (cell.parity.verdict, cell.engines[0].verdict) == (verdict, verdict)
+        assert (cell.unoptimised and cell.unoptimised.verdict) == unoptimised
+        if draws:
+            assert cell.parity.text == "Outputs are not judged: the model draws random numbers (RandomNormalLike)."
+
+
 def test_why_engines_were_not_compared_is_said() -> None:
     block = make_block()
     reports = make_reports({arm.arm: 1.0 for arm in block.arms}, end=False)

@@ -27,6 +27,10 @@ def dropout(training: bool) -> Model:
     return making.model(nodes, [making.port("x")], [making.port("y")], weights=weights)
 
 
+def drawing(kind: str, **attributes: Any) -> Model:
+    return making.model([node(kind, ["x"], ["y"], **attributes)], [making.port("x")], [making.port("y")])
+
+
 def dropout_by_constant() -> Model:
     true = making.weight("t", np.bool_(True))
     nodes = [node("Constant", [], ["mode"], value=true), node("Dropout", ["x", "", "mode"], ["y"])]
@@ -148,6 +152,9 @@ PAIRS: list[tuple[str, Callable[[], Model], Callable[[], Model]]] = [
     ("training_mode", lambda: dropout(True), lambda: dropout(False)),
     ("training_mode", dropout_by_constant, making.relu),
     ("training_mode", lambda: batch_norm(1), lambda: batch_norm(0)),
+    ("random_draws", lambda: drawing("RandomNormalLike"), lambda: drawing("RandomNormalLike", seed=0.0)),
+    ("random_draws", lambda: drawing("Bernoulli"), lambda: drawing("Bernoulli", seed=3.0)),
+    ("random_draws", lambda: dropout(True), lambda: dropout(False)),
     ("fixed_batch_one", lambda: relu_of(1, 4), lambda: relu_of(2, 4)),
     ("no_dynamic_axis", lambda: relu_of(2, 4), lambda: relu_of("batch", 4)),
     ("needs_newer_runtime", lambda: making.relu(opsets={"": 22}, ir=10), making.relu),
@@ -187,6 +194,13 @@ def test_a_finding_is_made_where_it_is_due_and_nowhere_else(
     assert made[finding]["detail"].endswith(".")
     assert made[finding]["count"] >= 1
     assert finding not in found(spares(), tmp_path / "spares")
+
+
+def test_what_draws_is_named_once_and_its_places_are_counted(tmp_path: Path) -> None:
+    model = drawing("RandomNormalLike")
+    model.graph.node.extend([node("RandomUniformLike", ["x"], ["u"]), node("RandomNormalLike", ["x"], ["n"])])
+    told = found(model, tmp_path)["random_draws"]
+    assert (told["where"], told["count"]) == (["RandomNormalLike", "RandomUniformLike"], 3)
 
 
 @pytest.mark.parametrize(

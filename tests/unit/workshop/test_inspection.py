@@ -149,3 +149,10 @@ def test_a_name_that_breaks_lines_is_cleaned_before_it_is_shown(tmp_path: Path) 
     assert "\n" not in producer
     assert "\x1b" not in producer
     assert len(producer) <= 80
+
+
+def test_what_draws_without_a_seed_is_told_to_whoever_judges_outputs(tmp_path: Path) -> None:
+    node = helper.make_node("Multinomial", ["x"], ["y"], sample_size=2)
+    model = making.model([node], [making.port("x")], [making.port("y", None, TensorProto.INT32)])
+    assert orders.inspect(making.save(model, tmp_path), "model.onnx").draws == "Multinomial"
+    assert orders.inspect(making.save(making.relu(), tmp_path), "model.onnx").draws == ""
