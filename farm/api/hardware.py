@@ -16,14 +16,14 @@ from farm.rules.presenting.hardware import Loss, Measured, Target, Wish
 from farm.runs.selectors.hardware import measured_across
 
 router = Router(tags=["registry"])
-LONGEST_MS = 1e7
+MAX_MS = 1e7
 
 
 class HardwareAsked(Schema):
     """What a setting has to keep, what is best, and how targets are put together."""
 
     budget_ms: float | None = Field(
-        default=None, gt=0, le=LONGEST_MS, description="p50 of one inference, milliseconds; left out: any"
+        default=None, gt=0, le=MAX_MS, description="p50 of one inference, milliseconds; left out: any"
     )
     loss_percent: float | None = Field(
         default=None,

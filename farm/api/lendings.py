@@ -14,13 +14,13 @@ from farm.fleet.models import Lending
 
 router = Router(tags=["fleet"], auth=[TokenAuth(changes=Scope.NODES), BrowserAuth()])
 ANSWERS = {"agree": services.agree, "decline": services.decline}
-MOST = 1000
+MAX_LENDINGS = 1000
 
 
 @router.get("/lendings", response=list[LendingOut])
 def lendings(request: HttpRequest) -> list[LendingOut]:
     """What your teams' nodes were offered to, and what was offered to your teams."""
-    return [_lending(row) for row in selectors.lendings_visible_to(person(request))[:MOST]]
+    return [_lending(row) for row in selectors.lendings_visible_to(person(request))[:MAX_LENDINGS]]
 
 
 @router.post("/lendings/{int:lending_id}/{what}", response=LendingOut)

@@ -30,7 +30,7 @@ router = Router(tags=["registry"])
 VERSION: Final = "1.0.0"
 EXTENSIONS: Final = "creation,checksum,expiration,termination"
 PIECE_TYPE: Final = "application/offset+octet-stream"
-MOST_DIGITS: Final = 15
+MAX_DIGITS: Final = 15
 PIECE = {"requestBody": {"content": {PIECE_TYPE: {"schema": {"type": "string", "format": "binary"}}}}}
 
 
@@ -197,7 +197,7 @@ def _must_speak_tus(request: HttpRequest) -> None:
 def _number(request: HttpRequest, header: str) -> int:
     """A header that is a number of bytes. Raises Invalid."""
     text = request.headers.get(header, "")
-    if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
+    if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
         raise Invalid(f"{header} is a number of bytes, not “{text[:30]}”.", code="bad_header")
     return int(text)
 

@@ -5,7 +5,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from farm.alerts.selectors.search import LONGEST, find
+from farm.alerts.selectors.search import MAX_TEXT, find
 from farm.api.auth import person
 from farm.api.shapes import shaped
 from farm.contract.api.registry import HitOut
@@ -17,7 +17,7 @@ class Wanted(Schema):
     """`q`: a part of a name, the number of a run or alert, or at least the first six characters of a digest."""
 
     q: str = Field(
-        max_length=LONGEST,
+        max_length=MAX_TEXT,
         description="part of a name, a number (`12`, `run 12`, `alert 3`), or at least the first six characters of a "
         "digest",
     )

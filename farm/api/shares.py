@@ -15,7 +15,7 @@ from farm.api.auth import person
 from farm.runs.services import share_links
 
 router = Router(tags=["shares"])
-MOST_LISTED = 200
+MAX_LISTED = 200
 
 
 class ShareIn(Schema):
@@ -55,7 +55,7 @@ class NewShareOut(ShareOut):
 @router.get("/shares", response=list[ShareOut])
 def shares(request: HttpRequest) -> list[Share]:
     """The newest share links of your teams, without their addresses."""
-    return list(shares_visible_to(person(request))[:MOST_LISTED])
+    return list(shares_visible_to(person(request))[:MAX_LISTED])
 
 
 @router.post("/shares", response={201: NewShareOut})

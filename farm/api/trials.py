@@ -15,7 +15,7 @@ from farm.fleet.models import Trial
 
 router = Router(tags=["fleet"], auth=[TokenAuth(changes=Scope.NODES), BrowserAuth()])
 ANSWERS = {"allow": services.allow_trial, "decline": services.decline_trial}
-MOST = 1000
+MAX_TRIALS = 1000
 
 
 class TrialOrder(Schema):
@@ -27,7 +27,7 @@ class TrialOrder(Schema):
 @router.get("/trials", response=list[TrialOut])
 def trials(request: HttpRequest) -> list[TrialOut]:
     """Trials on the nodes of your teams, newest first."""
-    return [_trial(row) for row in selectors.trials_visible_to(person(request))[:MOST]]
+    return [_trial(row) for row in selectors.trials_visible_to(person(request))[:MAX_TRIALS]]
 
 
 @router.post("/nodes/{int:node_id}/trials", response={201: TrialOut})

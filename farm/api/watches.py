@@ -20,7 +20,7 @@ from farm.registry import selectors as registry
 from farm.registry.models import Model
 
 router = Router(tags=["watches"])
-MOST_NAMED = 100
+MAX_NAMED = 100
 Id = int
 
 
@@ -44,7 +44,7 @@ class Changes(Schema):
         default=None, description="whether each new version is measured beside the one before it, in the same blocks"
     )
     is_active: bool | None = Field(default=None, description="whether it is active")
-    channels: list[Id] | None = Field(default=None, max_length=MOST_NAMED, description="channels to notify, by number")
+    channels: list[Id] | None = Field(default=None, max_length=MAX_NAMED, description="channels to notify, by number")
 
 
 class WatchIn(Changes):
@@ -55,7 +55,7 @@ class WatchIn(Changes):
         default="", max_length=100, description="the team it belongs to; may be left out where you write in one alone"
     )
     reference: str = Field(max_length=64, description="the pinned release, like 1.29.0")
-    models: list[int | str] = Field(default=[], max_length=MOST_NAMED, description="what it watches, by number")
+    models: list[int | str] = Field(default=[], max_length=MAX_NAMED, description="what it watches, by number")
     label: str = Field(default="", max_length=100, description="or every model with this label")
     distribution: str = Field(default="onnxruntime", max_length=64, description="the package of the runtimes")
 
@@ -86,7 +86,7 @@ class Call(Schema):
     )
     versions: list[Id] = Field(
         default=[],
-        max_length=MOST_NAMED,
+        max_length=MAX_NAMED,
         description="versions to measure, by number; default: the newest of each model",
     )
 

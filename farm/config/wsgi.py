@@ -16,9 +16,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "farm.config.settings")
 _django = get_wsgi_application()
 
 # each thread keeps its connection, which costs more to open than a small page takes; the gateway's threads come and go
-KEPT_S = 60
+CONNECTION_AGE_S = 60
 for each in connections.settings.values():
-    each.update(CONN_MAX_AGE=KEPT_S, CONN_HEALTH_CHECKS=True)
+    each.update(CONN_MAX_AGE=CONNECTION_AGE_S, CONN_HEALTH_CHECKS=True)
 
 # before anybody is waited on: a module that cannot be read then would be somebody's 500
 get_resolver().url_patterns  # noqa: B018

@@ -26,7 +26,7 @@ from farm.base.asgi import Scope
 from farm.gateway.priority_queue import Priority, PriorityQueue
 
 # how long a thread keeps its database connection, which costs more to open than a request takes
-KEPT_S = 60
+CONNECTION_AGE_S = 60
 # a statement is prepared once it came so often
 PREPARED_AFTER = 5
 # files that nodes send at once to one gateway process; each has a thread and its database connection
@@ -40,7 +40,7 @@ def keep_connection() -> None:
     """Lets the thread that calls this keep its database connections between requests; see Django's CONN_MAX_AGE."""
     for alias in connections:
         known = connections[alias].settings_dict
-        kept: dict[str, object] = {"CONN_MAX_AGE": KEPT_S, "CONN_HEALTH_CHECKS": True}
+        kept: dict[str, object] = {"CONN_MAX_AGE": CONNECTION_AGE_S, "CONN_HEALTH_CHECKS": True}
         if connections[alias].vendor == "postgresql":
             # nodes ask the same again and again: the server plans it once
             kept["OPTIONS"] = {**known["OPTIONS"], "server_side_binding": True, "prepare_threshold": PREPARED_AFTER}

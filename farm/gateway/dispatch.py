@@ -42,7 +42,7 @@ ASKED_AT_ONCE = 64
 # a block that a node was told of is named to nobody else for so long: it is still to be claimed
 NAMED_FOR_S = 2.0
 FIRST_PAUSE_S = 0.2
-LONGEST_PAUSE_S = 5.0
+MAX_PAUSE_S = 5.0
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -185,7 +185,7 @@ class Exchange:
             except (RedisError, OSError) as problem:
                 log.warning("The bell is not heard (%s); listening again in %.1f s.", problem, pause_s)
             await asyncio.sleep(pause_s)
-            pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+            pause_s = min(MAX_PAUSE_S, 2 * pause_s)
 
     def _hear(self, queue: str) -> None:
         if queue.startswith(node_queue("")):

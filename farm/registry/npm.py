@@ -20,11 +20,11 @@ from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 
 # of an answer, and of a whole package
 ANSWER_S, FETCH_S = 60.0, 1800.0
-MOST_SAID_BYTES = 4 * 1024**2
+MAX_ANSWER_BYTES = 4 * 1024**2
 # the list of a package's versions without their descriptions
 SHORT = "application/vnd.npm.install-v1+json"
 # of a packed release; those of November 2026 have some 33 MB
-MOST_PACKED_BYTES = 256 * 1024**2
+MAX_PACKED_BYTES = 256 * 1024**2
 # npm's own, whose name packages carry in every mirror's answers
 PUBLIC = "registry.npmjs.org"
 # the strongest first
@@ -91,8 +91,8 @@ def fetch(release: Release, target: Path, *, client: httpx2.Client | None = None
                 raise NpmError(f"{_host(release.address)} answered {response.status_code} for the package of {what}.")
             for piece in in_time(response, response.iter_bytes(), within_s=FETCH_S):
                 size += len(piece)
-                if size > MOST_PACKED_BYTES:
-                    raise NpmError(f"The package of {what} has more than {MOST_PACKED_BYTES:,} bytes; it is not kept.")
+                if size > MAX_PACKED_BYTES:
+                    raise NpmError(f"The package of {what} has more than {MAX_PACKED_BYTES:,} bytes; it is not kept.")
                 seen.update(piece)
                 file.write(piece)
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
@@ -120,7 +120,7 @@ def _said(client: httpx2.Client, address: str, *, what: str, accept: str = "appl
             body = b""
             for piece in in_time(response, response.iter_bytes(), within_s=ANSWER_S):
                 body += piece
-                if len(body) > MOST_SAID_BYTES:
+                if len(body) > MAX_ANSWER_BYTES:
                     raise NpmError(f"{_host(address)} says more of {what} than any release needs.")
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise _away(address, problem) from problem

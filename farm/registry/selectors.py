@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Anyone = User | AnonymousUser
 # so many are named
-MOST_DUPLICATES = 10
+MAX_DUPLICATES = 10
 
 
 class Counted(TypedDict):
@@ -137,7 +137,7 @@ def versions_removed(model: Model, *, user: Anyone) -> QuerySet[Version]:
 def duplicates_of(version: Version, *, user: Anyone) -> list[Version]:
     """Other versions with the same model files, as their names and contents say, wherever the user sees them."""
     same = versions_visible_to(user).filter(artifact__sha256=version.artifact.sha256).exclude(pk=version.pk)
-    return list(same.defer("inspection").prefetch_related(None)[:MOST_DUPLICATES])
+    return list(same.defer("inspection").prefetch_related(None)[:MAX_DUPLICATES])
 
 
 class Removal(NamedTuple):

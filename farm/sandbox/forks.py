@@ -16,7 +16,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from farm.sandbox.forkserver import MOST_BYTES, Order, Reap
+from farm.sandbox.forkserver import MAX_BYTES, Order, Reap
 from farm.sandbox.policy import SandboxError
 from farm.sandbox.started import End
 
@@ -93,12 +93,12 @@ class ForkServer:
     def ask(self, order: Order | Reap, descriptors: Sequence[int] = ()) -> dict[str, float]:
         """Sends one order and waits for its answer. Raises ServerGone."""
         message = json.dumps(order).encode()
-        if len(message) > MOST_BYTES:
+        if len(message) > MAX_BYTES:
             raise ServerGone(f"The policy names too many paths: {len(message):,} bytes of them.")
         with self._lock:
             try:
                 socket.send_fds(self._line, [message], list(descriptors))
-                answer = self._line.recv(MOST_BYTES)
+                answer = self._line.recv(MAX_BYTES)
             except OSError as error:
                 # an answer that comes late must not be taken for the next one's
                 self._line.close()

@@ -21,7 +21,7 @@ from typing import NoReturn, TypedDict
 
 from farm.sandbox import entry, launcher
 
-MOST_BYTES = 1 << 17
+MAX_BYTES = 1 << 17
 REPLY_FD = 3
 
 
@@ -55,7 +55,7 @@ def main() -> None:
         gc.freeze()
         while True:
             try:
-                message, descriptors, _, _ = socket.recv_fds(line, MOST_BYTES, 4)
+                message, descriptors, _, _ = socket.recv_fds(line, MAX_BYTES, 4)
             except TimeoutError:
                 if children:
                     continue

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from farm.sandbox.policy import SandboxError
 
 # a folder with more in it is somebody's attempt to keep us busy
-MOST_ENTRIES = 20_000
+MAX_ENTRIES = 20_000
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -25,7 +25,7 @@ class LeftError(SandboxError):
     """What was left is not what was asked for; the message names it."""
 
 
-def check(folder: Path, *, max_entries: int = MOST_ENTRIES) -> None:
+def check(folder: Path, *, max_entries: int = MAX_ENTRIES) -> None:
     """Raises LeftError when anything below is neither a plain file nor a folder, or when there is too much of it."""
     count = 0
     for place, folders, files in os.walk(folder):

@@ -18,7 +18,7 @@ Arrays = dict[str, Array]
 
 
 # of the list at an archive's end, which is read in one go: some forty thousand arrays
-MOST_LISTED_BYTES = 4 << 20
+MAX_LISTED_BYTES = 4 << 20
 
 
 class ArraysError(Problem):
@@ -65,8 +65,8 @@ class _ShortReads(io.BufferedReader):
     """A file of which nothing long is read at once: arrays come in pieces, and an archive's list as a whole."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        if size is not None and size > MOST_LISTED_BYTES:
-            raise ArraysError(f"The archive lists more arrays than {MOST_LISTED_BYTES:,} bytes can name.")
+        if size is not None and size > MAX_LISTED_BYTES:
+            raise ArraysError(f"The archive lists more arrays than {MAX_LISTED_BYTES:,} bytes can name.")
         return super().read(size)
 
 

@@ -22,7 +22,7 @@ _MAX_STEPS = 12
 # a part is made smaller by leaving one node out at a time; so many looks at most
 _MAX_TRIMS = 24
 # of the values that a part reads: a child wrote them, and this process, which may be a node's agent, reads them
-_MOST_BYTES = 2 << 30
+_MAX_BYTES = 2 << 30
 
 
 def first_divergence(
@@ -214,7 +214,7 @@ def _made(graph: Graph) -> set[str]:
     return {name for node in graph.nodes for name in node.outputs if name}
 
 
-def _values(path: Path, *, limit_bytes: int = _MOST_BYTES) -> arrays.Arrays:
+def _values(path: Path, *, limit_bytes: int = _MAX_BYTES) -> arrays.Arrays:
     """Arrays that a child wrote. Raises WorkshopError where they are none, or more than this process may hold."""
     try:
         return arrays.read_npz(path, limit_bytes=limit_bytes)

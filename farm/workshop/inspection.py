@@ -13,7 +13,7 @@ from farm.rules.runtimes.models import CompiledFacts, ContextFacts, GenaiFacts, 
 
 Count = Annotated[int, Field(ge=0)]
 Dim = int | str
-MOST_PORTS = 4096
+MAX_PORTS = 4096
 MAX_WORDS = 2000
 PortName = Annotated[str, StringConstraints(max_length=1000)]
 Size = Annotated[int, Field(ge=0, le=1 << 24)]
@@ -54,9 +54,9 @@ class Feed(Message):
     which a decoder takes a prompt behind nothing, in place of those of one more token; empty where it was not seen to.
     """
 
-    sizes: Annotated[dict[PortName, Size], Field(max_length=MOST_PORTS)] = Field(default_factory=dict)
-    inputs: Annotated[dict[PortName, str], Field(max_length=MOST_PORTS)] = Field(default_factory=dict)
-    prompt: Annotated[dict[PortName, Size], Field(max_length=MOST_PORTS)] = Field(default_factory=dict)
+    sizes: Annotated[dict[PortName, Size], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
+    inputs: Annotated[dict[PortName, str], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
+    prompt: Annotated[dict[PortName, Size], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
     tries: Count = 0
     problem: Annotated[str, StringConstraints(max_length=4000)] = ""
 

@@ -33,11 +33,11 @@ VARIANT_S = 600.0
 OUTLINE_S = 60.0
 TIMELINE_S = 30.0
 # of a raw trace once it is unpacked, of its events, and of the nodes that one inference ran; longer: see Perfetto
-LONGEST_TRACE = 48 * 1024**2
-MOST_EVENTS, MOST_SPANS = 500_000, 20_000
+MAX_TRACE_BYTES = 48 * 1024**2
+MAX_EVENTS, MAX_SPANS = 500_000, 20_000
 LARGEST_TIMELINE = 16 * 1024**2
 # of a packed release of npm: files that it lists, and bytes of those that are wanted
-MOST_PACKED_FILES, LARGEST_UNPACKED = 5_000, 192 * 1024**2
+MAX_PACKED_FILES, MAX_UNPACKED_BYTES = 5_000, 192 * 1024**2
 UNPACK_S = 120.0
 # what a browser can still lay out; a graph of 20,000 nodes has some 5 MB
 LARGEST_OUTLINE = 64 * 1024**2
@@ -231,7 +231,7 @@ def make_outline(bundle_dir: Path, main: str, *, out_dir: Path) -> Path:
 
 def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
     """One inference of the gzipped Chrome trace `name` in the folder. Raises WorkshopError with why it is not drawn."""
-    limits = {"limit_bytes": LONGEST_TRACE, "limit_events": MOST_EVENTS, "limit_spans": MOST_SPANS}
+    limits = {"limit_bytes": MAX_TRACE_BYTES, "limit_events": MAX_EVENTS, "limit_spans": MAX_SPANS}
     out = READ_TIMELINE(folder, name, out_dir=out_dir, **limits).path
     text = "The process reading the trace wrote something else than a timeline."
     if out.stat().st_size > LARGEST_TIMELINE:
@@ -240,7 +240,7 @@ def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
         found = _TIMELINE.validate_json(out.read_bytes())
     except ValidationError as problem:
         raise WorkshopError(ReasonCode.GARBLED, text) from problem
-    if len(found.spans) > MOST_SPANS or any(len(span.name) > MAX_NAME for span in found.spans):
+    if len(found.spans) > MAX_SPANS or any(len(span.name) > MAX_NAME for span in found.spans):
         raise WorkshopError(ReasonCode.GARBLED, text)
     return found
 
@@ -248,7 +248,7 @@ def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
 def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Path) -> list[Path]:
     """The named files of a packed release of npm, unpacked into `out_dir`. Raises WorkshopError with why not."""
     place = confined.Place(bundle_dir=folder, main=name, out_dir=out_dir)
-    limits = {"limit_files": MOST_PACKED_FILES, "limit_bytes": LARGEST_UNPACKED}
+    limits = {"limit_files": MAX_PACKED_FILES, "limit_bytes": MAX_UNPACKED_BYTES}
     order = {**limits, "names": list(names), "out": str(out_dir)}
     confined.answer("packages:unpack", order, place=place, timeout_s=UNPACK_S, as_a=replies.Done)
     return [confined.made(out_dir / unpacked) for unpacked in names]

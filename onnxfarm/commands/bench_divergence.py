@@ -12,16 +12,16 @@ from onnxfarm.commands import diverge
 from onnxfarm.here.divergence import Asked
 
 # each takes some thirty short processes
-MOST = 3
+MAX_PAIRS = 3
 
 
 def with_nodes(document: Document, *, model: Path, inputs: Path | None, home: Path, console: Console) -> Document:
-    """The document with the first divergent node of each change between runtimes; at most MOST are looked into.
+    """The document with the first divergent node of each change between runtimes; at most MAX_PAIRS are looked into.
 
     Raises Usage and Infrastructure as `diverge` does.
     """
     named: dict[tuple[str, str], EngineParity] = {}
-    for old, new, pair in parities.runtime_changes(document)[:MOST]:
+    for old, new, pair in parities.runtime_changes(document)[:MAX_PAIRS]:
         if pair.command:
             found = diverge.run(
                 _asked(old, new, model=model, inputs=inputs, seed=document.seed), home=home, out=None, console=console

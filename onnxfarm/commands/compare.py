@@ -34,7 +34,7 @@ from onnxfarm.screen import show
 SCHEMA = "onnxfarm.compare/1"
 BENCH_SCHEMA = "onnxfarm.bench/1"
 NOT_INTERLEAVED = "They were measured at different times, not side by side in one block."
-MOST_CONFOUNDERS_TOLD = 3
+MAX_CONFOUNDERS = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def _arms(match: Match, *, old: Path, new: Path) -> Arms:
 
 def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dict[str, object]:
     repeat = same_cells.repeat_in_one_block(match)
-    told = [*differing[:MOST_CONFOUNDERS_TOLD]]
+    told = [*differing[:MAX_CONFOUNDERS]]
     if len(differing) > len(told):
         told.append(f"{len(differing) - len(told)} more machine facts differ.")
     way_out = f"Measure both in one block: {repeat.command}" if repeat else _two_models(match)

@@ -23,7 +23,7 @@ from worker.agent.kit.runtimes import RuntimeStore, RuntimeUnavailableError
 from worker.agent.passes import tokens
 
 USUAL: Final = "onnxruntime-genai==0.13.2"
-MOST_CHARACTERS: Final = 1 << 20
+MAX_CHARACTERS: Final = 1 << 20
 
 
 @main_guard()
@@ -68,15 +68,15 @@ def _texts(prompt: str | None, prompt_file: Path | None, text_file: Path | None)
     for name, text in texts.items():
         if not text:
             raise Usage(f"The {name} is empty: give at least a word.")
-        if len(text) > MOST_CHARACTERS:
-            raise Usage(f"The {name} has {len(text):,} characters: at most {MOST_CHARACTERS:,} are taken.")
+        if len(text) > MAX_CHARACTERS:
+            raise Usage(f"The {name} has {len(text):,} characters: at most {MAX_CHARACTERS:,} are taken.")
     return texts
 
 
 def _read(path: Path) -> str:
     try:
         with path.open(encoding="utf-8") as opened:
-            return opened.read(MOST_CHARACTERS + 1)
+            return opened.read(MAX_CHARACTERS + 1)
     except UnicodeDecodeError as problem:
         raise Usage(f"{path} cannot be read as UTF-8: save it as UTF-8.") from problem
     except OSError as problem:

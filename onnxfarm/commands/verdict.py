@@ -28,7 +28,7 @@ from onnxfarm.problems import Usage, main_guard, needs_extra
 
 SCHEMA = "onnxfarm.verdict/1"
 BENCH_SCHEMAS = "onnxfarm.bench/"
-FEWEST_LAUNCHES = 2
+MIN_LAUNCHES = 2
 
 
 class Pairs(NamedTuple):
@@ -110,7 +110,7 @@ def _entries(many: object, *, path: Path) -> list[Pairs | Arms]:
 def _pairs(rounds: object, *, where: str) -> Pairs:
     if not isinstance(rounds, list):
         raise Usage(f'{where}: "pairs" is not a list of [old, new].')
-    if len(rounds) < FEWEST_LAUNCHES:
+    if len(rounds) < MIN_LAUNCHES:
         raise Usage(f"{where} has {len(rounds)} pair(s): a comparison needs at least 2, and 8 for a verdict.")
     for place, pair in enumerate(rounds):
         if not isinstance(pair, list) or len(pair) != 2:
@@ -122,7 +122,7 @@ def _arms(entry: Mapping[str, object], *, where: str) -> Arms:
     old, new = (checked_samples(entry.get(arm), where=f"{where}: {arm}") for arm in ("old", "new"))
     if len(old) != len(new):
         raise Usage(f"{where} has {len(old)} old and {len(new)} new samples: give as many launches of each.")
-    if len(old) < FEWEST_LAUNCHES:
+    if len(old) < MIN_LAUNCHES:
         raise Usage(f"{where} has {len(old)} launch(es) of each arm: a comparison needs at least 2.")
     return Arms(old, new)
 

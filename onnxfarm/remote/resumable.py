@@ -21,7 +21,7 @@ from onnxfarm.problems import Infrastructure, Usage
 
 TRIES = 6
 FIRST_WAIT_S = 0.3
-LONGEST_WAIT_S = 8.0
+MAX_WAIT_S = 8.0
 AWAY = (502, 503, 504)
 # a bundle of more than so many pieces is sent in pieces
 MAX_PIECES_AT_ONCE: Final = 4
@@ -38,7 +38,7 @@ Progress = Callable[[int], None]
 def waits() -> Iterator[float | None]:
     """Pauses between tries, growing and jittered; None after the last."""
     for number in range(TRIES - 1):
-        yield min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**number) * random.uniform(0.8, 1.2)
+        yield min(MAX_WAIT_S, FIRST_WAIT_S * 2**number) * random.uniform(0.8, 1.2)
     yield None
 
 
@@ -166,7 +166,7 @@ class Sender:
             if failures > TRIES:
                 raise Infrastructure(f"{self._server} does not take {file.name} beyond {offset:,} bytes.")
             if failures:
-                self._sleep(min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**failures))
+                self._sleep(min(MAX_WAIT_S, FIRST_WAIT_S * 2**failures))
             self._show(reached - offset)
             offset = reached
 

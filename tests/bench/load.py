@@ -29,7 +29,7 @@ from worker.runner.engines.protocol import Engine, Feed
 from worker.runner.engines.table import kind_of
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.scenarios import load
-from worker.runner.scenarios.arrivals import MOST_LATE_NS, Call, RealClock, Served, serve, unit_gaps
+from worker.runner.scenarios.arrivals import MAX_LATE_NS, Call, RealClock, Served, serve, unit_gaps
 
 ARRIVALS, SERVER_ARRIVALS = 5_000, 3_000
 LOADS = ((0.6, 0.20), (0.8, 0.10))
@@ -252,7 +252,7 @@ def main() -> int:
     misses = list(_misses(figures))
     claim = "load's waits are Lindley's, its verdicts LoadGen's, and sessions answer alike under it"
     figure.publish(claim=claim, seed=asked.seed, figures={**figures, "misses": misses})
-    is_late = any(row["late_us"] * 1e3 > MOST_LATE_NS for row in figures.get("theory", ()))
+    is_late = any(row["late_us"] * 1e3 > MAX_LATE_NS for row in figures.get("theory", ()))
     return 3 if is_late else int(bool(misses))
 
 

@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_written_is_refused_in_one_sentence(tmp_path: Pa
 
 
 def test_a_full_disk_is_refused_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "LEAST_FREE_BYTES", 1 << 60)
+    monkeypatch.setattr(plan, "MIN_FREE_BYTES", 1 << 60)
     with pytest.raises(plan.NotPossibleError, match="are free where"):
         plan.make_plan(home=tmp_path, port=plan.free_port())
 

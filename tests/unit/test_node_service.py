@@ -60,7 +60,7 @@ def test_what_probes_found_is_kept_for_the_next_start(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"tags": 1}', '{"tags": {}}'])
 def test_a_garbled_note_of_earlier_probes_claims_nothing(tmp_path: Path, text: str) -> None:
-    (tmp_path / probes.KEPT).write_text(text)
+    (tmp_path / probes.FILE).write_text(text)
     assert probes.stored(tmp_path) == probes.Abilities()
 
 

@@ -19,7 +19,7 @@ LEVELS = 1e-4
 CHEAP_MS = 1000.0
 CHEAP_BYTES = 1 << 30
 # larger outputs are not kept to be compared with those of other arms
-MAX_KEPT_BYTES = 16 << 20
+MAX_OUTPUT_BYTES = 16 << 20
 
 
 def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
@@ -39,7 +39,7 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
         again = feed.outputs()
         facts["batch_row_max_abs"] = _row_difference(order, kind, engine=engine, inputs=inputs, outputs=outputs)
     reference = load_arrays(order.reference) if order.reference else {}
-    if order.keep is not None and _bytes(outputs) <= MAX_KEPT_BYTES:
+    if order.keep is not None and _bytes(outputs) <= MAX_OUTPUT_BYTES:
         keep_arrays(order.keep, outputs)
     spent_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
     # before other sessions are closed, whose memory it would find

@@ -20,7 +20,7 @@ from worker.runner.scenarios.decoder_ports import Steps, decoder_of
 
 SCORES = "logits behind the prompt"
 # token ids of the prompt that is checked with
-MOST_TOKENS = 64
+MAX_TOKENS = 64
 
 
 def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
@@ -56,7 +56,7 @@ def _prompt_of(given: Arrays, order: Order) -> Array:
     """The first row of the inputs that hold token ids."""
     rows = [array for name, array in given.items() if array.ndim == 2 and array.dtype.kind == "i" and "id" in name]
     ids = [array for array in rows if array.size] or [np.zeros((1, 1), dtype=np.int64)]
-    return np.ascontiguousarray(ids[0][:1, :MOST_TOKENS]).astype(np.int32)
+    return np.ascontiguousarray(ids[0][:1, :MAX_TOKENS]).astype(np.int32)
 
 
 def _plain_scores(order: Order, prompt: Array) -> Array | None:

@@ -17,7 +17,7 @@ from worker.runner.order import Order, PhaseTimer, WrapCall
 # what onnxruntime-genai looks for beside the model
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
 # two texts of 1,048,576 characters, each escaped in up to 12 bytes
-MOST_TEXT_BYTES = 32 << 20
+MAX_TEXT_BYTES = 32 << 20
 
 
 def run_tokens(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
@@ -29,7 +29,7 @@ def run_tokens(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
             f"the model has no tokenizer ({TOKENIZERS[0]} beside its configuration): give token ids in a .npz instead",
         )
     with open(order.inputs, "rb") as opened:
-        texts: dict[str, str] = json.loads(opened.read(MOST_TEXT_BYTES))
+        texts: dict[str, str] = json.loads(opened.read(MAX_TEXT_BYTES))
     with timer.phase("session"), faults.translated("session"):
         tokenizer = onnxruntime_genai.Tokenizer(genai.opened(order))
     with faults.translated("run"):

@@ -14,7 +14,7 @@ from worker.runner.scenarios.protocol import Call
 # steps that are traced behind each prompt, evenly along the sequence; passes that warm up, and the fewest that count
 STEPS = 8
 WARMUP_PASSES = 2
-LEAST_PASSES = 5
+MIN_PASSES = 5
 
 
 def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
@@ -56,11 +56,11 @@ def _some(calls: list[Call]) -> list[Call]:
 def _run_profiled(calls: list[Call], order: Order) -> int:
     """How many passes were run in all."""
     ends_at, done = None, 0
-    most = WARMUP_PASSES + max(LEAST_PASSES, order.trace_runs)
+    most = WARMUP_PASSES + max(MIN_PASSES, order.trace_runs)
     while done < most:
         if done == WARMUP_PASSES:
             ends_at = time.perf_counter() + order.trace_s
-        if ends_at is not None and done >= WARMUP_PASSES + LEAST_PASSES and time.perf_counter() >= ends_at:
+        if ends_at is not None and done >= WARMUP_PASSES + MIN_PASSES and time.perf_counter() >= ends_at:
             break
         for call in calls:
             call()

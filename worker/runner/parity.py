@@ -8,7 +8,7 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 # dtypes whose equality is exact; everything else is compared within tolerance
 _EXACT_KINDS = "biuOSU"
 # eight units in the last place: nothing that is stored in so few digits is nearer
-_LEAST = {"float16": 2**-7, "bfloat16": 2**-4}
+_MIN_TOLERANCE = {"float16": 2**-7, "bfloat16": 2**-4}
 # what stands for minus infinity in scores that are left out
 _MASKED = -10_000.0
 
@@ -43,7 +43,7 @@ def compare_output(
     if value.dtype.kind in "OSU" or reference.dtype.kind in "OSU":
         return {**facts, "violations": int(np.count_nonzero(value.astype(str) != reference.astype(str)))}
     if not is_absolute:
-        least = _LEAST.get(value.dtype.name, 0.0)
+        least = _MIN_TOLERANCE.get(value.dtype.name, 0.0)
         atol, rtol = max(atol, least) * scale_of(reference), max(rtol, least)
     return {**facts, **_differences(value, reference, atol=atol, rtol=rtol), "top1_agreement": _top1(value, reference)}
 

@@ -19,7 +19,7 @@ RUN_EVENT = "model_run"
 MAX_EVENTS = 1_000_000
 # what a node asked of the arena and had not given back when it ended
 MEMORY = "mem_requested_in_use_delta"
-MOST_BYTES = 1 << 50
+MAX_BYTES = 1 << 50
 # executed nodes sent back; a model with more keeps the slowest ones and one sum of the others
 MAX_NODES = 20_000
 
@@ -191,7 +191,7 @@ def _executed(run: list[TraceEvent]) -> list[_Event]:
 def _memory(arguments: dict[str, str]) -> int | None:
     """What a node asked for and kept. One that gave back more than it asked for kept nothing."""
     try:
-        return min(MOST_BYTES, max(0, int(arguments[MEMORY])))
+        return min(MAX_BYTES, max(0, int(arguments[MEMORY])))
     except (KeyError, ValueError):
         return None
 

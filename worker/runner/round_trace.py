@@ -14,7 +14,7 @@ from worker.runner.order import Order, PhaseTimer
 from worker.runner.trace import WARMUP_RUNS, read_profile
 from worker.runner.turns import TURN_NS, Turns
 
-LEAST_RUNS = 5
+MIN_RUNS = 5
 
 
 def trace_few(order: Order, *, timer: PhaseTimer, turns: Turns | None) -> list[dict[str, object]]:
@@ -66,7 +66,7 @@ def _run(feed: Feed, order: Order, *, begun: int, turns: Turns | None, turn_ns: 
             after = time.perf_counter_ns()
             spent_ns, before = spent_ns + after - before, after
             counted += 1
-            if counted >= LEAST_RUNS and (counted >= order.trace_runs or spent_ns >= order.trace_s * 1e9):
+            if counted >= MIN_RUNS and (counted >= order.trace_runs or spent_ns >= order.trace_s * 1e9):
                 return cold_runs
         if turns is not None:
             turns.wait()

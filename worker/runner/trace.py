@@ -11,7 +11,7 @@ from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.session import Tune
 
 WARMUP_RUNS = 3
-LEAST_RUNS = 10
+MIN_RUNS = 10
 OPTIMIZED_NAME = "optimized.onnx"
 # node assignments sent back; a longer list would only say what the operators say already
 MAX_ASSIGNED = 20_000
@@ -84,8 +84,8 @@ def _run_profiled(feed: Feed, order: Order) -> None:
     for _ in range(WARMUP_RUNS - 2):
         feed.run()
     ends_at = time.perf_counter() + order.trace_s
-    for done in range(max(LEAST_RUNS, order.trace_runs)):
-        if done >= LEAST_RUNS and time.perf_counter() >= ends_at:
+    for done in range(max(MIN_RUNS, order.trace_runs)):
+        if done >= MIN_RUNS and time.perf_counter() >= ends_at:
             break
         feed.run()
 

@@ -21,8 +21,8 @@ WELL_KNOWN: Final = "/.well-known/openid-configuration"
 TIMEOUT_S: Final = 5.0
 DEADLINE_S: Final = 10.0
 MAX_BYTES: Final = 1 << 20
-KEPT_S: Final = 300
-AWAY_KEPT_S: Final = 5
+CACHED_S: Final = 300
+FAILURE_CACHED_S: Final = 5
 NEEDED: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 OPTIONAL: Final = ("userinfo_endpoint", "end_session_endpoint")
 SETTING: Final = "ONNXFARM_OIDC_HOSTS"
@@ -61,10 +61,10 @@ def configuration(registration: Registration) -> dict[str, Any]:
         found = _fetched(registration)
     except Away:
         # a page that anybody may open waits for no provider that was away a moment ago
-        cache.set(key, {}, AWAY_KEPT_S)
+        cache.set(key, {}, FAILURE_CACHED_S)
         raise
     _check(found, registration)
-    cache.set(key, found, KEPT_S)
+    cache.set(key, found, CACHED_S)
     return found
 
 

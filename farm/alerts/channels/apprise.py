@@ -24,7 +24,15 @@ WORD_JOINER = "\u2060"
 # the whole of it, with the pauses that a service asks for
 TOTAL_S = 30.0
 # where Python and the operator's certificates are; nothing of the farm's own, and no proxy, which would look names up
-_KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_VARIABLES = (
+    "PATH",
+    "LANG",
+    "LD_LIBRARY_PATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+)
 _ROOT = Path(__file__).resolve().parents[3]
 
 _EVERYWHERE: Final = {"format", "overflow"}
@@ -69,7 +77,7 @@ def notify(url: str, *, subject: str, text: str, networks: Sequence[str] = (), t
     scheme = address.partition(":")[0]
     order = {"url": address, "subject": as_words(subject), "text": as_words(text), "networks": list(networks)}
     with tempfile.TemporaryDirectory(prefix="onnxfarm-notice-") as folder:
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
         environment |= {"HOME": folder, "PYTHONPATH": str(_ROOT), "NO_PROXY": "*"}
         try:
             done = subprocess.run(

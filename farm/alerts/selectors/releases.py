@@ -24,7 +24,7 @@ _MEASURED = (
     RoundOutcome.QUIET,
 )
 # baselines of unsettled alerts that are measured along, so that they can be resolved
-MOST_BASELINES = 2
+MAX_BASELINES = 2
 
 
 def published(distribution: str, *, with_prereleases: bool = False) -> list[str]:
@@ -131,4 +131,4 @@ def newest_release(watch: Watch) -> str | None:
 def baselines(watch: Watch, model: Model) -> list[str]:
     """Releases that unsettled alerts of the model compare with."""
     rows = Alert.objects.unsettled().filter(watch=watch, model=model, distribution=watch.distribution)
-    return list(dict.fromkeys(rows.exclude(node="").order_by("-pk").values_list("good", flat=True)))[:MOST_BASELINES]
+    return list(dict.fromkeys(rows.exclude(node="").order_by("-pk").values_list("good", flat=True)))[:MAX_BASELINES]

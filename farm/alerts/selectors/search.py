@@ -15,8 +15,8 @@ from farm.registry.selectors import models_visible_to, versions_visible_to
 from farm.runs.selectors import runs_listed
 
 # of each kind
-MOST = 8
-LONGEST = 100
+MAX_HITS = 8
+MAX_TEXT = 100
 NUMBERED = re.compile(r"(?:(run|alert)\s*)?#?(\d{1,18})", re.IGNORECASE)
 # fewer signs would find half of the registry
 DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{6,64})", re.IGNORECASE)
@@ -33,11 +33,11 @@ class Hit(NamedTuple):
 
 def find(user: Anyone, text: str) -> list[Hit]:
     """What of the user's teams fits: a number or digest first, then parts of names; nothing for an empty text."""
-    wanted = text.replace("\x00", "").strip()[:LONGEST]
+    wanted = text.replace("\x00", "").strip()[:MAX_TEXT]
     if not wanted:
         return []
     return [
-        hit for kind in (_numbered, _digests, _models, _nodes, _watches) for hit in islice(kind(user, wanted), MOST)
+        hit for kind in (_numbered, _digests, _models, _nodes, _watches) for hit in islice(kind(user, wanted), MAX_HITS)
     ]
 
 
@@ -61,22 +61,24 @@ def _digests(user: Anyone, text: str) -> Iterator[Hit]:
         return
     start = named[1].lower()
     fits = Q(artifact__sha256__startswith=start) | Q(artifact__files__blob__sha256__startswith=start)
-    for version in versions_visible_to(user).filter(fits).distinct().defer("inspection").prefetch_related(None)[:MOST]:
+    for version in (
+        versions_visible_to(user).filter(fits).distinct().defer("inspection").prefetch_related(None)[:MAX_HITS]
+    ):
         path = f"/models/{version.model_id}/?version={version.number}"
         yield Hit("version", str(version), f"digest {version.artifact.sha256[:12]}", path)
 
 
 def _models(user: Anyone, text: str) -> Iterator[Hit]:
-    for model in models_visible_to(user).filter(name__icontains=text).order_by("name", "pk")[:MOST]:
+    for model in models_visible_to(user).filter(name__icontains=text).order_by("name", "pk")[:MAX_HITS]:
         about = ", ".join([model.team.name, *model.labels])
         yield Hit("model", model.name, about, f"/models/{model.pk}/")
 
 
 def _nodes(user: Anyone, text: str) -> Iterator[Hit]:
-    for node in nodes_listed(user).filter(name__icontains=text).order_by("name", "pk")[:MOST]:
+    for node in nodes_listed(user).filter(name__icontains=text).order_by("name", "pk")[:MAX_HITS]:
         yield Hit("node", node.name, f"{node.state}, {node.health}", f"/fleet/{node.pk}/")
 
 
 def _watches(user: Anyone, text: str) -> Iterator[Hit]:
-    for watch in Watch.objects.visible_to(user).filter(name__icontains=text).order_by("name", "pk")[:MOST]:
+    for watch in Watch.objects.visible_to(user).filter(name__icontains=text).order_by("name", "pk")[:MAX_HITS]:
         yield Hit("watch", watch.name, f"{watch.distribution}, against {watch.reference}", f"/watches/{watch.pk}/")

@@ -18,7 +18,7 @@ from farm.alerts.services.digests import first_digest_at
 from farm.alerts.states import DigestEvery
 from farm.base.refusals import Conflict, Invalid, NotAllowed, TooMany
 
-MOST_CHANNELS = 50
+MAX_CHANNELS = 50
 TEST = "channel.test"
 MAX_TESTS = 10
 HOUR = timedelta(hours=1)
@@ -38,8 +38,8 @@ def create_channel(
         raise Invalid(f"A digest comes every {' or '.join(DigestEvery.values[1:])}, or never.", code="digest")
     if Channel.objects.filter(team=team, name=name).exists():
         raise Conflict(f"There is already a channel “{name}” in team “{team.name}”.", code="name_taken")
-    if Channel.objects.filter(team=team).count() >= MOST_CHANNELS:
-        raise Conflict(f"Team “{team.name}” has {MOST_CHANNELS} channels; remove some.", code="too_many")
+    if Channel.objects.filter(team=team).count() >= MAX_CHANNELS:
+        raise Conflict(f"Team “{team.name}” has {MAX_CHANNELS} channels; remove some.", code="too_many")
     target = target.strip()
     _check_target(kind, target)
     channel = Channel.objects.create(

@@ -20,12 +20,12 @@ log = logging.getLogger(__name__)
 
 # longer than any kind of channel takes
 SENDING_S = 60.0
-MOST_TRIES = 9
+MAX_TRIES = 9
 FIRST_WAIT_S = 20.0
-LONGEST_WAIT_S = 6 * 3600.0
+MAX_WAIT_S = 6 * 3600.0
 RUNG_AT_ONCE = 20
 # on their way for one team at once, so that a team whose receivers hang leaves places to the others
-MOST_OF_A_TEAM = 2
+MAX_SENDING_PER_TEAM = 2
 
 
 def ring_due() -> int:
@@ -62,7 +62,7 @@ def _due() -> QuerySet[Delivery]:
     sending = Delivery.objects.filter(state=DeliveryState.SENDING, due_at__gt=now)
     busy = sending.filter(channel=OuterRef("channel"))
     counted = sending.order_by().values("channel__team").annotate(count=Count("pk"))
-    full = counted.filter(count__gte=MOST_OF_A_TEAM).values("channel__team")
+    full = counted.filter(count__gte=MAX_SENDING_PER_TEAM).values("channel__team")
     open_states = (DeliveryState.WAITING, DeliveryState.SENDING)
     due = Delivery.objects.filter(~Exists(busy), state__in=open_states, due_at__lte=now)
     return due.exclude(channel__team__in=full)
@@ -80,8 +80,8 @@ def _claimed(delivery_id: int) -> Delivery | None:
 def _put_back(delivery: Delivery, problem: DeliveryProblem) -> None:
     """Later, or never: a problem that stays, or too many tries."""
     text = str(problem)[:500]
-    if problem.is_permanent or delivery.tries >= MOST_TRIES:
+    if problem.is_permanent or delivery.tries >= MAX_TRIES:
         delivery.end_try(DeliveryState.FAILED, problem=text)
         return
-    wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 4 ** (delivery.tries - 1)) * uniform(0.8, 1.2)
+    wait_s = min(MAX_WAIT_S, FIRST_WAIT_S * 4 ** (delivery.tries - 1)) * uniform(0.8, 1.2)
     delivery.end_try(DeliveryState.WAITING, problem=text, due_at=timezone.now() + timedelta(seconds=wait_s))

@@ -19,7 +19,7 @@ LENGTHS = {DigestEvery.DAY: timedelta(days=1), DigestEvery.WEEK: timedelta(days=
 # newest A/A pairs that count, and how many there have to be before they say more than the rule's own level
 HISTORY = 2000
 # so few alerts by chance alone are not counted
-LEAST_SHOWN = 0.005
+MIN_SHOWN = 0.005
 ENOUGH_PAIRS = 100
 
 
@@ -107,7 +107,7 @@ def _called_invalid(team: Team, *, since: datetime) -> int:
 def sentence_of(told: Digest) -> str:
     """A digest in one line."""
     expected = told["expected_false_alerts"]
-    shown = f"about {expected:.2g}" if expected >= LEAST_SHOWN or not expected else f"fewer than {LEAST_SHOWN}"
+    shown = f"about {expected:.2g}" if expected >= MIN_SHOWN or not expected else f"fewer than {MIN_SHOWN}"
     return (
         f"{counted(sum(told['rounds'].values()), 'round')} with {counted(told['comparisons'], 'comparison')}: "
         f"{counted(len(told['opened']), 'new alert')}, {told['open']} open, {told['invalid']} marked as "

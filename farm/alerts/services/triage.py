@@ -13,7 +13,7 @@ from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.rules.runtimes.order import release_order
 
-MOST_NOTE = 4000
+MAX_NOTE = 4000
 
 
 def acknowledge(*, alert: Alert, by: User, note: str = "", assignee: User | None = None) -> Alert:
@@ -127,6 +127,6 @@ def _reason(text: str) -> str:
 def _note(text: str) -> str:
     # a database may refuse a text with this sign
     text = text.replace("\x00", "").strip()
-    if len(text) > MOST_NOTE:
-        raise Invalid(f"The note has {len(text)} characters; at most {MOST_NOTE} are kept.", code="too_long")
+    if len(text) > MAX_NOTE:
+        raise Invalid(f"The note has {len(text)} characters; at most {MAX_NOTE} are kept.", code="too_long")
     return text

@@ -32,7 +32,7 @@ from farm.rules.runtimes.nearest import choice_sentence
 from farm.runs.services import read_matrix
 from farm.runs.services.run_plans import Declared
 
-MOST_WATCHES = 200
+MAX_WATCHES = 200
 # what may be changed later, and is checked like at the start
 FLAGS = ("on_release", "on_version", "with_prereleases", "compares_versions", "is_active")
 CHANGEABLE = ("matrix", "rule", "reference", "schedule", *FLAGS)
@@ -164,8 +164,8 @@ def _name(team: Team, name: str) -> str:
         raise Invalid("A watch's name has 1 to 100 printable characters.", code="bad_name")
     if Watch.objects.filter(team=team, name=name).exists():
         raise Conflict(f"There is already a watch “{name}” in team “{team.name}”.", code="name_taken")
-    if Watch.objects.filter(team=team).count() >= MOST_WATCHES:
-        raise Conflict(f"Team “{team.name}” has {MOST_WATCHES} watches; remove some.", code="too_many")
+    if Watch.objects.filter(team=team).count() >= MAX_WATCHES:
+        raise Conflict(f"Team “{team.name}” has {MAX_WATCHES} watches; remove some.", code="too_many")
     return name
 
 

@@ -15,7 +15,7 @@ from farm.rules.wording.numbers import size
 from farm.sandbox.privacy import make_private
 
 ROOT = Path(__file__).resolve().parents[3]
-LEAST_FREE_BYTES = 1024**3
+MIN_FREE_BYTES = 1024**3
 
 
 class NotPossibleError(RuntimeError):
@@ -95,9 +95,9 @@ def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
             f"The farm's folder {home} cannot be written ({problem.strerror}); name another in ONNXFARM_HOME."
         ) from problem
     free = shutil.disk_usage(home).free
-    if free < LEAST_FREE_BYTES:
+    if free < MIN_FREE_BYTES:
         raise NotPossibleError(
-            f"Only {size(free)} are free where {home} lies; a farm needs {size(LEAST_FREE_BYTES)} for "
+            f"Only {size(free)} are free where {home} lies; a farm needs {size(MIN_FREE_BYTES)} for "
             f"runtimes and models. Make room, or name a folder on another disk in ONNXFARM_HOME."
         )
     if not is_free(port):

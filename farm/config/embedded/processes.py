@@ -23,7 +23,7 @@ READY_S = 300.0
 # shorter than behind a proxy: somebody waits at a terminal
 STOP_REQUESTS_S = 1
 TURN_S = 0.05
-SAY_EVERY_S = 4.0
+PRINT_EVERY_S = 4.0
 # what is waited for, in words
 WAITING = {
     "database": "making the database",
@@ -154,7 +154,7 @@ class EmbeddedFarm:
         began = said = time.monotonic()
         while not is_ready():
             self.supervisor.check()
-            if time.monotonic() - said > SAY_EVERY_S:
+            if time.monotonic() - said > PRINT_EVERY_S:
                 said = time.monotonic()
                 self._say(f"{WAITING[name]}, for {said - began:.0f} s")
             if time.monotonic() - began > limit_s:

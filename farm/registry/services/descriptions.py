@@ -13,7 +13,7 @@ from farm.registry.models import Model, Version
 
 NAME_LENGTH = 100
 NOTE_LENGTH = 500
-MOST_LABELS = 20
+MAX_LABELS = 20
 LABEL_LENGTH = 40
 DESCRIPTION_LENGTH = 5000
 
@@ -109,8 +109,8 @@ def _checked(labels: Iterable[str]) -> list[str]:
     """Labels without repeats, in their order."""
     kept = list(dict.fromkeys(label.strip() for label in labels))
     bad = [label for label in kept if not label or len(label) > LABEL_LENGTH or not label.isprintable()]
-    if bad or len(kept) > MOST_LABELS:
+    if bad or len(kept) > MAX_LABELS:
         raise Invalid(
-            f"A model has at most {MOST_LABELS} labels of 1 to {LABEL_LENGTH} printable characters.", code="bad_label"
+            f"A model has at most {MAX_LABELS} labels of 1 to {LABEL_LENGTH} printable characters.", code="bad_label"
         )
     return kept

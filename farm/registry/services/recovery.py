@@ -40,12 +40,12 @@ from farm.registry.states import MakingState, VersionState
 from farm.registry.storage import clear_leftovers
 
 log = logging.getLogger(__name__)
-MOST_TRIES: Final = 3
+MAX_TRIES: Final = 3
 # a pending row is rung again after so long
-RING_AGAIN: Final = timedelta(seconds=10)
+SEND_AGAIN_AFTER: Final = timedelta(seconds=10)
 # a worker that has not said for so long that it is at work has died
 LOST_AFTER: Final = timedelta(seconds=6 * SIGN_OF_LIFE_S)
-MOST_AT_ONCE: Final = 200
+MAX_AT_ONCE: Final = 200
 # what makes each kind of row
 TASKS: Final[dict[Any, str]] = {
     Version: INSPECT,
@@ -57,9 +57,7 @@ TASKS: Final[dict[Any, str]] = {
     WebRuntime: WEB_RUNTIME,
     PlanOrder: MAKE_PLAN,
 }
-LOST: Final = (
-    f"The worker stopped {MOST_TRIES} times while processing this model; check the farm's log, then try again."
-)
+LOST: Final = f"The worker stopped {MAX_TRIES} times while processing this model; check the farm's log, then try again."
 
 
 def sweep() -> dict[str, int]:
@@ -67,7 +65,7 @@ def sweep() -> dict[str, int]:
     counts = {"rung": 0, "given back": 0, "given up": 0}
     for rows in (model.objects.all() for model in TASKS):
         counts["given up"] += _give_up(rows)
-        counts["given back"] += _lost(rows).update(state="pending", asked_at=timezone.now() - RING_AGAIN)
+        counts["given back"] += _lost(rows).update(state="pending", asked_at=timezone.now() - SEND_AGAIN_AFTER)
     counts["rung"] = _ring_pending()
     counts["cleared"] = clear_leftovers()
     if any(counts.values()):
@@ -81,7 +79,7 @@ def _lost(rows: QuerySet[Row]) -> QuerySet[Row]:
 
 
 def _give_up(rows: QuerySet[Row]) -> int:
-    lost = _lost(rows).filter(tries__gte=MOST_TRIES)
+    lost = _lost(rows).filter(tries__gte=MAX_TRIES)
     if rows.model is Version:
         return lost.update(state=VersionState.REJECTED, problem=LOST)
     failed = {"state": MakingState.FAILED, "finished_at": timezone.now()}
@@ -91,9 +89,9 @@ def _give_up(rows: QuerySet[Row]) -> int:
 def _ring_pending() -> int:
     count = 0
     for model, task in TASKS.items():
-        waiting = model.objects.filter(state="pending", asked_at__lte=timezone.now() - RING_AGAIN)
+        waiting = model.objects.filter(state="pending", asked_at__lte=timezone.now() - SEND_AGAIN_AFTER)
         with transaction.atomic():
-            late = list(waiting.order_by("asked_at").values_list("pk", flat=True)[:MOST_AT_ONCE])
+            late = list(waiting.order_by("asked_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
             model.objects.filter(pk__in=late).update(asked_at=timezone.now())
         for pk in late:
             ring(task, pk)

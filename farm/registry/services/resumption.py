@@ -26,7 +26,7 @@ from farm.registry.storage import Draft, check_room
 
 # an upload that has not moved for so long is removed
 PARTIAL_LIFE: Final = timedelta(hours=24)
-MOST_OPEN: Final = 128
+MAX_OPEN: Final = 128
 NAME_LENGTH: Final = 200
 # algorithms of Upload-Checksum
 CHECKSUMS: Final = ("sha1", "sha256")
@@ -190,8 +190,8 @@ def clear_expired() -> int:
 def _check_room_of(team: Team, user: User, length: int) -> None:
     """Call with the team's row locked: what other open uploads will take counts too."""
     waiting = PartialUpload.objects.fresh().filter(version=None)
-    if waiting.filter(user=user).count() >= MOST_OPEN:
-        raise TooLarge(f"You have {MOST_OPEN} unfinished uploads; complete or delete one.", code="too_many_uploads")
+    if waiting.filter(user=user).count() >= MAX_OPEN:
+        raise TooLarge(f"You have {MAX_OPEN} unfinished uploads; complete or delete one.", code="too_many_uploads")
     taken = waiting.filter(team=team).aggregate(total=Sum("bytes"))["total"] or 0
     left = max(0, room_left(team) - taken)
     if length > left:

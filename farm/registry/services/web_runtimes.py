@@ -96,7 +96,7 @@ def _fetch(row: WebRuntime) -> None:
         packed, out = folder / "packed", folder / "out"
         packed.mkdir()
         out.mkdir()
-        storage.check_room(bytes_wanted=npm.MOST_PACKED_BYTES)
+        storage.check_room(bytes_wanted=npm.MAX_PACKED_BYTES)
         npm.fetch(release, packed / PACKAGE)
         unpacked = orders.unpack_package(packed, PACKAGE, names=web.files_of(row.version), out_dir=out)
         files = tuple(_kept(path) for path in unpacked)

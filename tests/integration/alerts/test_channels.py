@@ -93,11 +93,11 @@ def test_an_answer_that_stays_is_a_failure_that_is_shown(team: Team, owner: User
 def test_after_many_tries_it_is_given_up(team: Team, owner: User, receiver: Receiver) -> None:
     receiver.answers = [503]
     delivery = channels.test_channel(channel=make_channel(team, owner, receiver.url), by=owner)
-    for _ in range(deliveries.MOST_TRIES):
+    for _ in range(deliveries.MAX_TRIES):
         Delivery.objects.update(due_at=timezone.now())
         deliveries.deliver(delivery.pk)
     delivery.refresh_from_db()
-    assert (delivery.state, delivery.tries) == (DeliveryState.FAILED, deliveries.MOST_TRIES)
+    assert (delivery.state, delivery.tries) == (DeliveryState.FAILED, deliveries.MAX_TRIES)
 
 
 @pytest.mark.parametrize("how", [{"pause_s": 60.0}, {"drip": True}], ids=["silent", "dripping"])

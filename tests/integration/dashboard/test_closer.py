@@ -117,9 +117,9 @@ def test_a_trace_is_read_in_the_workshop_and_never_by_the_web_process(signed_in:
 @pytest.mark.parametrize(
     "text",
     [
-        b"[" + b"{}," * orders.MOST_EVENTS + b"{}]",
-        b"[" + b" " * orders.LONGEST_TRACE + b"]",
-        json.dumps(trace(nodes=orders.MOST_SPANS + 1)).encode(),
+        b"[" + b"{}," * orders.MAX_EVENTS + b"{}]",
+        b"[" + b" " * orders.MAX_TRACE_BYTES + b"]",
+        json.dumps(trace(nodes=orders.MAX_SPANS + 1)).encode(),
     ],
     ids=["events", "bytes", "spans"],
 )

@@ -14,7 +14,7 @@ from farm.accounts.models import Team, User
 from farm.registry import pieces, services
 from farm.registry.models import PartialUpload, Version
 from farm.registry.selectors import open_stored
-from farm.registry.services.resumption import MOST_OPEN
+from farm.registry.services.resumption import MAX_OPEN
 from tests.conftest import ApiOf
 from tests.responses import Response
 
@@ -210,7 +210,7 @@ def test_an_upload_over_the_limit_or_the_quota_is_refused_before_it_begins(
 
 
 def test_nobody_may_have_more_than_so_many_open_uploads(uploader: Uploader) -> None:
-    for _ in range(MOST_OPEN):
+    for _ in range(MAX_OPEN):
         uploader.begin(1)
     assert code_of(uploader.try_to_begin("1")) == (413, "too_many_uploads")
 

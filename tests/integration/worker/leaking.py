@@ -52,7 +52,7 @@ if is_patient:
     # whatever else the machine does, nothing is refused for it; and no p99 is asked of so few
     from worker.runner.scenarios import arrivals, load
 
-    arrivals.MOST_LATE_NS = 1 << 62
+    arrivals.MAX_LATE_NS = 1 << 62
     load.ARRIVALS = 100
 
 if is_same:

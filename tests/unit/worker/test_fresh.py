@@ -11,7 +11,7 @@ from worker.runner import memory
 from worker.runner.faults import Refusal
 from worker.runner.order import Order
 from worker.runner.scenarios import fresh, table
-from worker.runner.scenarios.answers import MOST_BYTES, Kept
+from worker.runner.scenarios.answers import MAX_BYTES, Kept
 from worker.runner.scenarios.fresh import growth_of, in_turn
 from worker.runner.scenarios.inputs import Wanted, sets_of
 
@@ -132,7 +132,7 @@ def test_nothing_is_told_of_models_that_draw_nor_of_answers_too_large_to_keep() 
     drawing.compare(0, {"y": np.ones(2)})
     assert drawing.differing is None
     large = kept()
-    large.serial(0, {"y": np.broadcast_to(np.float32(0), (MOST_BYTES // 4 + 1,))})
+    large.serial(0, {"y": np.broadcast_to(np.float32(0), (MAX_BYTES // 4 + 1,))})
     large.compare(0, {"y": np.ones(1)})
     assert large.differing is None
 

@@ -64,8 +64,8 @@ def test_a_prompt_of_one_token_scores_nothing(session: Any) -> None:
 def test_no_more_than_the_first_tokens_of_a_long_text_are_scored(session: Any) -> None:
     steps = steps_of(session, np.zeros((4, 256), np.int64))
     call = steps.calls()[0]
-    text = np.resize(TEXT, perplexity.MOST + 7)
-    assert perplexity.of(call, steps, text) == perplexity.of(call, steps, text[: perplexity.MOST])
+    text = np.resize(TEXT, perplexity.MAX_TOKENS + 7)
+    assert perplexity.of(call, steps, text) == perplexity.of(call, steps, text[: perplexity.MAX_TOKENS])
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])

@@ -127,5 +127,5 @@ def test_a_profile_that_says_nothing_of_memory_has_none_and_a_word_that_is_no_si
         with_memory(event("d", 60, 10), "9" * 40),
         with_memory(event("e", 80, 10), "9" * 5000),
     ]
-    known = {"a": None, "b": 0, "c": None, "d": profile.MOST_BYTES, "e": None}
+    known = {"a": None, "b": 0, "c": None, "d": profile.MAX_BYTES, "e": None}
     assert memory_of(events, skip_runs=0) == known

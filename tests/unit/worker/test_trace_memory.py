@@ -34,4 +34,4 @@ def test_an_older_farm_gets_no_key_that_it_does_not_know_where_there_is_no_figur
 
 
 def test_runner_and_contract_have_one_bound() -> None:
-    assert profile.MOST_BYTES == MAX_BYTES
+    assert profile.MAX_BYTES == MAX_BYTES

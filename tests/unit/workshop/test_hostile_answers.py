@@ -162,7 +162,7 @@ def test_arrays_that_claim_more_elements_than_there_is_memory_are_a_reason_in_wo
 def test_a_list_as_long_as_of_a_million_empty_arrays_does_not_get_into_the_agents_memory(tmp_path: Path) -> None:
     arrays.write_npz(tmp_path / "few.npz", {f"x{number}": np.zeros(1, np.uint8) for number in range(200)})
     assert len(divergence._values(tmp_path / "few.npz")) == 200
-    long_names = [f"{number:060000}" for number in range(arrays.MOST_LISTED_BYTES // 60_000 + 1)]
+    long_names = [f"{number:060000}" for number in range(arrays.MAX_LISTED_BYTES // 60_000 + 1)]
     arrays.write_npz(tmp_path / "many.npz", {name: np.zeros(0, np.uint8) for name in long_names})
     with pytest.raises(confined.WorkshopError, match="lists more arrays than"):
         divergence._values(tmp_path / "many.npz")

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 X86 = ("x86_64", "amd64", "i386", "i686", "x86")
 ARM = ("aarch64", "arm64", "armv7l", "armv8l")
 TIMEOUT_S = 120.0
-KEPT = "probes.json"
+FILE = "probes.json"
 
 # where this agent has no ONNX Runtime of its own
 PLAIN = Runtime(distribution="onnxruntime", version="1.31.1")
@@ -134,7 +134,7 @@ def probe(
 def stored(folder: Path) -> Abilities:
     """What earlier probes of this node found beside the CPU's."""
     try:
-        known = json.loads((folder / KEPT).read_text())
+        known = json.loads((folder / FILE).read_text())
         return Abilities(tags=dict(known["tags"]), providers=tuple(known["providers"]))
     except (OSError, ValueError, KeyError, TypeError):
         return Abilities()
@@ -142,7 +142,7 @@ def stored(folder: Path) -> Abilities:
 
 def store(folder: Path, found: Abilities) -> None:
     """Remembers them for the next start."""
-    (folder / KEPT).write_text(json.dumps({"tags": found.tags, "providers": list(found.providers)}, indent=2))
+    (folder / FILE).write_text(json.dumps({"tags": found.tags, "providers": list(found.providers)}, indent=2))
 
 
 def _arm(entry: providers.Provider, *, installed: Installed, folder: Path) -> PreparedArm:

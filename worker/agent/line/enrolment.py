@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 PENDING = "pending"
 # how often a node that waits for approval asks, in seconds
 APPROVAL_S = 1.0
-LONGEST_APPROVAL_S = 30.0
+MAX_APPROVAL_S = 30.0
 
 
 class AlreadyEnrolledError(RuntimeError):
@@ -125,7 +125,7 @@ def approved_secret(
         except Rejected as problem:
             if problem.code != PENDING:
                 raise
-            sentence, pause = str(problem), min(LONGEST_APPROVAL_S, APPROVAL_S * 1.2 ** min(tries, 32))
+            sentence, pause = str(problem), min(MAX_APPROVAL_S, APPROVAL_S * 1.2 ** min(tries, 32))
         except Unavailable as problem:
             sentence, pause = f"The farm is not responding ({problem}); retrying.", pause_after(tries)
         if sentence != said:

@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 # what is being done is told this soon after it began, and this often at most
 GATHER_S = 0.5
-SAY_EVERY_S = 4.0
+REPORT_EVERY_S = 4.0
 # a farm that stays away this many leases has given the block to somebody else
 PATIENCE_LEASES = 4
 
@@ -80,7 +80,7 @@ class LeaseKeeper:
     def _waits_for_a_beat(self) -> bool:
         """A quarter of the lease, or less when something is to be said. False: the block is over."""
         quarter_s = self._lease_s / 4
-        rest_s = min(SAY_EVERY_S, quarter_s)
+        rest_s = min(REPORT_EVERY_S, quarter_s)
         if self._ended.wait(rest_s):
             return False
         if self._spoke.wait(quarter_s - rest_s):

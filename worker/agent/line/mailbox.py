@@ -17,14 +17,14 @@ from worker.agent.line import gateway
 logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 10.0
+MAX_PAUSE_S = 10.0
 # an empty answer sooner than this was no long poll: pause before the next one
 SOONEST_EMPTY_S = 1.0
 
 
 def pause_after(failures: int, draw: Callable[[], float] = random.random) -> float:
-    """Seconds to wait after `failures` in a row: doubling up to LONGEST_PAUSE_S, half of it random."""
-    longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16))
+    """Seconds to wait after `failures` in a row: doubling up to MAX_PAUSE_S, half of it random."""
+    longest = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16))
     return longest * (0.5 + 0.5 * draw())
 
 

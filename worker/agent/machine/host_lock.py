@@ -25,7 +25,7 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 ENVIRONMENT_NAME = "ONNXFARM_HOST_LOCK"
 TURN_S = 0.1
 # whoever waits is told again after so long
-SAY_EVERY_S = 60.0
+REPORT_EVERY_S = 60.0
 # a ticket that its holder has not touched for so long is nobody's: an agent that gave a block back is offered the next
 # one within seconds
 FRESH_S = 8.0
@@ -215,7 +215,7 @@ def _wait_for(
         place.touch()
         if now >= says_at:
             on_wait(sentence(descriptor))
-            says_at = now + SAY_EVERY_S
+            says_at = now + REPORT_EVERY_S
         time.sleep(TURN_S)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 LSCPU_TIMEOUT_S = 5.0
 # of kernel.perf_event_paranoid: above it only root opens counters
-MOST_OPEN_TO_ALL = 2
+MAX_PARANOID_FOR_ALL = 2
 
 # flags that decide which kernels ONNX Runtime picks; Linux names
 TELLING_FLAGS = (
@@ -72,7 +72,7 @@ def counters_closed_at(
     """The kernel's setting, where it lets this user open no counter of a thread's instructions; None where it does."""
     is_root = os.geteuid() == 0 if is_root is None else is_root
     level = _read(setting)
-    is_closed = level is not None and level.isdecimal() and int(level) > MOST_OPEN_TO_ALL
+    is_closed = level is not None and level.isdecimal() and int(level) > MAX_PARANOID_FOR_ALL
     return int(level) if level and is_closed and not is_root else None
 
 

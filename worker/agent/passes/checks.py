@@ -12,13 +12,13 @@ from worker.agent.passes.orders import RunnerOrder
 RUNNER_ORDER_VERSION = 1
 CPU = "CPUExecutionProvider"
 # outputs of the check, for the comparison of engine and engine
-KEPT = "outputs.npz"
+OUTPUTS_FILE = "outputs.npz"
 _LOG_CHARACTERS = 4_000
 
 
 def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
     """The check pass of an arm."""
-    order: RunnerOrder = {**runner_order(arm, "check"), "keep": str(arm.scratch / KEPT)}
+    order: RunnerOrder = {**runner_order(arm, "check"), "keep": str(arm.scratch / OUTPUTS_FILE)}
     answer = launcher.launch(arm, order, work_dir=arm.scratch)
     reply = {key: value for key, value in answer.reply.items() if key in CheckReport.model_fields}
     facts = {"arm": arm.arm, "packages": arm.installed.packages, "log_tail": answer.log_tail[-_LOG_CHARACTERS:]}

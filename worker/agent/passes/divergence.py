@@ -29,7 +29,7 @@ from worker.agent.passes.looks import Looker, LookFailedError
 INPUTS, REFERENCE = "inputs.npz", "reference.npz"
 ANSWER = "divergence.json"
 # for one question, whatever the model does: other blocks wait for the machine
-ONE_S = 600.0
+LAUNCH_S = 600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +240,7 @@ def _question(question: DivergenceOrder, ready: dict[int, PreparedArm], *, asked
         work_dir=work,
         variant=arm.model.parent if arm.is_variant else None,
         preset=preset,
-        ends_at=time.monotonic() + ONE_S,
+        ends_at=time.monotonic() + LAUNCH_S,
     )
 
 

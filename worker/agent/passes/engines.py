@@ -17,7 +17,7 @@ from farm.rules.runtimes import providers
 from farm.sandbox import leavings
 from worker.agent.kit.environment import StoreCompiled
 from worker.agent.passes.arms import PreparedArm
-from worker.agent.passes.checks import KEPT, runner_order
+from worker.agent.passes.checks import OUTPUTS_FILE, runner_order
 from worker.agent.passes.launches import Launcher, garbled
 from worker.agent.passes.orders import Pair, RunnerOrder
 
@@ -49,7 +49,7 @@ def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesR
 
 def _shared(arm: PreparedArm) -> Path | None:
     """The arm's outputs where every runner of the block may read them; None when its check kept none."""
-    own = arm.scratch / KEPT
+    own = arm.scratch / OUTPUTS_FILE
     if not leavings.is_plain(own):
         return None
     place = arm.inputs.parent / f"outputs-{arm.arm}.npz"

@@ -23,13 +23,13 @@ from worker.agent.passes.launches import Launcher, garbled
 from worker.agent.passes.orders import EvaluationPart, RunnerOrder
 
 # of one process, and of all of a block together: accuracy is beside the point of a block, which is its rounds
-ONE_S = 60.0
+EVALUATION_S = 60.0
 ALL_S = 240.0
 TOO_LATE = Reason(
     code=ReasonCode.TIMEOUT,
     text=f"The block's {ALL_S:.0f} s for labelled data were over before this cell: give fewer samples or variants.",
 )
-# loading numpy, the runtime and the model is not part of ONE_S
+# loading numpy, the runtime and the model is not part of EVALUATION_S
 _START_S = 60.0
 # session settings that change when work is done and where, never what comes out
 _WITHOUT_EFFECT = {"threads", "inter_op_threads", "execution_mode", "spinning", "memory_pattern", "arena"}
@@ -101,7 +101,7 @@ def _evaluated(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) ->
     assert arm.order.evaluation is not None
     recipe, data = arm.order.evaluation.recipe, arm.order.evaluation.data
     known = AccuracyReport(arm=arm.arm, measured_arm=arm.arm, recipe=recipe, data_sha256=data.sha256)
-    part: EvaluationPart = {"data": str(arm.evaluation), "most_s": ONE_S}
+    part: EvaluationPart = {"data": str(arm.evaluation), "most_s": EVALUATION_S}
     if judge is not None:
         part["own"] = (str(_laid(judge, arm)), judge.file, judge.function)
         known = known.model_copy(update={"judge": _facts(judge, {})})
@@ -112,7 +112,7 @@ def _evaluated(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) ->
         text = f"This node knows no accuracy metric {recipe.metric!r}: install the package that brings it on the node."
         return _without(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
     order: RunnerOrder = {**runner_order(arm, "evaluation"), "evaluation": part}
-    answer = launcher.launch(arm, order, work_dir=arm.scratch, timeout_s=ONE_S + _START_S)
+    answer = launcher.launch(arm, order, work_dir=arm.scratch, timeout_s=EVALUATION_S + _START_S)
     known = known.model_copy(update={"wall_s": answer.wall_ms / 1000, "reason": answer.reason})
     if answer.reason is not None:
         return known

@@ -17,7 +17,7 @@ from worker.agent.passes.orders import RunnerOrder
 
 _LOOKS: TypeAdapter[list[TensorLook]] = TypeAdapter(list[TensorLook])
 _REFERENCE = "look-reference.npz"
-_KEPT = "look-outputs.npz"
+_OUTPUTS_FILE = "look-outputs.npz"
 
 
 class LookFailedError(ReasonedError):
@@ -46,7 +46,7 @@ class Looker:
 
     def keep(self, model: Path, *, inputs: Path, out: Path) -> None:
         """Writes the model's outputs to `out` (`.npz`). Raises LookFailedError."""
-        place = self.arm.scratch / _KEPT
+        place = self.arm.scratch / _OUTPUTS_FILE
         self._asked(model, inputs, {"keep": str(place)})
         if not leavings.is_plain(place):
             raise LookFailedError(garbled("it kept no outputs"))

@@ -109,10 +109,10 @@ ROUND_TRACE_S = 0.25
 ROUND_TRACE_RUNS = 100
 ROUND_TRACE_EVENTS = 20_000
 
-_ONE_WINDOW: BudgetPart = {"warmup_s": 0.15, "window_runs": 3, "windows_agreeing": 1}
+_SINGLE_WINDOW: BudgetPart = {"warmup_s": 0.15, "window_runs": 3, "windows_agreeing": 1}
 _BUDGETS: dict[Budget, BudgetPart] = {
-    Budget.GLANCE: {**_ONE_WINDOW, "warmup_cap_s": 1.0, "window_s": 0.2, "window_runs_slow": 1, "at_most_s": 5.0},
-    Budget.QUICK: {**_ONE_WINDOW, "warmup_cap_s": 2.0, "window_s": 0.3, "window_runs_slow": 3, "at_most_s": 30.0},
+    Budget.GLANCE: {**_SINGLE_WINDOW, "warmup_cap_s": 1.0, "window_s": 0.2, "window_runs_slow": 1, "at_most_s": 5.0},
+    Budget.QUICK: {**_SINGLE_WINDOW, "warmup_cap_s": 2.0, "window_s": 0.3, "window_runs_slow": 3, "at_most_s": 30.0},
     Budget.STANDARD: BudgetPart(
         window_s=0.5, window_runs=20, window_runs_slow=5, windows_agreeing=3, at_least_s=2.0, at_most_s=30.0
     ),

@@ -40,7 +40,7 @@ MAX_OPERATORS = MAX_NODES
 # of the prompt, beside those of a token
 MAX_PROMPT_OPERATORS = 512
 # a node that reads from more others tells of so many
-MOST_EDGES = 64
+MAX_EDGES = 64
 
 
 class Row(BaseModel):
@@ -280,7 +280,7 @@ def _read_by(origin: Origin, source: Graph) -> tuple[str, ...]:
     own = [label for label in (origin.node, *origin.covers) if label is not None]
     read = [name for label in own if label in source.by_label for name in source.by_label[label].inputs]
     makers = dict.fromkeys(source.producer[name].label for name in read if name in source.producer)
-    return tuple(label for label in makers if label not in own)[:MOST_EDGES]
+    return tuple(label for label in makers if label not in own)[:MAX_EDGES]
 
 
 def _sum_of(rest: Sequence[Operator]) -> list[Operator]:

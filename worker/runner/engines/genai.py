@@ -17,7 +17,7 @@ from worker.runner.order import CPU, Order, PhaseTimer
 from worker.runner.parity import Array
 
 CONFIG = "genai_config.json"
-MOST_CONFIG_BYTES = 1 << 20
+MAX_CONFIG_BYTES = 1 << 20
 # of a sampler that is told nothing
 _LIKELIEST: dict[str, object] = {"do_sample": False, "top_k": 1, "top_p": 1.0, "temperature": 1.0}
 # what a configuration may set besides, and would make other tokens or other work of
@@ -94,7 +94,7 @@ def configured(folder: str) -> Told:
     path = os.path.join(folder, CONFIG)
     try:
         with open(path, "rb") as opened:
-            model = json.loads(opened.read(MOST_CONFIG_BYTES))["model"]
+            model = json.loads(opened.read(MAX_CONFIG_BYTES))["model"]
         return Told(vocabulary=int(model["vocab_size"]), context=int(model["context_length"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise faults.Refusal(

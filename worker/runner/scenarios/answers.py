@@ -7,7 +7,7 @@ from worker.runner.arrays import Arrays
 from worker.runner.order import Order
 
 # answers beyond these bytes are not kept, and so not compared
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 
 Outputs = dict[str, object]
 
@@ -27,7 +27,7 @@ class Kept:
         """Keep an answer."""
         arrays = {name: value for name, value in outputs.items() if isinstance(value, np.ndarray)}
         self._bytes += sum(value.nbytes for value in arrays.values())
-        if self._bytes <= MOST_BYTES:
+        if self._bytes <= MAX_BYTES:
             self._answers[number] = arrays
 
     def again(self, number: int, outputs: Outputs) -> None:

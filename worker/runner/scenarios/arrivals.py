@@ -25,7 +25,7 @@ SPIN_NS = 250_000
 # before the first arrival, for threads to begin
 LEAD_NS = 5_000_000
 # a stream that was free and began later than this after an arrival, at the median, measured itself
-MOST_LATE_NS = 300_000
+MAX_LATE_NS = 300_000
 
 
 class Clock(Protocol):

@@ -19,11 +19,11 @@ from worker.runner.scenarios import answers, summaries
 from worker.runner.scenarios.inputs import InputSet, Wanted, sets_of
 from worker.runner.scenarios.protocol import Call, Room
 
-# inferences of a launch at least, of models that are quick enough to do them within MOST_S
+# inferences of a launch at least, of models that are quick enough to do them within MAX_S
 RUNS = 1_000
-MOST_S = 10.0
+MAX_S = 10.0
 # … and at most, so that what is kept of them is laid out beforehand
-MOST_RUNS = 50_000
+MAX_RUNS = 50_000
 READ_NS = 1_000_000
 # points of the memory's course that are told
 POINTS = 8
@@ -121,16 +121,16 @@ class Course:
         self.cpu_ns = 0
         self._sets = sets
         # written to, so that their pages are there
-        self._durations = array("Q", [1]) * MOST_RUNS
-        self._after = array("Q", [1]) * MOST_RUNS
-        self._resident = array("Q", [1]) * MOST_RUNS
-        self._cpu_ns = array("Q", [1]) * MOST_RUNS
+        self._durations = array("Q", [1]) * MAX_RUNS
+        self._after = array("Q", [1]) * MAX_RUNS
+        self._resident = array("Q", [1]) * MAX_RUNS
+        self._cpu_ns = array("Q", [1]) * MAX_RUNS
         self._runs = 0
         self._readings = 0
 
     def run(self, calls: Sequence[Call], budget: BudgetOrder) -> None:
         """All sets in turn until there are inferences and seconds enough; whole turns alone."""
-        at_least_ns, at_most_ns = int(max(budget.window_s, budget.at_least_s) * 1e9), int(MOST_S * 1e9)
+        at_least_ns, at_most_ns = int(max(budget.window_s, budget.at_least_s) * 1e9), int(MAX_S * 1e9)
         clock = time.perf_counter_ns
         with Resident() as resident:
             began, cpu_began, read_at = clock(), time.thread_time_ns(), 0
@@ -147,7 +147,7 @@ class Course:
                     self._cpu_ns[self._readings] = time.thread_time_ns()
                     self._readings += 1
                 is_enough = self._runs >= RUNS and now - began >= at_least_ns
-                if is_enough or now - began >= at_most_ns or self._runs + self._sets > MOST_RUNS:
+                if is_enough or now - began >= at_most_ns or self._runs + self._sets > MAX_RUNS:
                     break
             self.wall_ns, self.cpu_ns = clock() - began, time.thread_time_ns() - cpu_began
 

@@ -11,7 +11,7 @@ from worker.runner import windows
 from worker.runner.engines import genai
 from worker.runner.order import BudgetOrder
 from worker.runner.parity import Array
-from worker.runner.scenarios.generated import GENERATIONS, MOST_S, Timed
+from worker.runner.scenarios.generated import GENERATIONS, MAX_S, Timed
 
 # tokens whose way outside the graph is timed where they are drawn, which may take longer than the graph
 PARTED = 32
@@ -57,7 +57,7 @@ class Taken(Timed):
     def repeat(self, budget: BudgetOrder) -> None:
         """Generations until there are enough, and seconds enough."""
         at_least_ns = int(max(budget.window_s, budget.at_least_s) * 1e9)
-        while self.wall_ns < MOST_S * 1e9 and (len(self.rows) < GENERATIONS or self.wall_ns < at_least_ns):
+        while self.wall_ns < MAX_S * 1e9 and (len(self.rows) < GENERATIONS or self.wall_ns < at_least_ns):
             self.run()
 
     @property

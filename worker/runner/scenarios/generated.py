@@ -18,11 +18,11 @@ from worker.runner.scenarios.protocol import Call
 
 # generations of a launch at least, and seconds after which none begins
 GENERATIONS = 2
-MOST_S = 10.0
+MAX_S = 10.0
 # so many prompts are timed at least, in so many seconds at most
 PROMPTS, PROMPTS_S = 7, 1.0
 # below so many steps nobody can say what the time per token grows by
-FEWEST_GROWING = 8
+MIN_GROWING = 8
 # stretches of positions of which the time per token is told
 STRETCHES = 8
 _MS = 1e-6
@@ -50,7 +50,7 @@ class Timed:
     def growth_ms(self) -> float | None:
         """What the time per token grows by over 1,000 positions: of their first and last quarter, medians."""
         each = np.median(self.steps(), axis=0)
-        if each.size < FEWEST_GROWING:
+        if each.size < MIN_GROWING:
             return None
         quarters = np.array_split(each, 4)
         apart = each.size - (quarters[0].size + quarters[-1].size) / 2
@@ -124,7 +124,7 @@ class Taken(Timed):
     def repeat(self, calls: list[Call], steps: Steps, budget: BudgetOrder) -> None:
         """Generations until there are enough, and seconds enough; then prompts, where those were few."""
         at_least_ns = int(max(budget.window_s, budget.at_least_s) * 1e9)
-        while self.wall_ns < MOST_S * 1e9 and (len(self.tokens) < GENERATIONS or self.wall_ns < at_least_ns):
+        while self.wall_ns < MAX_S * 1e9 and (len(self.tokens) < GENERATIONS or self.wall_ns < at_least_ns):
             self.run(calls, steps)
         self._repeat_prompt(calls[0])
 

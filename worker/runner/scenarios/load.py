@@ -23,10 +23,10 @@ SETS = 8
 # rates of the curve, as parts of the one that was found
 AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
 HALVINGS = 6
-LEAST_PART = 1 / 8
+MIN_PART = 1 / 8
 # of what the streams could serve, about so much keeps a bound; a launch whose rates then take longer is refused
 USUAL_PART = 0.6
-LONGEST_S = 75.0
+MAX_S = 75.0
 QUIETER = "measure when this machine is quieter, or on another one"
 # a rate is driven so often, where other programs keep the generator from its arrivals
 TRIES = 3
@@ -154,7 +154,7 @@ class OpenLoop:
         for _ in range(TRIES):
             cpu_began = time.process_time_ns()
             served = arrivals.serve(self._streams, gaps_s, clock=clock)
-            if served.late_ns <= arrivals.MOST_LATE_NS:
+            if served.late_ns <= arrivals.MAX_LATE_NS:
                 return Step(rate, served, time.process_time_ns() - cpu_began)
         way_out = "ask for fewer streams, or measure on a quieter machine" if len(self._streams) > 1 else QUIETER
         text = (
@@ -168,18 +168,18 @@ class OpenLoop:
         assert self._bound_ms is not None
         assert self._warm is not None
         most = len(self._streams) * self._warm.runs / (self._warm.wall_ns / 1e9)
-        if (launch_s := sum(ARRIVALS / (part * USUAL_PART * most) for part in AROUND)) > LONGEST_S:
+        if (launch_s := sum(ARRIVALS / (part * USUAL_PART * most) for part in AROUND)) > MAX_S:
             text = (
                 f"{len(AROUND)} rates of {ARRIVALS} arrivals take about {launch_s:.0f} s in each launch of this model, "
                 f"which is asked {most:.3g} times per s at most: write one rate in place of the bound alone"
             )
             raise faults.Refusal("not_supported", text)
-        low, high = most * LEAST_PART, most
+        low, high = most * MIN_PART, most
         for _ in range(HALVINGS):
             one = self._at((low + high) / 2)
             self._steps.append(one)
             low, high = (one.rate, high) if one.p99_ms <= self._bound_ms else (low, one.rate)
-        if low == most * LEAST_PART:
+        if low == most * MIN_PART:
             self._steps.append(self._at(low))
             if (p99_ms := self._steps[-1].p99_ms) > self._bound_ms:
                 text = (

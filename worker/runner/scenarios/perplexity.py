@@ -14,7 +14,7 @@ from worker.runner.scenarios.decoder_ports import Steps
 from worker.runner.scenarios.protocol import Call
 
 # tokens that are scored at most, as every launch does it
-MOST = 4096
+MAX_TOKENS = 4096
 
 
 def of(call: Call, steps: Steps, text: Array) -> float | None:
@@ -24,7 +24,7 @@ def of(call: Call, steps: Steps, text: Array) -> float | None:
     """
     prompts, scores = steps.prompt, steps.prompt_scores
     rows, length = prompts.shape
-    text, kept = text[:MOST], prompts.copy()
+    text, kept = text[:MAX_TOKENS], prompts.copy()
     if length < 2 or text.size < 2:
         return None
     starts = range(0, text.size - 1, length - 1)

@@ -21,7 +21,7 @@ TOKEN_VARIABLE = "ONNXFARM_TOKEN"
 TOKEN_FILE = "token"
 # of the token that the farm makes for the terminals of its machine
 OWN_NAME = "quickstart"
-LEAST_TOKEN_LENGTH = 24
+MIN_TOKEN_LENGTH = 24
 LINK_LIFE = timedelta(hours=12)
 
 
@@ -52,9 +52,9 @@ def _chosen_token(owner: User) -> str | None:
     secret = os.environ.get(TOKEN_VARIABLE)
     if not secret:
         return None
-    if not secret.startswith(TOKEN_PREFIX) or len(secret) < LEAST_TOKEN_LENGTH:
+    if not secret.startswith(TOKEN_PREFIX) or len(secret) < MIN_TOKEN_LENGTH:
         raise CommandError(
-            f"{TOKEN_VARIABLE} has to begin with {TOKEN_PREFIX} and have at least {LEAST_TOKEN_LENGTH} characters; "
+            f"{TOKEN_VARIABLE} has to begin with {TOKEN_PREFIX} and have at least {MIN_TOKEN_LENGTH} characters; "
             f"unset it and the farm makes its own."
         )
     life = {"expires_at": timezone.now() + TOKEN_LIFE, "revoked_at": None}
