@@ -14,7 +14,7 @@ from dashboard.reading.runs import table as run_table
 from dashboard.views.access import page, person
 from dashboard.views.lists import first
 from farm.accounts.selectors import invitations_of
-from farm.alerts.selectors.pages import alert_counts, alerts_in, releases_since, turns_since
+from farm.alerts.selectors.pages import alert_counts, alerts_in, events_since, releases_since
 from farm.fleet.selectors import nodes_listed
 from farm.fleet.selectors.nodes import nodes_online
 from farm.registry.confinement import walls
@@ -131,7 +131,7 @@ def changes_since(user: "User", moment: datetime) -> list[alert_reading.Change]:
     nodes = nodes_listed(user).filter(created_at__gte=moment).order_by("-pk")
     return alert_reading.newest_first(
         [
-            *map(alert_reading.of_alert, turns_since(user, moment)[:CHANGES]),
+            *map(alert_reading.of_alert, events_since(user, moment)[:CHANGES]),
             *map(alert_reading.of_run, runs[:CHANGES]),
             *map(alert_reading.of_version, versions[:CHANGES]),
             *map(alert_reading.of_node, nodes[:CHANGES]),

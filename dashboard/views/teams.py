@@ -121,7 +121,7 @@ def turns(request: HttpRequest, team_id: int) -> HttpResponseBase:
     def change() -> "Team":
         people_first = request.POST.get("order") != "arrival"
         daily = _whole(minutes, "minutes")
-        return services.set_turns(team=found, by=user, puts_people_first=people_first, daily_minutes=daily)
+        return services.set_queue_settings(team=found, by=user, puts_people_first=people_first, daily_minutes=daily)
 
     carry_out(request, change, lambda team: f"Turns of team {team} were changed.")
     return redirect("dashboard:team", team_id)

@@ -117,7 +117,7 @@ def set_role(*, team: Team, user: User, role: str, by: User) -> Membership:
     its last admin."""
     _must_manage(team, by)
     _must_be_a_role(role)
-    with transaction.atomic(), default_kept(user) if user != by else nullcontext():
+    with transaction.atomic(), no_new_default(user) if user != by else nullcontext():
         if role != Role.ADMIN:
             _must_leave_an_admin(team, without=user)
         if not team.memberships.filter(user=user).update(role=role):
@@ -130,7 +130,7 @@ def remove_member(*, team: Team, user: User, by: User) -> None:
     """Take a person out of a team. They may leave by themselves; the last admin may not."""
     if user != by:
         _must_manage(team, by)
-    with transaction.atomic(), default_kept(user) if user != by else nullcontext():
+    with transaction.atomic(), no_new_default(user) if user != by else nullcontext():
         _must_leave_an_admin(team, without=user)
         removed, _ = Membership.objects.filter(team=team, user=user).delete()
         if not removed:
@@ -139,7 +139,7 @@ def remove_member(*, team: Team, user: User, by: User) -> None:
 
 
 @contextmanager
-def default_kept(user: User) -> Iterator[None]:
+def no_new_default(user: User) -> Iterator[None]:
     """Where what others do would leave one of several teams as a person's default, they have none until they choose."""
     before, chosen = default_team(user), user.memberships.filter(is_chosen=True).count()
     yield

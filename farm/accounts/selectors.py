@@ -15,12 +15,10 @@ MAX_NAMES = 20
 
 
 def teams_visible_to(user: Anyone) -> QuerySet[Team]:
-    """Teams the user belongs to; all of them for an administrator of the installation."""
     return Team.objects.visible_to(user)
 
 
 def teams_writable_by(user: Anyone) -> QuerySet[Team]:
-    """Teams in which the user may upload, start and cancel."""
     return Team.objects.writable_by(user)
 
 
@@ -60,12 +58,10 @@ def default_team(user: Anyone) -> Team | None:
 
 
 def can_write(user: Anyone, *, team: Team) -> bool:
-    """Whether the user may upload, start and cancel in the team."""
     return Team.objects.writable_by(user).filter(pk=team.pk).exists()
 
 
 def can_manage(user: Anyone, *, team: Team) -> bool:
-    """Whether the user may change the team's members, nodes and settings."""
     return Team.objects.managed_by(user).filter(pk=team.pk).exists()
 
 
@@ -101,12 +97,10 @@ def members_of(team: Team) -> QuerySet[Membership]:
 
 
 def invitations_of(user: User) -> QuerySet[Invitation]:
-    """What the user may accept or decline."""
     return user.invitations.standing().select_related("team", "invited_by")
 
 
 def invitations_into(team: Team) -> QuerySet[Invitation]:
-    """Whom the team waits for, by name."""
     return team.invitations.standing().select_related("user", "invited_by").order_by("user__username")
 
 
@@ -119,17 +113,14 @@ def invitation(user: User, invitation_id: int) -> Invitation:
 
 
 def membership(user: User, team: Team) -> Membership | None:
-    """What the user is in a team."""
     return team.memberships.filter(user=user).first()
 
 
 def tokens_of(user: User) -> QuerySet[Token]:
-    """The user's own tokens, newest first."""
     return user.tokens.select_related("team")
 
 
 def valid_token(secret: str) -> Token | None:
-    """The token with this secret if it opens anything now."""
     token = Token.objects.select_related("user", "team").filter(digest=digest_of_secret(secret)).first()
     return token if token is not None and token.is_valid else None
 
@@ -169,7 +160,6 @@ def no_such_link() -> NotAllowed:
 
 
 def shares_visible_to(user: Anyone) -> QuerySet[Share]:
-    """Share links of the user's teams, newest first, with who made them."""
     shares = Share.objects.select_related("team", "created_by")
     return shares.filter(team__in=Team.objects.visible_to(user))
 
@@ -191,12 +181,10 @@ def audit_events_visible_to(user: Anyone) -> QuerySet[AuditEvent]:
 
 
 def group_roles() -> QuerySet[GroupRole]:
-    """What the identity provider's groups mean on this farm, by group."""
     return GroupRole.objects.select_related("team")
 
 
 def groups_that_rule(team: Team) -> list[str]:
-    """Groups whose members have a role in the team by being in them."""
     return list(team.group_roles.values_list("group", flat=True))
 
 

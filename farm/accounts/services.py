@@ -107,7 +107,7 @@ def create_team(*, name: str, created_by: User) -> Team:
     return team
 
 
-def set_turns(*, team: Team, by: User, **turns: object) -> Team:
+def set_queue_settings(*, team: Team, by: User, **changes: object) -> Team:
     """Whether people come first on the team's nodes (`puts_people_first`), and how many minutes a day are measured for
     it (`daily_minutes`, None: as many as nodes take); what is left out stays.
 
@@ -115,14 +115,14 @@ def set_turns(*, team: Team, by: User, **turns: object) -> Team:
     """
     if not can_manage(by, team=team):
         raise NotAllowed(f"Only an admin of team “{team.name}” says whose turn it is.")
-    minutes = turns.get("daily_minutes")
+    minutes = changes.get("daily_minutes")
     if minutes is not None and not (isinstance(minutes, int) and 0 <= minutes <= MAX_DAILY_MINUTES):
         raise Invalid(f"A team has 0 to {MAX_DAILY_MINUTES:,} node minutes a day, or no limit.", code="daily_minutes")
     with transaction.atomic():
-        for name, value in turns.items():
+        for name, value in changes.items():
             setattr(team, name, value)
-        team.save(update_fields=[*turns])
-        record(verb="turns changed", subject=team.name, actor=by, team=team, facts=turns)
+        team.save(update_fields=[*changes])
+        record(verb="turns changed", subject=team.name, actor=by, team=team, facts=changes)
     return team
 
 

@@ -113,7 +113,7 @@ ALERT_ARROWS: dict[AlertState, tuple[AlertState, ...]] = {
 }
 
 # what channels are told of, unless they ask for less
-TOLD = (
+ANNOUNCED = (
     AlertEventKind.OPENED,
     AlertEventKind.REOPENED,
     AlertEventKind.WIDENED,

@@ -20,7 +20,7 @@ DUTIES: tuple[Callable[[], int], ...] = (
     investigations.advance_investigations,
     openings.wake_due_alerts,
     digests.send_due_digests,
-    deliveries.ring_due,
+    deliveries.send_due_hints,
 )
 
 
@@ -33,7 +33,6 @@ def tick() -> None:
 @shared_task(name="alerts.look_for_releases")  # type: ignore[untyped-decorator]
 @ticking("alerts.look_for_releases")
 def look_for_releases() -> None:
-    """Asks the package index where that is due."""
     index.look_if_due()
 
 

@@ -1,6 +1,5 @@
 """One model across hardware: the best settings on every target, and which of them keep a latency and a loss."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -107,7 +106,8 @@ def across_hardware(request: HttpRequest, model_id: int, asked: Query[HardwareAs
     measured = measured_across(user, selectors.model(user, model_id))
     wish = Wish(asked.budget_ms, None if asked.loss_percent is None else asked.loss_percent / 100)
     every = hardware.targets(measured, by=asked.by, goal=asked.goal, wish=wish)
-    found = _of_version(every, asked.version)
+    number = int(asked.version) if asked.version.isdecimal() else None
+    found = every if asked.version == "all" else hardware.of_version(every, number)
     return HardwareOut(
         sentence=hardware_words.answer(hardware.of_version(found), wish, asked.goal),
         left_out=hardware_words.left_out(found),
@@ -116,32 +116,26 @@ def across_hardware(request: HttpRequest, model_id: int, asked: Query[HardwareAs
     )
 
 
-def _of_version(every: Sequence[Target], wanted: str) -> Sequence[Target]:
-    if wanted == "all":
-        return every
-    return hardware.of_version(every, int(wanted) if wanted.isdecimal() else None)
-
-
-def _target(one: Target) -> TargetOut:
+def _target(target: Target) -> TargetOut:
     return TargetOut(
-        version=one.version,
-        nodes=list(one.nodes),
-        tag=one.tag,
-        machine=one.machine,
-        settings=one.settings,
-        left_out=dict(one.left_out.items()),
-        keeping=one.keeping,
-        best=_best(one.best) if one.best else None,
+        version=target.version,
+        nodes=list(target.nodes),
+        tag=target.tag,
+        machine=target.machine,
+        settings=target.settings,
+        left_out=dict(target.left_out.items()),
+        keeping=target.keeping,
+        best=_best(target.best) if target.best else None,
     )
 
 
-def _best(one: Measured) -> BestOut:
-    cell, judged = one.cell, one.cell.accuracy
+def _best(best: Measured) -> BestOut:
+    cell, judged = best.cell, best.cell.accuracy
     return BestOut(
-        run=one.run,
+        run=best.run,
         cell=cell.id,
-        node=one.node,
-        setting=hardware_words.setting(one),
+        node=best.node,
+        setting=hardware_words.setting(best),
         runtime=str(cell.runtime),
         provider=cell.provider,
         precision=cell.precision,
@@ -157,7 +151,7 @@ def _best(one: Measured) -> BestOut:
         loss=_loss(hardware.loss_of(cell)),
         peak_memory_bytes=cell.peak_memory_bytes,
         energy_mj=cell.energy_mj,
-        measured_at=one.at,
+        measured_at=best.at,
     )
 
 

@@ -87,7 +87,7 @@ def change_turns(request: HttpRequest, team_id: int, payload: TurnsIn) -> TeamWi
     """Say who comes first on a team's nodes, and how many minutes a day are measured for it; its admins may."""
     user = person(request)
     team = selectors.team(user, team_id)
-    services.set_turns(team=team, by=user, **payload.dict(exclude_unset=True))
+    services.set_queue_settings(team=team, by=user, **payload.dict(exclude_unset=True))
     return _team(team, user, is_default=selectors.default_team(user) == team)
 
 

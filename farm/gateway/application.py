@@ -129,7 +129,7 @@ class Gateway:
                 self._admission.excuse(visit.scope, waiting)
             elif answer[0] < 400:
                 self._admission.give_back(visit.scope)
-            await _tell(visit.send, answer)
+            await _send_answer(visit.send, answer)
 
     async def _let_in(self, visit: Visit, node: int) -> None:
         """A request of a node; what the gateway itself refuses is noted as what Django refuses is."""
@@ -150,14 +150,14 @@ class Gateway:
         body = await read_body(visit.receive, max_bytes=visit.endpoint.max_bytes, max_s=visit.endpoint.body_s)
         if visit.node is not None:
             self._admission.charge(visit.endpoint, visit.node, bytes_read=len(body))
-        return await _tell(visit.send, await self._calls.answer(visit.scope, body, visit.endpoint.priority))
+        return await _send_answer(visit.send, await self._calls.answer(visit.scope, body, visit.endpoint.priority))
 
     async def _take_in(self, visit: Visit) -> int:
         endpoint, folder = visit.endpoint, str(incoming_dir())
         await self._exchange.ask(_must_hold, visit)
         body = await spool(visit.receive, max_bytes=endpoint.max_bytes, max_s=endpoint.body_s, folder=folder)
         with body.file:
-            return await _tell(visit.send, await self._uploads.answer(visit.scope, body.file))
+            return await _send_answer(visit.send, await self._uploads.answer(visit.scope, body.file))
 
     async def _give_file(self, visit: Visit) -> int:
         seen = 200
@@ -248,9 +248,9 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-async def _first(one: Awaitable[None], other: asyncio.Future[None]) -> None:
+async def _first(event: Awaitable[None], other: asyncio.Future[None]) -> None:
     """Ends when one of the two does."""
-    ends: set[asyncio.Future[None]] = {asyncio.ensure_future(one), other}
+    ends: set[asyncio.Future[None]] = {asyncio.ensure_future(event), other}
     try:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -258,7 +258,7 @@ async def _first(one: Awaitable[None], other: asyncio.Future[None]) -> None:
             end.cancel()
 
 
-async def _tell(send: Send, answer: Answer) -> int:
+async def _send_answer(send: Send, answer: Answer) -> int:
     """Sends Django's answer; gives its status."""
     status, headers, content = answer
     await send({"type": "http.response.start", "status": status, "headers": headers})

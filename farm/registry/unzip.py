@@ -87,7 +87,7 @@ def check_entries(file: IO[bytes], entries: Sequence[zipfile.ZipInfo], *, direct
     if len(entries) != directory.count:
         raise RecordError(f"its end record counts {directory.count} entries and its list has {len(entries)}")
     at = 0
-    for entry in sorted(entries, key=lambda one: one.header_offset):
+    for entry in sorted(entries, key=lambda item: item.header_offset):
         if entry.header_offset != at:
             raise RecordError("its entries overlap, or something lies between them")
         at = _end_of_entry(file, entry, directory=directory)

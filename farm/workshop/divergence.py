@@ -120,7 +120,7 @@ class _Search:
         """The part without the nodes that the difference does not need, the outer ones tried first."""
         places = {node: self.graph.nodes.index(node) for node in cut.part}
         middle = sum(places.values()) / len(places)
-        for node in sorted(cut.part, key=lambda one: -abs(places[one] - middle))[:_MAX_TRIMS]:
+        for node in sorted(cut.part, key=lambda own: -abs(places[own] - middle))[:_MAX_TRIMS]:
             fewer = tuple(other for other in cut.part if other != node)
             smaller = self._tried(fewer) if fewer else None
             cut = smaller if smaller is not None and smaller.seen is not None else cut

@@ -57,7 +57,7 @@ def make_deliveries(team: Team, receiver: Receiver, count: int) -> list[Delivery
             Delivery.objects.create(channel=channel, cause="test", message_id=f"{team.pk}-{number}", kind="test")
         )
     for row in rows:
-        messages.ring_delivery(row.pk)
+        messages.send_hint(row.pk)
     return rows
 
 

@@ -33,7 +33,6 @@ class Token(models.Model):
 
     @property
     def is_valid(self) -> bool:
-        """Whether it opens anything now."""
         return not self.rests and self.revoked_at is None and self.expires_at > timezone.now() and self.user.is_active
 
     @property

@@ -33,10 +33,8 @@ class Share(models.Model):
 
     @property
     def by(self) -> str:
-        """Who made the link."""
         return self.created_by.username
 
     @property
     def is_open(self) -> bool:
-        """Whether the link shows anything now."""
         return self.revoked_at is None and self.expires_at > timezone.now() and self.created_by.is_active

@@ -31,33 +31,34 @@ def read_identity(claims: Mapping[str, object], *, groups_claim: str, provider: 
     return Identity(subject, _name(claims, subject), _groups(claims, groups_claim, provider))
 
 
-def is_subject(said: object) -> TypeGuard[str]:
-    """Whether that can be a person's lasting name with the provider."""
-    return isinstance(said, str) and 0 < len(said) <= MAX_SUBJECT and said.isprintable()
+def is_subject(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= MAX_SUBJECT and value.isprintable()
 
 
 def _name(claims: Mapping[str, object], subject: str) -> str:
     """A name that may stand on pages: letters, digits and @ . + - _ alone."""
     mail = claims.get("email")
     before = mail.partition("@")[0] if isinstance(mail, str) else ""
-    for said in (claims.get("preferred_username"), before, claims.get("name"), subject):
-        if isinstance(said, str):
-            kept = "".join(sign if sign.isalnum() or sign in "@.+-_" else "-" for sign in said[:MAX_NAME]).strip("-")
-            if kept:
-                return kept
+    for candidate in (claims.get("preferred_username"), before, claims.get("name"), subject):
+        if isinstance(candidate, str):
+            name = "".join(sign if sign.isalnum() or sign in "@.+-_" else "-" for sign in candidate[:MAX_NAME]).strip(
+                "-"
+            )
+            if name:
+                return name
     return "person"
 
 
 def _groups(claims: Mapping[str, object], claim: str, provider: str) -> frozenset[str] | None:
     """Every group's name, as the provider writes it; names that are too long name no rule and are left out."""
-    said: object = claims
+    value: object = claims
     # a dot leads into an object, as Keycloak's realm_access.roles; a claim that is named with its dots comes first
     for part in [claim] if claim in claims else claim.split("."):
-        said = said.get(part) if isinstance(said, Mapping) else None
-    if said is None:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    if value is None:
         return None
-    if isinstance(said, str):
-        said = [said]
-    if not isinstance(said, list) or len(said) > MAX_GROUPS or not all(isinstance(group, str) for group in said):
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list) or len(value) > MAX_GROUPS or not all(isinstance(group, str) for group in value):
         raise Invalid(f"{provider} sent “{claim}” as something other than a list of at most {MAX_GROUPS:,} names.")
-    return frozenset(group for group in said if 0 < len(group) <= MAX_GROUP)
+    return frozenset(group for group in value if 0 < len(group) <= MAX_GROUP)

@@ -42,8 +42,8 @@ def address_to_sign_in(request: HttpRequest, *, wanted: str) -> str:
     address = configuration(mine)["authorization_endpoint"]
     state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
     begun = dict(list(request.session.get(BEGUN, {}).items())[1 - MAX_BEGUN :])
-    said = {"nonce": nonce, "verifier": verifier, "wanted": wanted, "at": time.time()}
-    request.session[BEGUN] = {**begun, state: said}
+    attempt = {"nonce": nonce, "verifier": verifier, "wanted": wanted, "at": time.time()}
+    request.session[BEGUN] = {**begun, state: attempt}
     # consent and the choice of an account are the provider's to ask for
     asked = {
         "client_id": mine.client_id,
@@ -106,9 +106,9 @@ def _code_of(request: HttpRequest, mine: Registration) -> str:
         raise NotAllowed(
             f"{mine.name} did not get your consent, so nobody was signed in.", code="denied", hint="Sign in again."
         )
-    said = "".join(sign for sign in (error or "")[:60] if sign.isprintable())
+    reason = "".join(sign for sign in (error or "")[:60] if sign.isprintable())
     raise Invalid(
-        f"{mine.name} refused the sign-in: “{said or 'without a reason'}”.", hint="Ask an administrator of the farm."
+        f"{mine.name} refused the sign-in: “{reason or 'without a reason'}”.", hint="Ask an administrator of the farm."
     )
 
 
@@ -128,7 +128,7 @@ class _Exchange:
         claims = self._checked(id_token)
         if claims.get("nonce") != nonce:
             raise UnprovenError("another browser's ID token")
-        return self._said_of(access_token, subject=claims["sub"]) | claims, id_token
+        return self._user_info(access_token, subject=claims["sub"]) | claims, id_token
 
     def _tokens(self, code: str, *, verifier: str) -> Claims:
         mine = self._mine
@@ -174,7 +174,7 @@ class _Exchange:
             raise UnprovenError("its keys")
         return found[0]
 
-    def _said_of(self, access_token: str, *, subject: object) -> Claims:
+    def _user_info(self, access_token: str, *, subject: object) -> Claims:
         """What the provider says of the person beside the ID token; nothing where it has no address for that."""
         address = self._provider.get("userinfo_endpoint")
         if not address:

@@ -53,10 +53,10 @@ def configuration(registration: Registration) -> dict[str, Any]:
     if registration.problem:
         raise Invalid(f"This farm's sign-in is not set up: {registration.problem}")
     key = f"openid:{registration.issuer}"
-    if (kept := cache.get(key)) is not None:
-        if not kept:
+    if (cached := cache.get(key)) is not None:
+        if not cached:
             raise away(registration.name)
-        return dict(kept)
+        return dict(cached)
     try:
         found = _fetched(registration)
     except Away:

@@ -12,7 +12,7 @@ from itertools import count
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from farm.accounts.memberships import default_kept
+from farm.accounts.memberships import no_new_default
 from farm.accounts.models import GroupRole, LinkedAccount, Membership, Team, Token, User
 from farm.accounts.openid.claims import Identity
 from farm.accounts.openid.registration import Registration
@@ -131,7 +131,7 @@ def _give_rights(user: User, groups: frozenset[str] | None, registration: Regist
         if rule.group in groups:
             wanted[rule.team_id] = max(wanted.get(rule.team_id, Role.VIEWER), Role(rule.role), key=STRENGTH.index)
     ruled = {rule.team_id: rule.team for rule in rules}
-    with default_kept(user) if not is_new else nullcontext():
+    with no_new_default(user) if not is_new else nullcontext():
         _take_out(user, ruled.keys(), stays=wanted.keys())
         for team_id, role in wanted.items():
             _set_role(user, ruled[team_id], role, is_chosen=is_new and role in WRITING_ROLES)

@@ -95,9 +95,9 @@ def as_words(text: str) -> str:
     return text.replace("<", "‹").replace(">", "›").replace("@", f"@{WORD_JOINER}")
 
 
-def _judge(said: str, scheme: str) -> None:
+def _judge(output: str, scheme: str) -> None:
     try:
-        answer = json.loads(said.strip().splitlines()[-1])
+        answer = json.loads(output.strip().splitlines()[-1])
     except (ValueError, IndexError):
         raise DeliveryProblem(f"Internal error while sending to the {scheme}:// service.") from None
     if answer["problem"] is not None:
@@ -121,8 +121,8 @@ def checked_address(url: str) -> str:
             f"The parameter {', '.join(unknown)[:100]} is not allowed in a {scheme}:// address; "
             f"allowed are {', '.join(sorted(PARAMETERS[scheme]))}."
         )
-    said = {**given, **_ALWAYS, **_OF_SCHEME.get(scheme, {})}
-    return f"{scheme}://{place}?" + "&".join(f"{name}={quote(value, safe='')}" for name, value in said.items())
+    parameters = {**given, **_ALWAYS, **_OF_SCHEME.get(scheme, {})}
+    return f"{scheme}://{place}?" + "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items())
 
 
 def _parameters(query: str) -> dict[str, str]:

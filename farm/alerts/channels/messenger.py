@@ -49,8 +49,8 @@ def main() -> int:
         send(order["url"], subject=order["subject"], text=order["text"], pins=Pins(order["networks"]))
     except DeliveryProblem as raised:
         problem = raised
-    told = {"problem": str(problem), "is_permanent": problem.is_permanent} if problem else OK
-    print(json.dumps(told))
+    answer = {"problem": str(problem), "is_permanent": problem.is_permanent} if problem else OK
+    print(json.dumps(answer))
     return 0
 
 

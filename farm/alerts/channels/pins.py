@@ -32,7 +32,6 @@ class Pins:
         self.problem: DeliveryProblem | None = None
 
     def take_over(self) -> None:
-        """From now on, and for the life of the process."""
         socket.getaddrinfo = self.getaddrinfo  # type: ignore[assignment]  # the answers as wide as they are read here
         sys.addaudithook(self.judge)
 

@@ -39,9 +39,9 @@ def _malformed(entry: ChannelKind, *, beside: Sequence[str]) -> Iterator[str]:
     elif entry.name in beside:
         yield f"{entry.name!r} is taken."
     texts: dict[str, tuple[object, int]] = {"title": (entry.title, MAX_TITLE), "takes": (entry.takes, MAX_TAKES)}
-    for what, (words, most) in texts.items():
-        if not isinstance(words, str) or not 0 < len(words) <= most or not words.isprintable():
-            yield f"{what} has {words!r:.200}: write a few words, {most} characters at most."
+    for what, (words, limit) in texts.items():
+        if not isinstance(words, str) or not 0 < len(words) <= limit or not words.isprintable():
+            yield f"{what} has {words!r:.200}: write a few words, {limit} characters at most."
     calls: dict[str, object] = {"check": entry.check, "send": entry.send, "shown": entry.shown}
     for what, call in calls.items():
         if not callable(call):

@@ -59,8 +59,8 @@ def post(
     status = _status(target, body, headers=headers, timeout_s=timeout_s)
     if not 200 <= status < 300:
         is_permanent = status == GONE or (300 <= status < 500 and status not in _AGAIN)
-        told = "it redirects, which is not followed" if 300 <= status < 400 else f"status {status}"
-        raise DeliveryProblem(f"{target.host} rejected the message: {told}.", is_permanent=is_permanent)
+        reason = "it redirects, which is not followed" if 300 <= status < 400 else f"status {status}"
+        raise DeliveryProblem(f"{target.host} rejected the message: {reason}.", is_permanent=is_permanent)
 
 
 def signed_headers(body: str, *, message_id: str, secret: str) -> dict[str, str]:

@@ -37,11 +37,9 @@ class AlertQuerySet(models.QuerySet["Alert"]):
         return self.filter(team__in=Team.objects.visible_to(user))
 
     def writable_by(self, user: "User | AnonymousUser") -> Self:
-        """Alerts the user may change."""
         return self.filter(team__in=Team.objects.writable_by(user))
 
     def unsettled(self) -> Self:
-        """Alerts that somebody still has to deal with."""
         return self.filter(state__in=OPEN_ALERTS)
 
 
@@ -92,23 +90,20 @@ class Alert(models.Model):
 
     @property
     def release(self) -> str:
-        """What alerts are grouped under."""
         return f"{self.distribution}=={self.first_bad or self.bad}"
 
     @property
     def began(self) -> str:
-        """Since when it is so, no more than was measured."""
         return titles.began(self.distribution, good=self.good, bad=self.bad, first_bad=self.first_bad)
 
     @property
     def since(self) -> str:
         """The same as a sentence begins; empty of what was not measured, and of older releases against later ones."""
-        is_told = self.node and not goes_back(self.good, self.bad)
-        return f"{self.began[:1].upper()}{self.began[1:]}" if is_told else ""
+        is_measured = self.node and not goes_back(self.good, self.bad)
+        return f"{self.began[:1].upper()}{self.began[1:]}" if is_measured else ""
 
     @property
     def is_of_versions(self) -> bool:
-        """Whether `good` and `bad` are numbers of the model's versions, on one release."""
         return self.distribution == VERSIONS
 
     @property
@@ -129,22 +124,18 @@ class Alert(models.Model):
 
     @property
     def lead(self) -> "Symptom | None":
-        """The change that it leads with, whose explanation is the alert's."""
         return next(iter(self.by_weight()), None)
 
     @property
     def moved(self) -> tuple[str, ...]:
-        """Of two packages that are watched together those whose release changed; empty where one is watched."""
         good, bad = (Runtime(distribution=self.distribution, version=version) for version in (self.good, self.bad))
         return pairs.moved(good, bad)
 
     @property
     def is_snoozed(self) -> bool:
-        """Whether nobody wants to hear of it now."""
         return bool(self.snoozed_for) or (self.snoozed_until is not None and self.snoozed_until > timezone.now())
 
     def log(self, kind: AlertEventKind, text: str, *, actor: "User | None" = None, **facts: object) -> "AlertEvent":
-        """Writes a line of this alert's log."""
         return AlertEvent.objects.create(alert=self, kind=kind, text=text[:2000], actor=actor, facts=facts)
 
     def change(self, state: AlertState, **changes: object) -> bool:

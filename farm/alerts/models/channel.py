@@ -30,7 +30,6 @@ class ChannelQuerySet(models.QuerySet["Channel"]):
 
 
 def new_salt() -> str:
-    """What a signing secret is derived from."""
     return secrets.token_urlsafe(32)
 
 

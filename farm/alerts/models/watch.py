@@ -25,7 +25,6 @@ class WatchQuerySet(models.QuerySet["Watch"]):
         return self.filter(team__in=Team.objects.visible_to(user))
 
     def writable_by(self, user: "User | AnonymousUser") -> Self:
-        """Watches the user may change and call."""
         return self.filter(team__in=Team.objects.writable_by(user))
 
 
@@ -71,11 +70,9 @@ class Watch(models.Model):
 
     @property
     def rule(self) -> Rule:
-        """What alerts."""
         return Rule.stored(self.rule_json)
 
     def runtime(self, version: str) -> Runtime:
-        """A release of the distribution that is watched."""
         return Runtime(distribution=self.distribution, version=version)
 
 
@@ -118,7 +115,6 @@ class WatchRound(models.Model):
 
     @property
     def distribution(self) -> str:
-        """What moved from `old` to `new`: the package that is watched, or the model."""
         return VERSIONS if self.base_id is not None else self.watch.distribution
 
     @property

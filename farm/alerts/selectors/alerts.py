@@ -14,7 +14,6 @@ from farm.runs.states import BlockState
 
 
 def watches_visible_to(user: Anyone) -> QuerySet[Watch]:
-    """Watches of the user's teams, by name."""
     rows = Watch.objects.visible_to(user).select_related("team", "created_by")
     return rows.prefetch_related("watched", "channels")
 
@@ -30,7 +29,6 @@ def watch(user: Anyone, watch_id: int) -> Watch:
 
 
 def rounds_of(watch: Watch) -> QuerySet[WatchRound]:
-    """A watch's rounds, newest first."""
     rows = with_progress(watch.rounds.select_related("version__model", "watch")).order_by("-pk")
     return rows.defer("version__inspection", "version__problem", "watch__matrix")
 
@@ -49,12 +47,10 @@ def rounds_judged(team: Team, *, since: datetime) -> QuerySet[WatchRound]:
 
 
 def points_of(watch: Watch) -> QuerySet[Point]:
-    """A watch's long series, oldest point first."""
     return watch.points.order_by("pk")
 
 
 def alerts_visible_to(user: Anyone) -> QuerySet[Alert]:
-    """Alerts of the user's teams, newest first."""
     related = ("team", "watch", "model", "version__model", "assignee")
     return Alert.objects.visible_to(user).select_related(*related).prefetch_related("symptoms")
 

@@ -15,7 +15,6 @@ from farm.base.refusals import Missing
 
 
 def channels_visible_to(user: Anyone) -> QuerySet[Channel]:
-    """Channels of the user's teams, by name."""
     return Channel.objects.visible_to(user).select_related("team")
 
 
@@ -28,12 +27,10 @@ def channel(user: Anyone, channel_id: int) -> Channel:
 
 
 def deliveries_of(channel: Channel) -> QuerySet[Delivery]:
-    """What a channel was told, newest first, with what failed."""
     return channel.deliveries.order_by("-pk")
 
 
 def kinds() -> list[ChannelKind]:
-    """What a new channel may be."""
     return list(KINDS.values())
 
 

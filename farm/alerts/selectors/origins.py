@@ -29,16 +29,12 @@ def origin_of(run: Run) -> Origin | None:
     if run.reason in (RunReason.BISECTION, RunReason.WORK_AROUND):
         return _of_alert(run)
     found = WatchRound.objects.filter(Q(run=run) | Q(confirming=run)).select_related("watch").first()
-    return Origin(_GONE) if found is None else Origin(_told(run, found), watch=found.watch_id)
-
-
-_GONE = "Started by a watch that has since been removed."
-
-
-def _told(run: Run, one: WatchRound) -> str:
+    if found is None:
+        return Origin("Started by a watch that has since been removed.")
+    text = f"Started by watch “{found.watch.name}”: {found.step}."
     if run.reason == RunReason.CONFIRMATION:
-        return f"Started automatically to confirm a finding of watch “{one.watch.name}” in a fresh block."
-    return f"Started by watch “{one.watch.name}”: {one.step}."
+        text = f"Started automatically to confirm a finding of watch “{found.watch.name}” in a fresh block."
+    return Origin(text, watch=found.watch_id)
 
 
 def _of_alert(run: Run) -> Origin:

@@ -31,7 +31,7 @@ HEADLINES = [key for key, kind in KINDS.items() if kind.is_headline]
 # figures of a symptom's comparison, as lists show them
 FIGURES = {"ratio": "ratio", "low": "ci_low", "high": "ci_high", "level": "ci_level", "rounds": "rounds"}
 # what somebody who was away wants to hear of
-TURNS = (
+NOTABLE = (
     AlertEventKind.OPENED,
     AlertEventKind.REOPENED,
     AlertEventKind.EXPLAINED,
@@ -76,12 +76,10 @@ def with_size(alerts: QuerySet[Alert]) -> QuerySet[Alert]:
 
 
 def of_kind(kind: str) -> QuerySet[Symptom, int]:
-    """The numbers of the alerts that have a change of this kind."""
     return Symptom.objects.filter(kind=kind).order_by().values_list("alert", flat=True)
 
 
 def open_count(user: Anyone) -> int:
-    """How many alerts of the user's teams somebody has to look at now."""
     return Alert.objects.visible_to(user).filter(_conditions()["open"]).count()
 
 
@@ -93,7 +91,6 @@ def alert_counts(user: Anyone) -> dict[str, int]:
 
 
 def alerts_of_watch(watch: Watch) -> QuerySet[Alert]:
-    """A watch's alerts, newest first."""
     related = ("team", "watch", "model", "version__model", "assignee")
     return _light(Alert.objects.filter(watch=watch).select_related(*related).order_by("-pk"))
 
@@ -143,7 +140,6 @@ def points_by(watch: Watch, metric: str) -> list[PointRow]:
 
 
 def metrics_of(watch: Watch) -> list[str]:
-    """The further metrics that the newest value of the watch's long series has."""
     newest = watch.points.order_by("-pk").values_list("metrics", flat=True).first()
     return sorted(newest or ())
 
@@ -200,13 +196,11 @@ def watched_among(models: Iterable[Model]) -> dict[int, int]:
 
 
 def points_of_model(watch: Watch, model: Model) -> QuerySet[Point, PointRow]:
-    """The long series of one model of a watch, as `points`."""
     return points(watch, round__version__model=model)
 
 
-def turns_since(user: Anyone, moment: datetime) -> QuerySet[AlertEvent]:
-    """Lines of the logs of the user's alerts that changed what stands there, newest first."""
-    rows = AlertEvent.objects.filter(alert__in=Alert.objects.visible_to(user), kind__in=TURNS, at__gte=moment)
+def events_since(user: Anyone, moment: datetime) -> QuerySet[AlertEvent]:
+    rows = AlertEvent.objects.filter(alert__in=Alert.objects.visible_to(user), kind__in=NOTABLE, at__gte=moment)
     return rows.select_related("alert").order_by("-pk")
 
 

@@ -33,8 +33,8 @@ def published(distribution: str, *, with_prereleases: bool = False) -> list[str]
     offered = list(rows.filter(is_gone=False).values_list("version", flat=True))
     if not offered and not rows.exists() and distribution == "onnxruntime":
         offered = list(ONNXRUNTIME)
-    kept = [version for version in offered if with_prereleases or not is_prerelease(version)]
-    return sorted(kept, key=release_order)
+    versions = [version for version in offered if with_prereleases or not is_prerelease(version)]
+    return sorted(versions, key=release_order)
 
 
 def newest(distribution: str, *, reference: str, with_prereleases: bool = False) -> str | None:
@@ -64,7 +64,6 @@ def choices(distribution: str, *, reference: str, with_prereleases: bool = False
 
 
 def _cores(distribution: str, *, with_prereleases: bool = False) -> list[str]:
-    """The published releases of ONNX Runtime that may stand beside a package."""
     offered = published(pairs.CORE, with_prereleases=with_prereleases)
     return pairs.within(ranges_of(distribution, settings.ALLOWED_PACKAGES), offered)
 
@@ -109,7 +108,6 @@ def watched_models(watch: Watch) -> list[Model]:
 
 
 def newest_version(model: Model) -> Version | None:
-    """The model's newest version that can be measured."""
     ready = Version.objects.kept().on_main_line().filter(model=model, state=VersionState.READY)
     return ready.order_by("-number").first()
 
@@ -124,11 +122,9 @@ def last_release(watch: Watch, model: Model) -> str:
 
 
 def newest_release(watch: Watch) -> str | None:
-    """The newest release of what is watched; None when none is known."""
     return newest(watch.distribution, reference=watch.reference, with_prereleases=watch.with_prereleases)
 
 
 def baselines(watch: Watch, model: Model) -> list[str]:
-    """Releases that unsettled alerts of the model compare with."""
     rows = Alert.objects.unsettled().filter(watch=watch, model=model, distribution=watch.distribution)
     return list(dict.fromkeys(rows.exclude(node="").order_by("-pk").values_list("good", flat=True)))[:MAX_BASELINES]

@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from django.db.models import QuerySet
-
 from farm.alerts.models import Alert, Investigation
 from farm.alerts.states import InvestigationKind, InvestigationState
 from farm.base.refusals import Conflict, Missing
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.registry.models import Artifact
 from farm.registry.selectors import stored_path
 from farm.rules.changes import report
 from farm.rules.changes.report import Case
@@ -41,7 +40,7 @@ def case_of(alert: Alert) -> Case:
         old=old,
         new=new,
         spec=row.spec,
-        model=_main(row),
+        model=_artifact(row).main,
         sentence=symptom.text,
         kind=symptom.kind,
         since=_sentence(alert, InvestigationKind.SINCE_WHEN),
@@ -53,7 +52,9 @@ def case_of(alert: Alert) -> Case:
 def write_zip(alert: Alert, to: IO[bytes]) -> Case:
     """Write an alert's report. Raises Conflict, and Missing for a file that was removed from the store."""
     case = case_of(alert)
-    symptom_run = _run_of(alert, case)
+    symptom_run = Run.objects.filter(pk=int(case.document.run or 0)).first()
+    if symptom_run is None:
+        raise Conflict(f"The run of alert {alert.pk} was removed meanwhile.", code="no_evidence")
     with zipfile.ZipFile(to, "w", compression=zipfile.ZIP_DEFLATED) as archive:
         for name, text in report.texts_of(case).items():
             archive.writestr(name, text)
@@ -67,18 +68,10 @@ def write_zip(alert: Alert, to: IO[bytes]) -> Case:
     return case
 
 
-def _run_of(alert: Alert, case: Case) -> Run:
-    run = Run.objects.filter(pk=int(case.document.run or 0)).first()
-    if run is None:
-        raise Conflict(f"The run of alert {alert.pk} was removed meanwhile.", code="no_evidence")
-    return run
-
-
 def _files(run: Run, case: Case) -> Iterator[tuple[str, Path]]:
     """The model's files and its inputs, by their names in the report."""
     row = _row(run, case.new.id, case.old.id)
-    derived = row.variant.derived if row.variant is not None else None
-    for file in (derived or run.version.artifact).bundle.files:
+    for file in _artifact(row).bundle.files:
         yield f"{report.MODEL_FOLDER}/{file.name}", stored_path(file.sha256)
     if row.preparation is not None and row.preparation.inputs is not None:
         yield report.INPUTS, stored_path(row.preparation.inputs.sha256)
@@ -86,15 +79,13 @@ def _files(run: Run, case: Case) -> Iterator[tuple[str, Path]]:
 
 def _row(run: Run, *names: str) -> CellRow:
     """The first of these cells that was to be measured; one that was refused has no inputs."""
-    found = [row for name in names if (row := _cells(run).filter(name=_cell_name(run, name)).first()) is not None]
+    cells = CellRow.objects.filter(run=run).select_related(
+        "variant__derived", "preparation__inputs", "run__version__artifact"
+    )
+    found = [row for name in names if (row := cells.filter(name=_cell_name(run, name)).first()) is not None]
     if not found:
         raise Missing(f"Run {run.pk} has no cell {names[0]!r} any more.")
     return next((row for row in found if row.preparation is not None), found[0])
-
-
-def _cells(run: Run) -> QuerySet[CellRow]:
-    related = ("variant__derived", "preparation__inputs", "run__version__artifact")
-    return CellRow.objects.filter(run=run).select_related(*related)
 
 
 def _cell_name(run: Run, name: str) -> str:
@@ -103,9 +94,9 @@ def _cell_name(run: Run, name: str) -> str:
     return arm.cell.name if arm is not None else name
 
 
-def _main(row: CellRow) -> str:
+def _artifact(row: CellRow) -> Artifact:
     derived = row.variant.derived if row.variant is not None else None
-    return (derived or row.run.version.artifact).main
+    return derived or row.run.version.artifact
 
 
 def _cell(document: Document, name: str) -> Cell:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from farm.alerts.models import Alert, AlertEvent, Channel, Delivery
 from farm.alerts.services.messages import hint_delivery
-from farm.alerts.states import TOLD, AlertEventKind
+from farm.alerts.states import ANNOUNCED, AlertEventKind
 
 TITLES = {
     AlertEventKind.OPENED: "new",
@@ -24,10 +24,10 @@ TITLES = {
 ALWAYS = (AlertEventKind.RESOLVED, AlertEventKind.WOKEN)
 
 
-def tell(alert: Alert, event: AlertEvent) -> list[Delivery]:
+def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
     """Messages of an event for the alert's channels; none when its kind is not told or the alert is snoozed."""
     kind = AlertEventKind(event.kind)
-    if kind not in TOLD or (alert.is_snoozed and kind not in ALWAYS):
+    if kind not in ANNOUNCED or (alert.is_snoozed and kind not in ALWAYS):
         return []
     return [
         queue_message(

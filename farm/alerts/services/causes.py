@@ -23,7 +23,6 @@ from farm.runs.selectors import previous_of
 
 
 def notice_releases() -> int:
-    """A round for every watched model that was never measured with the newest release."""
     return sum(_notice_release(watch) for watch in Watch.objects.filter(is_active=True, on_release=True))
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from farm.alerts.channels.channel_kind import DeliveryProblem, Message
 from farm.alerts.channels.table import kind_of
 from farm.alerts.models import Delivery
-from farm.alerts.services.messages import ring_delivery
+from farm.alerts.services.messages import send_hint
 from farm.alerts.states import DeliveryState
 
 log = logging.getLogger(__name__)
@@ -23,16 +23,16 @@ SENDING_S = 60.0
 MAX_TRIES = 9
 FIRST_WAIT_S = 20.0
 MAX_WAIT_S = 6 * 3600.0
-RUNG_AT_ONCE = 20
+MAX_AT_ONCE = 20
 # on their way for one team at once, so that a team whose receivers hang leaves places to the others
 MAX_SENDING_PER_TEAM = 2
 
 
-def ring_due() -> int:
+def send_due_hints() -> int:
     """Rings for messages that wait, or whose sender died; gives how many."""
-    due = list(_due().order_by("due_at").values_list("pk", flat=True)[:RUNG_AT_ONCE])
+    due = list(_due().order_by("due_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
     for delivery_id in due:
-        ring_delivery(delivery_id)
+        send_hint(delivery_id)
     return len(due)
 
 

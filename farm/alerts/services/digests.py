@@ -62,7 +62,6 @@ def send_due_digests() -> int:
 
 
 def first_digest_at(digest: str) -> datetime | None:
-    """When a channel's first digest is due; None for a channel without."""
     length = LENGTHS.get(DigestEvery(digest))
     return None if length is None else timezone.now() + length
 
@@ -104,28 +103,28 @@ def _called_invalid(team: Team, *, since: datetime) -> int:
     return events.filter(at__gte=since).values("alert").distinct().count()
 
 
-def sentence_of(told: Digest) -> str:
+def sentence_of(digest: Digest) -> str:
     """A digest in one line."""
-    expected = told["expected_false_alerts"]
+    expected = digest["expected_false_alerts"]
     shown = f"about {expected:.2g}" if expected >= MIN_SHOWN or not expected else f"fewer than {MIN_SHOWN}"
     return (
-        f"{counted(sum(told['rounds'].values()), 'round')} with {counted(told['comparisons'], 'comparison')}: "
-        f"{counted(len(told['opened']), 'new alert')}, {told['open']} open, {told['invalid']} marked as "
+        f"{counted(sum(digest['rounds'].values()), 'round')} with {counted(digest['comparisons'], 'comparison')}: "
+        f"{counted(len(digest['opened']), 'new alert')}, {digest['open']} open, {digest['invalid']} marked as "
         f"false positives. By chance alone, {shown} of these comparisons "
-        f"would alert (A/A pairs differ in {100 * told['false_alarm_rate']:.2g} % of cases)."
+        f"would alert (A/A pairs differ in {100 * digest['false_alarm_rate']:.2g} % of cases)."
     )
 
 
 def _queue(channel: Channel, *, since: datetime) -> None:
-    told = digest_of(channel.team, since=since)
-    line = sentence_of(told)
-    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in told["rounds"].items() if count) or "none"
-    lines = [line, "", f"Rounds: {outcomes}.", *(f"- {entry['sentence']} {entry['url']}" for entry in told["opened"])]
+    digest = digest_of(channel.team, since=since)
+    line = sentence_of(digest)
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in digest["rounds"].items() if count) or "none"
+    lines = [line, "", f"Rounds: {outcomes}.", *(f"- {entry['sentence']} {entry['url']}" for entry in digest["opened"])]
     queue_message(
         channel,
         cause=f"digest:{since.date().isoformat()}",
         kind="digest",
         subject=f"onnxfarm digest: {line}",
         text="\n".join(lines) + "\n",
-        payload={**told, "text": line},
+        payload={**digest, "text": line},
     )

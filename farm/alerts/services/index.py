@@ -201,5 +201,5 @@ def keep_releases(
 def _essential(text: str) -> str:
     """The last line by which pip says what was wrong, without addresses, which may hold passwords."""
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith("ERROR")] or text.splitlines()[-1:]
-    said = _ADDRESS.sub("(address)", lines[-1].removeprefix("ERROR:").strip()) if lines else "pip said nothing"
-    return said[:300].rstrip(".") + "."
+    reason = _ADDRESS.sub("(address)", lines[-1].removeprefix("ERROR:").strip()) if lines else "pip said nothing"
+    return reason[:300].rstrip(".") + "."

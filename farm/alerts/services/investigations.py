@@ -21,7 +21,7 @@ from farm.accounts.selectors import can_write
 from farm.alerts.models import Alert, AlertEvent, Investigation, Symptom
 from farm.alerts.selectors.releases import between
 from farm.alerts.services import measurements
-from farm.alerts.services.announcements import tell
+from farm.alerts.services.announcements import announce
 from farm.alerts.services.measurements import CannotMeasure
 from farm.alerts.services.watches import check_release
 from farm.alerts.states import OPEN_INVESTIGATIONS, AlertEventKind, InvestigationKind, InvestigationState
@@ -49,33 +49,33 @@ log = logging.getLogger(__name__)
 NEWS = (AlertEventKind.OPENED, AlertEventKind.REOPENED, AlertEventKind.WIDENED)
 
 
-def work_around_search(one: Investigation) -> WorkAround:
+def work_around_search(investigation: Investigation) -> WorkAround:
     """The search before its first step."""
-    watch = one.alert.watch
-    old, new = watch.runtime(one.alert.good), watch.runtime(one.alert.bad)
-    return WorkAround(lambda: _place(one), old=old, new=new, names=lambda: _names(one))
+    watch = investigation.alert.watch
+    old, new = watch.runtime(investigation.alert.good), watch.runtime(investigation.alert.bad)
+    return WorkAround(lambda: _place(investigation), old=old, new=new, names=lambda: _names(investigation))
 
 
-def _place(one: Investigation) -> tuple[Matrix, Point, int]:
+def _place(investigation: Investigation) -> tuple[Matrix, Point, int]:
     """The matrix of the run that showed the change; the cell's point, on its node; how many candidates fit a block."""
-    run = measurements.run_of(one)
+    run = measurements.run_of(investigation)
     matrix = measurements.parsed(run)
     try:
-        point = point_at(matrix, measurements.positions_of(run, [one.symptom.cell])[0])
+        point = point_at(matrix, measurements.positions_of(run, [investigation.symptom.cell])[0])
     except LookupError:
-        raise CannotMeasure(f"The run {run.pk} has no cell {one.symptom.cell} any more.") from None
-    arm_s = estimates.arm_seconds(matrix.budget, runs.cell_document(run, one.symptom.cell).p50_ms)
+        raise CannotMeasure(f"The run {run.pk} has no cell {investigation.symptom.cell} any more.") from None
+    arm_s = estimates.arm_seconds(matrix.budget, runs.cell_document(run, investigation.symptom.cell).p50_ms)
     room = max(1, min(switches.MAX_CANDIDATES, blocks.capacity_for(arm_s, most=16) - OTHER_ARMS))
-    return matrix, replace(point, values={**point.values, "hardware": f"node:{one.symptom.node}"}), room
+    return matrix, replace(point, values={**point.values, "hardware": f"node:{investigation.symptom.node}"}), room
 
 
-def _names(one: Investigation) -> list[str]:
+def _names(investigation: Investigation) -> list[str]:
     """Names that were given, then those of the library, by the operator types that changed most."""
-    kept = one.symptom.comparison
-    operators = Comparison.model_validate(kept).operators if kept is not None else []
+    comparison = investigation.symptom.comparison
+    operators = Comparison.model_validate(comparison).operators if comparison is not None else []
     changed = sorted(operators, key=lambda change: -abs(change.candidate_us - change.baseline_us))
     words = list(dict.fromkeys(change.op_type for change in changed))[:MAX_WORDS]
-    given = (one.asked or {}).get("given", [])
+    given = (investigation.asked or {}).get("given", [])
     return list(dict.fromkeys([*given, *switches.ranked(library_names(), words=words)]))
 
 
@@ -94,12 +94,12 @@ def library_names() -> tuple[str, ...]:
     return ()
 
 
-def bisection_search(one: Investigation) -> SinceWhen:
+def bisection_search(investigation: Investigation) -> SinceWhen:
     """The search before its first step. Raises SearchProblem when the question itself is wrong."""
-    alert, symptom, asked = one.alert, one.symptom, one.asked or {}
+    alert, symptom, asked = investigation.alert, investigation.symptom, investigation.asked or {}
     good, bad = str(asked.get("good") or alert.good), str(asked.get("bad") or alert.bad)
     search = SinceWhen(
-        lambda: _point(one, good=good, bad=bad),
+        lambda: _point(investigation, good=good, bad=bad),
         between(alert.distribution, good=good, bad=bad),
         good=alert.watch.runtime(good),
         bad=alert.watch.runtime(bad),
@@ -110,11 +110,12 @@ def bisection_search(one: Investigation) -> SinceWhen:
     return search
 
 
-def _point(one: Investigation, *, good: str, bad: str) -> Matrix:
-    run = measurements.run_of(one)
-    runtimes = [one.alert.watch.runtime(version) for version in (good, bad)]
-    positions = measurements.positions_of(run, [one.symptom.cell])
-    return narrowed(measurements.parsed(run), positions, runtimes=runtimes, hardware=[f"node:{one.symptom.node}"])
+def _point(investigation: Investigation, *, good: str, bad: str) -> Matrix:
+    run = measurements.run_of(investigation)
+    runtimes = [investigation.alert.watch.runtime(version) for version in (good, bad)]
+    positions = measurements.positions_of(run, [investigation.symptom.cell])
+    hardware = [f"node:{investigation.symptom.node}"]
+    return narrowed(measurements.parsed(run), positions, runtimes=runtimes, hardware=hardware)
 
 
 def order_investigations(alert: Alert) -> list[Investigation]:
@@ -131,7 +132,8 @@ def order_investigations(alert: Alert) -> list[Investigation]:
     if kind_of(symptom.kind).has_work_around:
         wanted.append(InvestigationKind.WORK_AROUND)
     asked = set(alert.investigations.values_list("kind", flat=True))
-    return [one for kind in wanted if kind not in asked and (one := _open(alert, kind, symptom, asked_for={}))]
+    opened = (_open(alert, kind, symptom, asked_for={}) for kind in wanted if kind not in asked)
+    return [investigation for investigation in opened if investigation is not None]
 
 
 def ask_since_when(*, alert: Alert, by: User, good: str = "", bad: str = "") -> Investigation:
@@ -203,60 +205,66 @@ _KINDS = {
 }
 
 
-def _advance(one: Investigation) -> bool:
+def _advance(investigation: Investigation) -> bool:
     """One step of a search that is kept in a row: a finished run is read, or the next one is started."""
-    is_measuring = one.state == InvestigationState.MEASURING
-    if is_measuring and one.run is not None and one.run.state != RunState.FINISHED:
+    is_measuring = investigation.state == InvestigationState.MEASURING
+    if is_measuring and investigation.run is not None and investigation.run.state != RunState.FINISHED:
         return False
     try:
-        search = _KINDS[InvestigationKind(one.kind)].search_of(one)
+        search = _KINDS[InvestigationKind(investigation.kind)].search_of(investigation)
         if is_measuring:
-            return _record(one, search)
-        for step in one.steps:
+            return _record(investigation, search)
+        for step in investigation.steps:
             search.record(step)
         experiment = search.next()
         if experiment is None:
             answer = search.answer()
-            return _end(one, InvestigationState.ANSWERED, sentence=answer.sentence, answer=answer.plain)
-        return _start(one, experiment)
+            return _end(investigation, InvestigationState.ANSWERED, sentence=answer.sentence, answer=answer.plain)
+        return _start(investigation, experiment)
     except CannotMeasure as problem:
-        return not problem.passes and _end(one, InvestigationState.FAILED, sentence=str(problem))
+        return not problem.is_temporary and _end(investigation, InvestigationState.FAILED, sentence=str(problem))
     except SearchProblem as problem:
-        return _end(one, InvestigationState.FAILED, sentence=str(problem))
+        return _end(investigation, InvestigationState.FAILED, sentence=str(problem))
 
 
-def _record(one: Investigation, search: Search[Any, Answer]) -> bool:
+def _record(investigation: Investigation, search: Search[Any, Answer]) -> bool:
     """measuring → waiting, unless what is undecided can go on."""
-    run, measured, minutes = one.run, None, 0.0
+    run, measured, minutes = investigation.run, None, 0.0
     if run is not None:
         measured, minutes = measurements.measured(run), measurements.minutes_of(run)
-    outcome = search.read(one.asked or {}, measured)
-    if run is not None and search.is_undecided(outcome) and measurements.go_on(one.alert.watch, run):
+    outcome = search.read(investigation.asked or {}, measured)
+    if run is not None and search.is_undecided(outcome) and measurements.go_on(investigation.alert.watch, run):
         return True
     step = {**outcome, "minutes": minutes, **({} if run is None else {"run": run.pk})}
-    return one.move(InvestigationState.WAITING, was=InvestigationState.MEASURING, steps=[*one.steps, step], run=None)
+    steps = [*investigation.steps, step]
+    return investigation.move(InvestigationState.WAITING, was=InvestigationState.MEASURING, steps=steps, run=None)
 
 
-def _start(one: Investigation, experiment: Experiment) -> bool:
+def _start(investigation: Investigation, experiment: Experiment) -> bool:
     """waiting → measuring. Raises CannotMeasure."""
-    asked = {**(one.asked or {}), **experiment.asked}
-    reason = _KINDS[InvestigationKind(one.kind)].reason
+    asked = {**(investigation.asked or {}), **experiment.asked}
+    reason = _KINDS[InvestigationKind(investigation.kind)].reason
     with transaction.atomic():
-        run = measurements.start(one.alert.watch, one.alert.version, experiment.matrix, reason=reason)
-        if not one.move(InvestigationState.MEASURING, was=InvestigationState.WAITING, run=run, asked=asked):
+        alert = investigation.alert
+        run = measurements.start(alert.watch, alert.version, experiment.matrix, reason=reason)
+        if not investigation.move(InvestigationState.MEASURING, was=InvestigationState.WAITING, run=run, asked=asked):
             transaction.set_rollback(True)
     return True
 
 
 def _end(
-    one: Investigation, state: InvestigationState, *, sentence: str, answer: Mapping[str, object] | None = None
+    investigation: Investigation,
+    state: InvestigationState,
+    *,
+    sentence: str,
+    answer: Mapping[str, object] | None = None,
 ) -> bool:
     """The last step; the alert is told when nothing else is being looked into."""
     found = answer or {}
     with transaction.atomic():
-        moved = one.move(
+        moved = investigation.move(
             state,
-            was=InvestigationState(one.state),
+            was=InvestigationState(investigation.state),
             sentence=sentence[:2000],
             answer=answer,
             run=None,
@@ -264,8 +272,8 @@ def _end(
         )
         if moved:
             if found.get("is_exact"):
-                Alert.objects.filter(pk=one.alert_id).update(first_bad=found["first_bad"])
-            _explain(one.alert_id)
+                Alert.objects.filter(pk=investigation.alert_id).update(first_bad=found["first_bad"])
+            _explain(investigation.alert_id)
     return moved
 
 
@@ -281,7 +289,7 @@ def _explain(alert_id: int) -> None:
         return
     texts = [lead.explanation] if (lead := row.lead) is not None and lead.explanation else []
     texts += [investigation.sentence for investigation in rows if investigation.sentence]
-    tell(row, row.log(AlertEventKind.EXPLAINED, " ".join(text.rstrip(".") + "." for text in texts)))
+    announce(row, row.log(AlertEventKind.EXPLAINED, " ".join(text.rstrip(".") + "." for text in texts)))
 
 
 def _must_ask(alert: Alert, user: User) -> Symptom:

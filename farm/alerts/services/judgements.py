@@ -33,12 +33,12 @@ log = logging.getLogger(__name__)
 MAX_TRIES = 200
 
 
-def keep_points(one: WatchRound, document: Document) -> int:
+def keep_points(watch_round: WatchRound, document: Document) -> int:
     """A point for every release of the round that was compared with the reference; gives how many."""
-    watch = one.watch
-    if one.base_id is not None:
+    watch = watch_round.watch
+    if watch_round.base_id is not None:
         return 0
-    reference = watch.runtime(one.pinned)
+    reference = watch.runtime(watch_round.pinned)
     runtimes = {cell.runtime for cell in document.cells} - {reference}
     rows = []
     for runtime in sorted(runtimes, key=str):
@@ -48,7 +48,7 @@ def keep_points(one: WatchRound, document: Document) -> int:
                 continue
             rows.append(
                 Point(
-                    round=one,
+                    round=watch_round,
                     watch=watch,
                     series=pair.series,
                     label=cell_pairs.series_label(pair.new)[:300],
@@ -67,7 +67,6 @@ def keep_points(one: WatchRound, document: Document) -> int:
 
 
 def _metrics(comparison: Comparison) -> dict[str, list[float]] | None:
-    """Further metrics that have a ratio."""
     further = [change for change in metric_changes.further(comparison) if change.ratio]
     return {change.name: list(metric_changes.figures(change)) for change in further} or None
 
@@ -101,76 +100,78 @@ def advance_rounds() -> int:
     return moved
 
 
-def _advance(one: WatchRound) -> bool:
-    stage = _STAGES[RoundState(one.state)]
-    runs = [run for name in stage.runs if (run := getattr(one, name)) is not None]
+def _advance(watch_round: WatchRound) -> bool:
+    stage = _STAGES[RoundState(watch_round.state)]
+    runs = [run for name in stage.runs if (run := getattr(watch_round, name)) is not None]
     if len(runs) < len(stage.runs):
         lost = "A run of the round was removed." if stage.runs[1:] else "The run was removed."
-        return _settle(one, RoundAnswer(Judgement(infra=(lost,))))
+        return _settle(watch_round, RoundAnswer(Judgement(infra=(lost,))))
     if runs and runs[-1].state != RunState.FINISHED:
         return False
-    search = _search_of(one)
+    search = _search_of(watch_round)
     for run in runs:
         search.record(measurements.measured(run))
-    if runs and search.is_undecided(search.measured[-1]) and measurements.extend(one, runs[-1]):
+    if runs and search.is_undecided(search.measured[-1]) and measurements.extend(watch_round, runs[-1]):
         return True
     try:
         experiment = search.next()
         if experiment is not None:
-            return _start(one, stage, experiment, found=search.found or ())
+            return _start(watch_round, stage, experiment, found=search.found or ())
     except CannotMeasure as problem:
-        return _settle(one, search.unconfirmable(str(problem))) if runs else _put_off(one, problem)
-    return _settle(one, search.answer())
+        return _settle(watch_round, search.unconfirmable(str(problem))) if runs else _put_off(watch_round, problem)
+    return _settle(watch_round, search.answer())
 
 
-def _put_off(one: WatchRound, problem: CannotMeasure) -> bool:
+def _put_off(watch_round: WatchRound, problem: CannotMeasure) -> bool:
     """The next tick tries again, where that may help."""
-    tries = one.tries + 1
-    if problem.passes and tries < MAX_TRIES:
-        WatchRound.objects.filter(pk=one.pk).update(tries=tries, sentence=str(problem)[:2000])
+    tries = watch_round.tries + 1
+    if problem.is_temporary and tries < MAX_TRIES:
+        WatchRound.objects.filter(pk=watch_round.pk).update(tries=tries, sentence=str(problem)[:2000])
         return False
-    return _settle(one, RoundAnswer(Judgement(infra=(str(problem),))))
+    return _settle(watch_round, RoundAnswer(Judgement(infra=(str(problem),))))
 
 
-def _search_of(one: WatchRound) -> Watching:
-    watch = one.watch
-    is_confirming = one.state == RoundState.CONFIRMING
+def _search_of(watch_round: WatchRound) -> Watching:
+    watch = watch_round.watch
+    is_confirming = watch_round.state == RoundState.CONFIRMING
     return Watching(
-        lambda: _matrix(one),
-        sides=one.sides,
+        lambda: _matrix(watch_round),
+        sides=watch_round.sides,
         rule=watch.rule,
-        found=[Finding(**kept) for kept in one.findings] if is_confirming else None,
+        found=[Finding(**finding) for finding in watch_round.findings] if is_confirming else None,
     )
 
 
-def _matrix(one: WatchRound) -> Matrix:
+def _matrix(watch_round: WatchRound) -> Matrix:
     """Old and new in the same blocks as the pinned reference; two versions on it."""
-    matrix = matrices.parse(one.watch.matrix, allowed=settings.ALLOWED_PACKAGES)
-    if one.base is not None:
-        named = f"{one.base.model.name}@{one.base.number}"
-        return replace(with_runtimes(matrix, [one.watch.runtime(one.pinned)]), models=(named,))
-    releases = dict.fromkeys([one.pinned, one.old, one.new, *baselines(one.watch, one.version.model)])
-    return with_runtimes(matrix, [one.watch.runtime(version) for version in releases])
+    matrix = matrices.parse(watch_round.watch.matrix, allowed=settings.ALLOWED_PACKAGES)
+    if watch_round.base is not None:
+        named = f"{watch_round.base.model.name}@{watch_round.base.number}"
+        return replace(with_runtimes(matrix, [watch_round.watch.runtime(watch_round.pinned)]), models=(named,))
+    releases = dict.fromkeys(
+        [watch_round.pinned, watch_round.old, watch_round.new, *baselines(watch_round.watch, watch_round.version.model)]
+    )
+    return with_runtimes(matrix, [watch_round.watch.runtime(version) for version in releases])
 
 
-def _start(one: WatchRound, stage: _Stage, experiment: Experiment, *, found: Sequence[Finding]) -> bool:
+def _start(watch_round: WatchRound, stage: _Stage, experiment: Experiment, *, found: Sequence[Finding]) -> bool:
     """To the state that follows. Raises CannotMeasure; False when somebody else was first."""
     with transaction.atomic():
-        run = measurements.start(one.watch, one.version, experiment.matrix, reason=stage.reason)
+        run = measurements.start(watch_round.watch, watch_round.version, experiment.matrix, reason=stage.reason)
         findings = [asdict(finding) for finding in found]
         how = {"findings": findings, "is_extended": False, stage.starts: run}
-        if not one.move(stage.then, was=RoundState(one.state), **how):
+        if not watch_round.move(stage.then, was=RoundState(watch_round.state), **how):
             transaction.set_rollback(True)
             return False
     return True
 
 
-def _settle(one: WatchRound, answer: RoundAnswer) -> bool:
+def _settle(watch_round: WatchRound, answer: RoundAnswer) -> bool:
     """The round's last step, with everything that follows from it, in one transaction. False: somebody was first."""
     with transaction.atomic():
-        moved = one.move(
+        moved = watch_round.move(
             RoundState.JUDGED,
-            was=RoundState(one.state),
+            was=RoundState(watch_round.state),
             outcome=RoundOutcome(answer.outcome),
             sentence=answer.sentence[:2000],
             compared=answer.judgement.compared,
@@ -179,9 +180,9 @@ def _settle(one: WatchRound, answer: RoundAnswer) -> bool:
         if not moved:
             return False
         if answer.document is not None:
-            keep_points(one, answer.document)
-            openings.raise_alerts(one, answer.document, answer.findings)
-            if one.base_id is None:
-                openings.resolve_alerts(one, answer.document)
-        openings.note_pipeline(one, answer.judgement)
+            keep_points(watch_round, answer.document)
+            openings.raise_alerts(watch_round, answer.document, answer.findings)
+            if watch_round.base_id is None:
+                openings.resolve_alerts(watch_round, answer.document)
+        openings.note_pipeline(watch_round, answer.judgement)
     return True

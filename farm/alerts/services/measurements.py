@@ -31,18 +31,18 @@ MORE_ROUNDS = 8
 
 
 class CannotMeasure(Exception):
-    """A run of the farm's own could not be started. The message is one sentence; `passes`: trying later may help."""
+    """A run of the farm's own could not be started. The message is one sentence; `is_temporary`: try later."""
 
-    def __init__(self, text: str, *, passes: bool = False) -> None:
+    def __init__(self, text: str, *, is_temporary: bool = False) -> None:
         super().__init__(text)
-        self.passes = passes
+        self.is_temporary = is_temporary
 
 
-def extend(one: WatchRound, run: Run) -> bool:
+def extend(watch_round: WatchRound, run: Run) -> bool:
     """Lets the run's undecided blocks go on, once; False when they cannot or did so before."""
     with transaction.atomic():
-        is_first = WatchRound.objects.filter(pk=one.pk, is_extended=False).update(is_extended=True)
-        return bool(is_first) and _go_on(one.watch, run, MORE_ROUNDS)
+        is_first = WatchRound.objects.filter(pk=watch_round.pk, is_extended=False).update(is_extended=True)
+        return bool(is_first) and _go_on(watch_round.watch, run, MORE_ROUNDS)
 
 
 def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) -> Run:
@@ -56,7 +56,7 @@ def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) 
         offered = Known(releases=tuple(known(watch.distribution)))
         return start_run(version=version, matrix=matrix, requested_by=by, reason=reason, known=offered)
     except Refusal as refusal:
-        raise CannotMeasure(str(refusal), passes=refusal.code in PASSING) from refusal
+        raise CannotMeasure(str(refusal), is_temporary=refusal.code in PASSING) from refusal
 
 
 def go_on(watch: Watch, run: Run) -> bool:
@@ -79,16 +79,15 @@ def _go_on(watch: Watch, run: Run, rounds: int) -> bool:
 
 
 def runner_of(watch: Watch) -> User | None:
-    """Whose rights the watch's runs have."""
     by = watch.created_by
     return by if by is not None and by.is_active and can_write(by, team=watch.team) else None
 
 
-def run_of(one: Investigation) -> Run:
+def run_of(investigation: Investigation) -> Run:
     """The run that showed what is looked into. Raises CannotMeasure."""
-    if one.symptom.run is None:
+    if investigation.symptom.run is None:
         raise CannotMeasure("The run that showed the change was deleted, so it cannot be measured again.")
-    return one.symptom.run
+    return investigation.symptom.run
 
 
 def minutes_of(run: Run) -> float:

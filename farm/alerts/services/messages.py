@@ -13,11 +13,10 @@ DELIVER = "alerts.deliver"
 
 
 def hint_delivery(delivery_id: int) -> None:
-    """Ring for a delivery once the transaction has committed."""
-    transaction.on_commit(lambda: ring_delivery(delivery_id))
+    transaction.on_commit(lambda: send_hint(delivery_id))
 
 
-def ring_delivery(delivery_id: int) -> None:
+def send_hint(delivery_id: int) -> None:
     """Ring now. A broker that is away costs time, never the message."""
     try:
         current_app.send_task(DELIVER, args=[delivery_id], queue=TELL_QUEUE, retry=False)

@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from farm.alerts.models import Alert, Symptom, WatchRound
-from farm.alerts.services.announcements import tell
+from farm.alerts.services.announcements import announce
 from farm.alerts.services.investigations import order_investigations
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.contract.cells import Runtime
@@ -32,111 +32,115 @@ from farm.rules.wording.numbers import change, listed
 MAX_NODES = 6
 
 
-def raise_alerts(one: WatchRound, document: Document, findings: Sequence[Finding]) -> list[Alert]:
+def raise_alerts(watch_round: WatchRound, document: Document, findings: Sequence[Finding]) -> list[Alert]:
     """Opens, widens or reopens alerts for what was found. Call inside the transaction that judges the round."""
     touched: dict[int, tuple[Alert, bool, str]] = {}
     by_node = sorted(findings, key=lambda finding: finding.node or "")
     for node, found in groupby(by_node, key=lambda finding: finding.node or ""):
-        fresh = [finding for finding in found if not _is_known(one, finding, node=node)]
+        fresh = [finding for finding in found if not _is_known(watch_round, finding, node=node)]
         if fresh:
-            alert, is_new = _widen(one, document, fresh, node=node)
+            alert, is_new = _widen(watch_round, document, fresh, node=node)
             touched.setdefault(alert.pk, (alert, is_new, watch_rounds.worst(fresh).text))
     for alert, is_new, text in touched.values():
-        _tell_nodes(alert)
-        _log_raised(alert, one, alert.sentence if is_new else text, is_new=is_new)
+        _write_sentence(alert)
+        _log_raised(alert, watch_round, alert.sentence if is_new else text, is_new=is_new)
         order_investigations(alert)
     return [alert for alert, _, _ in touched.values()]
 
 
-def _is_known(one: WatchRound, finding: Finding, *, node: str) -> bool:
+def _is_known(watch_round: WatchRound, finding: Finding, *, node: str) -> bool:
     """Whether the finding is a level shift that has its alert; then that alert is told of it."""
     rows = Symptom.objects.filter(
-        alert__watch=one.watch_id, alert__model=one.version.model_id, alert__distribution=one.distribution, node=node,
-        series=finding.series, kind=finding.kind,
+        alert__watch=watch_round.watch_id, alert__model=watch_round.version.model_id,
+        alert__distribution=watch_round.distribution, node=node, series=finding.series, kind=finding.kind,
     )  # fmt: skip
     for symptom in rows.select_related("alert__watch", "alert__team").order_by("-pk"):
         alert = symptom.alert
-        if not _spans(one, alert):
+        if not _spans(watch_round, alert):
             continue
         # what was laid to a machine is news when it is measured, and confirmed, once more
         is_back = alert.state in (AlertState.RESOLVED, AlertState.INFRA)
         if is_back or (symptom.resolved_in and alert.state in OPEN_ALERTS):
-            _come_back(one, alert, symptom, finding)
+            _come_back(watch_round, alert, symptom, finding)
         else:
-            alert.log(AlertEventKind.SEEN_AGAIN, finding.text, round=one.pk)
+            alert.log(AlertEventKind.SEEN_AGAIN, finding.text, round=watch_round.pk)
         return True
-    return _came_back_later(one, finding, rows=list(rows.select_related("alert")))
+    return _came_back_later(watch_round, finding, rows=list(rows.select_related("alert")))
 
 
-def _spans(one: WatchRound, alert: Alert) -> bool:
+def _spans(watch_round: WatchRound, alert: Alert) -> bool:
     """Whether the release that brought the alert's shift may lie between the round's two releases.
 
     It is one release once bisection has named it; until then any between the alert's two. A call whose candidate is the
     older side and one whose candidate is the newer side find different shifts, unless they call the same release bad.
     """
-    if goes_back(one.old, one.new) != goes_back(alert.good, alert.bad):
-        return one.new == alert.bad
-    early, late = sorted((release_order(one.old), release_order(one.new)))
+    if goes_back(watch_round.old, watch_round.new) != goes_back(alert.good, alert.bad):
+        return watch_round.new == alert.bad
+    early, late = sorted((release_order(watch_round.old), release_order(watch_round.new)))
     if alert.first_bad:
         return early < release_order(alert.first_bad) <= late
     first, last = sorted((release_order(alert.good), release_order(alert.bad)))
     return early < last and late > first
 
 
-def _came_back_later(one: WatchRound, finding: Finding, *, rows: Sequence[Symptom]) -> bool:
+def _came_back_later(watch_round: WatchRound, finding: Finding, *, rows: Sequence[Symptom]) -> bool:
     """A shift that was resolved in a release before this pair and is here again: its alert is opened again."""
     resolved = [row for row in rows if row.resolved_in and row.alert.state == AlertState.RESOLVED]
-    back = [row for row in resolved if release_order(row.resolved_in) <= release_order(one.old)]
+    back = [row for row in resolved if release_order(row.resolved_in) <= release_order(watch_round.old)]
     back = [row for row in back if not goes_back(row.alert.good, row.alert.bad)]
-    if not back or goes_back(one.old, one.new):
+    if not back or goes_back(watch_round.old, watch_round.new):
         return False
     symptom = max(back, key=lambda row: row.pk)
-    _come_back(one, Alert.objects.select_related("watch", "team").get(pk=symptom.alert_id), symptom, finding)
+    _come_back(watch_round, Alert.objects.select_related("watch", "team").get(pk=symptom.alert_id), symptom, finding)
     return True
 
 
-def _come_back(one: WatchRound, alert: Alert, symptom: Symptom, finding: Finding) -> None:
+def _come_back(watch_round: WatchRound, alert: Alert, symptom: Symptom, finding: Finding) -> None:
     Symptom.objects.filter(pk=symptom.pk).update(resolved_in="", text=finding.text[:2000], size=finding.size)
     alert.change(AlertState.OPEN, resolved_in="")
-    text = f"Recurred in {one.new}: {finding.text}"
-    tell(alert, alert.log(AlertEventKind.REOPENED, text, round=one.pk, release=one.new))
+    text = f"Recurred in {watch_round.new}: {finding.text}"
+    announce(alert, alert.log(AlertEventKind.REOPENED, text, round=watch_round.pk, release=watch_round.new))
 
 
-def _widen(one: WatchRound, document: Document, findings: Sequence[Finding], *, node: str) -> tuple[Alert, bool]:
+def _widen(
+    watch_round: WatchRound, document: Document, findings: Sequence[Finding], *, node: str
+) -> tuple[Alert, bool]:
     """The alert that a node's findings belong to, with them, and whether it is new."""
     opening = watch_rounds.worst(findings)
     cells = {cell.id: cell for cell in document.cells}
-    alert, is_new = _alert_of(one, document, findings, node=node), False
+    alert, is_new = _alert_of(watch_round, document, findings, node=node), False
     if alert is None:
         alert, is_new = Alert.objects.get_or_create(
-            watch=one.watch,
-            model=one.version.model,
+            watch=watch_round.watch,
+            model=watch_round.version.model,
             node=node,
-            distribution=one.distribution,
-            bad=one.new,
+            distribution=watch_round.distribution,
+            bad=watch_round.new,
             defaults={
-                "team": one.watch.team,
-                "version": one.version,
-                "good": one.old,
+                "team": watch_round.watch.team,
+                "version": watch_round.version,
+                "good": watch_round.old,
                 "hardware": cells[opening.candidate].hardware,
                 "sentence": opening.text[:2000],
-                "round": one,
+                "round": watch_round,
             },
         )
     for finding in findings:
-        _keep_symptom(alert, one, finding, document, cells=cells)
+        _keep_symptom(alert, watch_round, finding, document, cells=cells)
     return alert, is_new
 
 
-def _alert_of(one: WatchRound, document: Document, findings: Sequence[Finding], *, node: str) -> Alert | None:
+def _alert_of(watch_round: WatchRound, document: Document, findings: Sequence[Finding], *, node: str) -> Alert | None:
     """That of the same release in which the node stands already, else an unsettled one of the same cause."""
-    distribution = one.distribution
-    rows = Alert.objects.filter(watch=one.watch, model=one.version.model, distribution=distribution, bad=one.new)
+    distribution = watch_round.distribution
+    rows = Alert.objects.filter(
+        watch=watch_round.watch, model=watch_round.version.model, distribution=distribution, bad=watch_round.new
+    )
     measured = rows.exclude(node="").select_related("watch", "team", "model", "version").prefetch_related("symptoms")
     own = next((alert for alert in measured if node in alert.nodes), None)
     found = {(finding.kind, _operator(compared(document, finding.baseline, finding.candidate))) for finding in findings}
-    open_ones = [alert for alert in measured if alert.state in OPEN_ALERTS and alert.good == one.old]
-    return own or next((alert for alert in open_ones if _share_cause(found, _causes(alert))), None)
+    open_alerts = [alert for alert in measured if alert.state in OPEN_ALERTS and alert.good == watch_round.old]
+    return own or next((alert for alert in open_alerts if _share_cause(found, _causes(alert))), None)
 
 
 def _causes(alert: Alert) -> set[tuple[str, str]]:
@@ -156,7 +160,7 @@ def _share_cause(found: Collection[tuple[str, str]], known: Collection[tuple[str
     return any(kind == other and (op == by or not (op and by)) for kind, op in found for other, by in known)
 
 
-def _tell_nodes(alert: Alert) -> None:
+def _write_sentence(alert: Alert) -> None:
     """The alert's sentence: that of what leads, with each further node's figure behind it."""
     rows = [row for row in alert.by_weight() if not row.resolved_in]
     gravest = {row.node: row for row in reversed(rows)}
@@ -174,7 +178,7 @@ def _figure(symptom: Symptom) -> str:
     return change(symptom.size, words=kind.words) if symptom.size else kind.title.word
 
 
-def _log_raised(alert: Alert, one: WatchRound, text: str, *, is_new: bool) -> None:
+def _log_raised(alert: Alert, watch_round: WatchRound, text: str, *, is_new: bool) -> None:
     if is_new:
         kind = AlertEventKind.OPENED
     elif alert.state in OPEN_ALERTS:
@@ -182,11 +186,11 @@ def _log_raised(alert: Alert, one: WatchRound, text: str, *, is_new: bool) -> No
     else:
         alert.change(AlertState.OPEN, resolved_in="")
         kind = AlertEventKind.REOPENED
-    tell(alert, alert.log(kind, text, round=one.pk, release=one.new))
+    announce(alert, alert.log(kind, text, round=watch_round.pk, release=watch_round.new))
 
 
 def _keep_symptom(
-    alert: Alert, one: WatchRound, finding: Finding, document: Document, *, cells: dict[str, Cell]
+    alert: Alert, watch_round: WatchRound, finding: Finding, document: Document, *, cells: dict[str, Cell]
 ) -> None:
     comparison = compared(document, finding.baseline, finding.candidate)
     Symptom.objects.update_or_create(
@@ -198,7 +202,7 @@ def _keep_symptom(
             "label": cell_pairs.series_label(cells[finding.candidate])[:300],
             "text": finding.text[:2000],
             "size": finding.size,
-            "run": one.run,
+            "run": watch_round.run,
             "baseline": finding.baseline,
             "cell": finding.candidate,
             "comparison": None if comparison is None else comparison.model_dump(mode="json"),
@@ -215,78 +219,85 @@ def _explanation(finding: Finding, comparison: Comparison | None) -> str:
     return (explanation(comparison) or largest_change(comparison))[:500]
 
 
-def note_pipeline(one: WatchRound, judgement: Judgement) -> Alert | None:
+def note_pipeline(watch_round: WatchRound, judgement: Judgement) -> Alert | None:
     """Says that the farm could not measure, once for a release and model, and that it can again."""
-    about = {"watch": one.watch, "model": one.version.model, "node": "", "distribution": one.distribution}
+    about = {
+        "watch": watch_round.watch,
+        "model": watch_round.version.model,
+        "node": "",
+        "distribution": watch_round.distribution,
+    }
     mine = Alert.objects.filter(**about).select_related("watch", "team")
-    what = Runtime(distribution=one.distribution, version=one.new)
+    what = Runtime(distribution=watch_round.distribution, version=watch_round.new)
     if not judgement.infra:
         # also when the new release fails: that was measured
         for alert in mine.filter(state=AlertState.INFRA) if judgement.outcome != "infra" else ():
-            if alert.change(AlertState.RESOLVED, resolved_in=one.new):
+            if alert.change(AlertState.RESOLVED, resolved_in=watch_round.new):
                 text = f"{alert.model.name} is being measured again with {what}."
-                tell(alert, alert.log(AlertEventKind.RESOLVED, text, round=one.pk))
+                announce(alert, alert.log(AlertEventKind.RESOLVED, text, round=watch_round.pk))
         return None
-    text = f"The watch “{one.watch.name}” could not measure {one.version} on {what}: "
+    text = f"The watch “{watch_round.watch.name}” could not measure {watch_round.version} on {what}: "
     text = (text + judgement.infra[0])[:2000]
     alert, is_new = mine.get_or_create(
-        **about, bad=one.new,
+        **about, bad=watch_round.new,
         defaults={
-            "team": one.watch.team, "version": one.version, "good": one.old, "state": AlertState.INFRA,
-            "sentence": text, "round": one,
+            "team": watch_round.watch.team, "version": watch_round.version, "good": watch_round.old,
+            "state": AlertState.INFRA, "sentence": text, "round": watch_round,
         },
     )  # fmt: skip
     if is_new or alert.change(AlertState.INFRA, sentence=text):
-        tell(alert, alert.log(AlertEventKind.INFRA, text, round=one.pk))
+        announce(alert, alert.log(AlertEventKind.INFRA, text, round=watch_round.pk))
     else:
-        alert.log(AlertEventKind.SEEN_AGAIN, text, round=one.pk)
+        alert.log(AlertEventKind.SEEN_AGAIN, text, round=watch_round.pk)
     return alert
 
 
-def resolve_alerts(one: WatchRound, document: Document) -> list[Alert]:
+def resolve_alerts(watch_round: WatchRound, document: Document) -> list[Alert]:
     """Resolves what this round shows to be well again. Call inside the transaction that judges the round."""
-    mine = {"watch": one.watch, "model": one.version.model, "distribution": one.distribution}
+    mine = {"watch": watch_round.watch, "model": watch_round.version.model, "distribution": watch_round.distribution}
     rows = Alert.objects.filter(**mine, state__in=OPEN_ALERTS).exclude(node="")
     resolved = []
     for alert in rows.select_related("watch", "team", "model", "version"):
-        if _is_later(one, alert):
-            _wake(one, alert)
-            if _is_well(one, alert, document):
+        if _is_later(watch_round, alert):
+            _wake(watch_round, alert)
+            if _is_well(watch_round, alert, document):
                 resolved.append(alert)
     return resolved
 
 
-def _is_later(one: WatchRound, alert: Alert) -> bool:
-    is_later_release = release_order(one.new) > release_order(alert.bad)
-    return is_later_release or (one.version.number > alert.version.number and one.new == alert.bad)
+def _is_later(watch_round: WatchRound, alert: Alert) -> bool:
+    is_later_release = release_order(watch_round.new) > release_order(alert.bad)
+    return is_later_release or (watch_round.version.number > alert.version.number and watch_round.new == alert.bad)
 
 
-def _is_well(one: WatchRound, alert: Alert, document: Document) -> bool:
+def _is_well(watch_round: WatchRound, alert: Alert, document: Document) -> bool:
     """Marks symptoms that are gone on their nodes; resolves the alert when none is left."""
-    old, new = one.watch.runtime(alert.good), one.watch.runtime(one.new)
+    old, new = watch_round.watch.runtime(alert.good), watch_round.watch.runtime(watch_round.new)
     for node, symptoms in groupby(alert.symptoms.filter(resolved_in="").order_by("node"), lambda row: row.node):
         there = [cell for cell in document.cells if cell.node in (node, None)]
-        judgement = watch_rounds.judge(document.model_copy(update={"cells": there}), one.watch.rule, old=old, new=new)
+        judgement = watch_rounds.judge(
+            document.model_copy(update={"cells": there}), watch_round.watch.rule, old=old, new=new
+        )
         gone = [symptom.pk for symptom in symptoms if (symptom.kind, symptom.series) in judgement.cleared]
-        Symptom.objects.filter(pk__in=gone).update(resolved_in=one.new)
+        Symptom.objects.filter(pk__in=gone).update(resolved_in=watch_round.new)
     if alert.symptoms.filter(resolved_in="").exists() or not alert.symptoms.exists():
         return False
-    if not alert.change(AlertState.RESOLVED, resolved_in=one.new):
+    if not alert.change(AlertState.RESOLVED, resolved_in=watch_round.new):
         return False
     where = f" on {listed(alert.nodes)}" if alert.nodes else ""
     text = f"{alert.model.name}{where} is back to normal with {new}, compared with {old}: {alert.sentence}"
-    tell(alert, alert.log(AlertEventKind.RESOLVED, text, round=one.pk, release=one.new))
+    announce(alert, alert.log(AlertEventKind.RESOLVED, text, round=watch_round.pk, release=watch_round.new))
     return True
 
 
-def _wake(one: WatchRound, alert: Alert) -> None:
+def _wake(watch_round: WatchRound, alert: Alert) -> None:
     """An alert that was snoozed until a release wakes when that one, or a later one, was measured."""
-    if not alert.snoozed_for or release_order(one.new) < release_order(alert.snoozed_for):
+    if not alert.snoozed_for or release_order(watch_round.new) < release_order(alert.snoozed_for):
         return
     if Alert.objects.filter(pk=alert.pk, snoozed_for=alert.snoozed_for).update(snoozed_for="", snoozed_until=None):
         text = f"Snoozed until {alert.snoozed_for}, which was measured: {alert.sentence}"
         alert.snoozed_for, alert.snoozed_until = "", None
-        tell(alert, alert.log(AlertEventKind.WOKEN, text, round=one.pk))
+        announce(alert, alert.log(AlertEventKind.WOKEN, text, round=watch_round.pk))
 
 
 def wake_due_alerts() -> int:
@@ -296,6 +307,6 @@ def wake_due_alerts() -> int:
     for alert in Alert.objects.filter(due).select_related("watch", "team", "model", "version"):
         if Alert.objects.filter(pk=alert.pk, snoozed_until=alert.snoozed_until).update(snoozed_until=None):
             alert.snoozed_until = None
-            tell(alert, alert.log(AlertEventKind.WOKEN, f"Snooze expired: {alert.sentence}"))
+            announce(alert, alert.log(AlertEventKind.WOKEN, f"Snooze expired: {alert.sentence}"))
             count += 1
     return count

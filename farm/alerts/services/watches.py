@@ -269,5 +269,4 @@ def _own(team: Team, channels: Iterable[Channel]) -> list[Channel]:
 
 
 def _newest_version() -> int:
-    """Versions up to this one are not new to a watch that is made now."""
     return Version.objects.aggregate(newest=Max("pk"))["newest"] or 0

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from farm.accounts.models import Team, User
 from farm.alerts.models import Alert, Release, Watch
-from farm.alerts.services.deliveries import ring_due
+from farm.alerts.services.deliveries import send_due_hints
 from farm.alerts.tasks import DUTIES
 from farm.contract import reports
 from farm.contract.blocks import ArmOrder
@@ -58,7 +58,7 @@ class Lab(MadeUpNode):
     def live(self, *, steps: int = MOST_STEPS) -> None:
         """Ticks and measures until nothing is open any more."""
         for _ in range(steps):
-            moved = sum(duty() for duty in DUTIES if duty is not ring_due)
+            moved = sum(duty() for duty in DUTIES if duty is not send_due_hints)
             make_ready()
             opened = list(Run.objects.exclude(state=RunState.FINISHED))
             for run in opened:

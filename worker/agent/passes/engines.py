@@ -57,18 +57,18 @@ def _shared(arm: PreparedArm) -> Path | None:
     return place
 
 
-def _pair(one: PreparedArm, other: PreparedArm, kept: dict[int, Path]) -> Pair:
-    are_models = one.order.cell.artifact_sha256 != other.order.cell.artifact_sha256
+def _pair(arm: PreparedArm, other: PreparedArm, kept: dict[int, Path]) -> Pair:
+    are_models = arm.order.cell.artifact_sha256 != other.order.cell.artifact_sha256
     # how close another model should come, nobody knows but who asks: of its outputs, those that have a tolerance
-    preset = ANY if are_models else preset_between(one.order.cell, other.order.cell)
+    preset = ANY if are_models else preset_between(arm.order.cell, other.order.cell)
     # of a model of 16 bits the orders say more than its recipe
-    orders = () if are_models else (one.order, other.order)
+    orders = () if are_models else (arm.order, other.order)
     widest = max([preset.tolerance, *(order.tolerance for order in orders)], key=lambda tolerance: tolerance.atol)
     own = other.order.tolerances if are_models else {}
     return {
-        "one": one.arm,
+        "one": arm.arm,
         "other": other.arm,
-        "one_path": str(kept[one.arm]),
+        "one_path": str(kept[arm.arm]),
         "other_path": str(kept[other.arm]),
         "atol": widest.atol,
         "rtol": widest.rtol,

@@ -235,7 +235,7 @@ def _shares(rows: Sequence[Row]) -> tuple[ProviderShare, ...]:
         # durations are whole µs: a model whose every node takes less has no measurable time, and counts stand in
         share = sum(row.time_us for row in own) / total if total else len(own) / len(rows)
         shares.append(ProviderShare(name=name, nodes=len(own), time_share=share))
-    return tuple(sorted(shares, key=lambda one: -one.time_share))
+    return tuple(sorted(shares, key=lambda row: -row.time_share))
 
 
 def _prompt(found: _Prompt | None, origins: Sequence[Origin]) -> PromptTrace | None:
@@ -271,7 +271,7 @@ def _operators(
         )
         for row, origin in zip(rows, origins, strict=True)
     ]
-    operators.sort(key=lambda one: -one.time_us)
+    operators.sort(key=lambda row: -row.time_us)
     return (*operators[:most], *_sum_of(operators[most:]))
 
 

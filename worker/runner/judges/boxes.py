@@ -70,23 +70,23 @@ def _overlaps(found: Array, there: Array) -> Array:
 def mean_precision(seen: Sequence[list[list[Matched]]]) -> Array:
     """Parts of the mean of the average precision of each class that a label has."""
     samples = [sample for batch in seen for sample in batch]
-    kinds = sorted({one.kind for sample in samples for one in sample if one.count})
+    kinds = sorted({scored.kind for sample in samples for scored in sample if scored.count})
     if not kinds:
         raise unfit("no labels with boxes beside it")
     # [class, sample]: the average precision without that sample; NaN where no box of the class is left
     without = np.empty((len(kinds), len(samples)))
     whole = []
     for row, kind in zip(without, kinds, strict=True):
-        of_kind = {at: one for at, sample in enumerate(samples) for one in sample if one.kind == kind}
-        scores = np.concatenate([one.scores for one in of_kind.values()])
+        of_kind = {at: scored for at, sample in enumerate(samples) for scored in sample if scored.kind == kind}
+        scores = np.concatenate([scored.scores for scored in of_kind.values()])
         order = np.argsort(-scores, kind="mergesort")
-        right = np.concatenate([one.right for one in of_kind.values()])[order]
-        owner = np.repeat(list(of_kind), [len(one.scores) for one in of_kind.values()])[order]
-        count = sum(one.count for one in of_kind.values())
+        right = np.concatenate([scored.right for scored in of_kind.values()])[order]
+        owner = np.repeat(list(of_kind), [len(scored.scores) for scored in of_kind.values()])[order]
+        count = sum(scored.count for scored in of_kind.values())
         whole.append(_precision(right, count))
         row[:] = whole[-1]
-        for at, one in of_kind.items():
-            row[at] = _precision(right[owner != at], count - one.count)
+        for at, scored in of_kind.items():
+            row[at] = _precision(right[owner != at], count - scored.count)
     left = np.isfinite(without)
     means = np.where(left, without, 0.0).sum(axis=0) / np.maximum(left.sum(axis=0), 1)
     figure = float(np.mean(whole))

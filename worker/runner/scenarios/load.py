@@ -176,9 +176,9 @@ class OpenLoop:
             raise faults.Refusal("not_supported", text)
         low, high = most * MIN_PART, most
         for _ in range(HALVINGS):
-            one = self._at((low + high) / 2)
-            self._steps.append(one)
-            low, high = (one.rate, high) if one.p99_ms <= self._bound_ms else (low, one.rate)
+            step = self._at((low + high) / 2)
+            self._steps.append(step)
+            low, high = (step.rate, high) if step.p99_ms <= self._bound_ms else (low, step.rate)
         if low == most * MIN_PART:
             self._steps.append(self._at(low))
             if (p99_ms := self._steps[-1].p99_ms) > self._bound_ms:
@@ -190,7 +190,7 @@ class OpenLoop:
 
     def _headline(self) -> Step:
         """The rate that was asked for; of several the one in the middle of those that were found around."""
-        ordered = sorted(self._steps, key=lambda one: one.rate)
+        ordered = sorted(self._steps, key=lambda step: step.rate)
         return ordered[AROUND.index(1.0)] if len(ordered) == len(AROUND) and self._rates else ordered[len(ordered) // 2]
 
     def _compare_all(self) -> None:
@@ -216,7 +216,7 @@ def highest(steps: Sequence[Step], bound_ms: float) -> float | None:
 
     The highest that was tried where all keep it; None where none does.
     """
-    ordered = sorted(steps, key=lambda one: one.rate)
+    ordered = sorted(steps, key=lambda step: step.rate)
     beyond = next((place for place, step in enumerate(ordered) if step.p99_ms > bound_ms), None)
     if beyond is None:
         return ordered[-1].rate
