@@ -262,7 +262,7 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
 
 def shown(request: HttpRequest, row: "Model", *, status: int = 200, **more: object) -> HttpResponse:
     """The page of one model; `more`: errors and what was typed into its forms."""
-    versions = selectors.newest_versions(row, user=person(request), most=100)
+    versions = selectors.newest_versions(row, user=person(request), limit=100)
     chosen = _chosen(versions, request.GET.get("version", ""))
     found = selectors.inspection_of(chosen) if chosen else None
     every = runs_listed(person(request)).filter(version__model=row)

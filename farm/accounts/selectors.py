@@ -34,7 +34,7 @@ def team_named(name: str, *, user: Anyone) -> Team:
 def team_to_write(user: Anyone, *, name: str = "") -> Team:
     """The team that something new goes to: the named one, else the user's default.
 
-    Raises Missing for a team the user is not in, NotAllowed for one they may only look at, and Invalid, with the names,
+    Raises Missing for a team the user is not in, NotAllowed where they may only look, and Invalid, with the names,
     where there is no default.
     """
     if name:

@@ -74,7 +74,7 @@ def close_account(*, user: User, by: User) -> None:
 
     Tokens and sign-in links are closed for good: none works again when the account is opened again.
 
-    Raises NotAllowed unless `by` administers the installation, Conflict for one's own account.
+    Raises NotAllowed unless `by` administers the installation, Conflict where `user` is `by`.
     """
     _must_administer(by, "close an account")
     if user == by:
@@ -251,7 +251,7 @@ def revoke_share(*, share: Share, by: User) -> Share:
 
 
 def open_share(secret: str) -> Share:
-    """What a public link stands for. Raises Missing for a link that nobody made, Gone for one that has ended.
+    """What a public link stands for. Raises Missing for a link that nobody made, Gone for a link that has ended.
 
     The first opening is in the audit log; later ones are remembered at most once a minute.
     """

@@ -49,13 +49,11 @@ def stored_member(*, team_id: int, sha256: str) -> str:
 
 
 def table_of(member: str) -> str | None:
-    """The model whose table a member is."""
     found = _TABLE.fullmatch(member)
     return found[1] if found else None
 
 
 def stored_of(member: str) -> tuple[int, str] | None:
-    """Team and digest of a member of the store."""
     found = _STORED.fullmatch(member)
     return (int(found[1]), found[3]) if found else None
 
@@ -131,37 +129,36 @@ class Reading:
     def check(self) -> None:
         """Reads every byte once, before anything is restored."""
         found: dict[str, str] = {}
-        said: object = None
+        listed: object = None
         for member, source in self._walk():
-            if bool(found) == (member == HEAD) or said is not None:
+            if bool(found) == (member == HEAD) or listed is not None:
                 raise self._not_ours()
             is_small = member in SMALL
             digest, content = _digest(source, limit=LONG_BYTES if is_small else 0)
             if is_small:
                 self.small[member] = content
             if member == TAIL:
-                said = self._parsed(content)
+                listed = self._parsed(content)
             else:
                 found[member] = digest
-        self._compare(found, said)
+        self._compare(found, listed)
         self.head = self._parsed(self.small[HEAD])
 
     def members(self) -> Iterator[tuple[str, IO[bytes]]]:
-        """The tables and the files of the store."""
         return ((member, source) for member, source in self._walk() if member not in SMALL)
 
     def left_out(self) -> list[str]:
         """Files that the backup itself lacks, or has with another content than they are named by."""
-        said = self._parsed(self.small.get(LEFT_OUT, b"{}"))
-        return [*said.get("missing", []), *said.get("damaged", [])]
+        listed = self._parsed(self.small.get(LEFT_OUT, b"{}"))
+        return [*listed.get("missing", []), *listed.get("damaged", [])]
 
-    def _compare(self, found: dict[str, str], said: object) -> None:
-        if not isinstance(said, dict):
+    def _compare(self, found: dict[str, str], listed: object) -> None:
+        if not isinstance(listed, dict):
             raise self._cut_off()
-        for member in sorted({*found, *said}):
+        for member in sorted({*found, *listed}):
             if member not in found:
                 raise BackupError(f"The backup {self.path} lacks {member}, which its end names; take another one.")
-            if found[member] != said.get(member):
+            if found[member] != listed.get(member):
                 raise BackupError(
                     f"The backup {self.path} is damaged: {member} is not what its end says; take another one."
                 )
@@ -174,7 +171,8 @@ class Reading:
             for info in tar:
                 # a sparse member is as long as it says: ten kilobytes of a file are read as terabytes of zeros
                 source = tar.extractfile(info) if info.isreg() and not info.issparse() else None
-                if source is None or info.name in seen or not _is_known(info.name):
+                is_known = info.name in SMALL or table_of(info.name) or stored_of(info.name)
+                if source is None or info.name in seen or not is_known:
                     raise BackupError(
                         f"{self.path} names {info.name[:200]!r}, which no backup has, or none twice: take another one."
                     )
@@ -227,12 +225,8 @@ class _Hashing:
 
 def _digest(source: IO[bytes], *, limit: int) -> tuple[str, bytes]:
     """The digest of a whole member, and its first `limit` bytes."""
-    hashing, kept = hashlib.sha256(), b""
+    hashing, head = hashlib.sha256(), b""
     while chunk := source.read(COPY_BYTES):
         hashing.update(chunk)
-        kept += chunk[: limit - len(kept)]
-    return hashing.hexdigest(), kept
-
-
-def _is_known(member: str) -> bool:
-    return member in SMALL or bool(table_of(member) or stored_of(member))
+        head += chunk[: limit - len(head)]
+    return hashing.hexdigest(), head

@@ -143,7 +143,6 @@ def set_counters(last: dict[str, int]) -> None:
 
 
 def _numbered() -> dict[str, str]:
-    """Tables whose keys the database counts, with the column."""
     fields = [model._meta.auto_field for model in all_models()]
     return {field.model._meta.db_table: str(field.column) for field in fields if field is not None}
 

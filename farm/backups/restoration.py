@@ -65,10 +65,10 @@ def restore_backup(path: Path, *, places: Places) -> Restored:
 
 def _migrations(reading: Reading) -> database.Migrations:
     """What the backup's tables are made by. Raises BackupError for a format that this release does not know."""
-    said = reading.head.get("format")
-    if said != archive.FORMAT:
+    version = reading.head.get("format")
+    if version != archive.FORMAT:
         raise BackupError(
-            f"{reading.path} has the backup format {said!r}, and this release reads {archive.FORMAT}: install the "
+            f"{reading.path} has the backup format {version!r}, and this release reads {archive.FORMAT}: install the "
             f"release that took it, or a newer one."
         )
     named = reading.head.get("migrations")
@@ -77,8 +77,8 @@ def _migrations(reading: Reading) -> database.Migrations:
     return [(app, name) for app, name in named if app not in database.GONE_APPS]
 
 
-def _is_pair(said: Any) -> bool:
-    return isinstance(said, list) and len(said) == 2 and all(isinstance(word, str) for word in said)
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(word, str) for word in value)
 
 
 def _refuse_another_farm(reading: Reading, places: Places) -> None:

@@ -83,16 +83,16 @@ def _batches(file: gzip.GzipFile) -> Iterator[list[bytes]]:
 def _row(model: type[Model], columns: Columns, values: list[Any]) -> Model:
     if len(values) != len(columns):
         raise ValueError(f"a row has {len(values)} values for {len(columns)} columns")
-    return model(**{field.attname: _value(field, said) for field, said in zip(columns, values, strict=True)})
+    return model(**{field.attname: _value(field, value) for field, value in zip(columns, values, strict=True)})
 
 
-def _value(field: "models.Field[Any, Any]", said: Any) -> Any:
+def _value(field: "models.Field[Any, Any]", value: Any) -> Any:
     if isinstance(field, JSONField):
         # None alone is NULL to the database
-        return Value(None, JSONField()) if said is None and not field.null else said
-    if said is None:
+        return Value(None, JSONField()) if value is None and not field.null else value
+    if value is None:
         return None
-    return base64.b64decode(said) if isinstance(field, BinaryField) else field.to_python(said)
+    return base64.b64decode(value) if isinstance(field, BinaryField) else field.to_python(value)
 
 
 def _line(values: object) -> bytes:

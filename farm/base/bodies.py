@@ -64,7 +64,7 @@ class Body(NamedTuple):
 
 
 def declared_length(scope: Scope) -> int | None:
-    """The length that a body says it has; None for one that comes in chunks. Raises Invalid for nonsense."""
+    """The length that a body says it has; None where it comes in chunks. Raises Invalid for nonsense."""
     length = header_of(scope, b"content-length")
     if length and not (length.isascii() and length.isdigit() and len(length) <= 18):
         raise Invalid("Content-Length is not a number of bytes.")
@@ -149,7 +149,6 @@ async def drain(scope: Scope, receive: Receive) -> None:
 
 
 def too_large(length: str, max_bytes: int) -> TooLarge:
-    """The refusal of a body of so many bytes."""
     return TooLarge(f"The body has {length} bytes; at most {max_bytes:,} are taken here.")
 
 

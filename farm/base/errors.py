@@ -24,7 +24,6 @@ BROKEN = "Internal server error; see the farm's log."
 
 
 def problem(status: int, detail: str, *, code: str = "", hint: str = "") -> JsonResponse:
-    """The one shape of every error answer."""
     body = {"detail": detail, "code": code or CODES.get(status, "invalid")}
     return JsonResponse(body | ({"hint": hint} if hint else {}), status=status)
 
@@ -108,7 +107,9 @@ def broken(request: HttpRequest, raised: Exception) -> HttpResponse:
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler404: JSON below /api/, a page elsewhere."""
-    return _below_api(request) or defaults.page_not_found(request, exception)
+    if request.path.startswith(API_ROOT):
+        return not_found(request, Http404())
+    return defaults.page_not_found(request, exception)
 
 
 def bad_address(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -116,10 +117,6 @@ def bad_address(request: HttpRequest, exception: Exception) -> HttpResponse:
     if request.path.startswith(API_ROOT):
         return problem(400, "The request's address or headers could not be read.", code="bad_request")
     return defaults.bad_request(request, exception)
-
-
-def _below_api(request: HttpRequest) -> HttpResponse | None:
-    return not_found(request, Http404()) if request.path.startswith(API_ROOT) else None
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

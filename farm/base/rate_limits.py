@@ -55,7 +55,6 @@ class Buckets:
             self._keep(asker, min(self._rate.max_tokens, self._left(asker) - tokens))
 
     def forget(self, asker: Hashable) -> None:
-        """Fills the bucket of an asker."""
         with self._lock:
             self._counted.pop(asker, None)
 

@@ -38,7 +38,10 @@ def tick(name: str, *, stuck_after_s: float = STUCK_AFTER_S) -> Callable[[Callab
             try:
                 work()
             finally:
-                _end(name, began)
+                with _lock:
+                    # a tick that hung may end while its successor runs
+                    if _running.get(name) == began:
+                        del _running[name]
             tick_ended.send(sender=None, name=name, took_s=time.monotonic() - began)
 
         return once
@@ -55,9 +58,9 @@ def do_all(duties: Iterable[Callable[[], int]]) -> None:
             log.exception("%s broke in this tick; the next one tries again", duty.__name__)
 
 
-def at_once(most: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
+def at_once(count: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Makes a task run so many times at once in a process: one beyond does nothing, and the tick rings for it again."""
-    places = threading.BoundedSemaphore(most)
+    places = threading.BoundedSemaphore(count)
 
     def of(work: Callable[P, None]) -> Callable[P, None]:
         @functools.wraps(work)
@@ -84,10 +87,3 @@ def _begin(name: str, stuck_after_s: float) -> float | None:
     if before is not None:
         log.error("%s has not ended for %.0f s; another begins beside it", name, now - before)
     return now
-
-
-def _end(name: str, began: float) -> None:
-    with _lock:
-        # one that hung may end while its successor runs
-        if _running.get(name) == began:
-            del _running[name]

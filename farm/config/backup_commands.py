@@ -8,14 +8,9 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from farm.config.embedded.plan import NotPossibleError, only_one
+from farm.config.embedded.plan import NotPossibleError, locked
 from farm.rules.wording.numbers import size
-
-if TYPE_CHECKING:
-    from farm.backups.creation import Made
-    from farm.backups.restoration import Restored
 
 EXIT_INFRASTRUCTURE = 3
 
@@ -37,11 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.what == "backup" and not options.home.is_dir():
             raise BackupError(f"There is no farm in {options.home}: name its folder with --home, or in ONNXFARM_HOME.")
         django.setup()
-        said = _back_up(options.file) if options.what == "backup" else _restore(options.file)
+        text = _back_up(options.file) if options.what == "backup" else _restore(options.file)
     except (BackupError, NotPossibleError, OSError) as problem:
         print(f"onnxfarm: {problem}", file=sys.stderr)
         return EXIT_INFRASTRUCTURE
-    print(said)
+    print(text)
     return 0
 
 
@@ -50,11 +45,8 @@ def _back_up(file: Path) -> str:
 
     from farm.backups.creation import make_backup
 
-    return _made(make_backup(file, node_identity=settings.HOME / "node" / "node.json"), file)
-
-
-def _made(made: "Made", file: Path) -> str:
-    said = (
+    made = make_backup(file, node_identity=settings.HOME / "node" / "node.json")
+    text = (
         f"Backed up {made.rows:,} rows and {made.files:,} files in {file} ({size(made.bytes)}). "
         "It opens the farm: keep it private."
     )
@@ -63,7 +55,7 @@ def _made(made: "Made", file: Path) -> str:
         "with another content than named by": made.damaged,
     }
     lost = [f"{len(names):,} {how}: {names[0]}" for how, names in how_lost.items() if names]
-    return f"{said}\nThe database names files that it could not take along: {'; '.join(lost)}." if lost else said
+    return f"{text}\nThe database names files that it could not take along: {'; '.join(lost)}." if lost else text
 
 
 def _restore(file: Path) -> str:
@@ -73,15 +65,12 @@ def _restore(file: Path) -> str:
 
     home = settings.HOME
     places = Places(home / "secret_key", home / "node" / "node.json", fixed_key=settings.ENVIRONMENT.secret_key)
-    with only_one(home):
-        return _restored(restore_backup(file, places=places))
-
-
-def _restored(done: "Restored") -> str:
-    said = f"Restored {done.rows:,} rows and {done.files:,} files, as they were at {done.taken_at}. Start the farm."
+    with locked(home):
+        done = restore_backup(file, places=places)
+    text = f"Restored {done.rows:,} rows and {done.files:,} files, as they were at {done.taken_at}. Start the farm."
     if not done.left_out:
-        return said
-    return f"{said}\n{len(done.left_out):,} files that the database names were not in the backup: {done.left_out[0]}."
+        return text
+    return f"{text}\n{len(done.left_out):,} files that the database names were not in the backup: {done.left_out[0]}."
 
 
 if __name__ == "__main__":

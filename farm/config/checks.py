@@ -31,7 +31,7 @@ def check_openid(**_: object) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def check_address(**_: object) -> list[CheckMessage]:
-    """An address by plain HTTP is for one machine alone."""
+    """An address by plain HTTP serves a single machine."""
     url = str(settings.PUBLIC_URL)
     if url.startswith("https://"):
         return []

@@ -109,29 +109,25 @@ class Environment(BaseSettings):
     def _with_addresses(self) -> Self:
         """Both addresses, so that every link names the farm's own host and port, in `manage.py` beside it too."""
         if not self.public_url:
-            kept = read(self.home)
-            self.public_url = kept.get("public_url") or f"http://127.0.0.1:{self.web_port}"
-            self.gateway_url = self.gateway_url or kept.get("gateway_url", "")
+            addresses = read(self.home)
+            self.public_url = addresses.get("public_url") or f"http://127.0.0.1:{self.web_port}"
+            self.gateway_url = self.gateway_url or addresses.get("gateway_url", "")
         return self
 
     @property
     def owns_every_model(self) -> bool:
-        """Whether the operator has said, word for word, that uploads may be read without a sandbox."""
         return self.unsandboxed == OWNS_EVERY_MODEL
 
     @property
     def public_host(self) -> str:
-        """The name people type to reach the farm."""
         return urlsplit(self.public_url).hostname or "127.0.0.1"
 
     @property
     def is_local(self) -> bool:
-        """Whether the farm is reached over plain HTTP on this machine alone."""
         return self.public_url.startswith("http://") and self.public_host in LOCAL_HOSTS
 
     @property
     def hosts(self) -> list[str]:
-        """Every name the web server answers to."""
         named = {host.strip() for host in self.allowed_hosts.split(",")}
         return sorted({*named, self.public_host, urlsplit(self.gateway_url).hostname or ""} - {""})
 
@@ -146,7 +142,6 @@ class Environment(BaseSettings):
 
     @property
     def broker(self) -> str:
-        """The broker's address as Celery takes it."""
         return self.broker_url or f"redis+socket://{self.broker_socket}"
 
     def read_secret_key(self) -> str:
@@ -299,9 +294,11 @@ def keep(home: Path, *, public_url: str, gateway_url: str) -> None:
 def read(home: Path) -> dict[str, str]:
     """Those that were kept; nothing where there are none, or none that are addresses."""
     try:
-        kept = json.loads((home / ADDRESSES_FILE).read_text())
+        addresses = json.loads((home / ADDRESSES_FILE).read_text())
     except (OSError, ValueError):
         return {}
-    if not isinstance(kept, dict):
+    if not isinstance(addresses, dict):
         return {}
-    return {name: url for name, url in kept.items() if isinstance(url, str) and url.startswith(("http://", "https://"))}
+    return {
+        name: url for name, url in addresses.items() if isinstance(url, str) and url.startswith(("http://", "https://"))
+    }

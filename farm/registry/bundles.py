@@ -46,7 +46,7 @@ def sort_out(drafts: Iterable[Draft], *, roles: Mapping[str, FileRole]) -> list[
 
     Raises Invalid when there is not exactly one non-empty `.onnx`, a name cannot be kept, or two files share a name.
     """
-    parts = [_part(draft, said=roles.get(draft.name)) for draft in drafts]
+    parts = [_part(draft, role=roles.get(draft.name)) for draft in drafts]
     if len(parts) > MAX_FILES:
         raise Invalid(f"The upload has {len(parts)} files; the limit is {MAX_FILES}.", code="too_many_files")
     _check_names(parts)
@@ -65,14 +65,14 @@ def shown(name: str) -> str:
     return clean if len(clean) <= 80 else clean[:77] + "…"
 
 
-def _part(draft: Draft, *, said: FileRole | None) -> Part:
+def _part(draft: Draft, *, role: FileRole | None) -> Part:
     match = PROTOBUF_DATA.fullmatch(draft.name)
     if match:
         name = f"test_data_set_{int(match['set'] or 0)}-{match['side']}_{int(match['index'])}.pb"
-        if said == FileRole.CALIBRATION and match["side"] == "input":
+        if role == FileRole.CALIBRATION and match["side"] == "input":
             return Part(f"{FileRole.CALIBRATION}-{name}", FileRole.CALIBRATION, draft)
         return Part(name, SIDE_ROLES[match["side"]], draft)
-    return Part(draft.name, said or _role_by_name(draft.name), draft)
+    return Part(draft.name, role or _role_by_name(draft.name), draft)
 
 
 def _role_by_name(name: str) -> FileRole:

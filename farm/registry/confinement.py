@@ -21,7 +21,6 @@ class Walls:
 
     @property
     def reads_uploads(self) -> bool:
-        """Whether an upload is opened at all."""
         return self.level != "none" or self.is_accepted
 
     @property

@@ -51,10 +51,10 @@ class Release:
 def find(name: str, version: str, *, registry: str, client: httpx2.Client | None = None) -> Release:
     """What the registry says of a release. Raises NpmError: no such release, no digest, another host, no answer."""
     with client or _client() as asked:
-        said = _said(asked, f"{registry.rstrip('/')}/{name}/{version}", what=f"{name} {version}")
-    dist = said.get("dist")
+        answer = _fetch_json(asked, f"{registry.rstrip('/')}/{name}/{version}", what=f"{name} {version}")
+    dist = answer.get("dist")
     address, integrity = (dist.get(key) if isinstance(dist, dict) else None for key in ("tarball", "integrity"))
-    if said.get("version") != version or not isinstance(address, str):
+    if answer.get("version") != version or not isinstance(address, str):
         raise NpmError(f"{_host(registry)} answered something else than {name} {version}; check ONNXFARM_NPM_REGISTRY.")
     if not isinstance(integrity, str) or _strongest(integrity) is None:
         raise NpmError(f"{_host(registry)} gives no digest of {name} {version}, so it is not fetched.")
@@ -62,21 +62,21 @@ def find(name: str, version: str, *, registry: str, client: httpx2.Client | None
 
 
 def versions(name: str, *, registry: str, client: httpx2.Client | None = None) -> dict[str, str]:
-    """Every version that the registry offers, with why it should not be taken any more; empty for one that may be.
+    """Every version that the registry offers, with why it should not be taken any more; empty where it may be.
 
     Raises NpmError.
     """
     with client or _client() as asked:
-        said = _said(asked, f"{registry.rstrip('/')}/{name}", what=name, accept=SHORT)
-    offered = said.get("versions")
+        answer = _fetch_json(asked, f"{registry.rstrip('/')}/{name}", what=name, accept=SHORT)
+    offered = answer.get("versions")
     if not isinstance(offered, dict):
         raise NpmError(f"{_host(registry)} lists no releases of {name}; check ONNXFARM_NPM_REGISTRY.")
     return {version: _deprecated(entry) for version, entry in offered.items()}
 
 
-def _deprecated(one: object) -> str:
+def _deprecated(release: object) -> str:
     """npm's word for a version that nobody should take: a sentence, or true without one."""
-    why = one.get("deprecated") if isinstance(one, dict) else None
+    why = release.get("deprecated") if isinstance(release, dict) else None
     return "" if not why else " ".join(str(why).split())[:200] if isinstance(why, str) else "deprecated"
 
 
@@ -108,7 +108,9 @@ def _client() -> httpx2.Client:
     return httpx2.Client(timeout=httpx2.Timeout(ANSWER_S, connect=10.0))
 
 
-def _said(client: httpx2.Client, address: str, *, what: str, accept: str = "application/json") -> dict[str, object]:
+def _fetch_json(
+    client: httpx2.Client, address: str, *, what: str, accept: str = "application/json"
+) -> dict[str, object]:
     """The registry's answer as an object. Raises NpmError."""
     try:
         with client.stream("GET", address, headers={"Accept": accept}) as response:
@@ -125,12 +127,12 @@ def _said(client: httpx2.Client, address: str, *, what: str, accept: str = "appl
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise _away(address, problem) from problem
     try:
-        said = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, dict):
+        answer = None
+    if not isinstance(answer, dict):
         raise NpmError(f"{_host(address)} answered no JSON for {what}; check ONNXFARM_NPM_REGISTRY.")
-    return said
+    return answer
 
 
 def _away(address: str, problem: Exception) -> NpmError:
@@ -152,7 +154,7 @@ def _strongest(integrity: str) -> tuple[str, bytes] | None:
 
 
 def _at_registry(address: str, *, registry: str) -> str:
-    """The package's address at the registry that is set. Raises NpmError for one that lies elsewhere.
+    """The package's address at the registry that is set. Raises NpmError where it lies elsewhere.
 
     A mirror may repeat npm's own address; like npm itself we then ask the mirror.
     """

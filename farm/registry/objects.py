@@ -22,7 +22,6 @@ CHUNK_BYTES = 1 << 20
 
 
 def is_on() -> bool:
-    """Whether this farm keeps its files in a bucket."""
     return ALIAS in settings.STORAGES
 
 
@@ -74,7 +73,6 @@ def drop(*, team_id: int, sha256: str) -> None:
 
 
 def name_of(*, team_id: int, sha256: str) -> str:
-    """Its name in the bucket, which is its place below the store's folder."""
     return f"{team_id}/{sha256[:2]}/{sha256}"
 
 

@@ -24,37 +24,32 @@ CLOSED: Final = b"-" * WORD_BYTES
 
 
 def partial_dir() -> Path:
-    """Where the pieces lie; on the same file system as the store."""
     return Path(settings.STORE_DIR) / "partial"
 
 
 def path_of(key: str) -> Path:
-    """The bytes that have arrived. The key is the farm's own: letters, digits, dashes and underscores."""
     return partial_dir() / key
 
 
 def create(key: str) -> None:
     """An empty file for a new upload."""
     partial_dir().mkdir(parents=True, exist_ok=True)
-    with _saying_no_space():
+    with _refusing_full_disk():
         path_of(key).touch(mode=0o600)
         _writer_of(key).touch(mode=0o600)
 
 
 def remove(key: str) -> None:
-    """Remove an upload's files; may be called again."""
     path_of(key).unlink(missing_ok=True)
     _writer_of(key).unlink(missing_ok=True)
 
 
 def close(key: str) -> None:
-    """Let nobody write any more, so that the file may become part of the store. Raises Missing."""
     with _locked(key) as writer:
         os.pwrite(writer, CLOSED, 0)
 
 
 def reopen(key: str) -> None:
-    """Let the upload be gone on with, after it could not be completed."""
     with contextlib.suppress(Missing), _locked(key) as writer:
         os.pwrite(writer, secrets.token_bytes(WORD_BYTES), 0)
 
@@ -81,18 +76,17 @@ class Piece:
         """Append chunks; what was written stays when the chunks end early or raise."""
         with _opened(path_of(self.key)) as file:
             for chunk in chunks:
-                with self._turn(), _saying_no_space():
+                with self._turn(), _refusing_full_disk():
                     _write_all(file, chunk, at=self.start + self.bytes)
                 self.bytes += len(chunk)
 
     def keep(self) -> int:
         """Force the piece to the disk; answers the new offset."""
-        with self._turn(), _opened(path_of(self.key)) as file, _saying_no_space():
+        with self._turn(), _opened(path_of(self.key)) as file, _refusing_full_disk():
             os.fsync(file)
         return self.start + self.bytes
 
     def drop(self) -> None:
-        """Forget the piece; an upload that another request took over is left alone."""
         with contextlib.suppress(Conflict, Missing), self._turn():
             os.truncate(path_of(self.key), self.start)
 
@@ -139,7 +133,7 @@ def _write_all(file: int, chunk: bytes, *, at: int) -> None:
 
 
 @contextlib.contextmanager
-def _saying_no_space() -> Iterator[None]:
+def _refusing_full_disk() -> Iterator[None]:
     try:
         yield
     except OSError as problem:

@@ -49,7 +49,6 @@ class Counted(TypedDict):
 
 
 def package_indexes() -> QuerySet[PackageIndex]:
-    """Those that an admin added beside the usual one, by name."""
     return PackageIndex.objects.select_related("created_by")
 
 
@@ -67,7 +66,6 @@ def models_visible_to(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]
 
 
 def models_removed(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
-    """Models of the user's teams that were deleted and stay for their runs, the latest first."""
     return _with_counts(user).exclude(removed_at=None).order_by("-removed_at", "-pk")
 
 
@@ -119,23 +117,20 @@ def version(user: Anyone, version_id: int) -> Version:
 
 
 def versions_of(model: Model, *, user: Anyone) -> QuerySet[Version]:
-    """A model's versions that were not deleted, newest first."""
     return versions_visible_to(user).filter(model=model)
 
 
-def newest_versions(model: Model, *, user: Anyone, most: int) -> list[Version]:
+def newest_versions(model: Model, *, user: Anyone, limit: int) -> list[Version]:
     """The newest of them, newest first; those of branches, however many, leave no room for the own line's out."""
-    chosen = versions_of(model, user=user).annotate(is_own=Q(branch="")).order_by("-is_own", "-pk")[:most]
+    chosen = versions_of(model, user=user).annotate(is_own=Q(branch="")).order_by("-is_own", "-pk")[:limit]
     return sorted(chosen, key=lambda version: -version.pk)
 
 
 def versions_removed(model: Model, *, user: Anyone) -> QuerySet[Version]:
-    """A model's versions that were deleted and stay for their runs, newest first."""
     return _versions(user).filter(model=model).exclude(removed_at=None)
 
 
 def duplicates_of(version: Version, *, user: Anyone) -> list[Version]:
-    """Other versions with the same model files, as their names and contents say, wherever the user sees them."""
     same = versions_visible_to(user).filter(artifact__sha256=version.artifact.sha256).exclude(pk=version.pk)
     return list(same.defer("inspection").prefetch_related(None)[:MAX_DUPLICATES])
 
@@ -151,7 +146,7 @@ class Removal(NamedTuple):
 
 def removal_of(model: Model, *, version: Version | None = None) -> Removal:
     """What deleting a model would come to, or one version of it."""
-    rows = Version.objects.kept().filter(model=model, **({} if version is None else {"pk": version.pk}))
+    rows = Version.objects.not_removed().filter(model=model, **({} if version is None else {"pk": version.pk}))
     counted = list(rows.order_by().annotate(run_count=Count("runs")).values_list("run_count", "artifact__bytes"))
     unused = [size for count, size in counted if not count]
     runs = [count for count, _ in counted if count]
@@ -160,7 +155,7 @@ def removal_of(model: Model, *, version: Version | None = None) -> Removal:
 
 def newest_states(models: Iterable[Model]) -> dict[int, str]:
     """The state of the newest version of each of these models, by the model's number."""
-    rows = Version.objects.kept().on_main_line().filter(model__in=list(models)).order_by("model", "number")
+    rows = Version.objects.not_removed().on_main_line().filter(model__in=list(models)).order_by("model", "number")
     return dict(rows.values_list("model", "state"))
 
 
@@ -174,7 +169,6 @@ def partial_upload(user: Anyone, key: str) -> PartialUpload:
 
 
 def variants_of(artifact: Artifact) -> QuerySet[Variant]:
-    """Variants made or being made of an artifact."""
     return artifact.variants.select_related("derived").prefetch_related("derived__files__blob")
 
 
@@ -214,28 +208,23 @@ def variant_file(variant: Variant, name: str) -> BinaryIO:
 
 
 def coverage_of(variant: Variant) -> list[Coverage]:
-    """Which operators of an 8-bit variant were quantised."""
     return [Coverage.model_validate(coverage) for coverage in variant.coverage]
 
 
 def quantised_report(variant: Variant) -> QuantisedReport | None:
-    """What a look into it found; None where none was made yet."""
     report = VariantReport.objects.filter(variant=variant).first()
     return QuantisedReport.model_validate(report.report_json) if report and report.report_json else None
 
 
 def version_of_artifact(user: Anyone, artifact: Artifact) -> Version | None:
-    """The newest version that the user sees of this artifact."""
     return versions_visible_to(user).filter(artifact=artifact).first()
 
 
 def evaluation_of(version: Version) -> EvaluationData | None:
-    """The labelled data of a version, whatever became of them."""
     return getattr(version, "evaluation", None)
 
 
 def prompts_ref(artifact: Artifact) -> FileRef | None:
-    """The token ids that came with a model to generate from; None where none did."""
     blob = artifact.prompts
     return FileRef(name=PROMPTS, sha256=blob.sha256, bytes=blob.bytes) if blob is not None else None
 
@@ -253,12 +242,10 @@ def stored_path(sha256: str) -> Path:
 
 
 def open_stored(sha256: str) -> BinaryIO:
-    """A stored file, opened for reading. Raises Missing when there is none."""
     return stored_path(sha256).open("rb")
 
 
 def inspection_of(version: Version) -> Inspection | None:
-    """What inspection found of a version; None before it."""
     return Inspection.model_validate(version.inspection) if version.inspection else None
 
 
@@ -301,7 +288,7 @@ def model_facts(version: Version) -> ModelFacts:
         is_grouped=decoders.is_grouped(found.operators),
         unbound=found.unbound,
         draws=found.draws,
-        prompts=PromptFacts.model_validate(told) if (told := version.artifact.prompts_json) else None,
+        prompts=PromptFacts.model_validate(stored) if (stored := version.artifact.prompts_json) else None,
         sizes=found.feed.sizes if found.feed else {},
         calibration_sha256=version.artifact.calibration.sha256 if version.artifact.calibration else None,
         calibration_problem=version.artifact.calibration_problem,

@@ -156,7 +156,6 @@ def incoming_dir() -> Path:
 
 
 def bench_dir() -> Path:
-    """Where artifacts are laid out for the workshop."""
     return Path(settings.STORE_DIR) / "bench"
 
 

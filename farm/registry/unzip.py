@@ -228,7 +228,7 @@ def _judge(entries: list[zipfile.ZipInfo], *, archive: str) -> list[zipfile.ZipI
         raise Invalid(f"{shown(archive)} has {len(entries)} entries; the limit is {MAX_FILES}.", code="too_many_files")
     files = [entry for entry in entries if not _is_folder(entry)]
     for entry in files:
-        _judge_one(entry)
+        _check_entry(entry)
     return files
 
 
@@ -237,7 +237,7 @@ def _is_folder(entry: zipfile.ZipInfo) -> bool:
     return entry.orig_filename.endswith("/") and not entry.file_size and entry.compress_size <= EMPTY_BYTES
 
 
-def _judge_one(entry: zipfile.ZipInfo) -> None:
+def _check_entry(entry: zipfile.ZipInfo) -> None:
     name = shown(entry.orig_filename)
     if not is_flat(entry.orig_filename):
         raise Invalid(f"The zip's entry “{name}” is not a plain file name.", code="bad_name", hint=FLAT_HINT)

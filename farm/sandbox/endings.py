@@ -31,7 +31,6 @@ class Ending:
 
     @property
     def is_done(self) -> bool:
-        """Whether it ended by itself with exit code 0."""
         return self.kind == "done"
 
     def answer(self) -> object:

@@ -12,7 +12,6 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -107,18 +106,12 @@ def program(*, processes: bool, devices: bool = False) -> bytes:
         rules.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "memfd_create")
         shared = _MAP_SHARED | _MAP_ANONYMOUS
         rules.add_rule(denied, "mmap", pyseccomp.Arg(3, pyseccomp.MASKED_EQ, shared, shared))
-    return neighbours.rules(_number_of(pyseccomp), pyseccomp.system_arch()) + _exported(rules)
-
-
-def _exported(rules: "SyscallFilter") -> bytes:
+    architecture = pyseccomp.system_arch()
+    own = neighbours.rules(lambda name: pyseccomp.resolve_syscall(architecture, name), architecture)
     with tempfile.TemporaryFile() as out:
         rules.export_bpf(out)
         out.seek(0)
-        return out.read()
-
-
-def _number_of(pyseccomp: ModuleType) -> Callable[[str], int]:
-    return lambda name: pyseccomp.resolve_syscall(pyseccomp.system_arch(), name)
+        return own + out.read()
 
 
 def _deny_by_argument(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:

@@ -73,7 +73,6 @@ class ForkServer:
 
     @property
     def has_ended(self) -> bool:
-        """Whether its process is gone, as it is once it had nothing to do for a while."""
         return self._process.poll() is not None
 
     def start(self, order: Order, *, stdin: int, reply: int) -> Forked:

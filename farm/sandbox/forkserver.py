@@ -75,24 +75,24 @@ def _reaped(pid: int) -> dict[str, float]:
 
 
 def _forked(order: Order, descriptors: list[int]) -> dict[str, int]:
-    """A child that leads a session of its own by the time its number is told, so that its group can be ended."""
-    ready, told = os.pipe()
+    """A child that leads a session of its own by the time its number is sent, so that its group can be ended."""
+    ready, ready_end = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(order, descriptors, told)
-    os.close(told)
+        _become(order, descriptors, ready_end)
+    os.close(ready_end)
     os.read(ready, 1)
     for descriptor in (ready, *descriptors):
         os.close(descriptor)
     return {"pid": pid}
 
 
-def _become(order: Order, descriptors: list[int], told: int) -> NoReturn:
+def _become(order: Order, descriptors: list[int], ready_end: int) -> NoReturn:
     """The child: its own session, descriptors and environment, then the walls, then the function. Never returns."""
     code = 1
     try:
         os.setsid()
-        os.write(told, b".")
+        os.write(ready_end, b".")
         _take_over(descriptors)
         os.environ.clear()
         os.environ.update({**order["env"], "ONNXFARM_REPLY_FD": str(REPLY_FD)})

@@ -112,9 +112,9 @@ def give_up_capabilities() -> None:
     header, held = _CapabilityHeader(0x20080522, 0), (_CapabilitySet * 2)()
     if _libc.capget(ctypes.byref(header), held) != 0:
         raise OSError(ctypes.get_errno(), "capget")
-    kept = 1 << _CAP_DAC_OVERRIDE
+    allowed = 1 << _CAP_DAC_OVERRIDE
     for number, words in enumerate(held):
-        mask = kept if number == 0 else 0
+        mask = allowed if number == 0 else 0
         words.effective, words.permitted, words.inheritable = words.effective & mask, words.permitted & mask, 0
     if _libc.capset(ctypes.byref(header), held) != 0:
         raise OSError(ctypes.get_errno(), "capset")

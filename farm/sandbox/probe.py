@@ -51,7 +51,6 @@ def reaches(name: str, *words: object) -> None:
 
 
 def attempts(secret: str, readable: str, outside: str, victim: int) -> dict[str, Callable[[], object]]:
-    """What is tried, in the words of who tries it; a refusal is an OSError."""
     return {**_files(secret, readable, outside), **_planting(), **_processes(victim), **_kernel()}
 
 

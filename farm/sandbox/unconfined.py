@@ -11,18 +11,18 @@ from farm.sandbox.policy import SandboxError
 
 _lock = threading.Lock()
 _accepted: Callable[[str], None] | None = None
-_was_told = False
+_was_reported = False
 
 
 class NoSandboxError(SandboxError):
     """No level of confinement holds, and this process has not accepted to go on without."""
 
 
-def accept(tell: Callable[[str], None]) -> None:
+def accept(report: Callable[[str], None]) -> None:
     """From now on children of this process run without walls where none can be had; `tell` is given why, once."""
-    global _accepted, _was_told
+    global _accepted, _was_reported
     with _lock:
-        _accepted, _was_told = tell, False
+        _accepted, _was_reported = report, False
 
 
 def refuse() -> None:
@@ -34,10 +34,10 @@ def refuse() -> None:
 
 def go_on(sentence: str) -> None:
     """Goes on without walls, `sentence` says why; who accepted it is told. Raises NoSandboxError where nobody did."""
-    global _was_told
+    global _was_reported
     with _lock:
         if _accepted is None:
             raise NoSandboxError(sentence)
-        tell, _was_told, told = _accepted, True, _was_told
-    if not told:
-        tell(sentence)
+        report, _was_reported, before = _accepted, True, _was_reported
+    if not before:
+        report(sentence)

@@ -56,7 +56,6 @@ class Running:
         self._waits_since: float | None = None
 
     def stop_clock(self) -> None:
-        """From now on it waits."""
         with self._lock:
             self._waits_since = time.monotonic()
 
@@ -68,7 +67,6 @@ class Running:
                 self._waits_since = None
 
     def waited_s(self) -> float:
-        """Seconds for which its clock stood still so far."""
         with self._lock:
             return self._waited_s + (0.0 if self._waits_since is None else time.monotonic() - self._waits_since)
 
@@ -175,14 +173,14 @@ class Watch:
         return total
 
     def _keep(self, name: str, chunk: bytes) -> None:
-        kept = self._kept[name]
-        kept += chunk
+        buffer = self._kept[name]
+        buffer += chunk
         if name == "reply":
-            if len(kept) > self._limits.reply_bytes:
-                del kept[self._limits.reply_bytes :]
+            if len(buffer) > self._limits.reply_bytes:
+                del buffer[self._limits.reply_bytes :]
                 self._stop("flooded", f"its reply went over the limit of {_mib(self._limits.reply_bytes)}")
             return
-        del kept[:-_TAIL_BYTES]
+        del buffer[:-_TAIL_BYTES]
         self._output_bytes += len(chunk)
         if self._output_bytes > _MAX_OUTPUT_BYTES:
             self._stop("flooded", f"it printed more than {_mib(_MAX_OUTPUT_BYTES)}")
@@ -201,7 +199,7 @@ class Watch:
         if self._limits.is_wrapped and 128 < code <= 128 + signal.SIGRTMAX:
             code = 128 - code
         tails = {name: self._kept[name].decode("utf-8", errors="replace") for name in ("stdout", "stderr")}
-        kind, limit = self._judge(code, cpu_s=end.cpu_s, said=tails["stderr"])
+        kind, limit = self._judge(code, cpu_s=end.cpu_s, stderr=tails["stderr"])
         return Ending(
             kind=kind,
             exit_code=code if code >= 0 else None,
@@ -221,7 +219,7 @@ class Watch:
             return max(kernel_peak, self._peak_bytes)
         return self._peak_bytes if self._looks >= _ENOUGH_LOOKS else None
 
-    def _judge(self, code: int, *, cpu_s: float, said: str) -> tuple[Kind, str]:
+    def _judge(self, code: int, *, cpu_s: float, stderr: str) -> tuple[Kind, str]:
         if self._kind is not None:
             return self._kind, self._limit
         if self.running.is_cancelled:
@@ -233,7 +231,7 @@ class Watch:
             return "timeout", f"it used up its {allowed:g} s of processor time"
         if code == -signal.SIGKILL:
             return "out_of_memory", "the system killed it, as it does when the machine has no memory left"
-        if self._limits.address_space_bytes is not None and any(word in said for word in _NO_MEMORY):
+        if self._limits.address_space_bytes is not None and any(word in stderr for word in _NO_MEMORY):
             return "out_of_memory", f"its address space is limited to {_mib(self._limits.address_space_bytes)}"
         return ("exited", "") if code > 0 else ("crashed", "")
 

@@ -83,7 +83,7 @@ def _plain(value: object) -> object:
     return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-# inputs for one workload, the same arrays for the same seed, sizes and `inputs`, which say by name how they are made;
+# inputs of a workload, the same arrays for the same seed, sizes and `inputs`, which say by name how they are made;
 # refused as fixed_batch, no_batch, not_supported
 prepare_inputs = Job(
     "inputs:make_inputs", replies.Fed, "inputs.npz", usual={"batch": None, "shapes": {}, "seed": 0, "inputs": {}}

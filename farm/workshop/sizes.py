@@ -1,4 +1,4 @@
-"""Which size every dynamic dimension gets for one workload. Pure: only what an inspection tells is needed."""
+"""Which size every dynamic dimension gets in a workload. Pure: only what an inspection tells is needed."""
 
 from collections.abc import Mapping
 from typing import TypedDict

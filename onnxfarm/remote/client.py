@@ -234,7 +234,7 @@ def ask_farm(
     params: Params | None = None,
     **place: str | int,
 ) -> Answered[Shape]:
-    """Asks the farm that is named, or remembered, for one operation. Raises Usage, Infrastructure."""
+    """Asks the farm that is named, or remembered, for an operation. Raises Usage, Infrastructure."""
     with Client(find_account(server)) as client:
         return client.ask(operation, json=json, params=params, **place)
 

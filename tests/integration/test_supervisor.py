@@ -140,9 +140,9 @@ def test_a_full_disk_is_refused_in_one_sentence(tmp_path: Path, monkeypatch: pyt
 
 def test_a_second_farm_in_one_folder_is_refused(tmp_path: Path) -> None:
     with (
-        plan.only_one(tmp_path),
+        plan.locked(tmp_path),
         pytest.raises(plan.NotPossibleError, match=f"process {os.getpid()}"),
-        plan.only_one(tmp_path),
+        plan.locked(tmp_path),
     ):
         pass
 

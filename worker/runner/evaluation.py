@@ -49,7 +49,7 @@ def _judged(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, ob
 
 
 def _judged_by_own(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, object]:
-    """All outputs by name and all data, for one call of the user's function in the seconds that are left."""
+    """All outputs by name and all data, for a call of the user's function in the seconds that are left."""
     began, judge = time.perf_counter(), own.Source(*what.own or ())
     names = [node.name for node in engine.session.get_outputs()]
     count = len(next(iter(choose_inputs(engine, given).values())))

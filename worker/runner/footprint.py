@@ -38,7 +38,7 @@ def of_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_bytes: int) 
     held: list[Feed] = []
     try:
         return figures(threads=order.session.threads, add=lambda threads: held.append(_opened(order, inputs, threads)))
-    except Exception:  # ONNX Runtime's own classes, or a Refusal: memory that is short, for one
+    except Exception:  # ONNX Runtime's own classes, or a Refusal: memory that is short, for example
         return {}
 
 

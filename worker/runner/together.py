@@ -24,7 +24,7 @@ def each(calls: Sequence[Call], work: Callable[[Call, Gate], Found]) -> list[Fou
             gate.wait()
             found.append(work(call, gate))
         except BaseException as error:
-            # the others must not wait for one that failed
+            # the others must not wait for a thread that failed
             failures.append(error)
             gate.abort()
 

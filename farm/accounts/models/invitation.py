@@ -54,7 +54,7 @@ class Invitation(models.Model):
         return self.expires_at <= timezone.now()
 
     def end(self, state: InvitationState) -> bool:
-        """open → `state`. False, with nothing changed, for one that does not stand."""
+        """open → `state`. False, with nothing changed, where it does not stand."""
         standing = Invitation.objects.standing().filter(pk=self.pk)
         if not Invitation.objects.filter(pk__in=standing.values("pk"), state=InvitationState.OPEN).update(state=state):
             return False

@@ -49,7 +49,7 @@ class IssuerSession(requests.Session):
 
 
 def configuration(registration: Registration) -> dict[str, Any]:
-    """The provider's own document, checked. Raises Away where it does not come, Invalid for one that cannot be used."""
+    """The provider's own document, checked. Raises Away where it does not come, Invalid where it cannot be used."""
     if registration.problem:
         raise Invalid(f"This farm's sign-in is not set up: {registration.problem}")
     key = f"openid:{registration.issuer}"

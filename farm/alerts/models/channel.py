@@ -68,7 +68,7 @@ class Channel(models.Model):
 
 
 class Delivery(models.Model):
-    """One message for one channel, written in the transaction that accepts its cause. `cause` is unique per channel.
+    """A message to a channel, written in the transaction that accepts its cause. `cause` is unique per channel.
 
     `message_id` is the same at every try, so that a receiver that has seen it drops the repetition.
     """

@@ -14,7 +14,7 @@ from farm.rules.runtimes.order import goes_back
 from farm.rules.wording.numbers import counted
 
 KEY_SIGNS = 32
-# rounds that are looked through for one that did not go back
+# rounds that are looked through for the last that did not go back
 NEWEST_ROUNDS = 20
 _TONES: dict[str, tuple[Tone, str]] = {
     RoundOutcome.QUIET: ("good", "{} as before"),

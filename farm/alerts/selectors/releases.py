@@ -102,13 +102,15 @@ def watched_models(watch: Watch) -> list[Model]:
     own = {model.pk: model for model in watch.watched.all() if model.removed_at is None}
     if watch.label:
         # JSON lists cannot be searched alike in every database, and a team's models are few
-        labelled = [model for model in Model.objects.kept().filter(team=watch.team_id) if watch.label in model.labels]
+        labelled = [
+            model for model in Model.objects.not_removed().filter(team=watch.team_id) if watch.label in model.labels
+        ]
         own |= {model.pk: model for model in labelled}
     return sorted(own.values(), key=lambda model: model.name)
 
 
 def newest_version(model: Model) -> Version | None:
-    ready = Version.objects.kept().on_main_line().filter(model=model, state=VersionState.READY)
+    ready = Version.objects.not_removed().on_main_line().filter(model=model, state=VersionState.READY)
     return ready.order_by("-number").first()
 
 

@@ -59,7 +59,7 @@ def queue_message(
     payload: Mapping[str, object],
     event: AlertEvent | None = None,
 ) -> Delivery:
-    """One message for one channel; the same cause again is the same row."""
+    """A message to a channel; the same cause again is the same row."""
     with transaction.atomic():
         row, is_new = Delivery.objects.get_or_create(
             channel=channel,

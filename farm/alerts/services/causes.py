@@ -60,7 +60,7 @@ def notice_versions() -> int:
     count = 0
     for watch in Watch.objects.filter(Q(on_version=True) | Q(compares_versions=True), is_active=True):
         models = watched_models(watch)
-        fresh = Version.objects.kept().on_main_line().filter(model__in=models, pk__gt=watch.seen_version)
+        fresh = Version.objects.not_removed().on_main_line().filter(model__in=models, pk__gt=watch.seen_version)
         fresh = fresh.order_by("model_id", "number")
         # one that is still being inspected is waited for, with all that came after it
         settled = [version for version in fresh if version.state in (VersionState.READY, VersionState.REJECTED)]

@@ -24,7 +24,7 @@ MAX_TRIES = 9
 FIRST_WAIT_S = 20.0
 MAX_WAIT_S = 6 * 3600.0
 MAX_AT_ONCE = 20
-# on their way for one team at once, so that a team whose receivers hang leaves places to the others
+# being sent for a team at once, so that a team whose receivers hang leaves places to the others
 MAX_SENDING_PER_TEAM = 2
 
 

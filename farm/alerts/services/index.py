@@ -65,7 +65,7 @@ def look_if_due() -> int:
 
 
 def known_for(declared: Declared) -> Known:
-    """What is known for planning a matrix. Raises Invalid for one that cannot be read."""
+    """What is known for planning a matrix. Raises Invalid where it cannot be read."""
     matrix = read_matrix(declared)
     values = [*matrix.axes.get("runtime", ()), *(rule.get("runtime") for rule in matrix.include)]
     return ask_for(value for value in values if isinstance(value, Runtime))

@@ -24,16 +24,16 @@ class EndedBySignal(BaseException):
 def stay(farm: EmbeddedFarm, opened: Opened) -> None:
     """Says how to get in, and looks after the processes. Raises ProcessEndedError when one of them ends."""
     print(f"The farm stays up at {opened.url} until Ctrl-C. Sign in, once, with {opened.link}", file=sys.stderr)
-    kept = farm.plan.home / "token"
-    if "ONNXFARM_TOKEN" not in os.environ and kept.exists():
-        words = f'export ONNXFARM_SERVER={opened.url} ONNXFARM_TOKEN="$(cat {shlex.quote(str(kept))})"'
+    token = farm.plan.home / "token"
+    if "ONNXFARM_TOKEN" not in os.environ and token.exists():
+        words = f'export ONNXFARM_SERVER={opened.url} ONNXFARM_TOKEN="$(cat {shlex.quote(str(token))})"'
         print(f"For the `onnxfarm` command, elsewhere: {words}", file=sys.stderr)
     while True:
         farm.supervisor.check()
         time.sleep(1.0)
 
 
-def say_up(farm: EmbeddedFarm, opened: Opened) -> None:
+def print_addresses(farm: EmbeddedFarm, opened: Opened) -> None:
     """Where the farm is, and how long each of its parts took."""
     steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in farm.seconds.items())
     print(f"The farm is up at {opened.url} ({steps}).", file=sys.stderr)
@@ -45,7 +45,7 @@ def say_up(farm: EmbeddedFarm, opened: Opened) -> None:
         print(f"Let the proxy in front of it send everything to {words}.", file=sys.stderr)
 
 
-def kept_up(run: Callable[[], int], *, stopped: int = 0) -> int:
+def run_farm(run: Callable[[], int], *, stopped: int = 0) -> int:
     """The exit status of what runs a farm: `stopped` where somebody ended it."""
     try:
         with ending_by_signals():

@@ -54,7 +54,6 @@ class Plan:
 
     @property
     def pages_url(self) -> str:
-        """The address in links."""
         return self.public_url or self.url
 
     @property
@@ -113,7 +112,7 @@ def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
 
 
 @contextlib.contextmanager
-def only_one(home: Path) -> Iterator[None]:
+def locked(home: Path) -> Iterator[None]:
     """Holds the home folder. Raises NotPossibleError while another farm runs from it."""
     with (home / "running").open("a+") as file:
         try:

@@ -59,7 +59,7 @@ class EmbeddedFarm:
         self.supervisor = Supervisor(plan.home / "logs", environment=plan.environment)
         self.seconds: dict[str, float] = {}
         self._began = time.monotonic()
-        self._say: Callable[[str], None] = lambda text: None
+        self._report: Callable[[str], None] = lambda text: None
 
     def __enter__(self) -> EmbeddedFarm:
         return self
@@ -70,14 +70,14 @@ class EmbeddedFarm:
     def start(
         self,
         *,
-        say: Callable[[str], None] = lambda text: None,
+        report: Callable[[str], None] = lambda text: None,
         on_pages: Callable[[Opened], None] = lambda opened: None,
     ) -> Opened:
         """Starts everything and waits until it answers. Raises NotPossibleError, ProcessEndedError.
 
-        `on_pages` is told as soon as the pages answer, before the node is ready; `say` what is waited for.
+        `on_pages` is told as soon as the pages answer, before the node is ready; `report` what is waited for.
         """
-        self._say = say
+        self._report = report
         self.start_broker()
         open_farm = [sys.executable, "-m", "django", "open_farm", *self._code_option()]
         opening = self.supervisor.start("opening", open_farm, may_end=True)
@@ -135,7 +135,6 @@ class EmbeddedFarm:
         self._wait_until("node", (home / "ready").exists, limit_s=inf)
 
     def stop(self) -> None:
-        """Ends every process."""
         self.supervisor.stop()
 
     def _code_option(self) -> list[str]:
@@ -151,12 +150,12 @@ class EmbeddedFarm:
 
     def _wait_until(self, name: str, is_ready: Callable[[], bool], *, limit_s: float | None = None) -> None:
         limit_s = self._ready_s if limit_s is None else limit_s
-        began = said = time.monotonic()
+        began = printed = time.monotonic()
         while not is_ready():
             self.supervisor.check()
-            if time.monotonic() - said > PRINT_EVERY_S:
-                said = time.monotonic()
-                self._say(f"{WAITING[name]}, for {said - began:.0f} s")
+            if time.monotonic() - printed > PRINT_EVERY_S:
+                printed = time.monotonic()
+                self._report(f"{WAITING[name]}, for {printed - began:.0f} s")
             if time.monotonic() - began > limit_s:
                 logs = self.plan.home / "logs"
                 raise ProcessEndedError(f"The {name} process was not ready after {limit_s:.0f} s; see {logs}.")

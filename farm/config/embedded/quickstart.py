@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm.config.embedded.foreground import kept_up, say_up, stay
-from farm.config.embedded.plan import ROOT, make_plan, only_one
+from farm.config.embedded.foreground import print_addresses, run_farm, stay
+from farm.config.embedded.plan import ROOT, locked, make_plan
 from farm.config.embedded.processes import EmbeddedFarm, Opened
 
 CLIENT = "onnxfarm.main"
@@ -31,9 +31,8 @@ SAMPLE_MATRICES = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the farm; gives the exit status of the command."""
     options = parsed(argv)
-    return kept_up(lambda: _run(options), stopped=130 if options.once else 0)
+    return run_farm(lambda: _run(options), stopped=130 if options.once else 0)
 
 
 def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -72,13 +71,13 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
 def _run(options: argparse.Namespace) -> int:
     home = Path(os.environ.get("ONNXFARM_HOME") or ROOT / "var")
     plan = make_plan(home=home, port=options.port)
-    with only_one(plan.home), EmbeddedFarm(plan) as farm:
+    with locked(plan.home), EmbeddedFarm(plan) as farm:
         samples = plan.home / "samples"
         making = farm.supervisor.start("samples", [sys.executable, "-m", SAMPLES, str(samples)], may_end=True)
-        opened = farm.start(say=_say, on_pages=_say_pages)
+        opened = farm.start(report=_print, on_pages=_print_pages)
         farm.supervisor.finish(making, timeout_s=60)
         beside = _choose_sample(options, samples)
-        say_up(farm, opened)
+        print_addresses(farm, opened)
         status = _submit(farm, opened, options, beside=beside)
         if options.once:
             return status
@@ -86,13 +85,12 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _say_pages(opened: Opened) -> None:
-    """Before anything is measured: whoever opens the page sees the run as it comes."""
-    _say(f"The pages are up at {opened.url}. Sign in, once, with {opened.link}")
+def _print_pages(opened: Opened) -> None:
+    _print(f"The pages are up at {opened.url}. Sign in, once, with {opened.link}")
 
 
 def _choose_sample(options: argparse.Namespace, samples: Path) -> list[str]:
@@ -106,7 +104,7 @@ def _choose_sample(options: argparse.Namespace, samples: Path) -> list[str]:
 
 
 def _server(farm: EmbeddedFarm) -> str:
-    """Where this machine reaches the farm: itself, but for one whose pages are https:// alone."""
+    """Where this machine reaches the farm: itself, unless its pages are https:// alone."""
     return farm.plan.pages_url if farm.plan.pages_url.startswith("https://") else farm.plan.url
 
 

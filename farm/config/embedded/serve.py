@@ -5,8 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm.config.embedded.foreground import kept_up, say_up, stay
-from farm.config.embedded.plan import make_plan, only_one
+from farm.config.embedded.foreground import print_addresses, run_farm, stay
+from farm.config.embedded.plan import locked, make_plan
 from farm.config.embedded.processes import EmbeddedFarm
 from farm.config.embedded.tls import secured
 
@@ -21,16 +21,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tls-key", type=Path)
     parser.add_argument("--tls-port", type=int, default=8443)
     options = parser.parse_args(argv)
-    return kept_up(lambda: _run(options))
+    return run_farm(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:
     plan = make_plan(home=options.home, port=options.port, with_node=not options.no_node)
     if options.tls_cert is not None:
         plan = secured(plan, cert=options.tls_cert, key=options.tls_key, port=options.tls_port)
-    with only_one(plan.home), EmbeddedFarm(plan) as farm:
+    with locked(plan.home), EmbeddedFarm(plan) as farm:
         opened = farm.start()
-        say_up(farm, opened)
+        print_addresses(farm, opened)
         stay(farm, opened)
     return 0
 

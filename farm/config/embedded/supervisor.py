@@ -44,7 +44,6 @@ class Started:
         return self.handle.poll() is None
 
     def last_words(self) -> str:
-        """The end of its log on one line."""
         lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         return " | ".join(lines[-WORDS_LINES:])[-600:]
 

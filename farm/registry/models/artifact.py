@@ -61,7 +61,6 @@ class Artifact(models.Model):
 
     @property
     def bundle(self) -> Bundle:
-        """The model and its external data as nodes are told of them."""
         files = (f.ref for f in self.files.all() if f.role in BUNDLE_ROLES)
         return Bundle(main=self.main, files=tuple(sorted(files, key=lambda ref: ref.name)))
 
@@ -70,7 +69,6 @@ class Artifact(models.Model):
         return sorted((f for f in self.files.all() if f.role == role), key=lambda file: file.name)
 
     def blob_of(self, role: FileRole) -> Blob | None:
-        """The first file of this role."""
         return next((file.blob for file in self.files_of(role)), None)
 
 
@@ -91,5 +89,4 @@ class ArtifactFile(models.Model):
 
     @property
     def ref(self) -> FileRef:
-        """The file as a message names it."""
         return FileRef(name=self.name, sha256=self.blob.sha256, bytes=self.blob.bytes)

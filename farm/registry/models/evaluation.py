@@ -35,7 +35,6 @@ class EvaluationData(Making):
 
     @property
     def artifact(self) -> Artifact:
-        """What it is labelled data of."""
         return self.version.artifact
 
     @property

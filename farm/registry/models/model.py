@@ -22,8 +22,7 @@ class ModelQuerySet(models.QuerySet["Model"]):
     def visible_to(self, user: "User | AnonymousUser") -> Self:
         return self.filter(team__in=Team.objects.visible_to(user))
 
-    def kept(self) -> Self:
-        """Those that were not deleted."""
+    def not_removed(self) -> Self:
         return self.filter(removed_at=None)
 
 
@@ -60,8 +59,7 @@ class VersionQuerySet(models.QuerySet["Version"]):
     def visible_to(self, user: "User | AnonymousUser") -> Self:
         return self.filter(model__team__in=Team.objects.visible_to(user))
 
-    def kept(self) -> Self:
-        """Those that were not deleted."""
+    def not_removed(self) -> Self:
         return self.filter(removed_at=None)
 
     def on_main_line(self) -> Self:

@@ -42,5 +42,4 @@ class IndexedWheel(models.Model):
 
     @property
     def file(self) -> WheelFile:
-        """As orders name it."""
         return WheelFile(name=self.name, url=self.url, sha256=self.sha256)

@@ -55,5 +55,4 @@ class PartialUpload(models.Model):
 
     @property
     def is_whole(self) -> bool:
-        """Whether every byte has arrived."""
         return self.offset == self.bytes

@@ -40,10 +40,8 @@ class PlanOrder(Making):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still to be made."""
         return self.state in OPEN
 
     @property
     def plan_json(self) -> bytes:
-        """The plan, as JSON."""
         return zlib.decompress(self.body)

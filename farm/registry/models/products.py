@@ -26,7 +26,6 @@ class Making(models.Model):
 
     @property
     def is_finished(self) -> bool:
-        """Whether it is ready or has failed for good."""
         return self.state in (MakingState.READY, MakingState.FAILED)
 
     @property
@@ -64,7 +63,6 @@ class Variant(Making):
 
     @property
     def bundle(self) -> Bundle | None:
-        """The files to measure; None until ready."""
         return self.derived.bundle if self.derived else None
 
 
@@ -83,7 +81,6 @@ class VariantReport(Making):
 
     @property
     def artifact(self) -> Artifact:
-        """The original."""
         return self.variant.artifact
 
 
@@ -132,12 +129,10 @@ class Preparation(Making):
 
     @property
     def inputs_ref(self) -> FileRef | None:
-        """The inputs as a message names them; None until ready."""
         return _npz("inputs.npz", self.inputs)
 
     @property
     def reference_ref(self) -> FileRef | None:
-        """The reference outputs; None until ready, and where there are none."""
         return _npz("reference.npz", self.reference)
 
 

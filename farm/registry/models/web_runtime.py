@@ -28,5 +28,4 @@ class WebRuntime(Making):
 
     @property
     def files(self) -> tuple[FileRef, ...]:
-        """What a browser loads; none until ready."""
         return tuple(FileRef.model_validate(file) for file in self.files_json)

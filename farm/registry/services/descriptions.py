@@ -32,8 +32,7 @@ def sole_name(model: Model, name: str, *, refusal: str, hint: str = "") -> Itera
 
 
 def is_taken(model: Model, name: str) -> bool:
-    """Whether another model of the team has the name."""
-    return Model.objects.kept().filter(team=model.team_id, name=name).exclude(pk=model.pk).exists()
+    return Model.objects.not_removed().filter(team=model.team_id, name=name).exclude(pk=model.pk).exists()
 
 
 def describe_model(
@@ -107,10 +106,10 @@ def checked_note(note: str) -> str:
 
 def _checked(labels: Iterable[str]) -> list[str]:
     """Labels without repeats, in their order."""
-    kept = list(dict.fromkeys(label.strip() for label in labels))
-    bad = [label for label in kept if not label or len(label) > LABEL_LENGTH or not label.isprintable()]
-    if bad or len(kept) > MAX_LABELS:
+    checked = list(dict.fromkeys(label.strip() for label in labels))
+    bad = [label for label in checked if not label or len(label) > LABEL_LENGTH or not label.isprintable()]
+    if bad or len(checked) > MAX_LABELS:
         raise Invalid(
             f"A model has at most {MAX_LABELS} labels of 1 to {LABEL_LENGTH} printable characters.", code="bad_label"
         )
-    return kept
+    return checked

@@ -22,12 +22,12 @@ MAKE_PLAN = "runs.make_plan"
 
 def hint(task: str, row_id: int) -> None:
     """Ring the `prepare` queue for a row once the transaction has committed."""
-    transaction.on_commit(lambda: ring(task, row_id))
+    transaction.on_commit(lambda: send(task, row_id))
 
 
-def ring(task: str, row_id: int) -> None:
+def send(task: str, row_id: int) -> None:
     """Ring now. A broker that is away costs time, never the row, and never the request that rang."""
     try:
         current_app.send_task(task, args=[row_id], queue=PREPARE_QUEUE, retry=False)
     except (OperationalError, OSError) as problem:
-        log.warning("could not ring %s for row %s, the sweep will: %s", task, row_id, problem)
+        log.warning("could not send %s for row %s, the sweep will: %s", task, row_id, problem)

@@ -33,7 +33,7 @@ from farm.registry.services.messages import (
     PREPARE,
     REPORT_VARIANT,
     WEB_RUNTIME,
-    ring,
+    send,
 )
 from farm.registry.services.products import SIGN_OF_LIFE_S
 from farm.registry.states import MakingState, VersionState
@@ -66,7 +66,7 @@ def sweep() -> dict[str, int]:
     for rows in (model.objects.all() for model in TASKS):
         counts["given up"] += _give_up(rows)
         counts["given back"] += _lost(rows).update(state="pending", asked_at=timezone.now() - SEND_AGAIN_AFTER)
-    counts["rung"] = _ring_pending()
+    counts["rung"] = _send_pending()
     counts["cleared"] = clear_leftovers()
     if any(counts.values()):
         log.info("swept the registry: %s", counts)
@@ -86,7 +86,7 @@ def _give_up(rows: QuerySet[Row]) -> int:
     return lost.update(**failed, reason_code=ReasonCode.INTERNAL, reason_text=LOST)
 
 
-def _ring_pending() -> int:
+def _send_pending() -> int:
     count = 0
     for model, task in TASKS.items():
         waiting = model.objects.filter(state="pending", asked_at__lte=timezone.now() - SEND_AGAIN_AFTER)
@@ -94,6 +94,6 @@ def _ring_pending() -> int:
             late = list(waiting.order_by("asked_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
             model.objects.filter(pk__in=late).update(asked_at=timezone.now())
         for pk in late:
-            ring(task, pk)
+            send(task, pk)
         count += len(late)
     return count

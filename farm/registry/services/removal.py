@@ -51,7 +51,7 @@ def remove_model(*, model: Model, by: User) -> Removed:
     """Remove a model with all of its versions, each as `remove_version` does. Raises NotAllowed."""
     may_remove(model, by)
     return _removed(
-        model, model.versions.kept().select_related("artifact", "model"), by=by, what="model", name=model.name
+        model, model.versions.not_removed().select_related("artifact", "model"), by=by, what="model", name=model.name
     )
 
 
@@ -68,7 +68,7 @@ def sweep_branch(version: Version) -> int:
     the files go too, where no other version has them. 0 where somebody kept it meanwhile."""
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=version.model.team_id)
-        if not Version.objects.kept().filter(pk=version.pk, is_kept=False).exclude(branch="").exists():
+        if not Version.objects.not_removed().filter(pk=version.pk, is_kept=False).exclude(branch="").exists():
             return 0
         removed = _removed(version.model, [version], by=None, what="branch's version", name=str(version))
         if removed.hidden:
@@ -104,8 +104,8 @@ def _removed(model: Model, versions: Iterable[Version], *, by: User | None, what
         total = Removed(*(sum(figures) for figures in zip(*each, strict=True)))
         if not model.versions.exists():
             model.delete()
-        elif not model.versions.kept().exists():
-            Model.objects.kept().filter(pk=model.pk).update(removed_at=now)
+        elif not model.versions.not_removed().exists():
+            Model.objects.not_removed().filter(pk=model.pk).update(removed_at=now)
         facts = {"freed_bytes": total.freed_bytes, "deleted": total.deleted, "hidden": total.hidden}
         record(verb=f"{what} removed", subject=name, actor=by, team=model.team, facts=facts)
     return total
@@ -126,7 +126,7 @@ def _remove(version: Version, *, at: datetime) -> Removed:
         with transaction.atomic():
             version.delete()
     except ProtectedError:
-        Version.objects.kept().filter(pk=version.pk).update(removed_at=at)
+        Version.objects.not_removed().filter(pk=version.pk).update(removed_at=at)
         return Removed(hidden=1)
     return Removed(freed_bytes=_remove_artifact(artifact) + remove_unused(labelled), deleted=1)
 

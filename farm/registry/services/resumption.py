@@ -108,7 +108,7 @@ def append(
     piece = pieces.Piece(upload.key, offset=offset)
     digest = hashlib.new(checksum.algorithm) if checksum else None
     try:
-        piece.write(_counted(chunks, most=declared, digest=digest))
+        piece.write(_counted(chunks, declared=declared, digest=digest))
     except OSError:
         # the connection broke: what has come stays, where it need not be checked as a whole
         if checksum is not None:
@@ -168,13 +168,11 @@ def complete(
 
 
 def abandon(*, upload: PartialUpload) -> None:
-    """Remove an upload and its bytes."""
     PartialUpload.objects.filter(pk=upload.pk).delete()
     pieces.remove(upload.key)
 
 
 def must_be_fresh(upload: PartialUpload) -> None:
-    """Raise Gone for an upload that has expired."""
     if upload.expires_at <= timezone.now():
         raise Gone(f"The upload of {upload.name} has expired; start it again.", code="expired")
 
@@ -202,9 +200,9 @@ def _check_room_of(team: Team, user: User, length: int) -> None:
         )
 
 
-def _counted(chunks: Iterable[bytes], *, most: int, digest: "hashlib._Hash | None") -> Iterator[bytes]:
+def _counted(chunks: Iterable[bytes], *, declared: int, digest: "hashlib._Hash | None") -> Iterator[bytes]:
     """The chunks, hashed, and cut off where the piece was declared to end."""
-    left = most
+    left = declared
     for chunk in chunks:
         piece = chunk[:left]
         left -= len(piece)

@@ -84,7 +84,6 @@ def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = ""
 
 
 def room_left(team: Team) -> int:
-    """Bytes until the team's quota is used up."""
     used: int = team.blobs.filter(swept_at=None).aggregate(total=Sum("bytes"))["total"] or 0
     return max(0, team.quota_bytes - used)
 
@@ -225,8 +224,8 @@ def _register(*, user: User, team: Team, parts: Sequence[Part], name: str, note:
                 keep_blob(team, part.draft)
             # a branch that sends what the model's own line has leaves that as it is
             is_of_both = bool(origin.branch) == bool(same.branch)
-            told = {"branch": origin.branch, "sent_at": sent_at} | ({"commit": origin.commit} if origin.commit else {})
-            Version.objects.filter(pk=same.pk).update(removed_at=None, **(told if is_of_both else {}))
+            row = {"branch": origin.branch, "sent_at": sent_at} | ({"commit": origin.commit} if origin.commit else {})
+            Version.objects.filter(pk=same.pk).update(removed_at=None, **(row if is_of_both else {}))
             return same
         artifact = store_artifact(team=team, parts=parts)
         last = line.versions.aggregate(last=Max("number"))["last"] or 0
@@ -245,7 +244,7 @@ def _line(team: Team, name: str, user: User, *, may_create: bool) -> Model:
     """The model that a version is of. Raises Missing where it would be a new one and may not."""
     if may_create:
         return Model.objects.get_or_create(team=team, name=name, removed_at=None, defaults={"created_by": user})[0]
-    line = Model.objects.kept().filter(team=team, name=name).first()
+    line = Model.objects.not_removed().filter(team=team, name=name).first()
     if line is None:
         raise Missing(
             f"Team “{team.name}” has no model “{name}”, and a token that may only gate adds none.",

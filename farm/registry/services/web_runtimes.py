@@ -30,7 +30,7 @@ def web_runtime(version: str, *, team: Team | None) -> WebRuntime:
     """The release, ordered where nobody has asked for it before; `files` are there once it is ready.
 
     `team`: whose block names the release; None where the node that asks holds no such block, and then only what is
-    known here or fetched already is given. Raises Missing for what can be no release, NotAllowed for one that no
+    known here or fetched already is given. Raises Missing for what can be no release, NotAllowed for a release that no
     block of the node names, Conflict with the sentence where it cannot be had.
     """
     if not web.is_release(version):
@@ -86,7 +86,6 @@ def web_file(sha256: str) -> Path:
 
 
 def fetch_web_runtime(row_id: int) -> None:
-    """Fetches a release; a second message for the same row does nothing."""
     carry_out(WebRuntime.objects.filter(pk=row_id).first(), _fetch)
 
 

@@ -216,30 +216,25 @@ def _laid(bench: Bench, file: ArtifactFile, *, name: str) -> Path:
 
 
 def make_variant(variant_id: int) -> None:
-    """Make a pending variant; a second message for the same row does nothing."""
     _work(Variant.objects.select_related("artifact__team").filter(pk=variant_id).first(), _make_variant)
 
 
 def prepare_inputs(preparation_id: int) -> None:
-    """Make the inputs and the reference of a pending preparation; a second message does nothing."""
     rows = Preparation.objects.select_related("artifact__team", "artifact__inputs", "artifact__expected")
     _work(rows.filter(pk=preparation_id).first(), _prepare)
 
 
 def check_evaluation(evaluation_id: int) -> None:
-    """Look at pending labelled data; a second message does nothing."""
     rows = EvaluationData.objects.select_related("version__artifact__team", "given")
     _work(rows.filter(pk=evaluation_id).first(), _check_evaluation)
 
 
 def report_variant(report_id: int) -> None:
-    """Look into what quantisation did to a variant; a second message does nothing."""
     rows = VariantReport.objects.select_related("variant__artifact__team", "variant__derived")
     _work(rows.filter(pk=report_id).first(), _report_variant)
 
 
 def make_outline(outline_id: int) -> None:
-    """Make the pending outline of an artifact's graph; a second message does nothing."""
     rows = Outline.objects.select_related("artifact__team")
     _work(rows.filter(pk=outline_id).first(), _make_outline, only_main=True)
 
@@ -249,15 +244,12 @@ def _work(row: Row | None, make: Callable[[Row, Bench], None], *, only_main: boo
 
     def made(row: Row) -> None:
         with bench() as folder:
-            make(row, _set_up(row.artifact, folder, only_main=only_main))
+            out = folder / "out"
+            out.mkdir()
+            bundle = lay_out(row.artifact, folder / "bundle", only_main=only_main)
+            make(row, Bench(artifact=row.artifact, bundle=bundle, out=out))
 
     carry_out(row, made)
-
-
-def _set_up(artifact: Artifact, folder: Path, *, only_main: bool) -> Bench:
-    out = folder / "out"
-    out.mkdir()
-    return Bench(artifact=artifact, bundle=lay_out(artifact, folder / "bundle", only_main=only_main), out=out)
 
 
 def _make_variant(variant: Variant, bench: Bench) -> None:
@@ -305,7 +297,6 @@ def _report_variant(report: VariantReport, bench: Bench) -> None:
 
 
 def _parts(made: orders.Variant) -> list[Part]:
-    """The files of a made variant as parts of an artifact, the model first."""
     roles = {name: FileRole.MODEL if name == made.main else FileRole.DATA for name in made.files}
     return [Part(name, role, draft_of(made.folder / name)) for name, role in roles.items()]
 
@@ -330,7 +321,7 @@ def _prepare(preparation: Preparation, bench: Bench) -> None:
             inputs=workload.inputs,
         )
         inputs = prepared.path
-        preparation.inputs = _kept(artifact, inputs)
+        preparation.inputs = _stored(artifact, inputs)
     _make_reference(preparation, bench, inputs=inputs)
 
 
@@ -341,7 +332,7 @@ def _make_reference(preparation: Preparation, bench: Bench, *, inputs: Path) -> 
     except orders.WorkshopError as problem:
         preparation.reference_problem = problem.reason.text
         return
-    preparation.reference = _kept(bench.artifact, made.path)
+    preparation.reference = _stored(bench.artifact, made.path)
     preparation.reference_of = made.made_by
     if made.skipped:
         preparation.reference_problem = f"No reference for {', '.join(made.skipped)}: they are not tensors."
@@ -353,14 +344,14 @@ def _check_evaluation(evaluation: EvaluationData, bench: Bench) -> None:
     checked = orders.check_evaluation(
         bench.bundle, bench.artifact.main, data=given, recipe=evaluation.recipe, out_dir=bench.out
     )
-    evaluation.data = _kept(bench.artifact, checked.path)
+    evaluation.data = _stored(bench.artifact, checked.path)
     evaluation.samples, evaluation.classes, evaluation.output = checked.n, checked.classes, checked.output
 
 
 def _make_outline(outline: Outline, bench: Bench) -> None:
     made = orders.make_outline(bench.bundle, bench.artifact.main, out_dir=bench.out)
-    outline.blob = _kept(bench.artifact, made)
+    outline.blob = _stored(bench.artifact, made)
 
 
-def _kept(artifact: Artifact, path: Path) -> Blob:
+def _stored(artifact: Artifact, path: Path) -> Blob:
     return store_blob(team=artifact.team, draft=draft_of(path))

@@ -86,7 +86,7 @@ def doomed(rule: RetentionRule) -> list[Doomed]:
 
 
 def _of_branches(team: Team) -> QuerySet[Version]:
-    return Version.objects.kept().filter(model__team=team, is_kept=False).exclude(branch="")
+    return Version.objects.not_removed().filter(model__team=team, is_kept=False).exclude(branch="")
 
 
 def branches_due(team: Team, *, days: int, at: datetime) -> QuerySet[Version]:
@@ -98,7 +98,7 @@ def branches_due(team: Team, *, days: int, at: datetime) -> QuerySet[Version]:
 
 def teams_without_rule(*, at: datetime) -> QuerySet[Team]:
     """Those that never said how long they keep what gates upload, and have some that is due."""
-    sent = Version.objects.kept().filter(sent_at__lt=at - timedelta(days=BRANCHES_DAYS), is_kept=False)
+    sent = Version.objects.not_removed().filter(sent_at__lt=at - timedelta(days=BRANCHES_DAYS), is_kept=False)
     return Team.objects.filter(retention=None, pk__in=sent.exclude(branch="").values("model__team"))
 
 

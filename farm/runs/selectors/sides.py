@@ -40,7 +40,9 @@ def versions_beside(version: Version, matrix: Matrix) -> list[Version]:
 
 def previous_of(version: Version) -> Version | None:
     """The accepted version before it of the same model, whose files are others; never a branch's."""
-    before = version.model.versions.kept().on_main_line().filter(number__lt=version.number, state=VersionState.READY)
+    before = (
+        version.model.versions.not_removed().on_main_line().filter(number__lt=version.number, state=VersionState.READY)
+    )
     return (
         before.exclude(artifact=version.artifact_id)
         .select_related("model__team", "artifact")
@@ -51,7 +53,7 @@ def previous_of(version: Version) -> Version | None:
 
 def _named(version: Version, name: str) -> Version | None:
     match = _NAMED.fullmatch(name)
-    rows = Version.objects.kept().filter(model__team=version.model.team_id, model__removed_at=None)
+    rows = Version.objects.not_removed().filter(model__team=version.model.team_id, model__removed_at=None)
     known = rows.filter(model__name=match["model"], number=int(match["number"])) if match else rows.none()
     return known.select_related("model__team", "artifact").first()
 

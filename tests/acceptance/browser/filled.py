@@ -262,7 +262,7 @@ def opened(folder: Path, *, mesa: Path | None) -> Iterator[Story]:
     plan = replace(make_plan(home=folder / "farm", port=pages, with_node=False), gateway_port=gateway)
     adapter = software_adapter(mesa) if mesa else ([], {})
     with receiving(port=hook) as receiver, EmbeddedFarm(plan) as processes:
-        farm = LiveFarm(plan, processes.start(say=print), processes)
+        farm = LiveFarm(plan, processes.start(report=print), processes)
         story = Story(folder, farm, receiver.url, kept)
         story.save()
         with joined(farm, "bench-1", around=[], environment={}):

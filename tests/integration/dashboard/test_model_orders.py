@@ -131,7 +131,7 @@ def test_chosen_models_are_labelled_or_deleted_together(
     assert all(model.labels == ["ci", "small"] for model in Model.objects.all())
     words = words_of(signed_in.post("/models/chosen/", {"models": chosen, "what": "delete"}, follow=True))
     assert "decoder is deleted: 1 version deleted permanently" in words
-    assert list(Model.objects.kept()) == []
+    assert list(Model.objects.not_removed()) == []
     assert "Select models first" in assert_is_page(signed_in.get("/models/chosen/?models=x"))
 
 

@@ -28,7 +28,7 @@ from worker.agent.passes.looks import Looker, LookFailedError
 
 INPUTS, REFERENCE = "inputs.npz", "reference.npz"
 ANSWER = "divergence.json"
-# for one question, whatever the model does: other blocks wait for the machine
+# of a question, whatever the model does: other blocks wait for the machine
 LAUNCH_S = 600.0
 
 

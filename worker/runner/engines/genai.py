@@ -65,7 +65,7 @@ class Asked:
 
 @dataclass
 class Loaded:
-    """A model that is loaded, for one kind of generation. `vocabulary`: how many tokens it scores."""
+    """A model that is loaded for a kind of generation. `vocabulary`: how many tokens it scores."""
 
     model: Any
     asked: Asked

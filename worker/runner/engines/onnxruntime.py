@@ -145,7 +145,7 @@ class Feed:
         self._types = {node.name: node.type for node in engine.session.get_outputs()}
         # what the binding points into
         self._held: list[object] = []
-        # a binding takes no strings: farms before the axis `call` ask for one all the same
+        # a binding takes no strings: farms before the axis `call` ask for it all the same
         is_plain = engine.call == RUN or any(array.dtype.kind == "U" for array in inputs.values())
         # what `session.run` is given each time
         self._plain = inputs if is_plain else None
@@ -198,7 +198,7 @@ class Feed:
         self._session.run_with_iobinding(self._binding)
 
     def timed_call(self) -> Callable[[], object]:
-        """The leanest callable for one inference: no attribute look-ups inside the timed loop.
+        """The leanest callable that infers once: no attribute look-ups inside the timed loop.
 
         The C++ method below `run_with_iobinding`, whose Python part grew from 0.2 µs in 1.15 to 0.45 µs in 1.31: timed
         with it, a small model would seem to become slower between releases.

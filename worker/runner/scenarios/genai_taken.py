@@ -116,7 +116,7 @@ def parted(loaded: genai.Loaded) -> Parted:
 
 
 def alone(loaded: genai.Loaded, rows: Array) -> float | None:
-    """How many of the first and last sequence have other tokens than alone; None for one sequence, and for draws."""
+    """How many of the first and last sequence have other tokens than alone; None for a single one, and for draws."""
     asked = loaded.asked
     if asked.draws or len(rows) == 1:
         return None

@@ -26,7 +26,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Ready:
-    """Sessions with their inputs bound, settled, and a callable for one inference of each."""
+    """Sessions with their inputs bound, settled, and a callable for each that infers once."""
 
     kind: Kind
     engines: list[Engine]

@@ -1,4 +1,4 @@
-"""Print a one-time sign-in link; creates the owner when asked for one that does not exist yet."""
+"""Print a one-time sign-in link; creates an owner that does not exist yet when asked."""
 
 import json
 

@@ -37,12 +37,15 @@ class Command(BaseCommand):
         # there from the beginning, as backups name it
         Path(settings.STORE_DIR).mkdir(parents=True, exist_ok=True)
         owner = create_owner()
+        code = None
+        if options["code"]:
+            _, code = invite(team=Team.objects.get(name=OWNERS_TEAM), by=owner, auto_approve=True)
         opened = {
             "user": owner.username,
             # whoever starts a farm on its own machine may always look at it
             "link": make_sign_in_link(owner, life=LINK_LIFE, is_emergency=not settings.LOCAL_SIGN_IN),
             "token": _chosen_token(owner) or _stored_token(owner),
-            "code": _code(owner) if options["code"] else None,
+            "code": code,
         }
         self.stdout.write(json.dumps(opened))
 
@@ -82,8 +85,3 @@ def _free_name(owner: User) -> str:
     taken = set(Token.objects.filter(user=owner, revoked_at=None).values_list("name", flat=True))
     numbered = (f"{OWN_NAME} {number}" for number in count(2))
     return OWN_NAME if OWN_NAME not in taken else next(name for name in numbered if name not in taken)
-
-
-def _code(owner: User) -> str:
-    _, code = invite(team=Team.objects.get(name=OWNERS_TEAM), by=owner, auto_approve=True)
-    return code
