@@ -78,7 +78,6 @@ GATED = [TokenAuth(takes_gates=True), BrowserAuth()]
 
 
 def is_gate(token: Token) -> bool:
-    """Whether it may do nothing but gate."""
     return set(token.scopes) == {Scope.GATE}
 
 
@@ -123,7 +122,6 @@ def check_uploader(request: HttpRequest, sender: User) -> None:
 
 
 def person(request: HttpRequest) -> User:
-    """The authenticated user of an endpoint behind these schemes."""
     return cast(User, request.user)
 
 

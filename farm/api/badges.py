@@ -32,23 +32,25 @@ class BadgeOut(Schema):
 def badge(request: HttpRequest, model_id: int) -> BadgeOut:
     """A model's badge: what it says now, and its public address."""
     model = registry.model(person(request), model_id)
-    said = badges.standing_of(model)
+    standing = badges.standing_of(model)
     url = f"{settings.PUBLIC_URL}/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
     page = f"{settings.PUBLIC_URL}/models/{model.pk}/"
     return BadgeOut(
-        label=said.label,
-        text=said.text,
-        tone=said.tone,
+        label=standing.label,
+        text=standing.text,
+        tone=standing.tone,
         url=url,
-        markdown=f"[![{said.label}: {said.text}]({url})]({page})",
+        markdown=f"[![{standing.label}: {standing.text}]({url})]({page})",
     )
 
 
 @router.get("/badges/{int:model_id}/{str:key}.svg", auth=None, openapi_extra=answering("image/svg+xml", "the badge"))
 def badge_image(request: HttpRequest, model_id: int, key: str) -> HttpResponse:
     """The badge itself, without signing in."""
-    said = badges.standing_of(badges.model_of_badge(model_id, key))
-    response = HttpResponse(badge_svg(said.label, said.text, said.tone), content_type="image/svg+xml; charset=utf-8")
+    standing = badges.standing_of(badges.model_of_badge(model_id, key))
+    response = HttpResponse(
+        badge_svg(standing.label, standing.text, standing.tone), content_type="image/svg+xml; charset=utf-8"
+    )
     response.headers["Cache-Control"] = f"public, max-age={FRESH_S}"
     response.headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"

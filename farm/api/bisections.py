@@ -69,5 +69,4 @@ def read_investigation(request: HttpRequest, investigation_id: int) -> Investiga
 
 
 def investigated(row: Investigation) -> InvestigationOut:
-    """An investigation as the API tells of it."""
     return shaped(InvestigationOut, row, alert=row.alert_id, run=row.run_id)

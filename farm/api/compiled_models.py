@@ -34,18 +34,18 @@ class CompiledOut(Schema):
 def compiled(request: HttpRequest, run_id: int, cell: str) -> CompiledOut:
     """What a provider compiled of a cell's model, and for what."""
     run = selectors.run(person(request), run_id)
-    found, told = _found(run, cell), selectors.cell_document(run, cell)
+    found, document = _found(run, cell), selectors.cell_document(run, cell)
     return CompiledOut(
         sha256=found.blob.sha256,
         bytes=found.blob.bytes,
         url=f"/api/v1/runs/{run_id}/cells/{cell}/compiled.onnx",
-        sentence=words.sentence(told),
-        provider=told.provider,
-        provider_options={name: str(value) for name, value in told.provider_options.items()},
-        runtime=str(told.runtime),
-        packages=told.packages,
-        device=told.provider_facts,
-        simulated=told.simulated,
+        sentence=words.sentence(document),
+        provider=document.provider,
+        provider_options={name: str(value) for name, value in document.provider_options.items()},
+        runtime=str(document.runtime),
+        packages=document.packages,
+        device=document.provider_facts,
+        simulated=document.simulated,
     )
 
 

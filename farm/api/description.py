@@ -1,6 +1,6 @@
 """What the OpenAPI document says beyond ninja's own: names in addresses, and answers that are no JSON of a schema."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest
@@ -42,8 +42,8 @@ NAMES: Mapping[str, str] = {
 
 def answering(kind: str, words: str, **schema: object) -> dict[str, Any]:
     """`openapi_extra` of an endpoint whose answer is no schema of ours: its media type, and what it holds."""
-    said = {"description": words, "content": {kind: {"schema": {"type": "string", "format": "binary"} | schema}}}
-    return {"responses": {200: said}}
+    answer = {"description": words, "content": {kind: {"schema": {"type": "string", "format": "binary"} | schema}}}
+    return {"responses": {200: answer}}
 
 
 def empty(words: str, *, status: int = 200) -> dict[str, Any]:
@@ -80,23 +80,12 @@ class DescribedAPI(NinjaAPI):
 
     def _describe(self, **options: Any) -> OpenAPISchema:
         document = super().get_openapi_schema(**options)
-        for answers in _answers(document):
+        for operation in (operation for methods in document["paths"].values() for operation in methods.values()):
+            answers = operation["responses"]
             # ninja's own, beside the one that was described
             if len(answers) > 1 and "content" not in answers.get(200, {"content": {}}):
                 del answers[200]
-        for parameter in _parameters(document):
-            if "description" not in parameter and "description" not in parameter["schema"]:
-                parameter["description"] = NAMES[parameter["name"]]
+            for parameter in operation.get("parameters", ()):
+                if "description" not in parameter and "description" not in parameter["schema"]:
+                    parameter["description"] = NAMES[parameter["name"]]
         return document
-
-
-def _answers(document: OpenAPISchema) -> Iterator[dict[int, dict[str, Any]]]:
-    for methods in document["paths"].values():
-        for operation in methods.values():
-            yield operation["responses"]
-
-
-def _parameters(document: OpenAPISchema) -> Iterator[dict[str, Any]]:
-    for methods in document["paths"].values():
-        for operation in methods.values():
-            yield from operation.get("parameters", ())

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from farm.accounts.ticks import tick_ages_s
 from farm.base.errors import problem
-from farm.contract.version import CONTRACT_VERSION, PREPARE_QUEUE, SETTLE_QUEUE, TELL_QUEUE, TICK_QUEUE
+from farm.contract.version import CONTRACT_VERSION, DELIVERY_QUEUE, PREPARE_QUEUE, SETTLE_QUEUE, TICK_QUEUE
 from farm.registry.confinement import walls
 from farm.runs.broker import lengths
 from farm.runs.selectors.backlog import counts, oldest_queued_s, oldest_reported_s, stored_bytes
@@ -55,7 +55,7 @@ class FarmCollector(Collector):
             value=oldest_reported_s(),
         )
         yield _gauge("onnxfarm_tick_age_seconds", AGE_WORDS, ["tick"], {(k,): v for k, v in tick_ages_s().items()})
-        waiting = lengths([PREPARE_QUEUE, TICK_QUEUE, SETTLE_QUEUE, TELL_QUEUE])
+        waiting = lengths([PREPARE_QUEUE, TICK_QUEUE, SETTLE_QUEUE, DELIVERY_QUEUE])
         yield _gauge("onnxfarm_queue_messages", QUEUE_WORDS, ["queue"], {(k,): v for k, v in waiting.items()})
         yield GaugeMetricFamily("onnxfarm_stored_bytes", "Bytes of all stored files.", value=stored_bytes())
         folder = Path(settings.STORE_DIR)

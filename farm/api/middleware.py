@@ -27,7 +27,6 @@ class AnswerMiddleware:
         return self.changed(request, answer) if isinstance(answer, HttpResponseBase) else self._later(request, answer)
 
     def changed(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """The answer that is sent."""
         raise NotImplementedError
 
     async def _later(self, request: HttpRequest, answer: Awaitable[HttpResponseBase]) -> HttpResponseBase:

@@ -67,12 +67,12 @@ def model(request: HttpRequest, model_id: int) -> ModelPageOut:
     """One model with its newest versions."""
     user = person(request)
     found = selectors.model(user, model_id)
-    kept = selectors.newest_versions(found, user=user, most=PAGE)
+    versions = selectors.newest_versions(found, user=user, limit=PAGE)
     removed = selectors.versions_removed(found, user=user)[:PAGE]
     return _model(
         ModelPageOut,
         found,
-        versions=[version_out(row) for row in kept],
+        versions=[version_out(row) for row in versions],
         removed_versions=[version_out(row) for row in removed],
     )
 

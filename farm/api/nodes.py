@@ -119,9 +119,9 @@ def change(request: HttpRequest, node_id: int, payload: Settings) -> NodeOut:
     """Change the owner's tags and limits."""
     user = person(request)
     node = selectors.node(user, node_id)
-    said = payload.dict(exclude_unset=True)
-    teams, tags = said.pop("teams", None), said.pop("tags", None)
-    services.change_settings(node=node, by=user, tags=tags, **said)
+    changes = payload.dict(exclude_unset=True)
+    teams, tags = changes.pop("teams", None), changes.pop("tags", None)
+    services.change_settings(node=node, by=user, tags=tags, **changes)
     if teams is not None:
         services.share(node=node, by=user, teams=teams)
     return _node(selectors.node(user, node_id))

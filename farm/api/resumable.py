@@ -5,7 +5,6 @@ Each file of a model is an upload of its own; `uploads/complete` then makes a ve
 
 import base64
 import binascii
-from collections.abc import Iterator
 from typing import Final
 
 from django.conf import settings
@@ -97,13 +96,13 @@ def offered(request: HttpRequest) -> HttpResponse:
 def begin(request: HttpRequest) -> HttpResponse:
     """Begin the upload of one file: `Upload-Length`, `Upload-Metadata` with filename, and team and sha256 if wanted."""
     _must_speak_tus(request)
-    said = _metadata(request.headers.get("Upload-Metadata", ""))
+    metadata = _metadata(request.headers.get("Upload-Metadata", ""))
     upload = services.begin_upload(
         user=person(request),
-        name=said.get("filename", ""),
+        name=metadata.get("filename", ""),
         length=_number(request, "Upload-Length"),
-        team=team_of_upload(request, said.get("team", "")),
-        sha256=said.get("sha256", ""),
+        team=team_of_upload(request, metadata.get("team", "")),
+        sha256=metadata.get("sha256", ""),
     )
     return _answer(201, {"Location": f"{request.path.rstrip('/')}/{upload.key}"}, upload)
 
@@ -137,7 +136,7 @@ def append(request: HttpRequest, key: str) -> HttpResponse:
     upload = services.append(
         upload=_own(request, key),
         offset=_number(request, "Upload-Offset"),
-        chunks=_chunks(request),
+        chunks=iter(lambda: request.read(CHUNK_BYTES), b""),
         declared=_number(request, "Content-Length"),
         checksum=resumption.parse_checksum(request.headers.get("Upload-Checksum", "")),
     )
@@ -209,8 +208,3 @@ def _metadata(header: str) -> dict[str, str]:
         return {name: base64.b64decode(encoded, validate=True).decode() for name, _, encoded in pairs}
     except (binascii.Error, ValueError):
         raise Invalid("Upload-Metadata holds pairs of a name and a text in base64.", code="bad_header") from None
-
-
-def _chunks(request: HttpRequest) -> Iterator[bytes]:
-    while chunk := request.read(CHUNK_BYTES):
-        yield chunk

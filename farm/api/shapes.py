@@ -15,10 +15,10 @@ Shape = TypeVar("Shape", bound=Answer)
 Row = TypeVar("Row", bound="Model")
 
 
-def shaped(shape: type[Shape], row: object, **said: object) -> Shape:
+def shaped(shape: type[Shape], row: object, **values: object) -> Shape:
     """A row as this shape: each field is what is said of it, else the row's own attribute of that name."""
     return shape.model_validate(
-        {name: said[name] if name in said else getattr(row, name) for name in shape.model_fields}
+        {name: values[name] if name in values else getattr(row, name) for name in shape.model_fields}
     )
 
 

@@ -102,7 +102,6 @@ def upload_raw(request: HttpRequest, to: Query[RawUpload]) -> Status[VersionOut]
 
 
 def origin_of(request: HttpRequest, *, branch: str, commit: str) -> services.Origin:
-    """Where an upload comes from. Raises Invalid."""
     return services.Origin(branch, commit, is_gate=gate_of(request) is not None)
 
 

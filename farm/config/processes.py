@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from farm.contract.version import PREPARE_QUEUE, SETTLE_QUEUE, TELL_QUEUE, TICK_QUEUE
+from farm.contract.version import DELIVERY_QUEUE, PREPARE_QUEUE, SETTLE_QUEUE, TICK_QUEUE
 
 HOST = "127.0.0.1"
 GIB = 1024**3
@@ -113,7 +113,7 @@ PREPARE = Worker("prepare", (PREPARE_QUEUE, SETTLE_QUEUE), 4, "ONNXFARM_PREPARE_
 # beats, dispatches, sweeps, watches, settles blocks, tells channels. A thread for each tick of CELERY_BEAT_SCHEDULE,
 # AT_ONCE of farm.runs.tasks and of farm.alerts.tasks, and one for a tick that hangs. A second one would do no harm and
 # no good
-TICKS = Worker("ticks", (TICK_QUEUE, SETTLE_QUEUE, TELL_QUEUE), 15, options=("--ticking",), is_single=True)
+TICKS = Worker("ticks", (TICK_QUEUE, SETTLE_QUEUE, DELIVERY_QUEUE), 15, options=("--ticking",), is_single=True)
 RUNNING = (WEB, GATEWAY, PREPARE, TICKS)
 
 # keeps nothing: the database is the outbox

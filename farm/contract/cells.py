@@ -98,7 +98,6 @@ class Recipe(Message):
 
     @property
     def is_identity(self) -> bool:
-        """Whether the uploaded bundle is measured as it is."""
         return self.precision == "fp32" and self.opset == "as-is" and not self.is_program
 
 

@@ -103,7 +103,6 @@ class DivergenceDocument(Message):
     seen: tuple[Seen, ...] = ()
 
     def to_json(self) -> str:
-        """The document as it is written to disk, `schema` first."""
         return self.model_dump_json(by_alias=True, indent=2)
 
 

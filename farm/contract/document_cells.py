@@ -328,9 +328,7 @@ class Cell(LaterAxes, Part):
 
     @property
     def figures(self) -> dict[str, Figure]:
-        """The metrics by name."""
         return {metric.name: metric.figure for metric in self.metrics}
 
     def metric(self, name: str) -> CellMetric | None:
-        """One of them."""
         return next((metric for metric in self.metrics if metric.name == name), None)

@@ -130,7 +130,6 @@ class SecretRequest(Message):
 
 
 def secret_message(node_id: str, signed_at: int) -> bytes:
-    """What a node signs to be given a secret."""
     return f"onnxfarm node secret\n{node_id}\n{signed_at}".encode()
 
 

@@ -32,11 +32,11 @@ def is_version(text: str) -> bool:
     return True
 
 
-def _well_formed(told: object) -> object:
+def _well_formed(value: object) -> object:
     """The pairs that are packages; what is no mapping is left to be refused."""
-    if not isinstance(told, dict):
-        return told
-    pairs = [pair for pair in told.items() if all(isinstance(part, str) for part in pair) and is_pinned(*pair)]
+    if not isinstance(value, dict):
+        return value
+    pairs = [pair for pair in value.items() if all(isinstance(part, str) for part in pair) and is_pinned(*pair)]
     return dict(pairs[:MAX_PACKAGES])
 
 

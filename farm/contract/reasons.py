@@ -62,7 +62,6 @@ class Reason(Message):
 
     @property
     def status(self) -> CellStatus:
-        """The cell status this reason ends in."""
         return _STATUS_OF.get(self.code, CellStatus.REFUSED)
 
 

@@ -96,9 +96,9 @@ class CheckReport(Message):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_command(cls, told: object) -> object:
+    def _without_command(cls, value: object) -> object:
         """Nodes of before 22 November 2026 send a command, and stored reports hold one: the farm writes its own."""
-        return {key: told[key] for key in told if key != "repeat_command"} if isinstance(told, dict) else told
+        return {key: value[key] for key in value if key != "repeat_command"} if isinstance(value, dict) else value
 
 
 class EnginePair(Message):

@@ -37,12 +37,10 @@ OLDEST_VERSION = 2
 
 
 def is_spoken(version: int) -> bool:
-    """Whether a node of this version of the contract works for this farm."""
     return OLDEST_VERSION <= version <= CONTRACT_VERSION
 
 
 def spoken() -> str:
-    """The versions that this farm speaks, in words."""
     return str(CONTRACT_VERSION) if OLDEST_VERSION == CONTRACT_VERSION else f"{OLDEST_VERSION} to {CONTRACT_VERSION}"
 
 
@@ -52,14 +50,12 @@ MEASURE_TASK = "onnxfarm.measure_block"
 PREPARE_QUEUE = "prepare"
 TICK_QUEUE = "ticks"
 SETTLE_QUEUE = "settle"
-TELL_QUEUE = "tell"
+DELIVERY_QUEUE = "tell"
 
 
 def tag_queue(tag: str) -> str:
-    """Queue of every node that carries the hardware tag."""
     return f"tag.{tag}"
 
 
 def node_queue(node_id: str) -> str:
-    """Queue of one node alone."""
     return f"node.{node_id}"

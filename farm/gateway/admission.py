@@ -80,7 +80,6 @@ class Admission:
         return node
 
     def known(self, secret: str) -> int | None:
-        """The node that this secret opened the farm for a short while ago."""
         found = self._known.get(digest_of_secret(secret))
         return found[0] if found is not None and found[1] > self._clock() else None
 
@@ -93,7 +92,6 @@ class Admission:
             self._known.popitem(last=False)
 
     def forget(self, secret: str) -> None:
-        """This secret opens nothing any more."""
         self._known.pop(digest_of_secret(secret), None)
 
     def charge_stranger(self, scope: Scope) -> None:
@@ -125,7 +123,6 @@ class Admission:
             raise TooMany("This node asks too often.", retry_s=wait_s, hint="Wait, then send the same again.")
 
     def charge(self, endpoint: Endpoint, node: int, *, bytes_read: int) -> None:
-        """A node pays for the length of a message."""
         self._buckets(endpoint).charge(node, bytes_read / BYTES_A_TOKEN)
 
     @contextmanager

@@ -243,7 +243,6 @@ def _wait_of(scope: Scope) -> float:
 
 
 async def _gone(receive: Receive) -> None:
-    """Ends when the client has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

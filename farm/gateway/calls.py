@@ -19,7 +19,6 @@ from django.core.handlers.base import BaseHandler
 from django.core.signals import request_started
 from django.db import connections
 from django.http import HttpResponse, HttpResponseBadRequest
-from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
 from farm.base.asgi import Scope
@@ -40,11 +39,11 @@ def keep_connection() -> None:
     """Lets the thread that calls this keep its database connections between requests; see Django's CONN_MAX_AGE."""
     for alias in connections:
         known = connections[alias].settings_dict
-        kept: dict[str, object] = {"CONN_MAX_AGE": CONNECTION_AGE_S, "CONN_HEALTH_CHECKS": True}
+        options: dict[str, object] = {"CONN_MAX_AGE": CONNECTION_AGE_S, "CONN_HEALTH_CHECKS": True}
         if connections[alias].vendor == "postgresql":
             # nodes ask the same again and again: the server plans it once
-            kept["OPTIONS"] = {**known["OPTIONS"], "server_side_binding": True, "prepare_threshold": PREPARED_AFTER}
-        connections[alias].settings_dict = {**known, **kept}
+            options["OPTIONS"] = {**known["OPTIONS"], "server_side_binding": True, "prepare_threshold": PREPARED_AFTER}
+        connections[alias].settings_dict = {**known, **options}
 
 
 def _make_ready() -> None:
@@ -80,7 +79,9 @@ class ThreadHandler(BaseHandler):
             return HttpResponseBadRequest()
         if self._urlconf is not None:
             request.urlconf = self._urlconf
-        return _whole(self.get_response(request))
+        response = self.get_response(request)
+        assert isinstance(response, HttpResponse), f"{response!r} is streamed: it is not brief"
+        return response
 
 
 class CallHandler:
@@ -97,7 +98,6 @@ class CallHandler:
         )
 
     def stop(self) -> None:
-        """Takes no more requests; what waits is left to end."""
         self._queue.stop()
 
 
@@ -111,15 +111,8 @@ class UploadHandler:
         )
 
     async def answer(self, scope: Scope, body: IO[bytes]) -> Answer:
-        """What Django answers."""
         call = partial(self._django.answer, scope, body)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def stop(self) -> None:
-        """Takes no more requests; what is under way is left to end."""
         self._threads.shutdown(wait=False)
-
-
-def _whole(response: HttpResponseBase) -> HttpResponse:
-    assert isinstance(response, HttpResponse), f"{response!r} is streamed: it is not brief"
-    return response

@@ -175,12 +175,12 @@ class Exchange:
         pause_s = FIRST_PAUSE_S
         while True:
             try:
-                async with self._redis.pubsub(ignore_subscribe_messages=True) as bell:
-                    await bell.subscribe(broker.BELL_CHANNEL)
+                async with self._redis.pubsub(ignore_subscribe_messages=True) as subscription:
+                    await subscription.subscribe(broker.BELL_CHANNEL)
                     pause_s = FIRST_PAUSE_S
                     # what was rung while nobody listened
                     self._serve_soon(list(self._waiting))
-                    async for message in bell.listen():
+                    async for message in subscription.listen():
                         self._hear(message["data"].decode())
             except (RedisError, OSError) as problem:
                 log.warning("The bell is not heard (%s); listening again in %.1f s.", problem, pause_s)
@@ -212,7 +212,7 @@ class Exchange:
             log.warning("Queue %s cannot be read: %s", queue, problem)
 
     async def _look_through(self, queue: str) -> None:
-        kept: list[bytes] = []
+        unclaimed: list[bytes] = []
         length = await self._redis.llen(queue)
         try:
             for _ in range(min(length, LOOK_THROUGH)):
@@ -222,11 +222,11 @@ class Exchange:
                 if text is None:
                     return
                 if await self._is_still_wanted(queue, text):
-                    kept.append(text)
+                    unclaimed.append(text)
         finally:
-            if kept:
+            if unclaimed:
                 # to the end: the next ring's message is not behind those that nobody here may claim
-                await self._redis.lpush(queue, *kept)
+                await self._redis.lpush(queue, *unclaimed)
 
     async def _is_still_wanted(self, queue: str, text: bytes) -> bool:
         """Gives the message to the first node that may claim its block; whether it has to go back instead."""
@@ -249,8 +249,8 @@ class Exchange:
             if chosen is not None and chosen in self._waiting.get(queue, {}):
                 about = BlockMessage(str(taker.block), taker.attempt)
                 self._named[about] = time.monotonic()
-                told = message if about == found else renamed(message, about)
-                chosen.offer.set_result(Offer(queue=queue, message=told))
+                named_message = message if about == found else renamed(message, about)
+                chosen.offer.set_result(Offer(queue=queue, message=named_message))
                 # the block of the message itself may still have its turn
                 return about != found
         return True

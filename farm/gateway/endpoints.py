@@ -56,7 +56,6 @@ def _open(name: str, *, max_bytes: int) -> Endpoint:
 
 
 def _page(name: str, address: str) -> Endpoint:
-    """What a browser without a secret loads."""
     return Endpoint(name, "GET", address, Way.CALL, body_s=STRANGER_S, priority=Priority.STRANGER, is_open=True)
 
 

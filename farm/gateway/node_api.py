@@ -46,14 +46,12 @@ node_api.add_router("", for_browsers)
 
 @node_api.exception_handler(AuthenticationError)
 def unknown_node(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
-    """401 stops the agent."""
     _note(request, status=401, code="unknown_node", detail=UNKNOWN_NODE)
     return errors.problem(401, UNKNOWN_NODE, code="unknown_node", hint=HINT)
 
 
 @node_api.exception_handler(Refusal)
 def refused(request: HttpRequest, raised: Refusal) -> HttpResponse:
-    """As everywhere, and in the audit log."""
     _note(request, status=raised.status, code=raised.code, detail=raised.detail)
     return errors.refused(request, raised)
 
@@ -78,8 +76,8 @@ def hello(request: HttpRequest) -> messages.Welcome:
     node = _node(request)
     queues, doing = node.queues, node.doing
     host = request.headers.get(messages.HOST_HEADER, "")
-    said = _read(request, messages.Hello)
-    welcome = fleet.hello(node=node, hello=said, host=host, understands=_understood(request))
+    message = _read(request, messages.Hello)
+    welcome = fleet.hello(node=node, hello=message, host=host, understands=_understood(request))
     if node.doing != doing:
         services.tell_waiting_runs(node)
     if node.queues != queues:
@@ -115,7 +113,7 @@ def heartbeat(request: HttpRequest, block: str) -> messages.HeartbeatReply:
 @node_api.post("/blocks/{block}/reports", response=Reply)
 def report(request: HttpRequest, block: str) -> Reply:
     """Say something about a block."""
-    post = _read(request, messages.ReportPost, most=messages.MAX_REPORT_BYTES)
+    post = _read(request, messages.ReportPost, max_bytes=messages.MAX_REPORT_BYTES)
     return services.accept_report(
         node=_node(request), block_id=block, attempt=post.attempt, token=_token(request), report=post.report
     )
@@ -186,18 +184,17 @@ def _token(request: HttpRequest) -> str:
 
 
 def _understood(request: HttpRequest) -> frozenset[str]:
-    """What the node says that it may be asked beyond the contract's version."""
     words = request.headers.get(messages.UNDERSTANDS_HEADER, "").split(",")
     return frozenset(word.strip() for word in words)
 
 
-def _read(request: HttpRequest, message: type[Message], *, most: int = SMALL_BYTES) -> Message:
+def _read(request: HttpRequest, message: type[Message], *, max_bytes: int = SMALL_BYTES) -> Message:
     """The body as a message. Raises TooLarge, before it is read where its length is told, and Unprocessable."""
     length = request.headers.get("Content-Length", "")
-    if length.isdecimal() and int(length) > most:
-        raise TooLarge(f"The body has {length} bytes; at most {most:,} are taken here.")
-    if len(request.body) > most:
-        raise TooLarge(f"The body has {len(request.body)} bytes; at most {most:,} are taken here.")
+    if length.isdecimal() and int(length) > max_bytes:
+        raise TooLarge(f"The body has {length} bytes; at most {max_bytes:,} are taken here.")
+    if len(request.body) > max_bytes:
+        raise TooLarge(f"The body has {len(request.body)} bytes; at most {max_bytes:,} are taken here.")
     try:
         return message.model_validate_json(without_controls(request.body))
     except ValidationError as problem:

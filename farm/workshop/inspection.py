@@ -62,12 +62,12 @@ class Feed(Message):
 
     @field_validator("inputs")
     @classmethod
-    def _can_be_made(cls, told: dict[str, str]) -> dict[str, str]:
+    def _can_be_made(cls, value: dict[str, str]) -> dict[str, str]:
         """The texts come out of a process that a model may have taken over."""
-        for text in told.values():
+        for text in value.values():
             if text != fills.GIVEN:
                 fills.check(text)
-        return told
+        return value
 
 
 class Inspection(Message):
@@ -126,11 +126,9 @@ class Inspection(Message):
 
     @property
     def opset(self) -> int | None:
-        """The version of the default operator set."""
         return self.opsets.get("")
 
     def port(self, name: str) -> Port | None:
-        """The input of this name."""
         return next((port for port in self.inputs if port.name == name), None)
 
     @property

@@ -27,13 +27,13 @@ class Options:
 
     def sentence(self) -> str:
         """The options that differ from the defaults, as the end of a sentence."""
-        said = [
+        parts = [
             ("per channel", self.per_channel),
             ("reduced range", self.reduce_range),
             ("symmetric activations", self.symmetric),
             (f"only {', '.join(self.op_types)}", bool(self.op_types)),
         ]
-        return "".join(f", {words}" for words, is_said in said if is_said) + self.without_sentence()
+        return "".join(f", {words}" for words, is_set in parts if is_set) + self.without_sentence()
 
     def without_sentence(self) -> str:
         """The nodes that were left as they are, as the end of a sentence."""

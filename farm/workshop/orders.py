@@ -62,10 +62,12 @@ class Job(Generic[W]):
     timeout_s: float = RUN_S
     usual: Mapping[str, object] = field(default_factory=dict)
 
-    def __call__(self, bundle_dir: Path, main: str, *, out_dir: Path, **told: object) -> W:
+    def __call__(self, bundle_dir: Path, main: str, *, out_dir: Path, **arguments: object) -> W:
         out = out_dir / self.file
-        place = confined.Place(bundle_dir=bundle_dir, main=main, reads=_files_in(list(told.values())), out_dir=out_dir)
-        order = {**self.usual, **{name: _plain(value) for name, value in told.items()}, "out": str(out)}
+        place = confined.Place(
+            bundle_dir=bundle_dir, main=main, reads=_files_in(list(arguments.values())), out_dir=out_dir
+        )
+        order = {**self.usual, **{name: _plain(value) for name, value in arguments.items()}, "out": str(out)}
         found = confined.answer(self.function, order, place=place, timeout_s=self.timeout_s, as_a=self.answer)
         found.written_to(confined.made(out))
         return found

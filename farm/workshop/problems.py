@@ -13,7 +13,7 @@ _NOISE = (
 )
 
 
-Told = TypeVar("Told")
+Payload = TypeVar("Payload")
 Answer = TypeVar("Answer")
 
 
@@ -26,11 +26,11 @@ class Problem(Exception):
         self.text = text
 
 
-def answering(function: Callable[[Told], Answer]) -> Callable[[Told], dict[str, object]]:
+def answering(function: Callable[[Payload], Answer]) -> Callable[[Payload], dict[str, object]]:
     """Makes a function of a payload answer `{"answer": …}`, or `{"problem": {code, text}}` when one is raised."""
 
     @functools.wraps(function)
-    def wrapped(payload: Told) -> dict[str, object]:
+    def wrapped(payload: Payload) -> dict[str, object]:
         try:
             return {"answer": function(payload)}
         except Problem as problem:

@@ -36,7 +36,6 @@ class Written(Reply):
         return self._path
 
     def written_to(self, path: Path) -> None:
-        """Sets where the file lies."""
         self._path = path
 
 

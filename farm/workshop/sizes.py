@@ -41,7 +41,6 @@ def resolve(facts: Sized, *, batch: int | None, shapes: Mapping[str, int]) -> di
 
 
 def shape_of(shape: list[int | str], sizes: Mapping[str, int]) -> list[int]:
-    """An input's shape in numbers."""
     return [dim if isinstance(dim, int) else sizes[dim] for dim in shape]
 
 

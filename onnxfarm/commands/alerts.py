@@ -129,8 +129,8 @@ def bisect_alert(
 
 def _order(server: str | None, alert: int, what: str, **body: str) -> None:
     changed = ask_farm(server, operations.ORDER_ALERT, json=body, alert=alert, what=what).shape
-    said = changed.events[-1].text if changed.events else ""
-    say(f"Alert {alert} is {_state(changed)}. {said}".strip())
+    latest = changed.events[-1].text if changed.events else ""
+    say(f"Alert {alert} is {_state(changed)}. {latest}".strip())
 
 
 def _moment(text: str) -> str:

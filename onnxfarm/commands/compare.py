@@ -157,10 +157,10 @@ def _why(cell: Cell) -> str:
 
 def _unmatched(alone: Sequence[Cell], silent: Sequence[tuple[Cell, str]], *, path: Path) -> list[dict[str, str]]:
     """Why a cell is in no comparison."""
-    told = [(cell, "has no counterpart, or more than one possible counterpart.") for cell in alone]
+    unpaired = [(cell, "has no counterpart, or more than one possible counterpart.") for cell in alone]
     return [
         {"file": str(path), "cell": cell["id"], "reason": f"{path}: {same_cells.label(cell)} ({cell['id']}) {why}"}
-        for cell, why in [*told, *silent]
+        for cell, why in [*unpaired, *silent]
     ]
 
 
@@ -176,11 +176,18 @@ def _arms(match: Match, *, old: Path, new: Path) -> Arms:
 
 def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dict[str, object]:
     repeat = same_cells.repeat_in_one_block(match)
-    told = [*differing[:MAX_CONFOUNDERS]]
-    if len(differing) > len(told):
-        told.append(f"{len(differing) - len(told)} more machine facts differ.")
-    way_out = f"Measure both in one block: {repeat.command}" if repeat else _two_models(match)
-    comparison = comparisons.not_comparable(judged, reasons=[NOT_INTERLEAVED, *told, way_out])
+    reasons = [*differing[:MAX_CONFOUNDERS]]
+    if len(differing) > len(reasons):
+        reasons.append(f"{len(differing) - len(reasons)} more machine facts differ.")
+    if repeat:
+        way_out = f"Measure both in one block: {repeat.command}"
+    else:
+        old, new = (str(sha256)[:12] for sha256 in match.differs["model_sha256"])
+        way_out = (
+            f"The models differ (model file digests {old} and {new}): `onnxfarm compare BASE.onnx NEW.onnx` measures "
+            "both in one block."
+        )
+    comparison = comparisons.not_comparable(judged, reasons=[NOT_INTERLEAVED, *reasons, way_out])
     axes = ", ".join(f"{axis} {a} → {b}" for axis, (a, b) in match.differs.items()) or "nothing but the time differs"
     return {
         "baseline": match.old["id"],
@@ -194,9 +201,3 @@ def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dic
         "matrix": repeat.matrix if repeat else None,
         "sentence": f"{same_cells.label(match.new)} ({axes}): {comparisons.sentence(comparison)}",
     }
-
-
-def _two_models(match: Match) -> str:
-    old, new = (str(sha256)[:12] for sha256 in match.differs["model_sha256"])
-    what = f"The models differ (model file digests {old} and {new})"
-    return f"{what}: `onnxfarm compare BASE.onnx NEW.onnx` measures both in one block."

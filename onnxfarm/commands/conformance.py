@@ -38,14 +38,14 @@ def conformance(
     runtimes = [runtime_of(text) for text in ort.split(",") if text.strip()]
     if not runtimes:
         raise Usage("--ort names no version: write it like 1.24.4,1.31.1.")
-    say = Console(stderr=True)
+    console = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="onnxfarm-conformance-") as folder:
         suite, counts = _make_suite(Path(folder))
-        say.print(f"{counts['cases']} cases with plain tensors; {counts['left_out']} others left out.")
+        console.print(f"{counts['cases']} cases with plain tensors; {counts['left_out']} others left out.")
         place = home or default_home()
-        reports = [_run(runtime, suite=suite, home=place, work=Path(folder), say=say) for runtime in runtimes]
+        reports = [_run(runtime, suite=suite, home=place, work=Path(folder), console=console) for runtime in runtimes]
     document = {"schema": SCHEMA, **counts, "runtimes": reports}
-    _print(reports, say=say, quiet=quiet)
+    _print(reports, console=console, quiet=quiet)
     write_plain(document, json_file)
 
 
@@ -75,8 +75,8 @@ def _make_suite(folder: Path) -> tuple[Path, dict[str, int]]:
     return suite, TypeAdapter(dict[str, int]).validate_json(ending.reply)
 
 
-def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, say: Console) -> Report:
-    store = RuntimeStore(home / "runtimes", say=lambda text: say.print(text))
+def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, console: Console) -> Report:
+    store = RuntimeStore(home / "runtimes", say=lambda text: console.print(text))
     try:
         installed = store.provide(runtime)
     except RuntimeUnavailableError as error:
@@ -94,19 +94,19 @@ def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, say: Console)
     }
 
 
-def _print(reports: list[Report], *, say: Console, quiet: bool) -> None:
+def _print(reports: list[Report], *, console: Console, quiet: bool) -> None:
     table = Table("runtime", *OUTCOMES, "seconds")
     for report in reports:
         table.add_row(report["runtime"], *(str(report["counts"][name]) for name in OUTCOMES), str(report["seconds"]))
-    say.print(table)
+    console.print(table)
     for report in () if quiet else reports:
-        _print_cases(report, say=say)
+        _print_cases(report, console=console)
 
 
-def _print_cases(report: Report, *, say: Console) -> None:
+def _print_cases(report: Report, *, console: Console) -> None:
     for case in report["cases"]:
         if case["outcome"] in ("wrong", "crashed"):
-            say.print(f"{report['runtime']} {case['outcome']} {case['case']}: {case['text']}", highlight=False)
+            console.print(f"{report['runtime']} {case['outcome']} {case['case']}: {case['text']}", highlight=False)
     reasons = Counter(case["text"] for case in report["cases"] if case["outcome"] == "refused")
     for text, count in reasons.most_common(10):
-        say.print(f"{report['runtime']} refused {count}×: {text}", highlight=False)
+        console.print(f"{report['runtime']} refused {count}×: {text}", highlight=False)

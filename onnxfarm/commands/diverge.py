@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Column
 
-from farm.contract.divergence import DivergenceDocument, Spread
+from farm.contract.divergence import DivergenceDocument
 from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import matrix_of
 from onnxfarm.commands.feed_options import fills_of, sizes_of
@@ -105,7 +105,9 @@ def _show(document: DivergenceDocument, *, out: Path | None, console: Console) -
         table = table_of(document.found.tensor, *figures)
         for name, spread in ((str(document.candidate), look.candidate), (document.reference, look.reference)):
             if spread is not None:
-                table.add_row(name, *_spread(spread))
+                numbers = (spread.minimum, spread.maximum, spread.mean, spread.std)
+                shown = ("" if number is None else f"{number:.6g}" for number in numbers)
+                table.add_row(name, *shown, str(spread.nan_count), str(spread.inf_count))
         console.print(table)
         beyond = f"{look.violations:,} of {look.elements:,} values are beyond tolerance"
         at = look.furthest
@@ -120,9 +122,3 @@ def _show(document: DivergenceDocument, *, out: Path | None, console: Console) -
         )
         if part.command:
             say(f"  {part.command}", console=console)
-
-
-def _spread(spread: Spread) -> list[str]:
-    numbers = (spread.minimum, spread.maximum, spread.mean, spread.std)
-    shown = ["" if number is None else f"{number:.6g}" for number in numbers]
-    return [*shown, str(spread.nan_count), str(spread.inf_count)]

@@ -103,13 +103,13 @@ def retention(
     _show(found.name, answer.shape)
 
 
-def _days(said: str, before: int | None) -> int | None:
+def _days(text: str, before: int | None) -> int | None:
     """Raises Usage for what is no number of days."""
-    if not said or said == KEPT:
-        return None if said else before
-    if not said.isdecimal() or len(said) > 5:
-        raise Usage(f"“{said}” cannot be read as a number of days; write one, or {KEPT}.")
-    return int(said)
+    if not text or text == KEPT:
+        return None if text else before
+    if not text.isdecimal() or len(text) > 5:
+        raise Usage(f"“{text}” cannot be read as a number of days; write one, or {KEPT}.")
+    return int(text)
 
 
 def _show(team: str, rule: RetentionOut) -> None:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from farm.contract.api.fleet import LedgerOut, LendingOut, NodeOut, TrialOut
+from farm.contract.api.fleet import LedgerOut, LendingOut, NodeOut
 from farm.contract.node import NodeSettings
 from farm.rules.planning.time_left import about
 from farm.rules.wording.numbers import counted
@@ -30,8 +30,8 @@ LendingArgument = Annotated[int, typer.Argument(metavar="LENDING", help="As `onn
 TrialArgument = Annotated[int, typer.Argument(metavar="TRIAL", help="As `onnxfarm node trials` numbers them.")]
 
 
-def _limit(metavar: str, words: str, least: float | None = None, most: float | None = None) -> Any:
-    return typer.Option(metavar=metavar, help=words, show_default="unchanged", min=least, max=most)
+def _limit(metavar: str, words: str, low: float | None = None, high: float | None = None) -> Any:
+    return typer.Option(metavar=metavar, help=words, show_default="unchanged", min=low, max=high)
 
 
 HOURS = _limit("'HH:MM-HH:MM ZONE'", "When it works, in a zone such as Europe/Vienna; `always` ends it.")
@@ -141,21 +141,22 @@ def ledger(
         say(line)
 
 
-def ledger_lines(name: str, told: LedgerOut, *, days: int) -> Iterator[str]:
-    yield f"{name} measured {counted(told.blocks, 'block')} in {counted(days, 'day')}, {told.minutes:.0f} min in all."
-    for work in told.work:
-        whom = f"{work.person or 'a former user'} of {work.team}" + (f", {work.reason}" if work.reason else "")
-        yield f"  {work.minutes:.0f} min for {whom}: {counted(work.runs, 'run')}, {counted(work.blocks, 'block')}"
-    for installed in told.installed:
+def ledger_lines(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
+    blocks, minutes = counted(ledger.blocks, "block"), f"{ledger.minutes:.0f} min"
+    yield f"{name} measured {blocks} in {counted(days, 'day')}, {minutes} in all."
+    for work in ledger.work:
+        person = f"{work.person or 'a former user'} of {work.team}" + (f", {work.reason}" if work.reason else "")
+        yield f"  {work.minutes:.0f} min for {person}: {counted(work.runs, 'run')}, {counted(work.blocks, 'block')}"
+    for installed in ledger.installed:
         yield f"{installed.at:%Y-%m-%d %H:%M}: {installed.text}"
-    yield "Now: " + ("idle or out of your sight." if told.measuring is None else f"run {told.measuring}.")
-    for waiting in told.next:
+    yield "Now: " + ("idle or out of your sight." if ledger.measuring is None else f"run {ledger.measuring}.")
+    for waiting in ledger.next:
         what = f"run {waiting.run}" if waiting.run is not None else f"a run of {waiting.team}"
         if waiting.begins_in_minutes is None or waiting.minutes is None:
             yield f"Waits: {what}, until its machine is free for it."
         else:
             yield f"Next: {what}, in {about(60.0 * waiting.begins_in_minutes)}, for {about(60.0 * waiting.minutes)}."
-    if not told.next:
+    if not ledger.next:
         yield "Nothing waits for it."
 
 
@@ -247,17 +248,12 @@ def try_(
 @app.command()
 def trials(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List the providers that nodes of your teams try, were asked to try, or tried."""
-
-    def cells(row: TrialOut) -> tuple[str, ...]:
-        return str(row.id), row.node, row.provider, row.state, row.sentence
-
-    none = "No trials yet: `onnxfarm node try NODE PROVIDER` asks for one."
     show_rows(
         ask_farm(server, operations.TRIALS),
         ("trial", "node", "provider", "state", "status"),
-        cells,
+        lambda row: (str(row.id), row.node, row.provider, row.state, row.sentence),
         as_json=as_json,
-        none=none,
+        none="No trials yet: `onnxfarm node try NODE PROVIDER` asks for one.",
     )
 
 
@@ -294,7 +290,6 @@ def standing_of(node: NodeOut) -> str:
 
 
 def limits_of(node: NodeOut) -> NodeSettings:
-    """What the node's owner set."""
     return NodeSettings.model_validate(node.settings, extra="ignore")
 
 
@@ -307,14 +302,14 @@ def _show(node: NodeOut) -> None:
     Console(soft_wrap=True).print(table)
 
 
-def _rows(said: NodeSettings, tags: list[str]) -> Mapping[str, str]:
-    heat = said.max_temperature_c
+def _rows(settings: NodeSettings, tags: list[str]) -> Mapping[str, str]:
+    heat = settings.max_temperature_c
     return {
-        "hours": f"{said.hours} {said.timezone}" if said.hours else ALWAYS,
-        "longest block": f"{said.max_block_s / 60:g} min",
+        "hours": f"{settings.hours} {settings.timezone}" if settings.hours else ALWAYS,
+        "longest block": f"{settings.max_block_s / 60:g} min",
         "highest temperature": ANY if heat is None else f"{heat:g} °C",
-        "model cache": f"{said.cache_bytes / GIB:g} GiB",
-        "runtime cache": f"{said.runtimes_bytes / GIB:g} GiB",
+        "model cache": f"{settings.cache_bytes / GIB:g} GiB",
+        "runtime cache": f"{settings.runtimes_bytes / GIB:g} GiB",
         "tags of its owner": ", ".join(tags) or "none",
     }
 

@@ -72,8 +72,8 @@ def label(
     """Add labels, by which watches and lists find a model, or take them away."""
     with Client(find_account(server)) as client:
         found = model_named(client, model)
-        kept = [known for known in found.labels if known not in labels]
-        wanted = kept if remove else [*found.labels, *labels]
+        left = [known for known in found.labels if known not in labels]
+        wanted = left if remove else [*found.labels, *labels]
         labelled = client.call(operations.DESCRIBE_MODEL, json={"labels": wanted}, model=found.id)
     say(f"{labelled.name}: {', '.join(labelled.labels) or 'no labels'}.")
 

@@ -211,5 +211,5 @@ def _sentence(problem: Exception) -> str:
     if errors is None:
         return str(problem)
     first = errors()[0]
-    said = own_words(first["msg"]).rstrip(".")
-    return f"{'.'.join(map(str, first['loc']))} {said[:1].lower()}{said[1:]}; got {first['input']!r}."
+    text = own_words(first["msg"]).rstrip(".")
+    return f"{'.'.join(map(str, first['loc']))} {text[:1].lower()}{text[1:]}; got {first['input']!r}."

@@ -129,7 +129,6 @@ TeamOption = Annotated[
 
 
 def refuse_recipe_alone(recipe: str, evaluation: Path | None) -> None:
-    """Raises Usage for a recipe without the labelled data that it is for."""
     if recipe and evaluation is None:
         raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
 

@@ -109,14 +109,9 @@ def _blocks(blocks: Sequence[PlannedBlock]) -> Table:
             "–".join(map(str, rounds)),
             f"{block.minutes:.1f}",
             str(len(block.nodes)),
-            _range(min(seen), max(seen)) if seen else "",
+            f"{'–'.join(dict.fromkeys(f'{100 * size:.2g}' for size in (min(seen), max(seen))))} %" if seen else "",
         )
     return table
-
-
-def _range(least: float, most: float) -> str:
-    ends = dict.fromkeys(f"{100 * end:.2g}" for end in (least, most))
-    return f"{'–'.join(ends)} %"
 
 
 def _point(point: RefusedPoint) -> str:

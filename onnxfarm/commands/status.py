@@ -39,7 +39,9 @@ def status(
                 follow(client, run, console=Console(stderr=True))
             asked = client.ask(operations.RUN, run=run)
             answer, found = asked.plain, asked.shape
-            show = f"{_words(found)}\n{found.url}"
+            sentence = f" {found.sentence}" if found.sentence else ""
+            standing = standing_of(found).words
+            show = f"Run {found.id}: {found.outcome or found.state}, {standing}.{sentence}\n{found.url}"
         document = read_document(client, run) if run is not None and wait else None
     if as_json:
         write_plain(answer)
@@ -47,11 +49,6 @@ def status(
         console.print(show, highlight=False, soft_wrap=True)
     if document is not None:
         judge_run(document, found)
-
-
-def _words(run: RunOut) -> str:
-    sentence = f" {run.sentence}" if run.sentence else ""
-    return f"Run {run.id}: {run.outcome or run.state}, {standing_of(run).words}.{sentence}"
 
 
 def _table(runs: list[RunOut]) -> Table | str:

@@ -42,20 +42,20 @@ def tokenize(
         raise Usage(f"--out is a .npz: write --out {out.with_suffix('.npz')}.")
     if not model.exists():
         raise Usage(f"{model} does not exist: give the model's folder or zip.")
-    say, place = Console(stderr=True), home or default_home()
+    console, place = Console(stderr=True), home or default_home()
     with scratch_in(place) as folder:
         taken = bundle.take_in(model, folder=folder / "model", files=bundle.LocalFiles())
         if taken.inspection.genai is None:
             raise Usage(f"{model} has no {genai.CONFIG}, and so no tokenizer: give its folder, or token ids in a .npz.")
-        made = _asked(texts, taken, ort=ort, home=place, folder=folder, say=say)
+        made = _asked(texts, taken, ort=ort, home=place, folder=folder, console=console)
         accepted = _accepted(taken, made, folder=folder)
         try:
             shutil.copyfile(accepted.path, out)
         except OSError as problem:
             raise Infrastructure(f"{out} could not be written ({problem.strerror}).") from problem
     scored = f", a text of {accepted.text_tokens:,} to score" if accepted.text_tokens else ""
-    say.print(f"{out}: a prompt of {accepted.tokens:,} tokens{scored}.", highlight=False)
-    say.print(f"onnxfarm bench {model} --prompts {out} --scenario generate:new=64", highlight=False, soft_wrap=True)
+    console.print(f"{out}: a prompt of {accepted.tokens:,} tokens{scored}.", highlight=False)
+    console.print(f"onnxfarm bench {model} --prompts {out} --scenario generate:new=64", highlight=False, soft_wrap=True)
 
 
 def _texts(prompt: str | None, prompt_file: Path | None, text_file: Path | None) -> dict[str, str]:
@@ -83,12 +83,14 @@ def _read(path: Path) -> str:
         raise Usage(f"{path} cannot be read ({problem.strerror}).") from problem
 
 
-def _asked(texts: dict[str, str], taken: bundle.Uploaded, *, ort: str, home: Path, folder: Path, say: Console) -> Path:
+def _asked(
+    texts: dict[str, str], taken: bundle.Uploaded, *, ort: str, home: Path, folder: Path, console: Console
+) -> Path:
     runtime = runtime_of(ort)
     if not genai.is_genai(runtime):
         raise Usage(f"{runtime} has no tokenizer: take {USUAL}.")
     try:
-        installed = RuntimeStore(home / "runtimes", say=lambda text: say.print(text)).provide(runtime)
+        installed = RuntimeStore(home / "runtimes", say=lambda text: console.print(text)).provide(runtime)
         work = Path(tempfile.mkdtemp(prefix="tokens-", dir=folder))
         return tokens.written(
             texts, model=taken.folder / taken.main, runtime=installed, stage=stages.stage_runner(home), work=work

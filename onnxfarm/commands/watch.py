@@ -131,7 +131,9 @@ def run(
     if as_json:
         write_plain(called.plain)
     if wait:
-        _judge(called.shape)
+        for outcome, problem in (("alert", GateFailed), ("infra", Infrastructure)):
+            if sentences := [each.sentence for each in called.shape if each.outcome == outcome]:
+                raise problem(sentences[0])
 
 
 @app.command()
@@ -173,14 +175,14 @@ def _followed(
 ) -> Answered[list[RoundOut]]:
     """The rounds once all of them are judged; the first that is not says how far its run is. Raises TimedOut."""
     limit = None if minutes is None else time.monotonic() + 60.0 * minutes
-    said: dict[int, str] = {}
+    printed: dict[int, str] = {}
     console = console_for(stderr=True)
     with shown(console) as show:
         while True:
             answer = _rounds(client, watch_id, wanted)
             for each in answer.shape:
-                if said.get(each.id) != each.state:
-                    said[each.id] = each.state
+                if printed.get(each.id) != each.state:
+                    printed[each.id] = each.state
                     say(
                         f"Round {each.id}: {each.state}{': ' + each.sentence if each.sentence else ''}", console=console
                     )
@@ -205,13 +207,6 @@ def _rounds(client: Client, watch_id: int, wanted: Collection[int]) -> Answered[
             return Answered([plain for plain, _ in found], [shape for _, shape in found])
     gone = len(wanted) - len(found)
     raise Infrastructure(f"{gone} of {len(wanted)} rounds are gone: was the watch or a model deleted in the meantime?")
-
-
-def _judge(rounds: list[RoundOut]) -> None:
-    for outcome, problem in (("alert", GateFailed), ("infra", Infrastructure)):
-        found = [each.sentence for each in rounds if each.outcome == outcome]
-        if found:
-            raise problem(found[0])
 
 
 def _rule(text: str) -> dict[str, object]:

@@ -42,7 +42,7 @@ class Account:
         checked_address(self.server)
 
 
-class Kept(TypedDict, total=False):
+class Farms(TypedDict, total=False):
     """The file of farms: the address of the last one, and a token for each."""
 
     default: str
@@ -51,14 +51,14 @@ class Kept(TypedDict, total=False):
 
 def find_account(server: str | None = None) -> Account:
     """The account to use. Raises Usage when no farm is named or there is no token for it."""
-    kept = _read()
-    address = server or os.environ.get(SERVER_VARIABLE) or kept.get("default")
+    farms = _read()
+    address = server or os.environ.get(SERVER_VARIABLE) or farms.get("default")
     if not address:
         raise Usage(
             f"No farm is named: give --server URL, set {SERVER_VARIABLE}, or run `onnxfarm login --server URL` once."
         )
     address = checked_address(str(address))
-    token = os.environ.get(TOKEN_VARIABLE) or kept.get("tokens", {}).get(address)
+    token = os.environ.get(TOKEN_VARIABLE) or farms.get("tokens", {}).get(address)
     if not token:
         raise Usage(
             f"There is no token for {address}: set {TOKEN_VARIABLE}, or run `onnxfarm login --server {address}`. "
@@ -117,8 +117,8 @@ def _is_this_machine(host: str) -> bool:
 def keep(account: Account) -> Path:
     """Write the account to the file, readable by nobody else, as the default farm; answers the file."""
     path = config_file()
-    kept = _read()
-    tokens = {**kept.get("tokens", {}), account.server: account.token}
+    farms = _read()
+    tokens = {**farms.get("tokens", {}), account.server: account.token}
     try:
         write_privately(json.dumps({"default": account.server, "tokens": tokens}, indent=2) + "\n", path)
     except OSError as problem:
@@ -127,19 +127,18 @@ def keep(account: Account) -> Path:
 
 
 def config_file() -> Path:
-    """Where farms and tokens are kept."""
     base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(base) / "onnxfarm" / "farms.json"
 
 
-def _read() -> Kept:
+def _read() -> Farms:
     path = config_file()
     try:
-        kept = json.loads(path.read_text())
+        farms = json.loads(path.read_text())
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as problem:
         raise Usage(f"{path} cannot be read ({problem}): remove it and run `onnxfarm login` again.") from problem
-    if not isinstance(kept, dict) or not isinstance(kept.get("tokens", {}), dict):
+    if not isinstance(farms, dict) or not isinstance(farms.get("tokens", {}), dict):
         raise Usage(f"{path} is not a file of `onnxfarm login`: remove it and log in again.")
-    return cast(Kept, kept)
+    return cast(Farms, farms)

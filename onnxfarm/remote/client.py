@@ -240,7 +240,6 @@ def ask_farm(
 
 
 def order_of(version_id: int, matrix: Mapping[str, object] | None) -> dict[str, object]:
-    """What a run or a plan is asked by; without a matrix the farm's own."""
     return {"version": version_id} | ({} if matrix is None else {"matrix": matrix})
 
 

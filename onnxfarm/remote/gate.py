@@ -29,11 +29,11 @@ def opened(given: Given, *, server: str, team: str, console: Console) -> Iterato
     subject, judged = given.subject, {"evaluation": given.evaluation}
     # a judge of the user's own is refused before: it never leaves their machine
     recipe = given.recipe if given.evaluation and isinstance(given.recipe, str) else ""
-    said = {"team": team, "recipe": recipe, **given.origin}
+    fields = {"team": team, "recipe": recipe, **given.origin}
     with Client(find_account(server)) as client:
-        base = _base(client, given, said, console=console)
+        base = _base(client, given, fields, console=console)
         line = {"model": base[0]} if base is not None else {}
-        bundle = Bundle(subject.model, {**_beside(subject), **judged}, {**said, **line})
+        bundle = Bundle(subject.model, {**_beside(subject), **judged}, {**fields, **line})
         version = uploaded(client, bundle, console=console)
         if base == (version.model, version.number):
             say(f"The gate passed: {subject.model} is {_named(base)}, byte for byte, and nothing was measured.")
@@ -43,18 +43,21 @@ def opened(given: Given, *, server: str, team: str, console: Console) -> Iterato
 
 
 def _named(version: tuple[str, int]) -> str:
-    """A version as a matrix names it."""
     return "{}@{}".format(*version)
 
 
-def _base(client: Client, given: Given, said: Mapping[str, str], *, console: Console) -> tuple[str, int] | None:
+def _base(client: Client, given: Given, fields: Mapping[str, str], *, console: Console) -> tuple[str, int] | None:
     """Model and number of the version in use now; a file is uploaded as one. None where two runtimes are compared.
 
     One that was named is not looked up, which a token that may only gate must not: planning says where there is none.
     """
     if given.beside is not None:
-        told = {**said, "commit": given.base_commit, "note": "what it was compared with" if given.origin else ""}
-        version = uploaded(client, Bundle(given.beside.model, _beside(given.beside), told), console=console)
+        base_fields = {
+            **fields,
+            "commit": given.base_commit,
+            "note": "what it was compared with" if given.origin else "",
+        }
+        version = uploaded(client, Bundle(given.beside.model, _beside(given.beside), base_fields), console=console)
         return version.model, version.number
     match = VERSION.fullmatch(given.version)
     return (match["model"], int(match["number"])) if match else None

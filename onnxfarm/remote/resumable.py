@@ -143,8 +143,8 @@ class Sender:
         _remember({mark: key for mark, key in _remembered().items() if mark not in self._marks})
 
     def _begin(self, path: Path, *, name: str, team: str) -> str:
-        said = {"filename": name, **({"team": team} if team else {})}
-        headers = {**TUS, "Upload-Length": str(path.stat().st_size), "Upload-Metadata": _metadata(said)}
+        metadata = {"filename": name, **({"team": team} if team else {})}
+        headers = {**TUS, "Upload-Length": str(path.stat().st_size), "Upload-Metadata": _metadata(metadata)}
         response = self._patiently(lambda: self._http.post("/uploads/files", headers=headers))
         return response.headers["Location"].rstrip("/").rpartition("/")[2]
 
@@ -214,12 +214,10 @@ class _Counted(io.FileIO):
 
 
 def is_large(paths: list[Path], *, piece_bytes: int = PIECE_BYTES) -> bool:
-    """Whether a bundle is worth being sent in pieces."""
     return sum(path.stat().st_size for path in paths if path.is_file()) > MAX_PIECES_AT_ONCE * piece_bytes
 
 
 def memory_file() -> Path:
-    """Where begun uploads are remembered."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "onnxfarm" / "uploads.json"
 

@@ -22,7 +22,7 @@ LINE_EVERY_S = 4.5
 # while nothing of it is measured
 WAIT_EVERY_S = 60.0
 
-Say = Callable[["Standing"], None]
+Show = Callable[["Standing"], None]
 
 
 class Standing(NamedTuple):
@@ -42,9 +42,9 @@ class Standing(NamedTuple):
     def news(self) -> object:
         """What is worth a line of a log once it changes: a round, a block, another thing that is done or waited for."""
         where, _, doing = self.block.partition("; ")
-        told = doing if self.is_waiting else tuple(_phase(part) for part in doing.split("; "))
+        doing_now = doing if self.is_waiting else tuple(_phase(part) for part in doing.split("; "))
         # a node that says which round it measures says it once a round
-        return self.done, where.rpartition(", ")[0] if doing else where, told
+        return self.done, where.rpartition(", ")[0] if doing else where, doing_now
 
     @property
     def words(self) -> str:
@@ -66,11 +66,11 @@ def _phase(doing: str) -> str:
 def follow(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> RunOut:
     """Wait for a run to end and show how far it is; answers the run. Raises TimedOut after `timeout_s`."""
     limit = time.monotonic() + timeout_s if timeout_s is not None else None
-    with shown(console) as say:
+    with shown(console) as show:
         while True:
             run = client.call(operations.RUN, run=run_id)
             standing = standing_of(run)
-            say(standing)
+            show(standing)
             if standing.is_finished:
                 return run
             if limit is not None and time.monotonic() > limit:
@@ -109,39 +109,39 @@ def standing_of(run: RunOut) -> Standing:
 
 
 @contextlib.contextmanager
-def shown(console: Console) -> Iterator[Say]:
+def shown(console: Console) -> Iterator[Show]:
     """Gives what is told how far a run is, again and again: a bar on a terminal, lines elsewhere."""
     if console.is_terminal:
-        with _bar(console) as say:
-            yield say
+        with _bar(console) as show:
+            yield show
     else:
         yield lines(console)
 
 
 @contextlib.contextmanager
-def _bar(console: Console) -> Iterator[Say]:
+def _bar(console: Console) -> Iterator[Show]:
     columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting", total=1.0)
 
-        def say(standing: Standing) -> None:
+        def show(standing: Standing) -> None:
             # the cells of a block end together, so the bar moves by rounds
             progress.update(task, completed=standing.share, description=standing.words)
 
-        yield say
+        yield show
 
 
-def lines(console: Console, *, clock: Callable[[], float] = time.monotonic) -> Say:
+def lines(console: Console, *, clock: Callable[[], float] = time.monotonic) -> Show:
     """A line when something changed; what does not change is said again now and then."""
-    said: object = None
-    said_at = 0.0
+    shown_news: object = None
+    shown_at = 0.0
 
-    def say(standing: Standing) -> None:
-        nonlocal said, said_at
+    def show(standing: Standing) -> None:
+        nonlocal shown_news, shown_at
         now = clock()
         every_s = WAIT_EVERY_S if standing.is_waiting else LINE_EVERY_S
-        if standing.news != said or now - said_at > every_s:
-            said, said_at = standing.news, now
+        if standing.news != shown_news or now - shown_at > every_s:
+            shown_news, shown_at = standing.news, now
             console.print(standing.words, highlight=False, soft_wrap=True)
 
-    return say
+    return show

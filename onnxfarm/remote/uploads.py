@@ -41,12 +41,12 @@ def uploaded(client: Client, bundle: Bundle, *, console: Console) -> VersionOut:
     is rejected or its labelled data do not fit."""
     files = bundle.files
     given = {role: path for role, path in bundle.beside.items() if path is not None}
-    said = {name: text for name, text in bundle.fields.items() if text}
+    fields = {name: text for name, text in bundle.fields.items() if text}
     if called := name_of(bundle.model):
-        said.setdefault("model", called)
+        fields.setdefault("model", called)
     say(f"Uploading {', '.join(path.name for path in [*files, *given.values()])}", console=console)
     with _bar(console, files=[*files, *given.values()]) as advance:
-        version = client.upload(files, roles=given, fields=said, progress=advance)
+        version = client.upload(files, roles=given, fields=fields, progress=advance)
     say(f"Stored as {version.model} v{version.number} in team {version.team}", console=console)
     limit = time.monotonic() + LIMIT_S
     while version.state in ("pending", "inspecting"):

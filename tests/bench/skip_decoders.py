@@ -13,7 +13,7 @@ from pathlib import Path
 import onnx
 
 from farm.workshop.samples.attention import Parts, attend, prepare_mask
-from farm.workshop.samples.decoder import CONTEXT, HEADS, HIDDEN, INNER, KEPT_HEADS, VOCABULARY, WIDTH
+from farm.workshop.samples.decoder import CONTEXT, HEADS, HIDDEN, INNER, KEY_HEADS, VOCABULARY, WIDTH
 from farm.workshop.samples.graphs import GraphBuilder, Port
 from farm.workshop.samples.weights import Seeded
 from tests.options import read_options
@@ -46,11 +46,11 @@ def _decoder(name: str, layers: int) -> onnx.ModelProto:
     branch = graph.add("Mul", "nothing_yet", [hidden, graph.weight("none_yet", seeded.uniform(1, spread=0.01))])
     for layer in range(layers):
         normed, hidden = _normed(graph, seeded, hidden, branch, name=name, place=f"layer{layer}_norm1")
-        sizes = (("query", HEADS), ("key", KEPT_HEADS), ("value", KEPT_HEADS))
+        sizes = (("query", HEADS), ("key", KEY_HEADS), ("value", KEY_HEADS))
         query, key, value = (
             _linear(graph, seeded, normed, name=f"layer{layer}_{part}", columns=heads * WIDTH) for part, heads in sizes
         )
-        mixed = attend(graph, Parts(layer, query, key, value, heads=HEADS, kept_heads=KEPT_HEADS, width=WIDTH))
+        mixed = attend(graph, Parts(layer, query, key, value, heads=HEADS, kept_heads=KEY_HEADS, width=WIDTH))
         branch = _linear(graph, seeded, mixed, name=f"layer{layer}_output", columns=HIDDEN)
         normed, hidden = _normed(graph, seeded, hidden, branch, name=name, place=f"layer{layer}_norm2")
         wide = _linear(graph, seeded, normed, name=f"layer{layer}_wide", columns=INNER)
@@ -90,7 +90,7 @@ def _given() -> dict[str, Port]:
 
 
 def _ports(stem: str, length: str, layers: int) -> dict[str, Port]:
-    shape: list[str | int] = ["batch", KEPT_HEADS, length, WIDTH]
+    shape: list[str | int] = ["batch", KEY_HEADS, length, WIDTH]
     names = [f"{stem}.{layer}.{part}" for layer in range(layers) for part in ("key", "value")]
     return {name: (onnx.TensorProto.FLOAT, shape) for name in names}
 

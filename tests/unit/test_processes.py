@@ -13,7 +13,7 @@ from farm.config import processes
 from farm.config.embedded import supervisor
 from farm.config.environment import Environment
 from farm.config.processes import BEHIND_PROXY, BROKER, DATABASE, GATEWAY, PREPARE, RUNNING, TICKS, WEB, Image, Server
-from farm.contract.version import PREPARE_QUEUE, SETTLE_QUEUE, TELL_QUEUE, TICK_QUEUE
+from farm.contract.version import DELIVERY_QUEUE, PREPARE_QUEUE, SETTLE_QUEUE, TICK_QUEUE
 from farm.runs import tasks as runs
 from tests.conftest import PROJECT
 
@@ -169,7 +169,7 @@ def test_ticks_and_messages_share_no_queue_with_makings() -> None:
     assert queues == {TICK_QUEUE}
     # what is settled waits for no making, and is settled by more than one process where there are several
     assert option(PREPARE.command(), "--queues").split(",") == [PREPARE_QUEUE, SETTLE_QUEUE]
-    assert option(TICKS.command(), "--queues").split(",") == [TICK_QUEUE, SETTLE_QUEUE, TELL_QUEUE]
+    assert option(TICKS.command(), "--queues").split(",") == [TICK_QUEUE, SETTLE_QUEUE, DELIVERY_QUEUE]
     assert "--ticking" in TICKS.command()
     assert "--ticking" not in PREPARE.command()
 

@@ -24,12 +24,11 @@ class Parts:
     key: str
     value: str
     heads: int
-    kept_heads: int
+    key_heads: int
     width: int
 
     @property
     def caches(self) -> list[tuple[str, str]]:
-        """Past and present of key and value."""
         named = [f"{self.layer}.{part}" for part in ("key", "value")]
         return [(f"past_key_values.{name}", f"present.{name}") for name in named]
 
@@ -45,13 +44,13 @@ def prepare_mask(graph: GraphBuilder) -> None:
     graph.add("Squeeze", "total_squeezed", ["total"], output="total_scalar")
     difference = graph.add("Sub", "past_length", ["total", "now"])
     before = graph.add("Squeeze", "past_squeezed", [difference])
-    none, one = graph.weight("none", _whole(0)), graph.weight("one", _whole(1))
-    queries = graph.add("Range", "query_places", [before, "total_scalar", one])
-    keys = graph.add("Range", "key_places", [none, "total_scalar", one])
+    start, step = graph.weight("none", _whole(0)), graph.weight("one", _whole(1))
+    queries = graph.add("Range", "query_places", [before, "total_scalar", step])
+    keys = graph.add("Range", "key_places", [start, "total_scalar", step])
     rows = graph.add("Unsqueeze", "query_rows", [queries, graph.weight("row_axis", _whole([1]))])
     causal = graph.add("LessOrEqual", "looks_back", [keys, rows])
-    kept = graph.add("Cast", "mask_kept", ["attention_mask"], to=onnx.TensorProto.BOOL)
-    spread = graph.add("Unsqueeze", "mask_spread", [kept, graph.weight("mask_axes", _whole([1, 2, 3]))])
+    mask = graph.add("Cast", "mask_kept", ["attention_mask"], to=onnx.TensorProto.BOOL)
+    spread = graph.add("Unsqueeze", "mask_spread", [mask, graph.weight("mask_axes", _whole([1, 2, 3]))])
     allowed = graph.add("And", "allowed", [causal, spread])
     nothing, far = (
         graph.weight(name, np.array(value, dtype=np.float32)) for name, value in (("zero", 0), ("far", _FAR))
@@ -61,11 +60,11 @@ def prepare_mask(graph: GraphBuilder) -> None:
 
 def attend(graph: GraphBuilder, parts: Parts) -> str:
     """Softmax of scaled products, by standard operators."""
-    group, prefix = parts.heads // parts.kept_heads, f"layer{parts.layer}"
-    split = graph.weight(f"{prefix}_query_split", _whole([0, 0, parts.kept_heads, group, parts.width]))
+    group, prefix = parts.heads // parts.key_heads, f"layer{parts.layer}"
+    split = graph.weight(f"{prefix}_query_split", _whole([0, 0, parts.key_heads, group, parts.width]))
     parted = graph.add("Reshape", f"{prefix}_query_parted", [parts.query, split])
     query = graph.add("Transpose", f"{prefix}_query_heads", [parted], perm=[0, 2, 3, 1, 4])
-    key, value = (_kept(graph, parts, which) for which in (0, 1))
+    key, value = (_with_past(graph, parts, which) for which in (0, 1))
     turned = graph.add("Transpose", f"{prefix}_key_turned", [key], perm=[0, 1, 2, 4, 3])
     scores = graph.add("MatMul", f"{prefix}_scores", [query, turned])
     scale = graph.weight(f"{prefix}_scale", np.array(parts.width**-0.5, dtype=np.float32))
@@ -101,19 +100,19 @@ def attend_grouped(graph: GraphBuilder, parts: Parts) -> str:
         inputs,
         outputs=[mixed, *presents],
         num_heads=parts.heads,
-        kv_num_heads=parts.kept_heads,
+        kv_num_heads=parts.key_heads,
     )
     return mixed
 
 
-def _kept(graph: GraphBuilder, parts: Parts, which: int) -> str:
+def _with_past(graph: GraphBuilder, parts: Parts, which: int) -> str:
     """Past and new keys (0) or values (1) [batch, kept heads, 1, total, width]; without the 1, the present cache."""
     past, present = parts.caches[which]
     name = f"layer{parts.layer}_{('key', 'value')[which]}"
-    split = graph.weight(f"{name}_split", _whole([0, 0, parts.kept_heads, parts.width]))
+    split = graph.weight(f"{name}_split", _whole([0, 0, parts.key_heads, parts.width]))
     parted = graph.add("Reshape", f"{name}_parted", [(parts.key, parts.value)[which], split])
     new = graph.add("Transpose", f"{name}_heads", [parted], perm=[0, 2, 1, 3])
-    graph.add("Concat", f"{name}_kept", [past, new], output=present, axis=2)
+    graph.add("Concat", f"{name}_with_past", [past, new], output=present, axis=2)
     return graph.add("Unsqueeze", f"{name}_grouped", [present, graph.weight(f"{name}_axis", _whole([2]))])
 
 

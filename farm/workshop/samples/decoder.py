@@ -23,7 +23,7 @@ from farm.workshop.samples.weights import Seeded
 
 HIDDEN = 256
 HEADS = 4
-KEPT_HEADS = 2
+KEY_HEADS = 2
 WIDTH = HIDDEN // HEADS
 INNER = 512
 LAYERS = 2
@@ -109,9 +109,9 @@ def _scored(graph: GraphBuilder, seeded: Seeded, last: str, *, head: Head) -> No
 def _parts(graph: GraphBuilder, seeded: Seeded, x: str, *, layer: int) -> Parts:
     query, key, value = (
         _linear(graph, seeded, x, name=f"layer{layer}_{part}", columns=heads * WIDTH)
-        for part, heads in (("query", HEADS), ("key", KEPT_HEADS), ("value", KEPT_HEADS))
+        for part, heads in (("query", HEADS), ("key", KEY_HEADS), ("value", KEY_HEADS))
     )
-    return Parts(layer, query, key, value, heads=HEADS, kept_heads=KEPT_HEADS, width=WIDTH)
+    return Parts(layer, query, key, value, heads=HEADS, key_heads=KEY_HEADS, width=WIDTH)
 
 
 def _inputs() -> dict[str, Port]:
@@ -129,7 +129,7 @@ def _outputs(head: Head) -> dict[str, Port]:
 
 
 def _caches(stem: str, length: str) -> dict[str, Port]:
-    shape: list[str | int] = ["batch", KEPT_HEADS, length, WIDTH]
+    shape: list[str | int] = ["batch", KEY_HEADS, length, WIDTH]
     return {f"{stem}.{layer}.{part}": (_FLOAT, shape) for layer in range(LAYERS) for part in ("key", "value")}
 
 

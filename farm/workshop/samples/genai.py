@@ -38,7 +38,7 @@ def configuration(vocabulary: int) -> dict[str, object]:
                 "head_size": decoder.WIDTH,
                 "hidden_size": decoder.HIDDEN,
                 "num_attention_heads": decoder.HEADS,
-                "num_key_value_heads": decoder.KEPT_HEADS,
+                "num_key_value_heads": decoder.KEY_HEADS,
                 "num_hidden_layers": decoder.LAYERS,
                 "session_options": {"provider_options": []},
                 "inputs": {**inputs, **pasts},

@@ -24,7 +24,6 @@ class GraphBuilder:
         self._is_standard = True
 
     def weight(self, name: str, value: Array) -> str:
-        """An initialiser under this name."""
         self._initializers.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
@@ -46,7 +45,6 @@ class GraphBuilder:
         self._is_standard = False
 
     def linear(self, name: str, x: str, *, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> str:
-        """MatMul and Add over the last axis."""
         product = self.add("MatMul", f"{name}_matmul", [x, self.weight(f"{name}_weight", weight)])
         return self.add("Add", f"{name}_add", [product, self.weight(f"{name}_bias", bias)])
 

@@ -37,7 +37,7 @@ def short_windows() -> Iterator[None]:
 @pytest.fixture
 def inputs(tmp_path: Path) -> Path:
     """A prompt of four tokens with nothing before it, for the check pass."""
-    empty = np.zeros((1, decoder.KEPT_HEADS, 0, decoder.WIDTH), dtype=np.float32)
+    empty = np.zeros((1, decoder.KEY_HEADS, 0, decoder.WIDTH), dtype=np.float32)
     caches = {f"past_key_values.{layer}.{part}": empty for layer in (0, 1) for part in ("key", "value")}
     whole = {"input_ids": np.arange(4), "attention_mask": np.ones(4, dtype=np.int64), "position_ids": np.arange(4)}
     path = tmp_path / "prompt.inputs.npz"

@@ -58,7 +58,7 @@ def generated(path: Path, prompt: np.ndarray, *, new: int, keeping: bool = True)
     """Greedy tokens, and the scores of each; `keeping` the cache, or else all tokens anew every time."""
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     names = [node.name for node in session.get_inputs() if node.name.startswith("past")]
-    empty = [np.zeros((1, decoder.KEPT_HEADS, 0, decoder.WIDTH), np.float32) for _ in names]
+    empty = [np.zeros((1, decoder.KEY_HEADS, 0, decoder.WIDTH), np.float32) for _ in names]
     given, past, before, scores = prompt, empty, 0, []
     for _ in range(new):
         total = before + given.shape[1]
