@@ -74,14 +74,14 @@ def test_hellos_go_on_after_the_disk_was_full(tmp_path: Path) -> None:
 
     def on_welcome(welcome: Welcome) -> None:
         welcomes.append(welcome)
-        presence.say_again()
+        presence.send_now()
         if len(welcomes) == 1:
             raise OSError(28, "No space left on device")
         stop.set()
 
     presence._renew_secret = lambda: None  # type: ignore[method-assign]
     presence.hello = lambda **_: Welcome(health="active")  # type: ignore[method-assign]
-    presence.say_again()
+    presence.send_now()
     presence.keep(stop=stop, on_welcome=on_welcome, on_refused=lambda sentence: None)
     assert len(welcomes) == 2
 

@@ -131,7 +131,7 @@ class Agent:
         self._in_background("presence", self._keep_present)
         self._consume()
         self._stop.set()
-        self._presence.say_again()
+        self._presence.send_now()
         self._leave()
         return EXIT_REFUSED if self._refusal else EXIT_OK
 
@@ -146,7 +146,7 @@ class Agent:
         """Another measurement has the machine, or none any more: the farm is told once."""
         if sentence != self._presence.waits_for:
             self._presence.waits_for = sentence
-            self._presence.say_again()
+            self._presence.send_now()
 
     def _consume(self) -> None:
         """The Celery worker's life; it ends itself with SystemExit when it was told to stop."""
@@ -184,12 +184,12 @@ class Agent:
     def _probe(self) -> None:
         """The abilities to start with; then, once the node has nothing to do, what else may run here."""
         found = self._presence.abilities = self._equipment.probe(is_cancelled=self._stop.is_set)
-        self._presence.say_again()
+        self._presence.send_now()
         while not self._stop.wait(IDLE_TURN_S) and self._idle_probe_s:
             if self._is_ready and self._measurer.idle_s > self._idle_probe_s:
                 with self._trying:
                     self._presence.abilities |= self._equipment.probe_more(found, is_cancelled=self._stop.is_set)
-                self._presence.say_again()
+                self._presence.send_now()
                 return
 
     def _try(self, trial: messages.Trial) -> None:
@@ -207,7 +207,7 @@ class Agent:
             logger.info("%s was tried: %s", trial.provider, problem or "it executes")
             self._presence.tried = messages.Tried(id=trial.id, problem=problem[:1000])
             self._waits_for("")
-            self._presence.say_again()
+            self._presence.send_now()
 
     def _flush(self) -> None:
         with contextlib.suppress(farm.Refused):  # the poll hears the same and ends the agent
@@ -216,7 +216,7 @@ class Agent:
                 logger.info("%d reports of an earlier start were answered.", answered)
 
     def _keep_present(self) -> None:
-        self._presence.say_again()
+        self._presence.send_now()
         self._presence.keep(stop=self._stop, on_welcome=self._on_welcome, on_refused=self.refused)
 
     def _on_welcome(self, welcome: messages.Welcome) -> None:
@@ -244,7 +244,7 @@ class Agent:
     def _on_ready(self, **_: object) -> None:
         # Celery's own answer to SIGHUP is to start itself again with another command line
         signal.signal(signal.SIGHUP, self._on_signal)
-        self._presence.say_again()
+        self._presence.send_now()
 
     def _on_shutting_down(self, **_: object) -> None:
         self._stop.set()
@@ -254,7 +254,7 @@ class Agent:
 
     def _end(self) -> None:
         self._stop.set()
-        self._presence.say_again()
+        self._presence.send_now()
         worker_state.should_stop = EXIT_OK
 
     def _leave(self) -> None:

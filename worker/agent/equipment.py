@@ -61,7 +61,7 @@ class NodeEquipment:
         shutil.rmtree(self._work, ignore_errors=True)  # of an agent that was killed
         self._work.mkdir(parents=True)
         self._stage = stages.stage_runner(home.folder / "stage")
-        self._tell: Callable[[str], None] = lambda text: None
+        self._lease_say: Callable[[str], None] = lambda text: None
         self._runtimes = RuntimeStore(home.folder / "runtimes", say=self._say, allowed=allowed, indexes=indexes)
         self._cache = ArtifactCache(home.folder / "artifacts", fetch=self._fetch)
 
@@ -74,7 +74,7 @@ class NodeEquipment:
         say: Callable[[str], None],
     ) -> None:
         """Measures the block of a lease and reports it; `say` is told what is being done."""
-        self._lease, self._tell = lease, say
+        self._lease, self._lease_say = lease, say
         environment = NodeEnvironment(
             runtimes=self._runtimes,
             cache=self._cache,
@@ -91,22 +91,19 @@ class NodeEquipment:
         try:
             execution.execute_block(lease.order, report=report, environment=environment, is_cancelled=is_cancelled)
         finally:
-            self._lease, self._tell = None, lambda text: None
+            self._lease, self._lease_say = None, lambda text: None
 
     def facts(self) -> Facts:
         """The machine as it is, without waiting to see how busy it is."""
         return facts.read_facts(busy_window_s=0)
 
     def temperature_c(self) -> float | None:
-        """The processor's temperature now, where it can be read."""
         return facts.temperature_c()
 
     def runtimes(self) -> tuple[Installed, ...]:
-        """What is installed now."""
         return self._runtimes.installed()
 
     def limit(self, settings: messages.NodeSettings) -> None:
-        """Takes over the owner's limits."""
         self._cache.limit_bytes = settings.cache_bytes
         self._runtimes.limit_bytes = settings.runtimes_bytes
 
@@ -189,7 +186,7 @@ class NodeEquipment:
 
     def _say(self, text: str) -> None:
         logger.info(text)
-        self._tell(text)
+        self._lease_say(text)
 
     def _fetch(self, sha256: str, target: Path) -> None:
         """Writes a file of the current block; tries again while the farm is away. Raises FetchError."""
@@ -211,7 +208,6 @@ class NodeEquipment:
                 raise FetchError(str(problem)) from problem
 
     def _store_trace(self, arm: int, trace_round: int, raw: Path) -> str | None:
-        """Sends a raw trace; its figures are in the report."""
         return self._store(f"traces/{arm}/{trace_round}", "application/gzip", packed_trace(raw))
 
     def _store_file(self, kind: str, media_type: str, limit_bytes: int, arm: int, path: Path) -> str | None:

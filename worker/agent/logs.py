@@ -23,7 +23,6 @@ class Tail(logging.Handler):
         self._lines.append(self.format(record))
 
     def text(self) -> str:
-        """The lines, oldest first, at most MAX_TAIL characters."""
         return "\n".join(self._lines)[-MAX_TAIL:]
 
 

@@ -78,7 +78,6 @@ class Measurer:
         return 0.0 if self.block else time.monotonic() - self._free_since
 
     def rest(self) -> None:
-        """It has nothing to do from now on: what came before was its start."""
         self._free_since = time.monotonic()
 
     def measure(self, block: str, attempt: int) -> None:

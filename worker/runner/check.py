@@ -39,7 +39,8 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
         again = feed.outputs()
         facts["batch_row_max_abs"] = _row_difference(order, kind, engine=engine, inputs=inputs, outputs=outputs)
     reference = load_arrays(order.reference) if order.reference else {}
-    if order.keep is not None and _bytes(outputs) <= MAX_OUTPUT_BYTES:
+    size = sum(value.nbytes for value in outputs.values() if isinstance(value, np.ndarray))
+    if order.keep is not None and size <= MAX_OUTPUT_BYTES:
         keep_arrays(order.keep, outputs)
     spent_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
     # before other sessions are closed, whose memory it would find
@@ -71,7 +72,9 @@ def _row_difference(
     None where the model takes one batch size only, or where no output has the batch as its first dimension.
     """
     batch = order.batch
-    if batch is None or batch < 2 or not _takes_single_row(kind, engine, inputs=inputs, batch=batch):
+    if batch is None or batch < 2 or not kind.is_first_free(engine):
+        return None
+    if any(array.ndim == 0 or array.shape[0] != batch for array in inputs.values()):
         return None
     try:
         alone = kind.feed(engine, {name: np.ascontiguousarray(array[:1]) for name, array in inputs.items()})
@@ -136,16 +139,7 @@ def _array(value: object) -> Array | None:
     return value if isinstance(value, np.ndarray) else None
 
 
-def _bytes(outputs: dict[str, object]) -> int:
-    return sum(value.nbytes for value in outputs.values() if isinstance(value, np.ndarray))
-
-
-def _takes_single_row(kind: Kind, engine: Engine, *, inputs: Arrays, batch: int) -> bool:
-    return kind.is_first_free(engine) and all(array.ndim > 0 and array.shape[0] == batch for array in inputs.values())
-
-
 def _packages(kind: Kind) -> dict[str, str]:
-    """Installed packages of this environment, and the version that the runtime says of itself."""
     found = {entry.metadata["Name"]: entry.version for entry in importlib.metadata.distributions()}
     return {**dict(sorted(found.items())), f"{kind.module} (imported)": str(sys.modules[kind.module].__version__)}
 

@@ -28,6 +28,5 @@ class Counter:
 
 
 def given() -> Counter | None:
-    """The counter that this process was given; None without one."""
     text = os.environ.get(VARIABLE, "")
     return Counter(int(text)) if text.isdecimal() else None

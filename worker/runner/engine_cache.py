@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from worker.runner import faults
-from worker.runner.order import BuildingPart, Order
+from worker.runner.order import Order
 
 
 def options_of(order: Order) -> dict[str, str]:
@@ -26,7 +26,10 @@ def cached(order: Order, *, opened: Callable[[Order], object]) -> dict[str, obje
 
     `opened` opens a session for an order. Empty where the provider compiles nothing or leaves nothing in its cache.
     """
-    size = _bytes(order.building) if order.building is not None else 0
+    if order.building is None:
+        return {}
+    places = os.walk(order.building.folder)
+    size = sum(os.path.getsize(os.path.join(place, name)) for place, _, names in places for name in names)
     if not size:
         return {}
     began = time.perf_counter_ns()
@@ -43,7 +46,3 @@ def _shapes(inputs: str) -> str:
     with np.load(inputs, allow_pickle=False) as archive:
         shapes = {name: archive[name].shape for name in archive.files}
     return ",".join(f"{name}:{'x'.join(map(str, shape))}" for name, shape in shapes.items() if shape)
-
-
-def _bytes(part: BuildingPart) -> int:
-    return sum(os.path.getsize(os.path.join(place, name)) for place, _, names in os.walk(part.folder) for name in names)

@@ -12,28 +12,28 @@ def run_engines(
     order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None, max_elements: int = MAX_ELEMENTS
 ) -> dict[str, object]:
     """Differences of each pair, the smallest pairs first as long as they fit; how many were left out."""
-    kept: dict[str, Arrays] = {}
+    loaded: dict[str, Arrays] = {}
     with timer.phase("pairs"):
         for pair in order.pairs:
             for path in (pair["one_path"], pair["other_path"]):
-                kept[path] = kept[path] if path in kept else load_arrays(path)
-        ranked = sorted(order.pairs, key=lambda pair: _elements(kept[pair["other_path"]]))
+                loaded[path] = loaded[path] if path in loaded else load_arrays(path)
+        ranked = sorted(order.pairs, key=lambda pair: _elements(loaded[pair["other_path"]]))
         found: list[dict[str, object]] = []
         left = max_elements
         for pair in ranked:
-            left -= _elements(kept[pair["other_path"]])
+            left -= _elements(loaded[pair["other_path"]])
             if left < 0:
                 break
-            found.append(_compared(pair, kept[pair["one_path"]], kept[pair["other_path"]]))
+            found.append(_compared(pair, loaded[pair["one_path"]], loaded[pair["other_path"]]))
     return {"pairs": found, "left_out": len(ranked) - len(found)}
 
 
-def _compared(pair: Pair, one: Arrays, other: Arrays) -> dict[str, object]:
-    names = _paired(list(one), list(other)) if pair["is_by_order"] else {name: name for name in one}
+def _compared(pair: Pair, first: Arrays, other: Arrays) -> dict[str, object]:
+    names = _paired(list(first), list(other)) if pair["is_by_order"] else {name: name for name in first}
     outputs = []
     for name, value in other.items():
         atol, rtol = pair["own"].get(name, (pair["atol"], pair["rtol"]))
-        compared = one.get(names.get(name, ""))
+        compared = first.get(names.get(name, ""))
         outputs.append(
             parity.compare_output(name, value, compared, atol=atol, rtol=rtol, is_absolute=name in pair["own"])
         )

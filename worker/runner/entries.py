@@ -12,7 +12,6 @@ Sort = Literal["engine", "scenario", "accuracy"]
 
 
 def load(place: str) -> Any:
-    """What `module:name` is, a module of the runner."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(f".{module}", __package__), name)
 

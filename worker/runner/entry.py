@@ -30,7 +30,11 @@ class Pass(Protocol):
 def main(wrap_call: order.WrapCall | None = None) -> None:
     """Read the order, run its pass, answer. `wrap_call` lets a test put something around the timed call."""
     entered_ns = time.monotonic_ns()
-    _prepare_process()
+    # Linux wheels from 1.29 start a telemetry thread; numpy's BLAS would start threads nobody uses
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # a framework's program is read without unpickling anything; see farm.workshop.child.program_archive
+    os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
     answer = answer_order(sys.stdin.buffer.read(MAX_ORDER_BYTES), entered_ns=entered_ns, wrap_call=wrap_call)
     send(answer)
     # the answer is out: freeing sessions one by one takes tens of milliseconds, and crashes in some providers
@@ -48,13 +52,13 @@ def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | No
     try:
         return _run_pass(todo, timer=timer, wrap_call=wrap_call)
     except faults.Refusal as refusal:
-        told = limits.explained(refusal, todo.session.memory_limit_mb)
-        return {"reason": told.as_reason(), "phases_ms": timer.phases_ms, **told.facts}
+        explained = limits.explained(refusal, todo.session.memory_limit_mb)
+        return {"reason": explained.as_reason(), "phases_ms": timer.phases_ms, **explained.facts}
     except MemoryError:
         if not todo.session.memory_limit_mb:
             raise
-        told = limits.explained(faults.Refusal("out_of_memory", "memory ran out"), todo.session.memory_limit_mb)
-        return {"reason": told.as_reason(), "phases_ms": timer.phases_ms}
+        explained = limits.explained(faults.Refusal("out_of_memory", "memory ran out"), todo.session.memory_limit_mb)
+        return {"reason": explained.as_reason(), "phases_ms": timer.phases_ms}
 
 
 def send(answer: dict[str, object]) -> None:
@@ -89,11 +93,3 @@ def _run_pass(todo: order.Order, *, timer: order.PhaseTimer, wrap_call: order.Wr
     answer = run(todo, timer=timer, wrap_call=wrap_call)
     loaded = {"numpy": numpy.__version__, runtime.__name__: str(runtime.__version__)}
     return {**answer, "loaded": loaded, "phases_ms": timer.phases_ms}
-
-
-def _prepare_process() -> None:
-    # Linux wheels from 1.29 start a telemetry thread; numpy's BLAS would start threads nobody uses
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # a framework's program is read without unpickling anything; see farm.workshop.child.program_archive
-    os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"

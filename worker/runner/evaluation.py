@@ -56,7 +56,7 @@ def _judged_by_own(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[
     batches = [outputs for outputs, _ in _batches(engine, given, names=names, what=what, count=count)]
     outputs = {name: np.concatenate(parts) for name, *parts in zip(names, *batches, strict=True)}
     left_s = max(1.0, what.most_s - (time.perf_counter() - began))
-    found, lower_is_better = judge.judged(outputs, given, count=count, most_s=left_s)
+    found, lower_is_better = judge.judged(outputs, given, count=count, limit_s=left_s)
     value, samples = (found, "") if isinstance(found, float) else (None, pack(found))
     return {"n": count, "output": "", "samples": samples, "value": value, "lower_is_better": lower_is_better}
 
@@ -68,7 +68,6 @@ def pack(judged: Array) -> str:
 
 
 def judge_of(what: EvaluationPart) -> Judge:
-    """One of ours, `module:name`, or the `Outside` of a package's file."""
     judge: Judge = entries.load(what.judge) if ":" in what.judge else entries.from_outside("accuracy", what.metric)
     return judge
 
@@ -80,8 +79,8 @@ def outputs_of(known: list[str], wanted: str | None) -> list[str]:
 
 def joined(arrays: list[Array]) -> Array:
     """One array a row of which has what several outputs say of the same, such as boxes, scores and classes."""
-    most = max(array.ndim for array in arrays)
-    wide = [array if array.ndim == most else array[..., None] for array in arrays]
+    dimensions = max(array.ndim for array in arrays)
+    wide = [array if array.ndim == dimensions else array[..., None] for array in arrays]
     return wide[0] if len(wide) == 1 else np.concatenate(wide, axis=-1)
 
 
@@ -96,7 +95,9 @@ def _batches(
 ) -> Iterator[tuple[list[Array], Array]]:
     """Outputs of so many samples at once, and which they are."""
     ends_at = time.perf_counter() + what.most_s
-    inputs, fixed = _cast(engine, choose_inputs(engine, given)), _fixed_batch(engine)
+    inputs = _cast(engine, choose_inputs(engine, given))
+    firsts = {node.shape[0] for node in engine.session.get_inputs() if node.shape}
+    fixed = next((size for size in firsts if isinstance(size, int)), None)
     size = fixed or what.at_once
     for at in range(0, count, size):
         if time.perf_counter() >= ends_at:
@@ -107,12 +108,6 @@ def _batches(
         rows = np.resize(picked, size) if fixed else picked
         feed = {key: np.ascontiguousarray(array[rows]) for key, array in inputs.items()}
         yield [np.asarray(output)[: len(picked)] for output in engine.session.run(names, feed)], picked
-
-
-def _fixed_batch(engine: Engine) -> int | None:
-    sizes = {node.shape[0] for node in engine.session.get_inputs() if node.shape}
-    fixed = [size for size in sizes if isinstance(size, int)]
-    return fixed[0] if fixed else None
 
 
 def _cast(engine: Engine, inputs: Arrays) -> Arrays:

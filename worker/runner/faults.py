@@ -21,7 +21,6 @@ class Refusal(Exception):
         self.facts = facts
 
     def as_reason(self) -> dict[str, object]:
-        """The reason as it is sent."""
         return {"code": self.code, "text": self.text}
 
 

@@ -5,7 +5,6 @@ import time
 import numpy as np
 
 from worker.runner import faults, profile, trace
-from worker.runner.engines.onnxruntime import Engine
 from worker.runner.order import Order, PhaseTimer, WrapCall
 from worker.runner.scenarios import prompts
 from worker.runner.scenarios.decoder_ports import Steps, decoder_of
@@ -23,7 +22,9 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     with faults.translated("run", **facts), timer.phase("runs"):
         # its buffers are known to the bindings by their addresses alone: they live as long as the steps
-        steps = _steps(order, engine)
+        decoder = decoder_of(engine.session)
+        given = prompts.of(order, vocabulary=decoder.vocabulary)
+        steps = Steps(engine.session, decoder, prompt=given, new=int(order.scenario["new"]))
         calls = _some(steps.calls())
         passes = _run_profiled(calls, order)
         path = engine.session.end_profiling()
@@ -40,12 +41,6 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     return {**facts, **trace.figures(step), **trace.beside(engine, path, saved), "prompt": {"tokens": tokens, **apart}}
 
 
-def _steps(order: Order, engine: Engine) -> Steps:
-    decoder = decoder_of(engine.session)
-    given = prompts.of(order, vocabulary=decoder.vocabulary)
-    return Steps(engine.session, decoder, prompt=given, new=int(order.scenario["new"]))
-
-
 def _some(calls: list[Call]) -> list[Call]:
     """The prompt, then some of the steps: each is bound by itself, and can be run behind any other."""
     new = len(calls)
@@ -56,8 +51,8 @@ def _some(calls: list[Call]) -> list[Call]:
 def _run_profiled(calls: list[Call], order: Order) -> int:
     """How many passes were run in all."""
     ends_at, done = None, 0
-    most = WARMUP_PASSES + max(MIN_PASSES, order.trace_runs)
-    while done < most:
+    max_passes = WARMUP_PASSES + max(MIN_PASSES, order.trace_runs)
+    while done < max_passes:
         if done == WARMUP_PASSES:
             ends_at = time.perf_counter() + order.trace_s
         if ends_at is not None and done >= WARMUP_PASSES + MIN_PASSES and time.perf_counter() >= ends_at:

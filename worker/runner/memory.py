@@ -11,9 +11,9 @@ def peak_bytes() -> int:
 
     getrusage comes second because on Linux it keeps the peak of the process that forked us across exec.
     """
-    told = _from_status("VmHWM")
-    if told is not None:
-        return told
+    peak = _from_status("VmHWM")
+    if peak is not None:
+        return peak
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
@@ -24,12 +24,10 @@ def peak_address_space_bytes() -> int | None:
 
 
 def address_space_bytes() -> int | None:
-    """VmSize: the addresses that are taken now. None away from Linux."""
     return _from_status("VmSize")
 
 
 def resident_bytes() -> int | None:
-    """VmRSS: what is resident now. None away from Linux."""
     return _from_status("VmRSS")
 
 

@@ -43,8 +43,8 @@ def compare_output(
     if value.dtype.kind in "OSU" or reference.dtype.kind in "OSU":
         return {**facts, "violations": int(np.count_nonzero(value.astype(str) != reference.astype(str)))}
     if not is_absolute:
-        least = _MIN_TOLERANCE.get(value.dtype.name, 0.0)
-        atol, rtol = max(atol, least) * scale_of(reference), max(rtol, least)
+        floor = _MIN_TOLERANCE.get(value.dtype.name, 0.0)
+        atol, rtol = max(atol, floor) * scale_of(reference), max(rtol, floor)
     return {**facts, **_differences(value, reference, atol=atol, rtol=rtol), "top1_agreement": _top1(value, reference)}
 
 

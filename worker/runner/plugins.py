@@ -95,7 +95,6 @@ def _refuse_unknown_options(order: Order, *, library: str, requested: list[str])
 
 
 def options_of(order: Order) -> dict[str, str]:
-    """What the library itself is given."""
     return {name: value for name, value in order.provider_options.items() if name != DEVICE_OPTION}
 
 
@@ -109,18 +108,16 @@ def facts_of(devices: list[Device], *, stands_in: str | None) -> dict[str, str]:
         about = device.device
         found["device"] = f"{kind_of(device)} of {about.vendor}".strip()
         found |= {f"device {name}": str(value) for name, value in dict(about.metadata).items()}
-        kept = {name: str(value) for name, value in dict(device.ep_metadata).items() if "path" not in name.lower()}
-        found |= {f"plug-in {name}": value for name, value in kept.items()}
+        metadata = {name: str(value) for name, value in dict(device.ep_metadata).items() if "path" not in name.lower()}
+        found |= {f"plug-in {name}": value for name, value in metadata.items()}
         if stands_in and os.environ.get(stands_in) == "1" and kind_of(device) == "CPU":
             found["adapter"] = "software: the processor stands in for a GPU"
     return found
 
 
 def is_simulated(devices: list[Device], *, is_simulated_on_cpu: bool) -> bool:
-    """Whether the listed device is a simulator of the one that the provider is for."""
     return is_simulated_on_cpu and any(kind_of(device) == "CPU" for device in devices)
 
 
 def kind_of(device: Device) -> str:
-    """CPU, GPU or NPU."""
     return str(device.device.type).rpartition(".")[2]

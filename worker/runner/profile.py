@@ -113,7 +113,8 @@ def summarise(events: list[TraceEvent], *, skip_runs: int, cold_runs: Collection
 def _by_run(events: list[TraceEvent], spans: Sequence[tuple[int, int]]) -> list[list[TraceEvent]]:
     """The node events within each of these stretches of time, in order of their start, parents before children."""
     per_run: list[list[TraceEvent]] = [[] for _ in spans]
-    nodes = sorted((e for e in events if _is_node(e)), key=lambda e: (int(e["ts"]), -int(e["dur"])))
+    nodes = [e for e in events if e.get("cat") == "Node" and str(e.get("name", "")).endswith(NODE_SUFFIX)]
+    nodes.sort(key=lambda e: (int(e["ts"]), -int(e["dur"])))
     at = 0
     for event in nodes:
         while at < len(spans) and int(event["ts"]) > spans[at][1]:
@@ -157,10 +158,6 @@ def as_rows(summary: Summary) -> list[dict[str, object]]:
         for provider, spent in rest.items()
     ]
     return rows
-
-
-def _is_node(event: TraceEvent) -> bool:
-    return event.get("cat") == "Node" and str(event.get("name", "")).endswith(NODE_SUFFIX)
 
 
 def _executed(run: list[TraceEvent]) -> list[_Event]:

@@ -29,7 +29,6 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
 
 
 def run_sustained(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Works on for `order.sustained_s` seconds; its curve, under `points`."""
     return driven(table.named("sustained")(Room(order, timer, wrap_call)), order, timer=timer, turns=None)
 
 
@@ -51,6 +50,6 @@ def driven(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: Turns 
         if turns is not None:
             turns.rest() if order.is_traced else turns.finish()
         answer = scenario.close()
-    if turns is not None and isinstance(told := answer.get("sample"), dict):
-        told["turns"] = turns.count
+    if turns is not None and isinstance(sample := answer.get("sample"), dict):
+        sample["turns"] = turns.count
     return answer

@@ -23,34 +23,31 @@ class Turns:
     def __init__(self, folder: str) -> None:
         # neither blocks: the agent holds both ends open
         self._go = os.open(os.path.join(folder, "go"), os.O_RDONLY)
-        self._said = os.open(os.path.join(folder, "said"), os.O_WRONLY)
+        self._out = os.open(os.path.join(folder, "said"), os.O_WRONLY)
         self.count = 0
 
     def wait_to_warm_up(self) -> None:
         """Say that the model is loaded, and sleep until nobody else starts or warms up; that turn does not count."""
-        self._say(MORE)
+        self._write(MORE)
 
     def wait(self) -> None:
-        """Hand over, and sleep until it is this process's turn."""
-        self._say(MORE)
+        self._write(MORE)
         self.count += 1
 
     def rest(self) -> None:
         """Say that the windows are measured, and sleep until those of all others are and it is this one's turn."""
-        self._say(TRACE)
+        self._write(TRACE)
 
     def finish(self) -> None:
-        """Say that all is measured, and sleep until nobody is disturbed by what follows."""
-        self._say(DONE)
+        self._write(DONE)
 
-    def _say(self, word: bytes) -> None:
-        os.write(self._said, word)
+    def _write(self, word: bytes) -> None:
+        os.write(self._out, word)
         if os.read(self._go, 1) != GO:
             # the agent is gone, and with it whoever wanted the answer
             os._exit(1)
 
 
 def stay_on(core: int | None) -> None:
-    """Keep this process, and every thread it starts from now on, on one core."""
     if core is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})

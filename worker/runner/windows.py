@@ -65,7 +65,6 @@ class Timings:
 
     @property
     def cpu_p50_ns(self) -> float | None:
-        """The median of the parts; None on a clock that did not move."""
         median = float(np.median(self.cpu_per_call_ns)) if self.cpu_per_call_ns else 0.0
         return median if median > 0 else None
 
@@ -76,7 +75,6 @@ class Timings:
         return median if median > 0 else None
 
     def begin_part(self) -> None:
-        """From here on the thread's CPU time, and what is counted, belong to the durations that follow."""
         self._part_first, self._part_count = len(self.durations), self._counted()
         self._part_cpu_ns = self.cpu_clock()
 

@@ -11,7 +11,7 @@ from worker.runner import memory
 from worker.runner.faults import Refusal
 from worker.runner.order import Order
 from worker.runner.scenarios import fresh, table
-from worker.runner.scenarios.answers import MAX_BYTES, Kept
+from worker.runner.scenarios.answers import MAX_BYTES, Answers
 from worker.runner.scenarios.fresh import growth_of, in_turn
 from worker.runner.scenarios.inputs import Wanted, sets_of
 
@@ -109,8 +109,8 @@ def test_calls_come_in_turn() -> None:
     assert "".join(said) == "ababa"
 
 
-def kept() -> Kept:
-    return Kept(Order(kind="sample", model="", inputs="", provider=""))
+def kept() -> Answers:
+    return Answers(Order(kind="sample", model="", inputs="", provider=""))
 
 
 def test_an_answer_that_is_another_than_alone_is_counted_once_for_its_set() -> None:

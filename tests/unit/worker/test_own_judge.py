@@ -14,10 +14,10 @@ OUTPUTS = {"y": np.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])}
 DATA = {"x": np.zeros((3, 4)), "labels": np.array([1, 1, 1])}
 
 
-def judged(folder: Path, text: str, *, function: str = "score", most_s: float = 5.0) -> tuple[Any, bool]:
+def judged(folder: Path, text: str, *, function: str = "score", limit_s: float = 5.0) -> tuple[Any, bool]:
     (folder / "laid.py").write_text(text)
     source = own.Source(str(folder / "laid.py"), "mine.py", function)
-    return source.judged(OUTPUTS, DATA, count=3, most_s=most_s)
+    return source.judged(OUTPUTS, DATA, count=3, limit_s=limit_s)
 
 
 def test_it_is_given_the_outputs_and_the_data_and_gives_a_float_a_sample(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_of_a_traceback_the_lines_of_its_own_file_are_told(tmp_path: Path) -> No
 def test_one_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     began = time.monotonic()
     with pytest.raises(faults.Refusal, match="was not done after") as refused:
-        judged(tmp_path, "def score(outputs, data):\n    while True: pass\n", most_s=0.2)
+        judged(tmp_path, "def score(outputs, data):\n    while True: pass\n", limit_s=0.2)
     assert refused.value.code == "timeout"
     assert time.monotonic() - began < 4
 
@@ -84,4 +84,4 @@ def test_one_that_swallows_its_interruption_is_ended_too(tmp_path: Path) -> None
         "def score(outputs, data):\n    try:\n        while True: pass\n    except BaseException:\n        return 1.0\n"
     )
     with pytest.raises(faults.Refusal, match="was not done after"):
-        judged(tmp_path, text, most_s=0.2)
+        judged(tmp_path, text, limit_s=0.2)

@@ -20,9 +20,9 @@ def home(tmp_path: Path) -> NodeHome:
 def test_a_node_whose_agent_runs_waits_for_approval_and_nothing_else(home: NodeHome) -> None:
     with home.held():
         found = node_status.read(home)
-    assert found.farm_says == "waits for approval by its fingerprint"
+    assert found.farm_answer == "waits for approval by its fingerprint"
     assert found.as_plain()["is_known"] is False
 
 
 def test_a_node_that_was_never_started_may_be_either(home: NodeHome) -> None:
-    assert node_status.read(home).farm_says == "waits for approval, or was never started: it has no secret"
+    assert node_status.read(home).farm_answer == "waits for approval, or was never started: it has no secret"

@@ -48,12 +48,12 @@ def test_an_inference_longer_than_a_point_leaves_points_out() -> None:
 
 
 def test_long_points_keep_a_bounded_number_of_durations() -> None:
-    point = Point(max_kept=100)
+    point = Point(max_durations=100)
     for start in range(0, 1_000, 70):
         point.take(array("Q", range(start, min(1_000, start + 70))))
     assert point.runs == 1_000
-    assert len(point.kept) <= 100
-    steps = {later - earlier for earlier, later in zip(point.kept, point.kept[1:], strict=False)}
+    assert len(point.durations) <= 100
+    steps = {later - earlier for earlier, later in zip(point.durations, point.durations[1:], strict=False)}
     assert steps == {16}, "evenly spaced, whatever the stretches were"
 
 

@@ -141,7 +141,6 @@ def stored(folder: Path) -> Abilities:
 
 
 def store(folder: Path, found: Abilities) -> None:
-    """Remembers them for the next start."""
     (folder / FILE).write_text(json.dumps({"tags": found.tags, "providers": list(found.providers)}, indent=2))
 
 
@@ -183,5 +182,4 @@ def _write_model(model: Path, inputs: Path) -> None:
 
 
 def reference_to(path: Path) -> FileRef:
-    """A file as an order names it."""
     return FileRef(name=path.name, sha256=cache.digest_of_file(path), bytes=path.stat().st_size)

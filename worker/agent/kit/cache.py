@@ -129,7 +129,6 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def digest_of_file(path: Path) -> str:
-    """sha256 of a file's bytes."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

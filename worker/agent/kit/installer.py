@@ -204,10 +204,10 @@ def _run(argv: list[str], *, cwd: Path | None = None, may_fail: bool = False) ->
         raise InstallError(f"{Path(argv[0]).name} took longer than {TIMEOUT_S:.0f} s") from None
     except OSError as error:
         raise InstallError(f"{argv[0]} could not be started: {error}") from error
-    said = done.stderr or done.stdout
-    if done.returncode != 0 and any(words in said for words in _FULL) and cwd is not None:
+    output = done.stderr or done.stdout
+    if done.returncode != 0 and any(words in output for words in _FULL) and cwd is not None:
         free = size(shutil.disk_usage(cwd).free)
         raise DiskFull(f"the disk of {cwd} is full: {free} are free, and a runtime takes 0.2 to 3 GB; make room there")
     if done.returncode != 0 and not may_fail:
-        raise InstallError(essential_line(said))
+        raise InstallError(essential_line(output))
     return done.stdout

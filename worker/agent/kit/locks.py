@@ -55,7 +55,6 @@ def pin_of(line: str) -> str:
 
 
 def read_lock(text: str) -> dict[str, list[str]]:
-    """The pins of a requirements file as uv writes it, each with its hashes."""
     lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.lstrip().startswith("#")]
     return {line.partition(" --hash")[0].strip(): re.findall(r"sha256:([0-9a-f]{64})", line) for line in lines}
 

@@ -51,7 +51,6 @@ class Installed:
 
     @property
     def python(self) -> Path:
-        """Its interpreter."""
         return self.folder / "bin" / "python"
 
 
@@ -113,7 +112,6 @@ class RuntimeStore:
         return tuple(found for found in map(self._read, places) if found is not None)
 
     def loads(self) -> dict[str, Loads]:
-        """What the runtimes that are ready were seen to load, by `distribution==version`."""
         return {str(found.runtime): found.loads for found in self.installed() if found.loads is not None}
 
     def _place(self, runtime: Runtime) -> Path:
@@ -156,7 +154,7 @@ class RuntimeStore:
             wheel = wheel or (wheels.fetch(files, scratch) if files else None)
             python = self._choose_python(wheels.pythons_of(wheel) if wheel else requirements.python_range(runtime))
             recipe, module = requirements.recipe_of(runtime, wheel=wheel), engines.of(runtime).module
-            said = installer.make_environment(
+            facts = installer.make_environment(
                 place,
                 python=python,
                 requirements=locks.requirements_of(runtime, recipe, own=self._allowed),
@@ -171,7 +169,7 @@ class RuntimeStore:
             raise RuntimeUnavailableError(self._remember_failure(runtime, str(error))) from error
         self._failure_file(runtime).unlink(missing_ok=True)
         loads = installer.try_ladder(place) if module == engines.ONNXRUNTIME.module else None
-        marker: dict[str, object] = {**said, "runtime": runtime.model_dump(), "bytes": size_of(place)}
+        marker: dict[str, object] = {**facts, "runtime": runtime.model_dump(), "bytes": size_of(place)}
         marker["loads"] = loads and loads.model_dump()
         (place / MARKER).write_text(json.dumps(marker))
         found = self._read(place)

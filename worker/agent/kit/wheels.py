@@ -60,7 +60,6 @@ def keep(runtime: Runtime, files: Sequence[WheelFile], folder: Path) -> None:
 
 
 def wheel_of(runtime: Runtime, folder: Path) -> Path | None:
-    """The wheel that was taken in as this runtime; None: it is none of those."""
     return next((folder / f"{runtime.distribution}-{runtime.version}").glob(f"*{ENDING}"), None)
 
 

@@ -117,7 +117,7 @@ def approved_secret(
     if grant is not None and not is_due(grant):
         gateway.use_secret(grant.secret)
         return grant
-    tries, said = 0, ""
+    tries, logged = 0, ""
     while True:
         tries += 1
         try:
@@ -128,8 +128,8 @@ def approved_secret(
             sentence, pause = str(problem), min(MAX_APPROVAL_S, APPROVAL_S * 1.2 ** min(tries, 32))
         except Unavailable as problem:
             sentence, pause = f"The farm is not responding ({problem}); retrying.", pause_after(tries)
-        if sentence != said:
+        if sentence != logged:
             logger.warning("%s", sentence)
-            said = sentence
+            logged = sentence
         if stop.wait(pause):
             raise StoppedError("The agent was stopped before the node was approved.")

@@ -107,7 +107,6 @@ class Gateway:
         self._client.close()
 
     def use_secret(self, secret: str) -> None:
-        """Requests from now on carry this secret."""
         with self._lock:
             self._secret = secret
 

@@ -39,7 +39,6 @@ class DirectLine:
         self._named = threading.Event()
 
     def listen_to(self, queues: Iterable[str]) -> None:
-        """The queues that the farm named last."""
         self._queues = tuple(sorted(queues))
         self._named.set()
 
@@ -64,7 +63,6 @@ class DirectLine:
         return None if found is None else _offer(*found)
 
     def close(self) -> None:
-        """Ends the connection; a wait in another thread ends with it."""
         if self._client is not None:
             self._client.close()
 

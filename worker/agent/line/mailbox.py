@@ -24,8 +24,8 @@ SOONEST_EMPTY_S = 1.0
 
 def pause_after(failures: int, draw: Callable[[], float] = random.random) -> float:
     """Seconds to wait after `failures` in a row: doubling up to MAX_PAUSE_S, half of it random."""
-    longest = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16))
-    return longest * (0.5 + 0.5 * draw())
+    max_s = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16))
+    return max_s * (0.5 + 0.5 * draw())
 
 
 class Mailbox:

@@ -11,13 +11,13 @@ from worker.agent.line import gateway as farm
 
 @dataclass(frozen=True)
 class Standing:
-    """`farm_says` is None when the farm could not be asked; `problem` says why. `is_known`: the farm takes its word."""
+    """`farm_answer` is None when the farm could not be asked; `problem` says why. `is_known`: the farm trusts it."""
 
     identity: Identity
     home: Path
     process: int | None
     is_ready: bool
-    farm_says: str | None
+    farm_answer: str | None
     is_known: bool
     problem: str | None
     waiting_reports: int
@@ -31,7 +31,7 @@ class Standing:
             ("fingerprint", self.identity.fingerprint),
             ("folder", str(self.home)),
             ("agent", self._agent()),
-            ("farm", self.farm_says or "not asked"),
+            ("farm", self.farm_answer or "not asked"),
             ("reports waiting", str(self.waiting_reports)),
             ("runtimes", str(self.runtimes)),
             ("proven beside the CPU", ", ".join(self.proven) or "nothing yet"),
@@ -47,7 +47,7 @@ class Standing:
             "folder": str(self.home),
             "process": self.process,
             "is_ready": self.is_ready,
-            "farm": self.farm_says,
+            "farm": self.farm_answer,
             "is_known": self.is_known,
             "problem": self.problem,
             "waiting_reports": self.waiting_reports,
@@ -64,16 +64,16 @@ class Standing:
 def read(home: NodeHome, *, url: str | None = None) -> Standing:
     """Reads the folder and asks the farm. Raises NotEnrolledError."""
     identity = home.identity()
-    said, is_known, problem = _asked(home, url or identity.url)
+    answer, is_known, problem = _asked(home, url or identity.url)
     process = home.running()
     if home.secret() is None and process is not None:
-        said = "waits for approval by its fingerprint"
+        answer = "waits for approval by its fingerprint"
     return Standing(
         identity=identity,
         home=home.folder,
         process=process,
         is_ready=(home.folder / "ready").exists(),
-        farm_says=said,
+        farm_answer=answer,
         is_known=is_known,
         problem=problem,
         waiting_reports=len(list(home.spool.glob("*.json"))) if home.spool.is_dir() else 0,
@@ -89,7 +89,7 @@ def _asked(home: NodeHome, url: str) -> tuple[str | None, bool, str | None]:
         return "waits for approval, or was never started: it has no secret", False, None
     try:
         with farm.Gateway(url, secret=grant.secret) as gateway:
-            said = gateway.standing().sentence
+            answer = gateway.standing().sentence
     except farm.Refused as problem:
         return f"refused: {problem}", False, None
     except farm.Rejected as problem:
@@ -97,4 +97,4 @@ def _asked(home: NodeHome, url: str) -> tuple[str | None, bool, str | None]:
         return ("knows this node", True, None) if problem.status == 404 else (None, False, f"{url}: {problem}")
     except farm.GatewayError as problem:
         return None, False, f"The farm at {url} is not responding: {problem}"
-    return f"knows this node. {said}".strip(), True, None
+    return f"knows this node. {answer}".strip(), True, None

@@ -46,7 +46,6 @@ class Presence:
 
     @property
     def settings(self) -> messages.NodeSettings:
-        """What the owner set; the defaults before the first hello."""
         return self._welcome.settings if self._welcome else messages.NodeSettings()
 
     def hello(self, *, is_leaving: bool = False) -> messages.Welcome:
@@ -79,8 +78,7 @@ class Presence:
         self._welcome = welcome
         return welcome
 
-    def say_again(self) -> None:
-        """Something changed: the next hello is due now."""
+    def send_now(self) -> None:
         self._changed.set()
 
     def keep(

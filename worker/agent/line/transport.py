@@ -82,5 +82,4 @@ class Transport(virtual.Transport):
 
 
 def register() -> None:
-    """Makes kombu know the transport by its name."""
     transport.TRANSPORT_ALIASES[NAME] = f"{__name__}:Transport"

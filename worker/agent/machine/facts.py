@@ -208,7 +208,8 @@ def gpus() -> tuple[str, ...]:
 
 def _more(known: processor.Processor, seen: Surroundings) -> dict[str, object]:
     """Further facts; what passes from block to block lies under `load`, which comparisons leave out."""
-    more: dict[str, object] = {"kernel": platform.release(), "usable_cores": _usable_cores()}
+    affinity = getattr(os, "sched_getaffinity", None)
+    more: dict[str, object] = {"kernel": platform.release(), "usable_cores": len(affinity(0)) if affinity else None}
     if known.virtualization:
         more["virtualization"] = known.virtualization
     if known.caches:
@@ -217,11 +218,6 @@ def _more(known: processor.Processor, seen: Surroundings) -> dict[str, object]:
     if seen.busy_share is not None:
         load["busy_share"] = round(seen.busy_share, 3)
     return more | {"load": load}
-
-
-def _usable_cores() -> int | None:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else None
 
 
 def _load() -> float | None:

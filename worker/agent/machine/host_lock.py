@@ -207,15 +207,15 @@ def _wait_for(
     is_cancelled: Callable[[], bool],
     on_wait: Callable[[str], None],
 ) -> None:
-    deadline, says_at = time.monotonic() + patience_s, time.monotonic()
+    deadline, report_at = time.monotonic() + patience_s, time.monotonic()
     while not (place.is_next() and _taken(descriptor)):
         now = time.monotonic()
         if is_cancelled() or now >= deadline:
             raise BusyError(f"{sentence(descriptor)} ({lock_path()} is locked.)")
         place.touch()
-        if now >= says_at:
+        if now >= report_at:
             on_wait(sentence(descriptor))
-            says_at = now + REPORT_EVERY_S
+            report_at = now + REPORT_EVERY_S
         time.sleep(TURN_S)
 
 

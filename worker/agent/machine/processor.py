@@ -34,9 +34,9 @@ class Processor:
 def read_processor() -> Processor:
     """From `lscpu -J` where it is (8 ms), else from sysctl (macOS), else the little that Python knows."""
     if shutil.which("lscpu"):
-        return from_lscpu(_say(["lscpu", "-J"]))
+        return from_lscpu(_output_of(["lscpu", "-J"]))
     if sys.platform == "darwin":
-        model = _say(["sysctl", "-n", "machdep.cpu.brand_string"]).strip()
+        model = _output_of(["sysctl", "-n", "machdep.cpu.brand_string"]).strip()
         return Processor(model=model or None)
     return Processor(model=platform.processor() or None)
 
@@ -96,7 +96,7 @@ def is_emulated(proc: Path = Path("/proc")) -> bool:
     except OSError:
         # no /proc here (macOS, or hidden): nothing is known against it
         pass
-    return sys.platform == "darwin" and _say(["sysctl", "-n", "sysctl.proc_translated"]).strip() == "1"
+    return sys.platform == "darwin" and _output_of(["sysctl", "-n", "sysctl.proc_translated"]).strip() == "1"
 
 
 def _fields(entries: list[dict[str, object]]) -> list[tuple[str, str]]:
@@ -117,7 +117,7 @@ def _read(path: Path) -> str | None:
         return None
 
 
-def _say(argv: list[str]) -> str:
+def _output_of(argv: list[str]) -> str:
     try:
         return subprocess.run(argv, capture_output=True, text=True, timeout=LSCPU_TIMEOUT_S, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):

@@ -42,17 +42,14 @@ class PreparedArm:
 
     @property
     def engines(self) -> Path:
-        """Where a provider that compiles keeps its engine, from one launch to the next."""
         return self.scratch / "engines"
 
     @property
     def is_session(self) -> bool:
-        """Whether a session of ONNX Runtime runs it, of which there are profiles."""
         return engines.of(self.order.cell.runtime).is_session
 
     @property
     def is_variant(self) -> bool:
-        """Whether the measured graph is another one than the uploaded."""
         return self.order.bundle.digest != self.order.source.digest
 
 

@@ -74,6 +74,5 @@ def _of_provider(arm: PreparedArm) -> RunnerOrder:
 
 
 def first_problem(error: ValidationError) -> str:
-    """Where an answer is wrong first, and how."""
     first = error.errors()[0]
     return f"{'.'.join(map(str, first['loc']))}: {own_words(first['msg'])}"

@@ -30,6 +30,7 @@ INPUTS, REFERENCE = "inputs.npz", "reference.npz"
 ANSWER = "divergence.json"
 # of a question, whatever the model does: other blocks wait for the machine
 LAUNCH_S = 600.0
+REPEATED_OTHERWISE = " Run again, that part did not show it: the difference comes and goes."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +95,7 @@ def _answered(asked: Question) -> doc.DivergenceDocument:
     part = _written(asked, found)
     return doc.DivergenceDocument(
         **known,
-        sentence=_sentence(found, part),
+        sentence=found.sentence() + (REPEATED_OTHERWISE if found.part_parity is not None and not part.shows_it else ""),
         output=_as_look(found.parity),
         found=doc.FirstDivergence(
             tensor=found.tensor,
@@ -108,7 +109,6 @@ def _answered(asked: Question) -> doc.DivergenceDocument:
 
 
 def side_of(looker: Looker) -> doc.Side:
-    """A side in words."""
     cell = looker.arm.order.cell
     return doc.Side(runtime=str(cell.runtime), provider=cell.provider, optimization=cell.session.optimization)
 
@@ -167,12 +167,6 @@ def _written(asked: Question, found: Divergence) -> doc.Part:
         files=(*names, INPUTS, REFERENCE),
         command=command if shown is not None else "",
     )
-
-
-def _sentence(found: Divergence, part: doc.Part) -> str:
-    if found.part_parity is not None and not part.shows_it:
-        return f"{found.sentence()} Run again, that part did not show it: the difference comes and goes."
-    return found.sentence()
 
 
 def _as_look(parity: OutputParity) -> doc.TensorLook:
@@ -245,7 +239,6 @@ def _question(question: DivergenceOrder, ready: dict[int, PreparedArm], *, asked
 
 
 def unoptimised() -> str:
-    """The reference that this machine makes, in words."""
     return f"onnxruntime=={version('onnxruntime')}, CPU, no optimisations"
 
 

@@ -27,11 +27,11 @@ COMPILED = "compiled.onnx"
 
 def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesReport | None:
     """Every two arms that were given the same inputs; None where there are no two."""
-    kept = {arm.arm: place for arm in arms if (place := _shared(arm)) is not None}
-    by_number = {arm.arm: arm for arm in arms if arm.arm in kept}
+    stored = {arm.arm: place for arm in arms if (place := _shared(arm)) is not None}
+    by_number = {arm.arm: arm for arm in arms if arm.arm in stored}
     pairs = [
-        _pair(by_number[first], by_number[other], kept)
-        for first, other in combinations(sorted(kept), 2)
+        _pair(by_number[first], by_number[other], stored)
+        for first, other in combinations(sorted(stored), 2)
         if by_number[first].inputs == by_number[other].inputs
     ]
     if not pairs:
@@ -57,7 +57,7 @@ def _shared(arm: PreparedArm) -> Path | None:
     return place
 
 
-def _pair(arm: PreparedArm, other: PreparedArm, kept: dict[int, Path]) -> Pair:
+def _pair(arm: PreparedArm, other: PreparedArm, stored: dict[int, Path]) -> Pair:
     are_models = arm.order.cell.artifact_sha256 != other.order.cell.artifact_sha256
     # how close another model should come, nobody knows but who asks: of its outputs, those that have a tolerance
     preset = ANY if are_models else preset_between(arm.order.cell, other.order.cell)
@@ -68,8 +68,8 @@ def _pair(arm: PreparedArm, other: PreparedArm, kept: dict[int, Path]) -> Pair:
     return {
         "one": arm.arm,
         "other": other.arm,
-        "one_path": str(kept[arm.arm]),
-        "other_path": str(kept[other.arm]),
+        "one_path": str(stored[arm.arm]),
+        "other_path": str(stored[other.arm]),
         "atol": widest.atol,
         "rtol": widest.rtol,
         "own": {name: (tolerance.atol, tolerance.rtol) for name, tolerance in own.items()},
@@ -92,9 +92,9 @@ def keep_compiled(launcher: Launcher, arm: PreparedArm, *, store: StoreCompiled)
 
     A model that cannot be kept, because it is compiled already, say, is a line of the log: its cell is measured.
     """
-    kept = arm.scratch / COMPILED
-    answer = launcher.launch(arm, {**runner_order(arm, "compilation"), "keep": str(kept)}, work_dir=arm.scratch)
+    stored = arm.scratch / COMPILED
+    answer = launcher.launch(arm, {**runner_order(arm, "compilation"), "keep": str(stored)}, work_dir=arm.scratch)
     if answer.reason is not None:
         logger.warning("The compiled model of arm %d was not kept: %s", arm.arm, answer.reason.text)
-    elif leavings.is_plain(kept):
-        store(arm.arm, kept)
+    elif leavings.is_plain(stored):
+        store(arm.arm, stored)

@@ -82,7 +82,6 @@ class Launcher:
         self._over.set()
 
     def forget_last(self) -> None:
-        """What comes next is no gap between two samples."""
         self._free_since = None
 
     def free_at(self, moment: float) -> None:
@@ -108,6 +107,8 @@ class Launcher:
         # where one thread of this machine does all the work
         counts = COUNTS if order.get("gate_cpu_share") is not None else None
         policy = replace(self._policy(arm, entry, work_dir=work_dir), counts=counts)
+        passed_on = entry.environment if entry is not None else ()
+        inherited = {name: os.environ[name] for name in passed_on if name in os.environ}
         kills = kernel_kills()
         launched_ns = time.monotonic_ns()
         try:
@@ -117,7 +118,7 @@ class Launcher:
                     policy=policy,
                     timeout_s=min(self.timeout_s, timeout_s or self.timeout_s),
                     stdin=json.dumps({**order, "launched_ns": launched_ns, "work_dir": str(work_dir)}).encode(),
-                    env={**_ENVIRONMENT, **_inherited(entry), "HOME": str(work_dir), "TMPDIR": str(work_dir)},
+                    env={**_ENVIRONMENT, **inherited, "HOME": str(work_dir), "TMPDIR": str(work_dir)},
                     cwd=work_dir,
                     max_reply_bytes=MAX_REPLY_BYTES,
                     on_started=started,
@@ -173,10 +174,6 @@ class Launcher:
 CANCELLED = Reason(code=ReasonCode.CANCELLED, text="The block was cancelled before this was measured; start it again.")
 
 
-def _inherited(entry: providers.Provider | None) -> dict[str, str]:
-    return {name: os.environ[name] for name in entry.environment if name in os.environ} if entry is not None else {}
-
-
 def under_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
     """The reason with the memory limit under which the process crashed: a runtime that gets no memory may do so."""
     if reason is None or not limit_mb or reason.code != ReasonCode.CRASHED:
@@ -196,8 +193,8 @@ def read_ending(ending: Ending) -> Answer:
     except (ValueError, RecursionError):
         reply = None
     if not isinstance(reply, dict):
-        said = "nothing" if not ending.reply else f"{ending.reply[:60]!r}"
-        answer.reason = garbled(f"it answered {said} where a JSON object was expected")
+        reply = "nothing" if not ending.reply else f"{ending.reply[:60]!r}"
+        answer.reason = garbled(f"it answered {reply} where a JSON object was expected")
         return answer
     stated = reply.pop("reason", None)
     answer.reply = reply

@@ -123,5 +123,4 @@ _BUDGETS: dict[Budget, BudgetPart] = {
 
 
 def runner_budget(budget: Budget) -> BudgetPart:
-    """The runner's `budget` of a sample."""
     return _BUDGETS[budget].copy()

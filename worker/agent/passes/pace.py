@@ -71,12 +71,10 @@ class Pace:
         self._trace_s = 0.0
 
     def begin(self) -> None:
-        """The promised time counts from now on."""
         self._began = self._clock()
 
     @property
     def may_repeat(self) -> bool:
-        """Whether there is time to measure a disturbed sample again."""
         return self._repeats_s < REPEATS_SHARE * self._promised_s and self._left_s > 0
 
     @property
@@ -84,11 +82,10 @@ class Pace:
         """Whether another round like the last one fits."""
         if self._rounds < MIN_ROUNDS and self._ends_at - self._clock() >= SPARE * self._round_s:
             return True
-        kept_s = TRACES_SHARE * self._promised_s if self._rounds >= LOOKS[0] and self._promised_s < inf else 0.0
-        return self._left_s >= self._round_s + kept_s
+        traces_s = TRACES_SHARE * self._promised_s if self._rounds >= LOOKS[0] and self._promised_s < inf else 0.0
+        return self._left_s >= self._round_s + traces_s
 
     def has_room_for_traces(self, arms: int) -> bool:
-        """Whether another trace of so many arms fits."""
         return self._left_s >= arms * self._trace_s
 
     def traceable(self, arms: int, *, rounds: int) -> int:

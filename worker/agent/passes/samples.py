@@ -59,11 +59,9 @@ class LoadRates:
             self._reasons[key] = answer.reason or garbled("a search without rates")
 
     def of(self, arm: PreparedArm) -> list[float]:
-        """Those to measure; none before a search."""
         return self._found.get(_without_runtime(arm), [])
 
     def why_none(self, arm: PreparedArm) -> Reason | None:
-        """Why the arm cannot be measured: without an answer of any arm's search each launch would search anew."""
         key = _without_runtime(arm)
         return None if key in self._found else self._reasons.get(key)
 
@@ -72,7 +70,7 @@ def _without_runtime(arm: PreparedArm) -> str:
     return digest_of(arm.order.cell.model_dump(mode="json", exclude={"runtime"}))
 
 
-class _Told(BaseModel):
+class _SampleAnswer(BaseModel):
     """The part of a runner's answer that is about its sample."""
 
     sample: dict[str, object]
@@ -151,8 +149,8 @@ class Sampler:
         return taken.model_copy(update={"sample": taken.sample.model_copy(update={"nodes_us": times})})
 
     def _scenario(self, arm: PreparedArm) -> dict[str, object]:
-        told = scenarios.as_order(arm.order.cell)
-        return {**told, "rates": self.rates.of(arm)} if "rates" in told else told
+        settings = scenarios.as_order(arm.order.cell)
+        return {**settings, "rates": self.rates.of(arm)} if "rates" in settings else settings
 
     def _order(self, arm: PreparedArm) -> RunnerOrder:
         return {
@@ -197,11 +195,11 @@ def as_sample(answer: Answer, *, arm: PreparedArm, position: int, remeasured: in
     if answer.reason is not None:
         return ArmSample(arm=arm.arm, position=position, reason=answer.reason)
     try:
-        told = _Told.model_validate(answer.reply)
-        phases = dict(told.phases_ms)
+        answered = _SampleAnswer.model_validate(answer.reply)
+        phases = dict(answered.phases_ms)
         phases["exit"] = max(0.0, answer.wall_ms - sum(phases.values()))
         phases["process"] = answer.wall_ms
-        sample = Sample.model_validate({**told.sample, "remeasured": remeasured, "phases_ms": phases})
+        sample = Sample.model_validate({**answered.sample, "remeasured": remeasured, "phases_ms": phases})
     except ValidationError as error:
         return ArmSample(arm=arm.arm, position=position, reason=garbled(first_problem(error)))
     return ArmSample(arm=arm.arm, position=position, sample=sample)

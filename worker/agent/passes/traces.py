@@ -101,12 +101,10 @@ class Profiled:
 
     @property
     def optimized(self) -> Path | None:
-        """The graph that ONNX Runtime saved."""
         return self._left(self.reply.optimized) if self.reply is not None else None
 
     @property
     def raw(self) -> Path | None:
-        """The profile that ONNX Runtime wrote."""
         return self._left(self.reply.raw) if self.reply is not None else None
 
     def _left(self, name: str | None) -> Path | None:
@@ -160,15 +158,12 @@ class Mapper:
         self._optimized |= dict(zip(saved, read[len(models) :], strict=True))
 
     def source_of(self, profiled: Profiled) -> Graph | None:
-        """The uploaded model's graph; None where it could not be read."""
         return self._models.get(profiled.arm.source)
 
     def origins(self, profiled: Profiled) -> list[Origin]:
-        """Origins of the executed nodes, in order; unmapped where the graph could not be read, none without a trace."""
         return self._origins(profiled, profiled.reply.executed) if profiled.reply is not None else []
 
     def origins_of_prompt(self, profiled: Profiled) -> list[Origin]:
-        """The same of the prompt's nodes; none of a launch without one."""
         prompt = profiled.reply.prompt if profiled.reply is not None else None
         return self._origins(profiled, prompt.executed) if prompt is not None else []
 
@@ -241,7 +236,7 @@ def _shares(rows: Sequence[Row]) -> tuple[ProviderShare, ...]:
 def _prompt(found: _Prompt | None, origins: Sequence[Origin]) -> PromptTrace | None:
     if found is None or found.runs == 0:
         return None
-    operators = _operators(found.executed, found.runs, origins, source=None, most=MAX_PROMPT_OPERATORS)
+    operators = _operators(found.executed, found.runs, origins, source=None, limit=MAX_PROMPT_OPERATORS)
     return PromptTrace(tokens=found.tokens, runs=found.runs, run_us=found.run_us, operators=operators)
 
 
@@ -256,7 +251,7 @@ def _cache_copies(reply: _Reply, origins: Sequence[Origin], source: Graph) -> tu
 
 
 def _operators(
-    rows: Sequence[Row], runs: int, origins: Sequence[Origin], *, source: Graph | None, most: int = MAX_OPERATORS
+    rows: Sequence[Row], runs: int, origins: Sequence[Origin], *, source: Graph | None, limit: int = MAX_OPERATORS
 ) -> tuple[Operator, ...]:
     operators = [
         Operator(
@@ -272,7 +267,7 @@ def _operators(
         for row, origin in zip(rows, origins, strict=True)
     ]
     operators.sort(key=lambda row: -row.time_us)
-    return (*operators[:most], *_sum_of(operators[most:]))
+    return (*operators[:limit], *_sum_of(operators[limit:]))
 
 
 def _read_by(origin: Origin, source: Graph) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from farm.sandbox import leavings
@@ -42,7 +43,7 @@ class Seat:
     def __enter__(self) -> "Seat":
         leavings.clear(self._folder)
         self._folder.mkdir()
-        self._go, self._said = (_pipe(self._folder / name) for name in ("go", "said"))
+        self._go, self._outcomes = (_pipe(self._folder / name) for name in ("go", "said"))
         self._future: Future[Answer] = self._threads.submit(self._launch, str(self._folder), self._started)
         return self
 
@@ -50,7 +51,7 @@ class Seat:
         if self._running is not None and not self._future.done():
             self._running.kill()
         os.close(self._go)
-        os.close(self._said)
+        os.close(self._outcomes)
 
     def _started(self, running: Running) -> None:
         self._running = running
@@ -59,11 +60,11 @@ class Seat:
         """What the process says next; ENDED when it has ended instead. Its clock runs meanwhile."""
         while True:
             is_over = self._future.done()
-            heard, _, _ = select.select([self._said], [], [], 0.0 if is_over else LISTEN_S)
+            heard, _, _ = select.select([self._outcomes], [], [], 0.0 if is_over else LISTEN_S)
             if heard:
                 if self._running is not None:
                     self._running.stop_clock()
-                return os.read(self._said, 1)
+                return os.read(self._outcomes, 1)
             if is_over:
                 return ENDED
 
@@ -73,12 +74,10 @@ class Seat:
         return self.listen()
 
     def dismiss(self) -> None:
-        """Let it summarise and end."""
         if not self._future.done():
             self._wake()
 
     def answer(self) -> Answer:
-        """What it answered, once it has ended."""
         return self._future.result()
 
     def _wake(self) -> None:
@@ -92,13 +91,12 @@ def take_turns(
 ) -> list[Answer]:
     """The answers to one sample's order an arm, in their order."""
 
-    def launch_of(arm: PreparedArm, order: RunnerOrder) -> Launch:
-        def launch(folder: str, on_started: Callable[[Running], None]) -> Answer:
-            return launcher.launch(arm, {**order, "turns": folder}, work_dir=arm.scratch, on_started=on_started)
+    def launch(arm: PreparedArm, order: RunnerOrder, folder: str, on_started: Callable[[Running], None]) -> Answer:
+        return launcher.launch(arm, {**order, "turns": folder}, work_dir=arm.scratch, on_started=on_started)
 
-        return launch
-
-    launches = [(launch_of(arm, order), arm.scratch / "turns") for arm, order in orders]
+    launches: list[tuple[Launch, Path]] = [
+        (partial(launch, arm, order), arm.scratch / "turns") for arm, order in orders
+    ]
     return lead(launches, dice=dice, limit_s=launcher.timeout_s * len(orders), on_ready=launcher.free_at)
 
 
@@ -142,9 +140,9 @@ def _go_around(seats: list[Seat], *, dice: random.Random, limit: float) -> list[
     resting: list[Seat] = []
     while seats and time.monotonic() < limit:
         dice.shuffle(seats)
-        said = [(seat, seat.take_turn()) for seat in seats]
-        resting += [seat for seat, word in said if word == TRACE]
-        seats = [seat for seat, word in said if word == MORE]
+        answers = [(seat, seat.take_turn()) for seat in seats]
+        resting += [seat for seat, word in answers if word == TRACE]
+        seats = [seat for seat, word in answers if word == MORE]
     return resting
 
 

@@ -37,7 +37,6 @@ class Asked:
 
     @property
     def draws(self) -> bool:
-        """Whether a seed decides."""
         return self.sampling != "greedy"
 
     @property
@@ -82,20 +81,20 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Told:
+class ModelLimits:
     """What a configuration says that a prompt has to fit."""
 
     vocabulary: int
     context: int
 
 
-def configured(folder: str) -> Told:
+def configured(folder: str) -> ModelLimits:
     """The model's part of its configuration. Raises Refusal."""
     path = os.path.join(folder, CONFIG)
     try:
         with open(path, "rb") as opened:
             model = json.loads(opened.read(MAX_CONFIG_BYTES))["model"]
-        return Told(vocabulary=int(model["vocab_size"]), context=int(model["context_length"]))
+        return ModelLimits(vocabulary=int(model["vocab_size"]), context=int(model["context_length"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise faults.Refusal(
             "model_not_loaded", f"{CONFIG} cannot be read ({error!r:.200}); export it again"
@@ -111,7 +110,7 @@ def load(order: Order, asked: Asked, *, timer: PhaseTimer) -> Loaded:
     return Loaded(model, asked, told.vocabulary)
 
 
-def opened(order: Order, *, search: Mapping[str, object] | None = None, **told: object) -> Any:
+def opened(order: Order, *, search: Mapping[str, object] | None = None, **model_entries: object) -> Any:
     """The order's model by its folder's configuration, on the CPU, with the order's file and threads laid over it.
 
     `search`, `told`: further entries of the configuration, of its search and of its model.
@@ -125,30 +124,30 @@ def opened(order: Order, *, search: Mapping[str, object] | None = None, **told: 
     }
     config = onnxruntime_genai.Config(folder)
     config.clear_providers()
-    model = {"decoder": {"filename": main, "session_options": options}, **told}
+    model = {"decoder": {"filename": main, "session_options": options}, **model_entries}
     config.overlay(json.dumps({"model": model, "search": dict(search or {})}))
     return onnxruntime_genai.Model(config)
 
 
-def _unused(prompt: Array, told: Told) -> int:
+def _unused(prompt: Array, limits: ModelLimits) -> int:
     """A token that no prompt holds: one that begins with the token for padding would not be attended to."""
     held = set(prompt.reshape(-1).tolist())
-    return next((token for token in range(told.vocabulary) if token not in held), 0)
+    return next((token for token in range(limits.vocabulary) if token not in held), 0)
 
 
-def _refuse_misfit(asked: Asked, told: Told) -> None:
+def _refuse_misfit(asked: Asked, limits: ModelLimits) -> None:
     length = asked.prompt.shape[1]
-    if length + asked.new > told.context:
+    if length + asked.new > limits.context:
         raise faults.Refusal(
             "inference_failed",
-            f"the model's context is {told.context:,} tokens, and {length:,} of the prompt with {asked.new:,} new ones "
-            f"are {length + asked.new:,}; ask for fewer",
+            f"the model's context is {limits.context:,} tokens, and {length:,} of the prompt with {asked.new:,} new "
+            f"ones are {length + asked.new:,}; ask for fewer",
         )
-    beyond = [int(token) for token in asked.prompt.flat if not 0 <= int(token) < told.vocabulary]
+    beyond = [int(token) for token in asked.prompt.flat if not 0 <= int(token) < limits.vocabulary]
     if beyond:
         raise faults.Refusal(
             "inference_failed",
-            f"the prompt holds the token id {beyond[0]} and the vocabulary has {told.vocabulary:,}; give other ids",
+            f"the prompt holds the token id {beyond[0]} and the vocabulary has {limits.vocabulary:,}; give other ids",
         )
 
 

@@ -101,7 +101,6 @@ def requested_providers(order: Order) -> list[str]:
 
 
 def provider_options(order: Order) -> dict[str, str]:
-    """The order's options verbatim, and those of a provider that compiles: its cache folder and shapes."""
     return {**engine_cache.options_of(order), **order.provider_options}
 
 

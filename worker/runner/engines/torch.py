@@ -131,24 +131,21 @@ class ProgramFeed:
             self.run()
         except Exception as error:
             # the whole command line of the compiler comes before what it says
-            said = re.search(r"(?:error|cannot|fatal)[: ].*", str(error).partition("Output:")[2])
-            if said is None:
+            message = re.search(r"(?:error|cannot|fatal)[: ].*", str(error).partition("Output:")[2])
+            if message is None:
                 raise
-            why = faults.essential_line(said[0])[:300]
+            why = faults.essential_line(message[0])[:300]
             text = f"the C++ compiler of torch.compile failed here ({why}); measure the program eager, without +compile"
             raise faults.Refusal("not_supported", text) from error
 
     def settle(self) -> int:
-        """Nothing is bound; how many inferences were begun."""
         self.run()
         return 1
 
     def run(self) -> None:
-        """One inference."""
         self._last = self._call()
 
     def timed_call(self) -> Callable[[], object]:
-        """One inference, and nothing else."""
         return self._call
 
     def outputs(self) -> dict[str, object]:
@@ -176,9 +173,9 @@ def _read_ports(path: str) -> Ports:
     try:
         with zipfile.ZipFile(path) as archive:
             member = next(name for name in archive.namelist() if name.endswith(f"/{_PORTS}"))
-            told = json.loads(archive.read(member))
-        inputs = tuple(Port(**{**port, "sizes": tuple(port["sizes"])}) for port in told["inputs"])
-        return Ports(str(told["saved_by"]), int(told["positional"]), inputs, tuple(told["outputs"]))
+            saved = json.loads(archive.read(member))
+        inputs = tuple(Port(**{**port, "sizes": tuple(port["sizes"])}) for port in saved["inputs"])
+        return Ports(str(saved["saved_by"]), int(saved["positional"]), inputs, tuple(saved["outputs"]))
     except (OSError, zipfile.BadZipFile, StopIteration, ValueError, KeyError, TypeError) as error:
         raise faults.Refusal("artifact_unavailable", f"the program at {path} cannot be read: {error!r}") from error
 

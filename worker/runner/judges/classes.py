@@ -1,4 +1,4 @@
-"""Classes that were said, against the right ones."""
+"""Classes that were chosen_classes, against the right ones."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,23 +8,23 @@ import numpy as np
 from worker.runner.judges.judge import Array, Judge, parts, rows_of, unfit
 
 
-def among_best(outputs: Array, labels: Array, *, most: int) -> Array:
+def among_best(outputs: Array, labels: Array, *, count: int) -> Array:
     """Right where the label is one of so many best scores, or the class that the output names.
 
     Ties count against the label, and so does a score that is not a number.
     """
     rows_of(outputs, labels)
-    if most == 1 and outputs.ndim == 1 and outputs.dtype.kind in "iub":
+    if count == 1 and outputs.ndim == 1 and outputs.dtype.kind in "iub":
         return np.asarray(outputs == labels)
     if outputs.ndim != 2 or outputs.shape[1] <= int(labels.max(initial=0)):
         raise unfit(f"the shape {list(outputs.shape)} for {len(labels)} labels up to {int(labels.max(initial=0))}")
     wanted = np.take_along_axis(outputs, labels.astype(np.int64)[:, None], axis=1)
     better = np.sum(outputs >= wanted, axis=1) - 1
-    return np.asarray((better < most) & np.isfinite(wanted[:, 0]))
+    return np.asarray((better < count) & np.isfinite(wanted[:, 0]))
 
 
-def said(outputs: Array, labels: Array) -> Array:
-    """The label and the class that was said, a row a sample; -1 is none, where no score is a number."""
+def chosen_classes(outputs: Array, labels: Array) -> Array:
+    """The label and the class that was chosen_classes, a row a sample; -1 is none, where no score is a number."""
     rows_of(outputs, labels)
     if outputs.ndim == 1 and outputs.dtype.kind in "iub":
         return np.stack([labels, outputs], axis=1).astype(np.int64)
@@ -38,7 +38,7 @@ def said(outputs: Array, labels: Array) -> Array:
 def macro_f1(seen: Sequence[Array]) -> Array:
     """Parts of the mean over classes of F1 = 2 TP / (2 TP + FP + FN), as scikit-learn's f1_score(average="macro").
 
-    The classes are those that are a label or were said.
+    The classes are those that are a label or were chosen_classes.
     """
     pairs = np.concatenate(seen)
     classes, at = np.unique(pairs, return_inverse=True)
@@ -58,7 +58,7 @@ def macro_f1(seen: Sequence[Array]) -> Array:
 
 
 def flagged(outputs: Array, labels: Array) -> Array:
-    """Which classes a sample has and which were said of it, packed: [sample, 2, class]."""
+    """Which classes a sample has and which were chosen_classes of it, packed: [sample, 2, class]."""
     rows_of(outputs, labels)
     if outputs.shape != labels.shape:
         raise unfit(f"the shape {list(outputs.shape)} for labels of {list(labels.shape)}")
@@ -77,11 +77,11 @@ def multilabel_f1(seen: Sequence[Array]) -> Array:
 
 
 def _f1(right: Array, count: Array) -> Array:
-    """`count`: how often a class is a label, and how often it was said: 2 TP + FP + FN."""
+    """`count`: how often a class is a label, and how often it was chosen_classes: 2 TP + FP + FN."""
     return np.asarray(np.divide(2 * right, count, out=np.zeros(np.shape(count)), where=count > 0))
 
 
-TOP1 = Judge(partial(among_best, most=1))
-TOP5 = Judge(partial(among_best, most=5))
-F1 = Judge(said, macro_f1)
+TOP1 = Judge(partial(among_best, count=1))
+TOP5 = Judge(partial(among_best, count=5))
+F1 = Judge(chosen_classes, macro_f1)
 F1_MULTILABEL = Judge(flagged, multilabel_f1)

@@ -13,7 +13,6 @@ AT_ONCE = 256
 
 
 def cosines(outputs: Array, labels: Array) -> Array:
-    """The cosine of the angle between each output and its label; of zeros it is 0, as scikit-learn's."""
     own, wanted = (_of_length_1(rows) for rows in wide(outputs, labels))
     return np.asarray((own * wanted).sum(axis=1))
 
@@ -27,20 +26,20 @@ def directions(outputs: Array, labels: Array) -> tuple[Array, Array]:
     return _of_length_1(outputs.astype(np.float32).reshape(len(outputs), -1)), labels
 
 
-def found(seen: Sequence[tuple[Array, Array]], *, most: int) -> Array:
+def found(seen: Sequence[tuple[Array, Array]], *, count: int) -> Array:
     """Right where one of so many nearest others has its label: Recall@K of Song et al., “Deep metric learning via
     lifted structured feature embedding” (CVPR 2016)."""
     rows, labels = (np.concatenate(part) for part in zip(*seen, strict=True))
-    if len(rows) <= most:
-        raise unfit(f"{len(rows)} samples, and each is looked for among {most} others")
-    return np.concatenate([_found(rows, labels, at, most) for at in range(0, len(rows), AT_ONCE)])
+    if len(rows) <= count:
+        raise unfit(f"{len(rows)} samples, and each is looked for among {count} others")
+    return np.concatenate([_found(rows, labels, at, count) for at in range(0, len(rows), AT_ONCE)])
 
 
-def _found(rows: Array, labels: Array, at: int, most: int) -> Array:
+def _found(rows: Array, labels: Array, at: int, count: int) -> Array:
     own = np.arange(at, min(at + AT_ONCE, len(rows)))
     near = rows[own] @ rows.T
     near[own - at, own] = -np.inf
-    nearest = np.argpartition(-near, most - 1, axis=1)[:, :most]
+    nearest = np.argpartition(-near, count - 1, axis=1)[:, :count]
     return np.asarray((labels[nearest] == labels[own][:, None]).any(axis=1))
 
 
@@ -52,4 +51,4 @@ def _of_length_1(rows: Array) -> Array:
 
 
 COSINE = Judge(cosines)
-RECALL1, RECALL5, RECALL10 = (Judge(directions, partial(found, most=count)) for count in (1, 5, 10))
+RECALL1, RECALL5, RECALL10 = (Judge(directions, partial(found, count=count)) for count in (1, 5, 10))

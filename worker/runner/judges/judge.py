@@ -25,7 +25,6 @@ class Judge:
 
 
 def unfit(what: str) -> faults.Refusal:
-    """An output that this runtime or variant makes unlike the others: labels were looked at before."""
     return faults.Refusal("inference_failed", f"on the labelled data the output has {what}; judge another output")
 
 

@@ -28,13 +28,13 @@ class Source:
     function: str
 
     def judged(
-        self, outputs: dict[str, Array], data: dict[str, Array], *, count: int, most_s: float
+        self, outputs: dict[str, Array], data: dict[str, Array], *, count: int, limit_s: float
     ) -> tuple[Array | float, bool]:
         """What the function gives, a figure a sample or one of all, and whether less of it is better.
 
         Raises Refusal with the user's own lines where it fails, takes longer or gives something else.
         """
-        with self._within(most_s), self._told():
+        with self._within(limit_s), self._refusing():
             function = self._function()
             given = np.asarray(function(outputs, data))
         lower_is_better = bool(getattr(function, "lower_is_better", False))
@@ -56,7 +56,7 @@ class Source:
         return found
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _refusing(self) -> Iterator[None]:
         try:
             yield
         except faults.Refusal:
@@ -74,29 +74,29 @@ class Source:
             f"line {frame.lineno}, in {frame.name}: {lines[(frame.lineno or 1) - 1].strip()}"
             for frame in frames[-MAX_FRAMES:]
         ]
-        said = "".join(traceback.format_exception_only(error)[-1:]).strip()
+        message = "".join(traceback.format_exception_only(error)[-1:]).strip()
         if isinstance(error, SyntaxError):
             places = [f"line {error.lineno}"]
         if isinstance(error, ImportError):
-            said += " (of packages numpy alone is there)"
-        return "; ".join([f"{said[:600]}", *places])
+            message += " (of packages numpy alone is there)"
+        return "; ".join([f"{message[:600]}", *places])
 
     @contextmanager
-    def _within(self, most_s: float) -> Iterator[None]:
-        late = self._refused(f"was not done after {most_s:.1f} s: give fewer samples", code="timeout")
+    def _within(self, limit_s: float) -> Iterator[None]:
+        late = self._refused(f"was not done after {limit_s:.1f} s: give fewer samples", code="timeout")
         began = time.monotonic()
 
         def stop(number: int, frame: FrameType | None) -> None:
             raise late
 
         before = signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, most_s)
+        signal.setitimer(signal.ITIMER_REAL, limit_s)
         try:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
-        if time.monotonic() - began >= most_s:
+        if time.monotonic() - began >= limit_s:
             # it caught what stopped it, or was in a call that cannot be stopped
             raise late
 

@@ -13,14 +13,14 @@ def edited(outputs: Array, labels: Array, *, cut: Callable[[str], Sequence[str]]
     rows_of(outputs, labels)
     if outputs.dtype.kind not in "UO" or outputs.ndim != 1:
         raise unfit(f"{outputs.dtype} of shape {list(outputs.shape)}, which is not one text a sample")
-    pairs = [(cut(str(wanted)), cut(str(said))) for wanted, said in zip(labels, outputs, strict=True)]
-    return np.array([[distance(wanted, said), len(wanted)] for wanted, said in pairs], dtype=np.float64)
+    pairs = [(cut(str(wanted)), cut(str(output))) for wanted, output in zip(labels, outputs, strict=True)]
+    return np.array([[distance(wanted, output), len(wanted)] for wanted, output in pairs], dtype=np.float64)
 
 
-def distance(wanted: Sequence[str], said: Sequence[str]) -> int:
+def distance(wanted: Sequence[str], output: Sequence[str]) -> int:
     """Levenshtein's: the fewest substitutions, deletions and insertions (Wagner & Fischer, J. ACM 21, 1974)."""
     numbers: dict[str, int] = {}
-    left, right = ([numbers.setdefault(part, len(numbers)) for part in parts] for parts in (wanted, said))
+    left, right = ([numbers.setdefault(part, len(numbers)) for part in parts] for parts in (wanted, output))
     columns = np.arange(len(right) + 1)
     row, given = columns, np.array(right)
     for at, part in enumerate(left, 1):

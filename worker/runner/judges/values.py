@@ -14,7 +14,6 @@ def wide(outputs: Array, labels: Array) -> tuple[Array, Array]:
 
 
 def squared_errors(outputs: Array, labels: Array) -> Array:
-    """The mean of each sample's squared differences."""
     own, wanted = wide(outputs, labels)
     return np.asarray(((own - wanted) ** 2).mean(axis=1))
 

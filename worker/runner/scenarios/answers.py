@@ -12,7 +12,7 @@ MAX_BYTES = 256 << 20
 Outputs = dict[str, object]
 
 
-class Kept:
+class Answers:
     """The serial answers to sets of inputs, by the set's number."""
 
     def __init__(self, order: Order) -> None:
@@ -31,7 +31,6 @@ class Kept:
             self._answers[number] = arrays
 
     def again(self, number: int, outputs: Outputs) -> None:
-        """A second answer to the same inputs, alone too: where it is another, the model draws, and nothing is told."""
         self._is_repeatable &= not self._differ(number, outputs)
 
     def compare(self, number: int, outputs: Outputs) -> None:

@@ -65,17 +65,14 @@ class Served:
 
     @property
     def latencies(self) -> Durations:
-        """From the moment that each was due."""
         return self.ended - self.due
 
     @property
     def services(self) -> Durations:
-        """What each took of its stream."""
         return self.ended - self.began
 
     @property
     def wall_ns(self) -> int:
-        """From the first that was due to the last that ended."""
         return int(self.ended.max() - self.due.min())
 
     @property
@@ -112,7 +109,7 @@ def serve(
             ended[number] = clock.now()
 
     _at_once(streams, work)
-    dues, begins, ends = (np.array(kept, dtype=np.uint64) for kept in (due, began, ended))
+    dues, begins, ends = (np.array(moments, dtype=np.uint64) for moments in (due, began, ended))
     return Served(dues, begins, ends, (begins - dues)[np.array(waited, dtype=bool)])
 
 

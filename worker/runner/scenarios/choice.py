@@ -18,15 +18,15 @@ def likeliest(scores: Array) -> Array:
     return found
 
 
-def made(told: Mapping[str, Any]) -> Choose:
+def made(settings: Mapping[str, Any]) -> Choose:
     """What chooses over one generation, as the scenario says. Made anew, it draws the same again. Raises Refusal."""
-    kind = told.get("sampling", "greedy")
+    kind = settings.get("sampling", "greedy")
     if kind == "greedy":
         return likeliest
     if kind not in ("top-p", "top-k"):
         raise faults.Refusal("internal", f"the runner knows no sampling named {kind!r}")
-    limit, temperature = float(told["limit"]), float(told["temperature"])
-    dice = np.random.default_rng(np.random.SeedSequence([int(told["seed"]) % 2**32, 0x70B5]))
+    limit, temperature = float(settings["limit"]), float(settings["temperature"])
+    dice = np.random.default_rng(np.random.SeedSequence([int(settings["seed"]) % 2**32, 0x70B5]))
 
     def draw(scores: Array) -> Array:
         return np.array([_drawn(row, kind, limit, temperature, dice.random()) for row in scores])

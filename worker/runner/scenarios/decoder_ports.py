@@ -91,18 +91,18 @@ class Steps:
     def __init__(self, session: Any, decoder: Decoder, *, prompt: Array, new: int) -> None:
         self._session, self._decoder, self._new = session, decoder, new
         self._batch, length = prompt.shape
-        self.most = length + new - 1
+        self.max_length = length + new - 1
         kind = decoder.roles["tokens"].dtype
         self._prompt = np.array(prompt, dtype=kind, order="C")
         counted = decoder.roles.get("positions")
         self._places = np.tile(np.arange(length, dtype=counted.dtype if counted else kind), (self._batch, 1))
         self.token = np.zeros((self._batch, 1), dtype=kind)
         self._made = {
-            role: _made(role, port, self.most, batch=self._batch)
+            role: _made(role, port, self.max_length, batch=self._batch)
             for role, port in decoder.roles.items()
             if role != "tokens"
         }
-        sizes = [int(np.prod(self._sized(port, self.most))) for port, _ in decoder.caches]
+        sizes = [int(np.prod(self._sized(port, self.max_length))) for port, _ in decoder.caches]
         self._buffers = [
             [_zeros((size,), port.dtype) for size, (port, _) in zip(sizes, decoder.caches, strict=True)]
             for _ in range(2)
@@ -124,7 +124,6 @@ class Steps:
 
     @property
     def prompt(self) -> Array:
-        """The tokens of the prompt, [sequence, place], which may be written over."""
         return self._prompt
 
     @property
@@ -178,12 +177,12 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:
     return found
 
 
-def _made(role: str, port: Port, most: int, *, batch: int) -> Array:
+def _made(role: str, port: Port, length: int, *, batch: int) -> Array:
     """What a role holds over all steps: each step sees a part of it, the same number for every sequence."""
     if role == "mask":
-        return np.ones(batch * most, dtype=port.dtype)
+        return np.ones(batch * length, dtype=port.dtype)
     # the last place of a row is one less than its length, and so the place itself
-    return np.repeat(np.arange(most + 1, dtype=port.dtype), 1 if role == "total" else batch)
+    return np.repeat(np.arange(length + 1, dtype=port.dtype), 1 if role == "total" else batch)
 
 
 def place_of(role: str, port: Port, *, past: int, now: int, batch: int = 1) -> tuple[list[int], int]:

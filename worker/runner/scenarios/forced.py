@@ -22,17 +22,17 @@ PLACES, PROBES = 8, 64
 class Forced:
     """The scores of the first sequence. The probed tokens are drawn once by the seed, the same for every runtime."""
 
-    def __init__(self, told: Mapping[str, Any], *, vocabulary: int) -> None:
-        self._told, self._vocabulary = told, vocabulary
-        new = int(told["new"])
+    def __init__(self, settings: Mapping[str, Any], *, vocabulary: int) -> None:
+        self._settings, self._vocabulary = settings, vocabulary
+        new = int(settings["new"])
         self.places = np.unique(np.linspace(0, new - 1, min(PLACES, new)).astype(int)).tolist()
-        dice = np.random.default_rng(np.random.SeedSequence([int(told["seed"]) % 2**32, 0x9085]))
+        dice = np.random.default_rng(np.random.SeedSequence([int(settings["seed"]) % 2**32, 0x9085]))
         self._probes = np.sort(dice.choice(vocabulary, min(PROBES, vocabulary), replace=False))
-        self._kept: list[Array] = []
+        self._scores: list[Array] = []
 
     def run(self, calls: list[Call], steps: Steps) -> None:
         """Each step once, so that one which the model refuses is named besides. Raises Refusal."""
-        given = prompts.forced(self._told, vocabulary=self._vocabulary)
+        given = prompts.forced(self._settings, vocabulary=self._vocabulary)
         for number, call in enumerate(calls):
             self._step(call, number)
             if number in self.places:
@@ -40,13 +40,12 @@ class Forced:
             steps.token[:, 0] = given[number]
 
     def keep(self, scores: Array) -> None:
-        """The scores of all tokens at the next place."""
-        self._kept.append(scores[self._probes].astype(np.float32))
+        self._scores.append(scores[self._probes].astype(np.float32))
 
     @property
     def answer(self) -> dict[str, object]:
         """Places, from the end of the prompt, and the scores of all probes at each: base64 of little-endian float32."""
-        scores = np.array(self._kept, dtype="<f4")
+        scores = np.array(self._scores, dtype="<f4")
         return {"places": self.places, "scores": base64.b64encode(scores.tobytes()).decode()}
 
     def _step(self, call: Call, number: int) -> None:
@@ -54,6 +53,6 @@ class Forced:
             call()
         except Exception as error:
             code, text = faults.explain(error, during="run")
-            prompt, new = int(self._told["prompt"]), int(self._told["new"])
+            prompt, new = int(self._settings["prompt"]), int(self._settings["new"])
             place = f"token {number + 1} of {new}, behind {prompt + number - 1:,} others"
             raise faults.Refusal(code, f"the model refused {place}: {text}") from error

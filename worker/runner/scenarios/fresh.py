@@ -34,11 +34,11 @@ class Fresh:
 
     def __init__(self, room: Room) -> None:
         self._room = room
-        told = room.order.scenario
-        self._wanted = Wanted(told["sets"], told["seed"], told["shapes"], told["made"])
+        settings = room.order.scenario
+        self._wanted = Wanted(settings["sets"], settings["seed"], settings["shapes"], settings["made"])
         self._sets: list[InputSet] = []
         self._calls: list[Call] = []
-        self._kept: answers.Kept
+        self._answers: answers.Answers
         self._facts: dict[str, object] = {}
         self._course: Course | None = None
         self._feeds: list[Feed] = []
@@ -49,15 +49,15 @@ class Fresh:
         engine = kind.open_engine(order, timer=timer)
         given = kind.choose_inputs(engine, load_arrays(order.inputs))
         self._sets = sets_of(given, kind.dimensions(engine), self._wanted)
-        self._kept = answers.Kept(order)
+        self._answers = answers.Answers(order)
         with timer.phase("first"):
             for number, input_set in enumerate(self._sets):
                 with _refused_in_words(input_set, number=number, count=len(self._sets)):
                     feed = kind.feed(engine, input_set.arrays)
                     feed.run_first()
-                    self._kept.serial(number, feed.outputs())
+                    self._answers.serial(number, feed.outputs())
                     feed.settle()
-                    self._kept.again(number, feed.outputs())
+                    self._answers.again(number, feed.outputs())
                 self._feeds.append(feed)
         wrap = self._room.wrap_call
         calls = [feed.timed_call() for feed in self._feeds]
@@ -81,10 +81,10 @@ class Fresh:
         assert course is not None
         peaks = summaries.peaks()
         for number, feed in enumerate(self._feeds):
-            self._kept.compare(number, feed.outputs())
+            self._answers.compare(number, feed.outputs())
         cpu_share = course.cpu_ns / course.wall_ns
         durations, cpu_p50_ns = course.durations(), course.cpu_p50_ns()
-        metrics = {"growth_bytes_per_1000": course.growth(), "differing_answers": self._kept.differing}
+        metrics = {"growth_bytes_per_1000": course.growth(), "differing_answers": self._answers.differing}
         sample = {
             **summaries.summarise([durations]),
             "warmup_runs": course.warm.runs,
@@ -152,7 +152,6 @@ class Course:
             self.wall_ns, self.cpu_ns = clock() - began, time.thread_time_ns() - cpu_began
 
     def durations(self) -> windows.Durations:
-        """Of every inference, in ns."""
         return np.array(self._durations[: self._runs], dtype=np.uint64)
 
     def growth(self) -> float | None:
@@ -161,7 +160,7 @@ class Course:
 
     def cpu_p50_ns(self) -> float | None:
         """Thread CPU time of an inference, the median over the stretches between readings; None without two."""
-        after, cpu_ns = (np.array(kept[: self._readings], dtype=np.float64) for kept in (self._after, self._cpu_ns))
+        after, cpu_ns = (np.array(values[: self._readings], dtype=np.float64) for values in (self._after, self._cpu_ns))
         each = float(np.median(np.diff(cpu_ns) / np.diff(after))) if self._readings > 1 else 0.0
         return each if each > 0 else None
 
@@ -213,7 +212,6 @@ class Resident:
             os.close(self._file)
 
     def bytes(self) -> int:
-        """Bytes now."""
         return int(os.pread(self._file, 128, 0).split()[1]) * self._page if self._file >= 0 else 0
 
 

@@ -23,7 +23,7 @@ class GenerateByGenai:
 
     def __init__(self, room: Room) -> None:
         self._room = room
-        self._told = room.order.scenario
+        self._settings = room.order.scenario
         self._loaded: genai.Loaded
         self._taken: Taken
         self._forced: Forced
@@ -32,21 +32,21 @@ class GenerateByGenai:
         self._warm: windows.Warmup | None = None
 
     def open(self) -> None:
-        order, timer, told = self._room.order, self._room.timer, self._told
+        order, timer, settings = self._room.order, self._room.timer, self._settings
         vocabulary = genai.configured(os.path.dirname(order.model)).vocabulary
         asked = genai.Asked(
             prompts.of(order, vocabulary=vocabulary).astype(np.int32),
-            int(told["new"]),
-            **{name: told[name] for name in ("sampling", "limit", "temperature") if name in told},
-            seed=int(told["seed"]),
+            int(settings["new"]),
+            **{name: settings[name] for name in ("sampling", "limit", "temperature") if name in settings},
+            seed=int(settings["seed"]),
         )
         self._loaded = genai.load(order, asked, timer=timer)
         self._taken = Taken(self._loaded)
         with timer.phase("first"), faults.translated("run"):
             self._taken.run()
         with timer.phase("told"), faults.translated("run"):
-            self._forced = Forced(told, vocabulary=vocabulary)
-            self._score(prompts.forced(told, vocabulary=vocabulary))
+            self._forced = Forced(settings, vocabulary=vocabulary)
+            self._score(prompts.forced(settings, vocabulary=vocabulary))
 
     def step(self) -> bool:
         budget, timer = self._room.order.budget, self._room.timer

@@ -62,12 +62,10 @@ class Taken(Timed):
 
     @property
     def prompt_ms(self) -> float:
-        """`append_tokens`, which runs the graph over the prompt: the median."""
         return float(np.median(self._prompts_ns)) * _MS
 
     @property
     def first_ms(self) -> float:
-        """The same and the first token."""
         return float(np.median(self._firsts_ns)) * _MS
 
     @property
@@ -131,7 +129,6 @@ def alone(loaded: genai.Loaded, rows: Array) -> float | None:
 
 
 def rows_of(generator: Any, asked: genai.Asked) -> Array:
-    """What was chosen, [sequence, token]."""
     return np.stack([_row(generator, asked, row) for row in range(len(asked.prompt))])
 
 

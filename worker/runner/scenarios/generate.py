@@ -21,14 +21,14 @@ class Generate:
 
     def __init__(self, room: Room) -> None:
         self._room = room
-        self._told = room.order.scenario
-        self._prompt, self._new = int(self._told["prompt"]), int(self._told["new"])
-        self._batch = int(self._told.get("batch", 1))
+        self._settings = room.order.scenario
+        self._prompt, self._new = int(self._settings["prompt"]), int(self._settings["new"])
+        self._batch = int(self._settings.get("batch", 1))
         self._steps: Steps
         self._alone: Alone | None = None
         self._calls: list[Call] = []
         self._warm: windows.Warmup | None = None
-        self._taken = Taken(self._new, self._told)
+        self._taken = Taken(self._new, self._settings)
         self._facts: dict[str, object] = {}
         self._forced: Forced
         self._gaps: list[float] = []
@@ -54,9 +54,9 @@ class Generate:
         self._calls = [wrap(call) for call in calls] if wrap else calls
         self._facts = {"requested_providers": engine.requested, "active_providers": engine.active}
         with timer.phase("told"):
-            self._forced = Forced(self._told, vocabulary=decoder.vocabulary)
+            self._forced = Forced(self._settings, vocabulary=decoder.vocabulary)
             self._forced.run(self._calls, self._steps)
-            self._gaps = gaps_of(self._calls, self._steps, self._told)
+            self._gaps = gaps_of(self._calls, self._steps, self._settings)
             if (text := prompts.text_of(order, vocabulary=decoder.vocabulary)) is not None:
                 self._perplexity = perplexity.of(calls[0], self._steps, text)
 
@@ -65,7 +65,7 @@ class Generate:
         if self._warm is None:
             with timer.phase("warmup"):
                 self._warm = windows.warm_up(lambda: self._taken.run(self._calls, self._steps), budget)
-            self._taken = Taken(self._new, self._told)
+            self._taken = Taken(self._new, self._settings)
             return True
         with timer.phase("window"):
             self._taken.repeat(self._calls, self._steps, budget)
@@ -91,7 +91,7 @@ class Generate:
         graph_ns, outside_ns = taken.graph(), taken.outside()
         choosing_ms = np.median(outside_ns[:, 0]) * 1e-6
         apart = [np.any(tokens != taken.tokens[0]) for tokens in taken.tokens]
-        alone = self._alone.differing(taken.tokens[0], self._told) if self._alone is not None else None
+        alone = self._alone.differing(taken.tokens[0], self._settings) if self._alone is not None else None
         return {
             "tpot_ms": float(np.median(graph_ns[:, 1:])) * 1e-6,
             "ttft_ms": taken.prompt_ms + float(choosing_ms),

@@ -35,16 +35,13 @@ class Timed:
     cpu_ns: int
 
     def steps(self) -> windows.Durations:
-        """ns of each token behind the first, [generation, step]."""
         raise NotImplementedError
 
     @property
     def prompt_ms(self) -> float:
-        """The graph over the prompt, the median."""
         raise NotImplementedError
 
     def cpu_p50_ms(self) -> float | None:
-        """Thread CPU time of a token behind the first, the median; None on a clock that stood."""
         raise NotImplementedError
 
     def growth_ms(self) -> float | None:
@@ -89,7 +86,7 @@ class Taken(Timed):
     """Of every step of every generation: what the graph took, what choosing the token took, processor time."""
 
     new: int
-    told: Mapping[str, Any]
+    settings: Mapping[str, Any]
     tokens: list[Array] = field(default_factory=list)
     wall_ns: int = 0
     cpu_ns: int = 0
@@ -101,7 +98,7 @@ class Taken(Timed):
 
     def run(self, calls: list[Call], steps: Steps) -> None:
         """One generation, which draws as the one before did."""
-        clock, spent, token, choose = time.perf_counter_ns, time.thread_time_ns, steps.token, choice.made(self.told)
+        clock, spent, token, choose = time.perf_counter_ns, time.thread_time_ns, steps.token, choice.made(self.settings)
         scores, chosen = steps.scores[0], []
         began, cpu_began = clock(), spent()
         for call in calls:
@@ -151,12 +148,10 @@ class Taken(Timed):
 
     @property
     def prompt_ms(self) -> float:
-        """The graph over the prompt, the median of all that were timed."""
         return float(np.median([*self.graph()[:, 0].tolist(), *self._prompts_ns])) * _MS
 
     @property
     def prompt_cpu_ms(self) -> float | None:
-        """Thread CPU time of the same; None on a clock that stood."""
         each = float(np.median([*self._spent()[:, 0].tolist(), *self._prompts_cpu_ns])) * _MS
         return each if each > 0 else None
 
@@ -169,9 +164,9 @@ class Taken(Timed):
         return np.array(self._cpu_ns, dtype=np.float64).reshape(-1, self.new)
 
 
-def gaps_of(calls: list[Call], steps: Steps, told: Mapping[str, Any]) -> list[float]:
+def gaps_of(calls: list[Call], steps: Steps, settings: Mapping[str, Any]) -> list[float]:
     """How far the best score stood above the second at each token of the first sequence, in a generation not timed."""
-    choose: Callable[[Array], Array] = choice.made(told)
+    choose: Callable[[Array], Array] = choice.made(settings)
     scores, gaps = steps.scores[0], []
     for call in calls:
         call()
@@ -191,17 +186,17 @@ class Alone:
     decoder: Decoder
     given: Array
 
-    def differing(self, tokens: Array, told: Mapping[str, Any]) -> float | None:
+    def differing(self, tokens: Array, settings: Mapping[str, Any]) -> float | None:
         """How many of them chose other tokens than in the batch; None where tokens are drawn, each row by other dice.
 
         `tokens`: of the batch, [step, sequence].
         """
-        if told.get("sampling", "greedy") != "greedy":
+        if settings.get("sampling", "greedy") != "greedy":
             return None
         found = 0
         for row in {0, len(self.given) - 1}:
             steps = Steps(self.session, self.decoder, prompt=self.given[row : row + 1], new=len(tokens))
-            taken = Taken(len(tokens), told)
+            taken = Taken(len(tokens), settings)
             taken.run(list(steps.calls()), steps)
             found += bool(np.any(taken.tokens[0][:, 0] != tokens[:, row]))
         return float(found)

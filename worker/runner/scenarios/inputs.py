@@ -53,8 +53,8 @@ def _size(sizes: Sequence[object], number: int, dice: np.random.Generator) -> in
     if isinstance(wanted, int):
         return wanted
     known = [size for size in sizes if isinstance(size, int)]
-    least = min(known) if len(known) > 1 else 1
-    return int(dice.integers(least, max(known) + 1))
+    low = min(known) if len(known) > 1 else 1
+    return int(dice.integers(low, max(known) + 1))
 
 
 def _drawn(

@@ -70,36 +70,36 @@ class OpenLoop:
     """Every set once alone, then a rate or several; `rates` of the answer are for the launches that follow."""
 
     def __init__(self, room: Room, *, clock: arrivals.Clock | None = None) -> None:
-        told = room.order.scenario
+        settings = room.order.scenario
         self._clock = clock
         self._room = room
-        self._rate: float | None = told["rate"]
-        self._bound_ms: float | None = told["bound_ms"]
-        self._rates: list[float] = told["rates"]
-        self._told = told
+        self._rate: float | None = settings["rate"]
+        self._bound_ms: float | None = settings["bound_ms"]
+        self._rates: list[float] = settings["rates"]
+        self._settings = settings
         self._streams: list[list[Call]] = []
         self._feeds: list[list[Feed]] = []
-        self._kept: answers.Kept
+        self._answers: answers.Answers
         self._warm: windows.Warmup | None = None
         self._steps: list[Step] = []
         self._facts: dict[str, object] = {}
 
     def open(self) -> None:
-        order, told = self._room.order, self._told
+        order, settings = self._room.order, self._settings
         kind = kind_of(order)
-        count = told["streams"] if told["sessions"] == "each" else 1
+        count = settings["streams"] if settings["sessions"] == "each" else 1
         engines = [kind.open_engine(order, timer=self._room.timer) for _ in range(count)]
         given = kind.choose_inputs(engines[0], load_arrays(order.inputs))
-        sets = sets_of(given, kind.dimensions(engines[0]), Wanted(SETS, told["seed"], made=told["made"]))
-        self._kept = answers.Kept(order)
+        sets = sets_of(given, kind.dimensions(engines[0]), Wanted(SETS, settings["seed"], made=settings["made"]))
+        self._answers = answers.Answers(order)
         with self._room.timer.phase("first"), faults.translated("run"):
-            for stream in range(told["streams"]):
+            for stream in range(settings["streams"]):
                 engine = engines[stream % count]
                 self._feeds.append([_ready(kind.feed(engine, input_set.arrays)) for input_set in sets])
             for number, feed in enumerate(self._feeds[0]):
-                self._kept.serial(number, feed.outputs())
+                self._answers.serial(number, feed.outputs())
                 feed.run()
-                self._kept.again(number, feed.outputs())
+                self._answers.again(number, feed.outputs())
         wrap = self._room.wrap_call
         calls = [[feed.timed_call() for feed in feeds] for feeds in self._feeds]
         self._streams = [[wrap(call) for call in some] for some in calls] if wrap else calls
@@ -128,13 +128,13 @@ class OpenLoop:
         peaks = summaries.peaks()
         headline = self._headline()
         latencies = headline.served.latencies
-        most = None if self._bound_ms is None or self._rate is not None else highest(self._steps, self._bound_ms)
+        max_rate = None if self._bound_ms is None or self._rate is not None else highest(self._steps, self._bound_ms)
         goodput = headline.phase(self._bound_ms)["metrics"]["goodput_per_s"]
         metrics = {
-            "max_rate_per_s": most,
+            "max_rate_per_s": max_rate,
             "p99_ms": headline.p99_ms,
             "goodput_per_s": goodput,
-            "differing_answers": self._kept.differing,
+            "differing_answers": self._answers.differing,
         }
         sample = {
             **summaries.summarise([latencies]),
@@ -145,11 +145,11 @@ class OpenLoop:
             "phases": [step.phase(self._bound_ms) for step in sorted(self._steps, key=lambda step: step.rate)],
             **summaries.beside(peaks, metrics),
         }
-        return {"sample": sample, "rates": [part * most for part in AROUND] if most else [], **self._facts}
+        return {"sample": sample, "rates": [part * max_rate for part in AROUND] if max_rate else [], **self._facts}
 
     def _at(self, rate: float) -> Step:
         """What a rate comes to, tried again while the generator is late. Raises Refusal when it always is."""
-        gaps_s = arrivals.unit_gaps(ARRIVALS, self._told["seed"]) / rate
+        gaps_s = arrivals.unit_gaps(ARRIVALS, self._settings["seed"]) / rate
         clock = self._clock or arrivals.RealClock(is_shared=len(self._streams) > 1)
         for _ in range(TRIES):
             cpu_began = time.process_time_ns()
@@ -167,19 +167,19 @@ class OpenLoop:
         """Halves between an eighth of what the streams could serve without a break, and all of it."""
         assert self._bound_ms is not None
         assert self._warm is not None
-        most = len(self._streams) * self._warm.runs / (self._warm.wall_ns / 1e9)
-        if (launch_s := sum(ARRIVALS / (part * USUAL_PART * most) for part in AROUND)) > MAX_S:
+        max_rate = len(self._streams) * self._warm.runs / (self._warm.wall_ns / 1e9)
+        if (launch_s := sum(ARRIVALS / (part * USUAL_PART * max_rate) for part in AROUND)) > MAX_S:
             text = (
                 f"{len(AROUND)} rates of {ARRIVALS} arrivals take about {launch_s:.0f} s in each launch of this model, "
-                f"which is asked {most:.3g} times per s at most: write one rate in place of the bound alone"
+                f"which is asked {max_rate:.3g} times per s at most: write one rate in place of the bound alone"
             )
             raise faults.Refusal("not_supported", text)
-        low, high = most * MIN_PART, most
+        low, high = max_rate * MIN_PART, max_rate
         for _ in range(HALVINGS):
             step = self._at((low + high) / 2)
             self._steps.append(step)
             low, high = (step.rate, high) if step.p99_ms <= self._bound_ms else (low, step.rate)
-        if low == most * MIN_PART:
+        if low == max_rate * MIN_PART:
             self._steps.append(self._at(low))
             if (p99_ms := self._steps[-1].p99_ms) > self._bound_ms:
                 text = (
@@ -204,7 +204,7 @@ class OpenLoop:
                 for turn in range(COMPARED):
                     number = turn % len(feeds)
                     feeds[number].run()
-                    self._kept.compare(number, feeds[number].outputs())
+                    self._answers.compare(number, feeds[number].outputs())
 
             return call
 

@@ -24,7 +24,7 @@ def of(call: Call, steps: Steps, text: Array) -> float | None:
     """
     prompts, scores = steps.prompt, steps.prompt_scores
     rows, length = prompts.shape
-    text, kept = text[:MAX_TOKENS], prompts.copy()
+    text, before = text[:MAX_TOKENS], prompts.copy()
     if length < 2 or text.size < 2:
         return None
     starts = range(0, text.size - 1, length - 1)
@@ -40,7 +40,7 @@ def of(call: Call, steps: Steps, text: Array) -> float | None:
                 call()
             total += sum(_unlikeliness(scores[row], part) for row, part in enumerate(parts))
     finally:
-        prompts[:] = kept
+        prompts[:] = before
     mean = total / (text.size - 1)
     return math.exp(mean) if mean < math.log(1e300) else None
 

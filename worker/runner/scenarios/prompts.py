@@ -13,10 +13,10 @@ from worker.runner.parity import Array
 
 def of(order: Order, *, vocabulary: int) -> Array:
     """The prompts of a generate scenario, [sequence, token]. Raises Refusal."""
-    told = order.scenario
-    shape = (int(told.get("batch", 1)), int(told["prompt"]))
-    if "given" not in told:
-        drawn: Array = np.random.default_rng(int(told["seed"])).integers(0, vocabulary, shape)
+    settings = order.scenario
+    shape = (int(settings.get("batch", 1)), int(settings["prompt"]))
+    if "given" not in settings:
+        drawn: Array = np.random.default_rng(int(settings["seed"])).integers(0, vocabulary, shape)
         return drawn
     given = _given(order, "prompt", vocabulary=vocabulary)
     if given.shape != shape:
@@ -32,11 +32,11 @@ def text_of(order: Order, *, vocabulary: int) -> Array | None:
     return _given(order, "text", vocabulary=vocabulary)
 
 
-def forced(told: Mapping[str, Any], *, vocabulary: int) -> Array:
+def forced(settings: Mapping[str, Any], *, vocabulary: int) -> Array:
     """Tokens to go on with whatever the model chooses, [step, sequence]: all runtimes then score the same text."""
-    dice = np.random.default_rng(np.random.SeedSequence([int(told["seed"]) % 2**32, 0xF0CE]))
+    dice = np.random.default_rng(np.random.SeedSequence([int(settings["seed"]) % 2**32, 0xF0CE]))
     # a sequence after the other, so that the first is the same in a batch as alone
-    found: Array = dice.integers(0, vocabulary, (int(told.get("batch", 1)), int(told["new"]))).T
+    found: Array = dice.integers(0, vocabulary, (int(settings.get("batch", 1)), int(settings["new"]))).T
     return found
 
 

@@ -36,7 +36,6 @@ class Ready:
 
     @property
     def asked_and_got(self) -> dict[str, object]:
-        """Providers that were asked for, and those that run."""
         return {"requested_providers": self.engines[0].requested, "active_providers": self.engines[0].active}
 
 

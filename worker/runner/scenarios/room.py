@@ -43,8 +43,8 @@ def free_bytes() -> int | None:
 
 def _available() -> int | None:
     try:
-        with open("/proc/meminfo", encoding="ascii", errors="replace") as told:
-            found = re.search(r"^MemAvailable:\s+(\d+) kB", told.read(), re.MULTILINE)
+        with open("/proc/meminfo", encoding="ascii", errors="replace") as file:
+            found = re.search(r"^MemAvailable:\s+(\d+) kB", file.read(), re.MULTILINE)
     except OSError:
         return None
     return int(found[1]) * 1024 if found else None

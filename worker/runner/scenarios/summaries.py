@@ -51,21 +51,20 @@ def summarise(parts: Sequence[windows.Durations]) -> dict[str, object]:
 def pack_timings(durations: windows.Durations) -> str:
     """`u4:` or `u8:`, then base64 of zlib of little-endian nanoseconds; at most MAX_TIMINGS, evenly spaced."""
     step = -(-durations.size // MAX_TIMINGS)
-    kept = durations[::step]
-    dtype = "u4" if int(kept.max()) < 1 << 32 else "u8"
-    return f"{dtype}:{base64.b64encode(zlib.compress(kept.astype(f'<{dtype}').tobytes(), 6)).decode()}"
+    chosen = durations[::step]
+    dtype = "u4" if int(chosen.max()) < 1 << 32 else "u8"
+    return f"{dtype}:{base64.b64encode(zlib.compress(chosen.astype(f'<{dtype}').tobytes(), 6)).decode()}"
 
 
 def peaks() -> Peaks:
-    """Peaks of this process's memory until now: resident, and of addresses."""
     return memory.peak_bytes(), memory.peak_address_space_bytes()
 
 
 def beside(peaks: Peaks, metrics: Mapping[str, float | None]) -> dict[str, object]:
     """Memory, and metrics without a field of their own, as far as this machine can tell them."""
     resident, addresses = peaks
-    told = {**metrics, "peak_address_space_bytes": addresses}
+    known = {**metrics, "peak_address_space_bytes": addresses}
     return {
         "peak_memory_bytes": resident,
-        "metrics": {name: value for name, value in told.items() if value is not None},
+        "metrics": {name: value for name, value in known.items() if value is not None},
     }

@@ -14,7 +14,7 @@ from worker.runner import together, windows
 from worker.runner.scenarios.protocol import Ready, Room, make_ready
 
 # durations kept of one point and thread; beyond it every second one is let go, so that hours fit
-MAX_KEPT = 100_000
+MAX_DURATIONS = 100_000
 # inferences are timed in stretches of about this long; a clock is looked at once between two of them
 STRETCH_NS = 50_000_000
 
@@ -54,9 +54,9 @@ class Sustained:
 class Point:
     """One stretch of the curve on one thread: how many inferences, and every k-th of their durations in ns."""
 
-    def __init__(self, *, max_kept: int = MAX_KEPT) -> None:
-        self._max_kept = max_kept
-        self.kept: array[int] = array("Q")
+    def __init__(self, *, max_durations: int = MAX_DURATIONS) -> None:
+        self._max_durations = max_durations
+        self.durations: array[int] = array("Q")
         self.runs = 0
         self.began_ns = 0
         self.ended_ns = 0
@@ -65,10 +65,10 @@ class Point:
     def take(self, durations: "array[int]") -> None:
         """Adds durations, thinned as those before were."""
         # the next one to keep, so that thinning goes on where the last stretch ended
-        self.kept.extend(durations[-self.runs % self._step :: self._step])
+        self.durations.extend(durations[-self.runs % self._step :: self._step])
         self.runs += len(durations)
-        while len(self.kept) > self._max_kept:
-            self.kept = self.kept[::2]
+        while len(self.durations) > self._max_durations:
+            self.durations = self.durations[::2]
             self._step *= 2
 
 
@@ -104,13 +104,13 @@ def record(call: Callable[[], object], *, points: int, point_s: float, clock: Cl
 
 def summed_up(parts: "tuple[Point, ...]") -> dict[str, object]:
     """One point of all threads together: p50 and p90 in ms, inferences, and from when to when."""
-    kept = np.concatenate([np.array(part.kept) for part in parts])
+    durations = np.concatenate([np.array(part.durations) for part in parts])
     return {
         "began_ns": min(part.began_ns for part in parts),
         "ended_ns": max(part.ended_ns for part in parts),
         "n": sum(part.runs for part in parts),
-        "p50_ms": float(np.median(kept)) * 1e-6,
-        "p90_ms": float(np.percentile(kept, 90)) * 1e-6,
+        "p50_ms": float(np.median(durations)) * 1e-6,
+        "p90_ms": float(np.percentile(durations, 90)) * 1e-6,
     }
 
 
@@ -121,5 +121,5 @@ def _record_together(calls: list[Callable[[], object]], *, total_s: float, point
     if len(calls) == 1:
         return [take(calls[0])]
     recorded = together.each(calls, lambda call, _: take(call))
-    fewest = min(len(part) for part in recorded)
-    return [part[:fewest] for part in recorded]
+    shortest = min(len(part) for part in recorded)
+    return [part[:shortest] for part in recorded]

@@ -30,6 +30,5 @@ def of(order: Order) -> MakeScenario:
 
 
 def named(kind: str) -> MakeScenario:
-    """What makes a scenario of this kind. Raises Refusal for a kind that this runner does not know."""
     made: MakeScenario = entries.load(_OWN[kind]) if kind in _OWN else entries.from_outside("scenario", kind)
     return made
