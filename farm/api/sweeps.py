@@ -101,7 +101,8 @@ def start_sweep(request: HttpRequest, payload: SweepOrder) -> Status[SweepStarte
 def read_sweep(request: HttpRequest, run_id: int, asked: Query[Pinned]) -> SweepOut:
     """A run over releases as lines: each release as a ratio to the reference, and where it changed."""
     run = selectors.run(person(request), run_id)
-    reference = asked.reference or _first_release(run.matrix)
+    runtimes = parse(run.matrix).axes.get("runtime", ())
+    reference = asked.reference or (str(getattr(runtimes[0], "version", "")) if runtimes else "")
     lines = lines_of([selectors.document(run)], reference=reference)
     known = {point.version for line in lines for point in line.points}
     if lines and reference not in known:
@@ -141,8 +142,3 @@ def _matrix(plain: dict[str, object], runtimes: list[str]) -> dict[str, object]:
     found = declared.as_plain()
     found["matrix"]["runtime"] = runtimes
     return dict(found)
-
-
-def _first_release(matrix: dict[str, object]) -> str:
-    runtimes = parse(matrix).axes.get("runtime", ())
-    return str(getattr(runtimes[0], "version", "")) if runtimes else ""

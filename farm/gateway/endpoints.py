@@ -55,10 +55,6 @@ def _open(name: str, *, max_bytes: int) -> Endpoint:
     )
 
 
-def _page(name: str, address: str) -> Endpoint:
-    return Endpoint(name, "GET", address, Way.CALL, body_s=STRANGER_S, priority=Priority.STRANGER, is_open=True)
-
-
 ENDPOINTS = (
     Endpoint("messages", "GET", "messages", Way.POLL),
     Endpoint("heartbeat", "POST", "blocks/X/heartbeat", Way.CALL, max_bytes=TINY_BYTES, priority=Priority.LEASE),
@@ -79,7 +75,8 @@ ENDPOINTS = (
     Endpoint("files", "GET", "files/X", Way.FILE),
     Endpoint("runtimes", "GET", "runtimes/X", Way.CALL),
     Endpoint("runtime-files", "GET", "runtime-files/X", Way.FILE),
-    _page("tab", "tab/X"),
+    # what a browser without a secret loads
+    Endpoint("tab", "GET", "tab/X", Way.CALL, body_s=STRANGER_S, priority=Priority.STRANGER, is_open=True),
     Endpoint("traces", "PUT", "blocks/X/traces/X/X", Way.UPLOAD, max_bytes=MAX_TRACE_BYTES, body_s=UPLOAD_S),
     Endpoint("compiled", "PUT", "blocks/X/compiled/X", Way.UPLOAD, max_bytes=MAX_COMPILED_BYTES, body_s=UPLOAD_S),
     Endpoint("parts", "PUT", "blocks/X/parts/X", Way.UPLOAD, max_bytes=MAX_PART_BYTES, body_s=UPLOAD_S),

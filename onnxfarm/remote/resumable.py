@@ -144,7 +144,8 @@ class Sender:
 
     def _begin(self, path: Path, *, name: str, team: str) -> str:
         metadata = {"filename": name, **({"team": team} if team else {})}
-        headers = {**TUS, "Upload-Length": str(path.stat().st_size), "Upload-Metadata": _metadata(metadata)}
+        encoded = ",".join(f"{key} {base64.b64encode(text.encode()).decode()}" for key, text in metadata.items())
+        headers = {**TUS, "Upload-Length": str(path.stat().st_size), "Upload-Metadata": encoded}
         response = self._patiently(lambda: self._http.post("/uploads/files", headers=headers))
         return response.headers["Location"].rstrip("/").rpartition("/")[2]
 
@@ -236,10 +237,6 @@ def _remember(known: Mapping[str, str]) -> None:
     newest = dict(list(known.items())[-MAX_REMEMBERED:])
     with contextlib.suppress(OSError):
         write_privately(json.dumps(newest), memory_file())
-
-
-def _metadata(pairs: Mapping[str, str]) -> str:
-    return ",".join(f"{name} {base64.b64encode(value.encode()).decode()}" for name, value in pairs.items())
 
 
 def open_file(path: Path, progress: Progress | None = None) -> BinaryIO:

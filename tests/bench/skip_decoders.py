@@ -50,7 +50,7 @@ def _decoder(name: str, layers: int) -> onnx.ModelProto:
         query, key, value = (
             _linear(graph, seeded, normed, name=f"layer{layer}_{part}", columns=heads * WIDTH) for part, heads in sizes
         )
-        mixed = attend(graph, Parts(layer, query, key, value, heads=HEADS, kept_heads=KEY_HEADS, width=WIDTH))
+        mixed = attend(graph, Parts(layer, query, key, value, heads=HEADS, key_heads=KEY_HEADS, width=WIDTH))
         branch = _linear(graph, seeded, mixed, name=f"layer{layer}_output", columns=HIDDEN)
         normed, hidden = _normed(graph, seeded, hidden, branch, name=name, place=f"layer{layer}_norm2")
         wide = _linear(graph, seeded, normed, name=f"layer{layer}_wide", columns=INNER)

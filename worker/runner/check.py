@@ -46,6 +46,8 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     # before other sessions are closed, whose memory it would find
     footprints = footprint.of_check(order, inputs, spent_ms=spent_ms, peak_bytes=peak_bytes)
     unoptimised = _unoptimised(order, inputs, outputs, timer=timer, peak_bytes=peak_bytes)
+    packages = {entry.metadata["Name"]: entry.version for entry in importlib.metadata.distributions()}
+    imported = str(sys.modules[kind.module].__version__)
     return {
         **facts,
         "unoptimised": unoptimised,
@@ -59,7 +61,8 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
             for name, value in outputs.items()
         ],
         "is_repeatable": all(parity.are_bit_equal(value, again[name]) for name, value in outputs.items()),
-        "packages": _packages(kind),
+        # installed in this environment, and the version that the runtime gives itself
+        "packages": {**dict(sorted(packages.items())), f"{kind.module} (imported)": imported},
         "executed_precision": _precision(engine),
     }
 
@@ -137,11 +140,6 @@ def _open_quietly(order: Order) -> Engine:
 
 def _array(value: object) -> Array | None:
     return value if isinstance(value, np.ndarray) else None
-
-
-def _packages(kind: Kind) -> dict[str, str]:
-    found = {entry.metadata["Name"]: entry.version for entry in importlib.metadata.distributions()}
-    return {**dict(sorted(found.items())), f"{kind.module} (imported)": str(sys.modules[kind.module].__version__)}
 
 
 def _precision(engine: Engine) -> str | None:

@@ -18,7 +18,6 @@ from farm.alerts.services import measurements, openings
 from farm.alerts.services.measurements import CannotMeasure
 from farm.alerts.states import RoundOutcome, RoundState
 from farm.contract.document import Document
-from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.watch_rounds import Finding, Judgement
 from farm.rules.findings import cell_pairs
 from farm.rules.matrices import matrix as matrices
@@ -46,6 +45,7 @@ def keep_points(watch_round: WatchRound, document: Document) -> int:
             comparison = pair.comparison
             if comparison is None or comparison.ratio is None or comparison.verdict == "not comparable":
                 continue
+            further = [change for change in metric_changes.further(comparison) if change.ratio]
             rows.append(
                 Point(
                     round=watch_round,
@@ -59,16 +59,11 @@ def keep_points(watch_round: WatchRound, document: Document) -> int:
                     high=comparison.ci_high,
                     p50_ms=pair.new.p50_ms,
                     reference_ms=pair.old.p50_ms,
-                    metrics=_metrics(comparison),
+                    metrics={change.name: list(metric_changes.figures(change)) for change in further} or None,
                 )
             )
     Point.objects.bulk_create(rows, ignore_conflicts=True)
     return len(rows)
-
-
-def _metrics(comparison: Comparison) -> dict[str, list[float]] | None:
-    further = [change for change in metric_changes.further(comparison) if change.ratio]
-    return {change.name: list(metric_changes.figures(change)) for change in further} or None
 
 
 class _Stage(NamedTuple):

@@ -167,15 +167,13 @@ def _write_sentence(alert: Alert) -> None:
     first = gravest.pop(alert.node, None)
     if first is None:
         return
-    others = [f"{node} ({_figure(row)})" for node, row in sorted(gravest.items())]
+    others = []
+    for node, row in sorted(gravest.items()):
+        kind = kind_of(row.kind)
+        others.append(f"{node} ({change(row.size, words=kind.words) if row.size else kind.title.word})")
     also = f" Also on {listed(others, most=MAX_NODES)}." if others else ""
     alert.sentence = f"{first.text}{also}"[:2000]
     Alert.objects.filter(pk=alert.pk).update(sentence=alert.sentence)
-
-
-def _figure(symptom: Symptom) -> str:
-    kind = kind_of(symptom.kind)
-    return change(symptom.size, words=kind.words) if symptom.size else kind.title.word
 
 
 def _log_raised(alert: Alert, watch_round: WatchRound, text: str, *, is_new: bool) -> None:

@@ -88,7 +88,8 @@ def create_watch(
             created_by=by,
             label=label.strip(),
             distribution=distribution,
-            seen_version=_newest_version(),
+            # versions up to the newest are not new to a watch that is made now
+            seen_version=Version.objects.aggregate(newest=Max("pk"))["newest"] or 0,
             **columns,
         )
         watch.watched.set(models)
@@ -266,7 +267,3 @@ def _own(team: Team, channels: Iterable[Channel]) -> list[Channel]:
     if any(channel.team_id != team.pk for channel in found):
         raise Invalid(f"A channel is not of team “{team.name}”.", code="foreign_channel")
     return found
-
-
-def _newest_version() -> int:
-    return Version.objects.aggregate(newest=Max("pk"))["newest"] or 0

@@ -48,9 +48,10 @@ Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outlin
 
 def inspect_version(version_id: int) -> None:
     """Look into a pending version and write what was found; a second message for the same row does nothing."""
-    version = _claimed(version_id)
-    if version is None:
+    rows = Version.objects.filter(pk=version_id, state=VersionState.PENDING)
+    if not rows.update(state=VersionState.INSPECTING, tries=F("tries") + 1, asked_at=timezone.now()):
         return
+    version = Version.objects.select_related("artifact__team", "model__team").get(pk=version_id)
     try:
         with at_work(version):
             inspection, problem = _inspected(version)
@@ -61,13 +62,6 @@ def inspect_version(version_id: int) -> None:
         log.exception("inspection of version %s broke", version_id)
         inspection, problem = None, NOT_INSPECTED
     _write(version, inspection=inspection, problem=problem)
-
-
-def _claimed(version_id: int) -> Version | None:
-    rows = Version.objects.filter(pk=version_id, state=VersionState.PENDING)
-    if not rows.update(state=VersionState.INSPECTING, tries=F("tries") + 1, asked_at=timezone.now()):
-        return None
-    return Version.objects.select_related("artifact__team", "model__team").get(pk=version_id)
 
 
 def _inspected(version: Version) -> tuple[dict[str, object] | None, str]:
@@ -261,7 +255,8 @@ def _make_variant(variant: Variant, bench: Bench) -> None:
         calibration=_calibration(variant, bench),
         timeout_s=settings.MAKING_TIMEOUT_S,
     )
-    parts = _parts(made)
+    roles = {name: FileRole.MODEL if name == made.main else FileRole.DATA for name in made.files}
+    parts = [Part(name, role, draft_of(made.folder / name)) for name, role in roles.items()]
     try:
         with transaction.atomic():
             variant.derived = store_artifact(team=bench.artifact.team, parts=parts)
@@ -294,11 +289,6 @@ def _report_variant(report: VariantReport, bench: Bench) -> None:
         data=_calibration(variant, bench),
     )
     report.report_json = found.model_dump(mode="json")
-
-
-def _parts(made: orders.Variant) -> list[Part]:
-    roles = {name: FileRole.MODEL if name == made.main else FileRole.DATA for name in made.files}
-    return [Part(name, role, draft_of(made.folder / name)) for name, role in roles.items()]
 
 
 def _prepare(preparation: Preparation, bench: Bench) -> None:

@@ -82,7 +82,9 @@ def _decoder(name: str, *, prepare: Prepare, attend: Attend, head: Head = Head()
         hidden = graph.add("Add", f"layer{layer}_sum1", [hidden, attended])
         hidden = _fed_forward(graph, seeded, hidden, layer=layer)
     _scored(graph, seeded, _normalised(graph, seeded, hidden, name="last_norm"), head=head)
-    return graph.finished(name, inputs=_inputs(), outputs=_outputs(head))
+    logits: dict[str, Port] = {"logits": (_FLOAT, ["batch", "sequence_length", head.vocabulary])}
+    presents = _caches("present", "total_sequence_length")
+    return graph.finished(name, inputs=_inputs(), outputs=logits | presents)
 
 
 def _embedded(graph: GraphBuilder, head: Head) -> str:
@@ -121,11 +123,6 @@ def _inputs() -> dict[str, Port]:
         "position_ids": (_WHOLE, ["batch", "sequence_length"]),
     }
     return given | _caches("past_key_values", "past_sequence_length")
-
-
-def _outputs(head: Head) -> dict[str, Port]:
-    logits: dict[str, Port] = {"logits": (_FLOAT, ["batch", "sequence_length", head.vocabulary])}
-    return logits | _caches("present", "total_sequence_length")
 
 
 def _caches(stem: str, length: str) -> dict[str, Port]:

@@ -60,7 +60,12 @@ class DirectLine:
             ) from problem
         except redis.RedisError as problem:
             raise gateway.Unavailable(f"the broker is not reachable: {problem}") from problem
-        return None if found is None else _offer(*found)
+        if found is None:
+            return None
+        try:
+            return Offer(queue=found[0].decode(), message=json.loads(found[1]))
+        except (ValueError, ValidationError) as problem:
+            raise gateway.GatewayError(f"a message of the broker is not a hint: {found[1][:80]!r}") from problem
 
     def close(self) -> None:
         if self._client is not None:
@@ -74,10 +79,3 @@ class DirectLine:
                 self._url, socket_connect_timeout=CONNECT_S, socket_timeout=wait_s + CONNECT_S, max_connections=1
             )
         return self._client
-
-
-def _offer(queue: bytes, text: bytes) -> Offer:
-    try:
-        return Offer(queue=queue.decode(), message=json.loads(text))
-    except (ValueError, ValidationError) as problem:
-        raise gateway.GatewayError(f"a message of the broker is not a hint: {text[:80]!r}") from problem

@@ -78,7 +78,9 @@ class Outbox:
                 failures += 1
                 pause = pause_after(failures)
                 logger.warning("A report is pending (%s); sending it again in %.1f s.", problem, pause)
-            _wait(pause, is_cancelled)
+            end = time.monotonic() + pause
+            while time.monotonic() < end and not is_cancelled():
+                time.sleep(0.1)
             if is_cancelled():
                 raise GivenUpError(f"A report of block {spooled.block} was not answered before the agent let go of it.")
 
@@ -119,9 +121,3 @@ def _read(path: Path) -> Spooled | None:
         logger.warning("%s cannot be read and is dropped: %s", path, problem)
     path.unlink(missing_ok=True)
     return None
-
-
-def _wait(pause_s: float, is_cancelled: Callable[[], bool]) -> None:
-    end = time.monotonic() + pause_s
-    while time.monotonic() < end and not is_cancelled():
-        time.sleep(0.1)

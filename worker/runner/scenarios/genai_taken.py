@@ -52,7 +52,7 @@ class Taken(Timed):
             before, cpu_before = now, cpu_now
         self.wall_ns += before - began
         self.cpu_ns += cpu_before - cpu_began
-        self.rows.append(rows_of(generator, asked))
+        self.rows.append(np.stack([_row(generator, asked, row) for row in range(len(asked.prompt))]))
 
     def repeat(self, budget: BudgetOrder) -> None:
         """Generations until there are enough, and seconds enough."""
@@ -126,10 +126,6 @@ def alone(loaded: genai.Loaded, rows: Array) -> float | None:
             generator.generate_next_token()
         found += bool(np.any(_row(generator, asked, 0) != rows[row]))
     return float(found)
-
-
-def rows_of(generator: Any, asked: genai.Asked) -> Array:
-    return np.stack([_row(generator, asked, row) for row in range(len(asked.prompt))])
 
 
 def _row(generator: Any, asked: genai.Asked, row: int) -> Array:
