@@ -48,7 +48,8 @@ def sizes_words(sizes: Mapping[str, int]) -> str:
     """Names with their values; of the lengths of a decoder and its past `1 token behind 256`."""
     whole = {name: size for name, size in sizes.items() if "+" in name or "total" in name}
     past = [size for name, size in sizes.items() if "past" in name and name not in whole]
-    now = [size for name, size in sizes.items() if "seq" in name and "past" not in name and name not in whole]
+    others = {name for name in sizes if "past" in name or "encoder" in name}
+    now = [size for name, size in sizes.items() if "seq" in name and name not in others | {*whole}]
     if len(past) == len(now) == 1 and len(sizes) == len(whole) + 2 and {*whole.values()} <= {past[0] + now[0]}:
         return f"{counted(now[0], 'token')} behind {past[0]}"
     return pairs(sizes)

@@ -146,6 +146,10 @@ def test_every_setting_is_an_axis_of_a_matrix_and_stands_in_copied_matrices() ->
     ("sizes", "words"),
     [
         ({"past_sequence_length": 256, "sequence_length": 1}, "1 token behind 256"),
+        (
+            {"past_decoder_sequence_length": 8, "encoder_sequence_length": 64},
+            "encoder_sequence_length=64 past_decoder_sequence_length=8",
+        ),
         ({"past_length": 0, "seq": 64, "total_length": 64}, "64 tokens behind 0"),
         ({"p": 256, "past + sequence": 257, "sequence": 1}, "p=256 past + sequence=257 sequence=1"),
         ({"past": 256, "past + sequence": 300, "sequence": 1}, "past=256 past + sequence=300 sequence=1"),
