@@ -1,7 +1,8 @@
 """A gate inside a pipeline: `python -m onnxfarm.ci github` or `gitlab`, with nothing but the wheel.
 
 Around `onnxfarm gate`: the commit to compare with is fetched, and the answer becomes a step's outputs, annotations, a
-check, and one comment that later answers replace. What a pipeline, a branch or a model is called comes through
+check, and one comment that later answers replace. With `--unchanged` it ends with 0 where there is nothing to measure,
+once it has said so, and needs the standard library alone. What a pipeline, a branch or a model is called comes through
 variables and is never a program. A token is sent to the forge's own address and nowhere else, not even where that
 redirects to.
 """
@@ -24,9 +25,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from farm.rules.presenting.markdown import as_text
-from onnxfarm import gate_process, git_models
+from onnxfarm import gate_process
 from onnxfarm.gate_process import CANCELLED, FAILED, PASSED, TIMED_OUT
 
+UNCHANGED = "--unchanged"
+# before a commit in what is compared with
+GIT = "git:"
+# what holds no weights of a model beside it
+NO_WEIGHTS = (".onnx", ".npz", ".zip", ".md")
 PER_PAGE, MAX_PAGES = 100, 30
 PATIENCE_S = 30
 # GitHub ends a cancelled job's processes 10 s after it asked them to end
@@ -204,22 +210,35 @@ class GitLab:
         print(f"{model}: {answer.line}", flush=True)
 
 
-def main(kind: str, environment: Mapping[str, str]) -> int:
-    """The exit code of the gate, whatever became of its answer's comment."""
+def main(kind: str, environment: Mapping[str, str], *words: str) -> int:
+    """The exit code of the gate, whatever became of its answer's comment. `words`: UNCHANGED or none."""
     forge: Forge = GitHub(environment) if kind == "github" else GitLab(environment)
     model = environment["GATE_MODEL"]
+    if UNCHANGED in words:
+        if not _is_unchanged(model, _commit(forge, environment)):
+            return FAILED
+        answer = _unjudged(
+            PASSED, f"Unchanged: {model} is its base, byte for byte, and nothing was measured.", environment
+        )
+        _tell(forge, answer, environment)
+        return answer.code
     try:
         with _cancelled_by_signals():
             answer = _answer(model, forge, environment)
     except CancelledError as cancelled:
         answer = _unjudged(cancelled.code, "", environment)
+    _tell(forge, answer, environment)
+    return answer.code
+
+
+def _tell(forge: Forge, answer: Answer, environment: Mapping[str, str]) -> None:
+    model = environment["GATE_MODEL"]
     with _passing_refusals():
         # of a push that came after this one, another job will write the comment
         if answer.code not in CANCELLED:
             _comment(forge, _mark(model, environment), answer)
     with _passing_refusals():
         forge.tell(answer, model)
-    return answer.code
 
 
 @contextlib.contextmanager
@@ -315,7 +334,7 @@ def _words(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str
     if server and not against and len(runtimes) > 1:
         sides = zip(("baseline", "candidate"), runtimes, strict=False)
         return [*words, *(f"--{side}={runtime}" for side, runtime in sides)]
-    against = against or (f"{git_models.PREFIX}{forge.base}" if forge.base else "")
+    against = against or (f"{GIT}{forge.base}" if forge.base else "")
     _prepare(model, against)
     return [*words, f"--against={against}", *(["--ort", ",".join(runtimes)] if runtimes else [])]
 
@@ -325,16 +344,54 @@ def _prepare(model: str, against: str) -> None:
 
     What fails is said by the gate, which then finds no such commit or no model.
     """
-    is_commit = against.startswith(git_models.PREFIX)
-    commit = against.removeprefix(git_models.PREFIX).partition(":")[0] if is_commit else ""
-    if commit and _git("cat-file", "-e", f"{commit}^{{commit}}"):
-        _git("fetch", "--quiet", "--no-tags", "--depth=1", "origin", "--", commit)
+    from onnxfarm import git_models
+
+    if against.startswith(GIT):
+        _fetch(against.removeprefix(GIT).partition(":")[0])
     _git("lfs", "install", "--local")
     path = Path(model)
     with contextlib.suppress(OSError):
         if git_models.is_pointer(path):
             # its external data too
             _git("lfs", "pull", f"--include={'' if path.parent == Path() else f'{path.parent.as_posix()}/'}*")
+
+
+def _commit(forge: Forge, environment: Mapping[str, str]) -> str:
+    """The commit whose model, of the same path, is compared with; empty where something else is compared."""
+    against = environment.get("GATE_AGAINST") or f"{GIT}{forge.base}"
+    is_of_runtimes = environment.get("GATE_SERVER") and len(environment.get("GATE_RUNTIMES", "").split()) > 1
+    if is_of_runtimes and not environment.get("GATE_AGAINST"):
+        return ""
+    commit = against.removeprefix(GIT)
+    return "" if against == commit or ":" in commit else commit
+
+
+def _is_unchanged(model: str, commit: str) -> bool:
+    """Whether the checkout has the model as the commit has it, and what lies beside it that may hold its weights."""
+    path = Path(model)
+    folder = path if path.is_dir() else path.parent
+    if not commit or _fetch(commit) or _git("--literal-pathspecs", "ls-files", "--error-unmatch", "--", model):
+        return False
+    # what a link leads to may have changed elsewhere
+    if path.absolute() != path.resolve() or any(entry.is_symlink() for entry in folder.iterdir()):
+        return False
+    listed, differing = b"", ["diff", "--no-ext-diff", "--name-only", "--relative", "-z", "--end-of-options", commit]
+    for words in (differing, ["ls-files", "--others", "-z"]):
+        asked = ["git", "--literal-pathspecs", *words, "--", str(folder)]
+        done = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            return False
+        listed += done.stdout
+    changed = [Path(os.fsdecode(name)) for name in listed.split(b"\0") if name]
+    beside = [name for name in changed if name.parent == path.parent and name.suffix.lower() not in NO_WEIGHTS]
+    return not beside and not any(name == path or path in name.parents for name in changed)
+
+
+def _fetch(commit: str) -> int:
+    """Have a commit here, of which a shallow checkout may know nothing."""
+    if _git("cat-file", "-e", f"{commit}^{{commit}}") == 0:
+        return 0
+    return _git("fetch", "--quiet", "--no-tags", "--depth=1", "origin", "--", commit)
 
 
 def _git(*words: str) -> int:
@@ -376,4 +433,4 @@ def _escaped(text: str, *, in_property: bool = False) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], os.environ))
+    sys.exit(main(sys.argv[1], os.environ, *sys.argv[2:]))

@@ -31,7 +31,7 @@ jobs:
     runs-on: ubuntu-latest
     steps:
       - uses: actions/checkout@v4
-      - uses: your-organisation/onnxfarm/deploy/github-action@main
+      - uses: your-organisation/onnxfarm/deploy/github-action@v0.1.0
         with: { model: models/encoder.onnx }
 """
 TEST = """def test_encoder(onnx_gate):

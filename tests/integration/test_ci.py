@@ -47,12 +47,12 @@ def commit(folder: Path, text: str) -> str:
 def test_the_comment_is_made_once_and_then_updated(repository: Path, known: Forge) -> None:
     base = commit(repository, "second")
     no_model = job.github(repository, known, base=base, model=NAME, wheel="installed", against="git:HEAD:models/none")
-    assert (no_model.code, no_model.outputs["gate"]) == (2, {"verdict": "not measured", "exit-code": "2"})
+    assert (no_model.code, no_model.answer) == (2, {"verdict": "not measured", "exit-code": "2"})
     same = job.github(repository, known, base=base, model=NAME, wheel="installed")
-    assert (same.code, same.outputs["gate"]) == (0, {"verdict": "passed", "exit-code": "0"})
+    assert (same.code, same.answer) == (0, {"verdict": "passed", "exit-code": "0"})
     assert known.wrong == []
     [comment] = known.comments
-    assert "✅ The gate passed" in comment["body"]
+    assert "✅ Unchanged" in comment["body"]
     assert (len(known.of("PATCH")), [check["conclusion"] for check in known.checks]) == (
         1,
         ["action_required", "success"],
@@ -66,6 +66,32 @@ def test_the_comment_is_made_once_and_then_updated(repository: Path, known: Forg
 def test_a_pull_request_that_leaves_the_model_as_it_is_gets_no_comment(repository: Path, known: Forge) -> None:
     done = job.github(repository, known, base=commit(repository, "x"), model=NAME, wheel="installed")
     assert (done.code, known.comments, len(known.checks)) == (0, [], 1)
+
+
+@pytest.mark.parametrize(
+    ("does", "inputs", "is_known"),
+    [
+        ("touch models/other.onnx models/README.md", {}, True),
+        ("printf x >models/encoder.data", {}, False),
+        ("printf x >>models/encoder.onnx", {}, False),
+        ("mkdir kept && mv models/encoder.onnx kept/m && ln -s ../kept/m models/encoder.onnx", {}, False),
+        ("git rm -q --cached models/encoder.onnx", {}, False),
+        ("true", {"against": "git:HEAD"}, True),
+        ("true", {"against": f"git:HEAD:{NAME}"}, False),
+        ("true", {"against": NAME}, False),
+        ("true", {"against": "git:--output=pwned"}, False),
+        ("true", {"server": "https://farm.example"}, True),
+        ("true", {"server": "https://farm.example", "runtimes": "1.29.0 1.31.1"}, False),
+    ],
+)
+def test_a_model_that_is_the_bases_is_known_before_anything_is_installed(
+    repository: Path, known: Forge, does: str, inputs: dict[str, str], is_known: bool
+) -> None:
+    base = commit(repository, "x")
+    subprocess.run(["bash", "-ec", does], cwd=repository, check=True)
+    done = job.github(repository, known, base=base, model=NAME, installs=False, **inputs)
+    assert (done.answer.get("verdict"), "install" in done.ran) == (("passed", False) if is_known else ("", True))
+    assert not list(repository.parent.rglob("pwned"))
 
 
 def test_a_comment_that_a_person_wrote_with_the_same_mark_is_left_alone(repository: Path, known: Forge) -> None:
@@ -131,8 +157,10 @@ def test_a_gate_that_crashes_or_is_cancelled_says_nothing_of_the_model(
     # of the standard library, by which the gate compares two files
     (broken / "filecmp.py").write_text(f"import os, signal, time\ndef cmp(*sides, shallow):\n    {does}\n")
     monkeypatch.setenv("PYTHONPATH", f"{broken}:{job.ROOT}")
-    done = job.github(repository, known, base=commit(repository, "x"), model=NAME, wheel="installed")
-    assert (done.code, done.outputs["gate"]) == (code, {"verdict": verdict, "exit-code": str(code)}), done.log
+    # of a commit's other path nothing is known before it is read
+    against = f"git:{commit(repository, 'x')}:{NAME}"
+    done = job.github(repository, known, base="0" * 40, model=NAME, wheel="installed", against=against)
+    assert (done.code, done.answer) == (code, {"verdict": verdict, "exit-code": str(code)}), done.log
     assert done.summary.startswith(f"### ❌ {gate_process.sentence(code, said)}")
     is_cancelled = verdict == "cancelled"
     assert [check["conclusion"] for check in known.checks] == ["cancelled" if is_cancelled else "action_required"]
@@ -240,7 +268,7 @@ def test_the_template_of_gitlab_writes_one_note_and_junit(repository: Path, know
     same = job.gitlab(repository, known, base=base, GATE_MODEL=NAME)
     assert (none.code, same.code, known.wrong) == (2, 0, [])
     assert [method for method, _ in known.calls if method != "GET"] == ["POST", "PUT"]
-    assert "✅ The gate passed" in known.comments[0]["body"]
+    assert "✅ Unchanged" in known.comments[0]["body"]
     assert TOKEN not in none.log + same.log
 
 

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,13 @@ def test_the_workflows_of_the_documentation_are_clean_to_actionlint() -> None:
     assert [linted(workflow) for workflow in workflows] == [[]] * len(workflows)
 
 
+def test_the_examples_pin_the_release_that_they_were_written_for() -> None:
+    pins = re.findall(r"your-organisation/onnxfarm\S*@(\S+?)\"?\n", (ROOT / "docs/ci.md").read_text())
+    release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert pins == [f"v{release}"] * 2
+
+
 def test_no_step_writes_what_somebody_named_into_its_program() -> None:
     steps = [step for step in ACTION["runs"]["steps"] if "run" in step]
-    assert [step["id"] for step in steps] == ["lock", "install", "gate"]
+    assert [step["id"] for step in steps] == ["unchanged", "lock", "install", "gate"]
     assert not [step["run"] for step in steps if "${{" in step["run"]]

@@ -169,6 +169,11 @@ def point_label(cell: Cell) -> str:
     return label.series(cell) + hardware
 
 
+def setting_label(old: Cell, new: Cell) -> str:
+    """A pair by what both sides share: the runtime too, where two models are compared."""
+    return cell_label(new) if old.runtime == new.runtime else point_label(new)
+
+
 def _checks(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[str]) -> list[tuple[Check, str]]:
     found: list[tuple[Check, str]] = []
     where, than = _named(old, new)

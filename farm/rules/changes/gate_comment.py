@@ -8,7 +8,7 @@ from farm.contract.cells import Budget
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.changes.gate import Finding, GateAnswer, cell_label, point_label
+from farm.rules.changes.gate import Finding, GateAnswer, setting_label
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
@@ -145,8 +145,8 @@ def _table(rows: Sequence[Row]) -> str:
 
 
 def _written(row: Row) -> list[str]:
-    setting = as_code(cell_label(row.new) if row.old.runtime == row.new.runtime else point_label(row.new))
-    found = [finding.check for finding in row.failures if finding.check != "slower"]
+    setting = as_code(setting_label(row.old, row.new))
+    found = dict.fromkeys(finding.check for finding in row.failures if finding.check != "slower")
     if row.line is None:
         sides = [signed(cell.status) for cell in (row.old, row.new)]
         return [setting, *sides, "", ", ".join(found) or "not compared"]
@@ -162,7 +162,7 @@ def _explanations(rows: Sequence[Row]) -> Iterator[str]:
         if row.new.accuracy is not None and row.new.accuracy.text:
             yield f"Accuracy: {as_text(row.new.accuracy.text)}"
         outputs = [beside.text for beside in row.new.engines if beside.cell == row.old.id]
-        yield from (f"Outputs: {as_text(text)}" for text in outputs[:1])
+        yield from (as_text(text if text.startswith("Outputs ") else f"Outputs: {text}") for text in outputs[:1])
         if row.old.model_bytes and row.new.model_bytes:
             yield f"Size: {numbers.size(row.old.model_bytes)} → {numbers.size(row.new.model_bytes)}"
         if row.comparison is not None and (told := explanation(row.comparison)):

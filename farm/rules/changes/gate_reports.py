@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.changes.gate import GateAnswer, cell_label, point_label
+from farm.rules.changes.gate import GateAnswer, cell_label, point_label, setting_label
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.presenting.lines import line_of
 from farm.rules.presenting.markdown import as_text
@@ -132,12 +132,19 @@ def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
         line = line_of(pair, cells)
         values = [f"{value} {line.unit}" for value in line.sides or ()] or ["", ""]
         figures = [*values, line.words, line.change.interval, str(line.rounds)]
-        rows.append([point_label(cells[pair.candidate]), line.quantity, *figures, explanation(pair) or line.why])
+        rows.append(
+            [
+                setting_label(cells[pair.baseline], cells[pair.candidate]),
+                line.quantity,
+                *figures,
+                explanation(pair) or line.why,
+            ]
+        )
     if not rows:
         return []
-    sides = {(cells[old].runtime, cells[new].runtime) for old, new in answer.pairs}
-    old_name, new_name = next(iter(sides))
-    head = ["cell", "of", str(old_name), str(new_name), "verdict", "interval", "rounds", "because"]
+    old, new = (cells[side] for side in answer.pairs[0])
+    names = ["base", "candidate"] if old.runtime == new.runtime else [str(old.runtime), str(new.runtime)]
+    head = ["cell", "of", *names, "verdict", "interval", "rounds", "because"]
     lines = [head, ["---"] * len(head), *rows]
     return [*("| " + " | ".join(map(as_text, line)) + " |" for line in lines), ""]
 

@@ -5,6 +5,9 @@ from functools import cached_property
 
 from farm.base.grouping import grouped
 
+# operators that hand on what they are given: no runtime executes them once it has optimised the graph
+IDLE = frozenset({"Identity", "Dropout"})
+
 
 @dataclass(frozen=True)
 class GraphNode:
@@ -54,6 +57,15 @@ class Graph:
     def producer(self) -> dict[str, GraphNode]:
         """Which node of the main graph makes a tensor."""
         return {output: node for node in self.top for output in node.outputs if output}
+
+    def maker(self, tensor: str) -> GraphNode | None:
+        """Which node of the main graph computes a tensor, however many of IDLE hand it on."""
+        node = self.producer.get(tensor)
+        while node is not None and node.op_type in IDLE:
+            before = self.producer.get(next(iter(node.inputs), ""))
+            # a graph in a circle is nobody's that ran
+            node = before if before is not None and before.index < node.index else None
+        return node
 
     @cached_property
     def consumers(self) -> dict[str, list[GraphNode]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from farm.rules.tracing.alignment import Origin, align
-from farm.rules.tracing.graphs import Graph, GraphNode
+from farm.rules.tracing.graphs import IDLE, Graph, GraphNode
 
 UNMAPPED = Origin(node=None)
 
@@ -43,14 +43,16 @@ def map_executed(
     """The origin of each executed node in `source`, in the same order; `UNMAPPED` where nothing leads back.
 
     `model` is the graph that was loaded (equal to `source` unless it is a variant), `optimized` the one ONNX Runtime
-    saved, None when it could not be saved.
+    saved, None when it could not be saved. A node that only hands on what it is given is fused into nothing.
     """
     finder = _Finder(model=model, optimized=optimized, alignment=align(optimized, model) if optimized else {})
     order = sorted(range(len(executed)), key=lambda at: len(executed[at].path))
     found: dict[int, Origin] = {at: finder.find(executed[at]) for at in order}
     found |= _compiled(executed, found=found, assigned=assigned)
     onward = {} if model is source else align(model, source)
-    return [_follow(found[at], onward, is_same=model is source) for at in range(len(executed))]
+    origins = [_follow(found[at], onward, is_same=model is source) for at in range(len(executed))]
+    idle = {node.label for node in source.nodes if node.op_type in IDLE}
+    return [Origin(origin.node, tuple(label for label in origin.covers if label not in idle)) for origin in origins]
 
 
 def mapped_share(origins: Sequence[Origin]) -> float | None:

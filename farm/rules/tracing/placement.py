@@ -27,7 +27,10 @@ Kind = Literal["moved", "fusion_gone", "fusion_new", "copies"]
 
 @dataclass(frozen=True, slots=True)
 class PlacementChange:
-    """One difference. `is_worse`: more copies, a fusion gone, or a node that fell back to the CPU."""
+    """One difference. `is_worse`: more copies, a fusion gone, or a node that fell back to the CPU.
+
+    Of a fusion one side alone is told: what its nodes ran fused as, or do now.
+    """
 
     kind: Kind
     nodes: tuple[str, ...]
@@ -42,8 +45,8 @@ class PlacementChange:
             return f"{self.after} copies between host and device an inference, {self.before} before."
         if self.kind == "moved":
             return f"{named} moved from {self.before} to {self.after}."
-        verb = "no longer runs fused as" if self.kind == "fusion_gone" else "now runs fused as"
-        return f"{named} {verb} {self.before if self.kind == 'fusion_gone' else self.after}."
+        when, run = "no longer" if self.kind == "fusion_gone" else "now", "runs" if len(self.nodes) == 1 else "run"
+        return f"{named} {when} {run} fused as {self.before or self.after}."
 
 
 CPU = "CPUExecutionProvider"
@@ -112,7 +115,7 @@ def _differences(node: str, old: Execution, new: Execution, shown: Mapping[Kerne
     was, now = old.fused.get(node), new.fused.get(node)
     # taken apart: fewer of what it ran fused as, or more of anything. Put together: the other way round
     if was and not now and (shown.get(was, 0) < 0 or any(change > 0 for change in shown.values())):
-        found.append(("fusion_gone", was.op_type, min(new.by_node[node]).op_type))
+        found.append(("fusion_gone", was.op_type, ""))
     if now and not was and (shown.get(now, 0) > 0 or any(change < 0 for change in shown.values())):
-        found.append(("fusion_new", min(old.by_node[node]).op_type, now.op_type))
+        found.append(("fusion_new", "", now.op_type))
     return found

@@ -31,13 +31,15 @@ def branch_of(folder: Path) -> str:
 
 @dataclass
 class Job:
-    """What a job left: its exit code, what it printed, outputs of its steps and the summary."""
+    """What a job left: its exit code, what it printed, outputs of its steps and of the action, and the summary."""
 
     code: int = 0
     log: str = ""
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
+    answer: dict[str, str] = field(default_factory=dict)
     summary: str = ""
     used: list[str] = field(default_factory=list)
+    ran: list[str] = field(default_factory=list)
 
 
 def github(
@@ -48,11 +50,13 @@ def github(
     number: int = 2,
     home: Path | None = None,
     place: Path | None = None,
+    installs: bool = True,
     **inputs: str,
 ) -> Job:
     """The action in a pull request whose base is that commit, in a checkout at `folder`; `inputs`: of the workflow.
 
-    `place`: the runner's own folder, where it is the same for several jobs.
+    `place`: the runner's own folder, where it is the same for several jobs. Without `installs` it is cancelled where it
+    would install.
     """
     action = yaml.safe_load(ACTION.read_text())
     place = place or folder.parent / f"runner-{folder.name}"
@@ -74,6 +78,11 @@ def github(
     }  # fmt: skip
     summary.write_text("")
     for step in action["runs"]["steps"]:
+        if "if" in step and not _is_true(step["if"], job):
+            continue
+        job.ran.append(step.get("id", ""))
+        if step.get("id") == "install" and not installs:
+            break
         if "uses" in step:
             job.used.append(step["uses"])
             continue
@@ -88,6 +97,7 @@ def github(
         if job.code:
             break
     job.summary = summary.read_text()
+    job.answer = {name: _filled(each["value"], given, job) for name, each in action["outputs"].items()}
     return job
 
 
@@ -134,6 +144,13 @@ def _run(words: Sequence[str], job: Job, folder: Path, variables: Mapping[str, s
     job.code, job.log = done.returncode, job.log + done.stdout
 
 
+def _is_true(condition: str, job: Job) -> bool:
+    """Of the one kind of condition that the action has: that a step has no such output."""
+    found = re.fullmatch(r"steps\.(\w+)\.outputs\.(\w+) == ''", condition)
+    assert found is not None, condition
+    return not job.outputs.get(found[1], {}).get(found[2])
+
+
 def _filled(text: str, inputs: Mapping[str, str], job: Job) -> str:
     """Expressions of the kinds that the action uses; any other is a mistake here."""
 
@@ -142,7 +159,10 @@ def _filled(text: str, inputs: Mapping[str, str], job: Job) -> str:
             case ["inputs", name]:
                 return inputs[name].replace("${{ github.token }}", TOKEN)
             case ["steps", step, "outputs", name]:
-                return job.outputs[step].get(name, "")
+                return job.outputs.get(step, {}).get(name, "")
         raise AssertionError(found[0])
 
-    return re.sub(r"\$\{\{ *([\w.-]+) *\}\}", value, text)
+    def first(found: re.Match[str]) -> str:
+        return next(filter(None, (re.sub(r"([\w.-]+)", value, part) for part in found[1].split(" || "))), "")
+
+    return re.sub(r"\$\{\{ *([\w.|\s-]+?) *\}\}", first, text)

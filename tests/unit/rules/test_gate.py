@@ -130,6 +130,16 @@ def test_a_gate_that_compared_nothing_is_not_passed() -> None:
     assert ElementTree.fromstring(gate_reports.as_junit(answer, document)).get("failures") == "1"
 
 
+def test_the_columns_of_two_models_on_one_runtime_are_base_and_candidate() -> None:
+    cells = [_cell(name, model=name, runtime="onnxruntime==1.0") for name in ("before", "after")]
+    pair = make_comparison("equal", 1.0, baseline="before", candidate="after", axis="model")
+    document = make_document(*cells, comparisons=[pair])
+    answer = gate.judge_gate(document, old="before", new="after", fail_on=["slower"], of_models=True)
+    markdown = gate_reports.as_markdown(answer, document)
+    assert "| cell | of | base | candidate |" in markdown
+    assert f"| {gate.cell_label(cells[1])} | " in markdown
+
+
 def test_a_gate_that_could_not_be_measured_is_an_error_and_no_failure() -> None:
     reason = Reason(code=ReasonCode.NO_NODE, text="No node is online.")
     document = _document(status=CellStatus.REFUSED, reason=reason, p50_ms=None)

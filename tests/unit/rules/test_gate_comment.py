@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from farm.contract.document import Document
-from farm.contract.document_cells import Accuracy, Cell, EngineParity
+from farm.contract.document_cells import Accuracy, Cell, EngineParity, OperatorTime
 from farm.contract.document_comparisons import MetricChange, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import gate
@@ -135,6 +135,18 @@ def test_runtimes_are_told_by_their_settings_and_cells_that_did_not_run_by_their
     document.cells[0].status, document.cells[1].status = CellStatus.REFUSED, CellStatus.REFUSED
     answer = gate.judge_gate(document, old=document.cells[0].runtime, new=document.cells[1].runtime, fail_on=CHECKS)
     assert "| not compared |" in as_comment(answer, document, Asked("1.31.1", COMMAND, took_s=1.0))
+
+
+def test_outputs_and_checks_are_named_once() -> None:
+    unjudged = EngineParity(cell="c1", verdict="not_measured", text="Outputs are not judged: no tolerance.")
+    fused = [OperatorTime(node="a", covers=["b", "c"], op_type="ConvAct", provider="P", time_us=1.0)]
+    apart = [OperatorTime(node=name, op_type="Conv", provider="CPUExecutionProvider", time_us=1.0) for name in "abc"]
+    document = gated("slower", new={"engines": [unjudged], "operators": apart})
+    document.cells[0].operators = fused
+    lines = comment(document).splitlines()
+    assert "- Outputs are not judged: no tolerance." in lines
+    [row] = [line for line in lines if line.startswith("| `")]
+    assert row.endswith("| ▲ slower, placement |")
 
 
 def test_what_could_not_be_measured_says_why_and_what_to_do_and_nothing_of_the_model() -> None:

@@ -71,6 +71,26 @@ def test_a_fused_node_that_keeps_a_name_covers_the_other_node() -> None:
     assert (origins[0].node, origins[0].covers) == ("mul", ("sum",))
 
 
+def test_a_node_that_only_hands_on_what_it_is_given_is_fused_into_nothing() -> None:
+    model = graph(node("mul", "Mul", "x w", "t1"), node("same", "Identity", "t1", "t2"), node("act", "Act", "t2", "y"))
+    saved = graph(node("mul", "Mul", "x w", "t1"), node("act", "Act", "t1", "y"))
+    fused = graph(node("mul", "MulAct", "x w", "y"))
+    for optimized, executed in ((saved, [ran("mul", "Mul"), ran("act", "Act")]), (fused, [ran("mul", "MulAct")])):
+        origins = map_executed(executed, source=model, model=model, optimized=optimized)
+        assert "same" not in {label for origin in origins for label in (origin.node, *origin.covers)}
+        assert (origins[0].covers == ("act",)) == (optimized is fused)
+
+
+def test_a_tensor_is_made_by_what_computes_it_however_many_hand_it_on() -> None:
+    model = graph(
+        node("mul", "Mul", "x w", "t1"), node("same", "Identity", "t1", "t2"), node("drop", "Dropout", "t2", "t3"),
+        node("given", "Identity", "x", "t4"), node("none", "Identity", "", "t5"),
+        node("early", "Identity", "t7", "t6"), node("late", "Identity", "t6", "t7"),
+    )  # fmt: skip
+    makers = {tensor: model.maker(tensor) for tensor in ("t1", "t3", "t4", "t5", "t6", "t7", "x")}
+    assert [maker and maker.label for maker in makers.values()] == ["mul", "mul", *[None] * 5]
+
+
 def test_a_node_renamed_after_its_outputs_tensor_in_another_layout_is_found_with_what_was_fused_behind_it() -> None:
     saved = graph(
         node("t1_blocked", "Mul", "x w", "r0"), node("Unblock", "Unblock", "r0", "t3"), node("act", "Act", "t3", "y")
