@@ -313,7 +313,13 @@ STORIES = (
         "pull-request",
         "from the wheel alone: a model in LFS, slower, exported again, broken: by action, template, pytest, on a farm",
         16,
-        ("onnxfarm/ci.py", "onnxfarm/pytest_plugin.py", "deploy/github-action", "farm/rules/changes"),
+        (
+            "onnxfarm/ci.py",
+            "onnxfarm/forges.py",
+            "onnxfarm/pytest_plugin.py",
+            "deploy/github-action",
+            "farm/rules/changes",
+        ),
         ("tests.acceptance.long_pull_request", *_tests("tests/acceptance/test_farm_gate.py")),
     ),
     Story(
