@@ -95,14 +95,15 @@ def read_document(client: Client, run_id: str) -> Document:
 
 def standing_of(run: RunOut) -> Standing:
     """How far a run is, from the API's answer."""
-    progress = run.progress
+    progress, is_finished = run.progress, run.state == "finished"
     return Standing(
-        done=progress.cells_done,
+        # a cell that was cancelled has ended, and is not done
+        done=progress.cells.get("done", 0) if is_finished else progress.cells_done,
         planned=progress.cells_planned,
         share=progress.share,
         block=progress.block,
         minutes_left=progress.minutes_left,
-        is_finished=run.state == "finished",
+        is_finished=is_finished,
         is_waiting=bool(progress.waiting),
         begins_in_minutes=progress.begins_in_minutes,
     )

@@ -189,7 +189,7 @@ class Block(models.Model):
             lease_expires_at=None,
         )
         if moved:
-            self.log(kind, reason.text, code=reason.code, attempt=self.attempt)
+            self.log(kind, f"Block {self.number}: {reason.text}", code=reason.code, attempt=self.attempt)
         return moved
 
     def _move(self, state: BlockState, *, where: Q | None = None, **changes: object) -> bool:

@@ -57,18 +57,19 @@ def finish_run_if_over(run: Run) -> bool:
     """
     if run.blocks.filter(state__in=UNSETTLED_BLOCKS).exists():
         return False
-    outcome, sentence = _outcome(run)
+    statuses = Counter(run.cells.order_by("number").values_list("status", flat=True))
+    outcome, sentence = _outcome(run, statuses)
     if not run.finish(outcome, sentence):
         return False
-    run.log(EventKind.RUN_FINISHED, sentence, outcome=outcome)
+    # who cancelled it is in the log already
+    run.log(EventKind.RUN_FINISHED, _cells_in_words(statuses), outcome=outcome)
     return True
 
 
-def _outcome(run: Run) -> tuple[RunOutcome, str]:
+def _outcome(run: Run, statuses: Counter[str]) -> tuple[RunOutcome, str]:
     stopped = run.blocks.filter(state=BlockState.CANCELLED, reason_code=ReasonCode.CANCELLED)
     if by := stopped.values_list("reason_text", flat=True).first():
         return RunOutcome.CANCELLED, by
-    statuses = Counter(run.cells.order_by("number").values_list("status", flat=True))
     unanswered = sum(count for status, count in statuses.items() if status not in ANSWERED)
     is_complete = not unanswered and statuses[CellStatus.DONE] > 0
     outcome = RunOutcome.COMPLETE if is_complete else RunOutcome.PARTIAL
