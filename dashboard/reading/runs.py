@@ -1,6 +1,7 @@
 """Runs as a list: what each leads with in columns, its sentence only on its own page; and that page's first words."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -83,11 +84,11 @@ def moment(at: datetime) -> Entry:
     return Entry(at=at, value=at.timestamp())
 
 
-def measured_at(run: "Run | None") -> Entry:
-    """When a run measured; empty of one that has not ended, or has measured nothing."""
+def measured_at(run: "Run | None", *, last: "Run | None" = None) -> Entry:
+    """When a run measured, and which it is where that is not the last; empty of one that has measured nothing."""
     if run is None or run.finished_at is None or not run.lead or lead_of(run).verdict in FATES:
         return Entry()
-    return moment(run.finished_at)
+    return replace(moment(run.finished_at), soft="" if run == last else f"run {run.pk}")
 
 
 def name_of(person: "User | None") -> str:

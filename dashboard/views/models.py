@@ -47,11 +47,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Line:
-    """A model with its last run and with that of its series that stands worst, where there are any; `state` is that of
-    its newest version, `run_state` that of its last run, `watch` the number of one of its watches."""
+    """A model with its last run, the newest that `ended`, and that of its series that stands worst, where there are
+    any; `state`: of its newest version, `run_state`: of its last run, `watch`: the number of one of its watches."""
 
     model: "WithAnnotations[Model, Counted]"
     run: "Run | None"
+    ended: "Run | None"
     stands: "Standing | None"
     state: str = ""
     run_state: str = ""
@@ -59,8 +60,8 @@ class Line:
 
     @property
     def lead(self) -> Lead:
-        """What its last run leads with."""
-        return runs.lead_of(self.run)
+        """What its newest finished run leads with."""
+        return runs.lead_of(self.ended)
 
 
 def _name(line: Line) -> Entry:
@@ -69,9 +70,7 @@ def _name(line: Line) -> Entry:
 
 
 def _last_run(line: Line) -> Entry:
-    if line.run is None:
-        return Entry(numbers.NOT_MEASURED)
-    return runs.link(line.run.pk)
+    return Entry(numbers.NOT_MEASURED) if line.run is None else runs.link(line.run.pk)
 
 
 def _state(line: Line) -> Entry:
@@ -102,11 +101,11 @@ COLUMNS: tuple[Column[Line], ...] = (
     Column("Last run", _last_run, order="run"),
     Column("State", _state),
     Column("Verdict", lambda line: runs.verdict(line.lead), order="verdict"),
-    Number("change", lambda line: runs.change(line.lead), "of what its last run leads with", order="change"),
+    Number("change", lambda line: runs.change(line.lead), "of what its newest finished run leads with", order="change"),
     Number("interval", lambda line: runs.interval(line.lead)),
     Number("confidence", lambda line: runs.confidence(line.lead), "level of the interval, and rounds"),
     Prose("What", lambda line: runs.what(line.lead)),
-    Column("Measured", lambda line: runs.measured_at(line.run), order="at"),
+    Column("Measured", lambda line: runs.measured_at(line.ended, last=line.run), order="at"),
     Column("Watched", _watched, "p50 against the pinned release, over the rounds of a watch"),
     Number("versions", lambda line: counted(line.model.version_count), order="versions"),
     Column("Labels", lambda line: Entry(", ".join(line.model.labels))),
@@ -117,7 +116,7 @@ ORDERS = {
     "run": ("last_run",),
     "verdict": ("last_lead__verdict",),
     "change": ("last_lead__ratio",),
-    "at": ("last_run",),
+    "at": ("ended_run",),
     "versions": ("version_count",),
 }
 # orders that ask for the newest run of every model
@@ -230,8 +229,8 @@ def models(request: HttpRequest) -> HttpResponse:
     rows = ordered(request, matching, ORDERS)
     if lists.is_wanted(request):
         every = list(rows[: lists.MOST_ROWS])
-        latest = pages.last_runs(every)
-        return lists.as_file(request, "models", every, lambda row: file_rows.model(row, latest.get(row.pk)))
+        last = {model: found.run for model, found in pages.last_runs(every).items()}
+        return lists.as_file(request, "models", every, lambda row: file_rows.model(row, last.get(row.pk)))
     listed = paged(request, rows)
     together = [Together("Label or delete", reverse("dashboard:chosen_models"))]
     listing = Listing(
@@ -244,13 +243,14 @@ def lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list
     """Models as lists show them: with the last run of each, and how it stands by its watches."""
     last, stands = pages.last_runs(listed), trends.standings_of(listed)
     states = selectors.newest_states(listed)
-    measured = shown_states(last.values())
+    measured = shown_states(found.run for found in last.values())
     watches = watched_among(row for row in listed if row.pk not in stands)
     told = []
     for row in listed:
-        run = last.get(row.pk)
-        said = measured[run.pk] if run else ""
-        told.append(Line(row, run, stands.get(row.pk), states.get(row.pk, ""), said, watches.get(row.pk)))
+        # a run that waits or is measured says nothing yet
+        run, ended = last.get(row.pk, (None, None))
+        state, said, watch = states.get(row.pk, ""), measured[run.pk] if run else "", watches.get(row.pk)
+        told.append(Line(row, run, ended, stands.get(row.pk), state, said, watch))
     return told
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import or_
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, Value
 from pydantic import TypeAdapter
@@ -105,25 +105,39 @@ def open_run_counts(user: Anyone) -> tuple[int, int]:
     return counts["every"] - counts["searches"], counts["searches"]
 
 
-def last_runs(models: Iterable[Model]) -> dict[int, Run]:
-    """The newest run of each of these models that a person or a watch asked for, by the model's number."""
+class Last(NamedTuple):
+    """The newest run of a model, and the newest that is finished."""
+
+    run: Run
+    ended: Run | None
+
+
+def last_runs(models: Iterable[Model]) -> dict[int, Last]:
+    """The newest runs of each of these models that a person or a watch asked for, by the model's number."""
     # the end of an index for each version: a model may have tens of thousands of runs
-    asked = Run.objects.exclude(reason__in=FARM_MADE).filter(version=OuterRef("pk")).order_by("-pk")
+    asked = Run.objects.exclude(reason__in=FARM_MADE).filter(version=OuterRef("pk")).order_by("-pk").values("pk")
     own = Version.objects.on_main_line().filter(model__in=list(models))
-    versions = own.annotate(last=Subquery(asked.values("pk")[:1]))
-    found: dict[int, int] = {}
-    for model, last in versions.exclude(last=None).order_by("last").values_list("model", "last"):
-        found[model] = last
-    newest = {last: model for model, last in found.items()}
-    runs = Run.objects.filter(pk__in=newest).defer("matrix")
-    return {newest[run.pk]: run for run in runs}
+    versions = own.annotate(last=Subquery(asked[:1]), ended=Subquery(asked.filter(state=RunState.FINISHED)[:1]))
+    newest: dict[int, int] = {}
+    finished: dict[int, int] = {}
+    for model, last, ended in versions.exclude(last=None).order_by("last").values_list("model", "last", "ended"):
+        newest[model] = last
+        finished[model] = max(ended or 0, finished.get(model, 0))
+    runs = Run.objects.filter(pk__in={*newest.values(), *finished.values()}).defer("matrix").in_bulk()
+    return {model: Last(runs[last], runs.get(finished[model])) for model, last in newest.items() if last in runs}
 
 
 def with_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
-    """The models with what sorts them by their newest run: `last_run`, and `last_lead`, which that leads with."""
+    """The models with what sorts them by their newest run, `last_run`, and by the newest that is finished: `ended_run`,
+    and `last_lead`, which that leads with."""
     own = Run.objects.filter(version__model=OuterRef("pk"), version__branch="")
     newest = own.exclude(reason__in=FARM_MADE).order_by("-pk")
-    known = {name: Subquery(newest.values(field)[:1]) for name, field in (("last_run", "pk"), ("last_lead", "lead"))}
+    ended = newest.filter(state=RunState.FINISHED)
+    known = {
+        "last_run": Subquery(newest.values("pk")[:1]),
+        "ended_run": Subquery(ended.values("pk")[:1]),
+        "last_lead": Subquery(ended.values("lead")[:1]),
+    }
     return cast(QuerySet[Listed], models.annotate(**known))
 
 

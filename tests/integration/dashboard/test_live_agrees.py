@@ -130,6 +130,28 @@ def test_a_model_whose_last_run_measured_nothing_says_no_time_of_it(signed_in: C
     assert says_when()
 
 
+def test_a_model_that_is_measured_again_keeps_what_its_newest_finished_run_found(
+    signed_in: Client, half: Run, node: Node
+) -> None:
+    """The verdict of the run before was gone for as long as a later one waited."""
+    before = rows.finished_run(half.version, node, half.requested_by)
+    again = rows.begin_run(half.version, half.requested_by)
+    text = signed_in.get("/models/").content.decode()
+    (row,) = re.findall(r"<tr.*?</tr>", text.partition("<tbody>")[2].partition("</tbody>")[0], re.DOTALL)
+    measured = re.search(r'data-label="Measured".*?</td>', row, re.DOTALL)
+    assert f"/runs/{again.pk}/" in row
+    assert before.lead["verdict"] in row
+    assert measured is not None
+    assert "<time" in measured[0]
+    assert f"run {before.pk}" in measured[0]
+
+
+def test_a_cancelled_run_s_log_says_once_who_cancelled_it(signed_in: Client, half: Run) -> None:
+    assert_is_page(signed_in.post(f"/runs/{half.pk}/cancel/", follow=True))
+    texts = list(half.events.values_list("text", flat=True))
+    assert len(texts) == len(set(texts))
+
+
 def test_a_blocks_copy_of_its_baseline_is_no_row_of_its_own(signed_in: Client, half: Run, node: Node) -> None:
     rows.MadeUpNode(node).measure(half)
     assert "twin" not in map_of(signed_in, half)
