@@ -208,6 +208,7 @@ def newest_first(changes: Iterable[Change]) -> list[Change]:
 # newest entries of the log that are shown
 SHOWN = 200
 MEASURED, CONFIRMED = Sign("→", "measured", "quiet"), Sign("✓", "confirmed", "quiet")
+BEGAN = Sign("→", "asked", "quiet")
 SEARCHES = {"since_when": "Bisection", "work_around": "Search for a work-around"}
 
 
@@ -241,7 +242,8 @@ def _round(alert: "Alert") -> Iterator[TimelineEntry]:
     # of a change between what works and what does not, one side has no figures
     did = "measured" if found.compared else "tried"
     told = f"{found.new} was {did} against {found.old} on {found.version}."
-    yield TimelineEntry(found.created_at, MEASURED, told, found.run_id)
+    measured_at = (found.run.finished_at if found.run else None) or found.judged_at or found.created_at
+    yield TimelineEntry(measured_at, MEASURED, told, found.run_id)
     if found.confirming_id and found.judged_at:
         yield TimelineEntry(found.judged_at, CONFIRMED, "A second run confirmed it.", found.confirming_id)
 
@@ -257,8 +259,6 @@ def _search(one: "Investigation") -> Iterator[TimelineEntry]:
     took = [float(step.get("minutes") or 0.0) for step in one.steps]
     minutes = f" in {numbers.plain(sum(took))} min" if sum(took) else ""
     so_far = f": {numbers.counted(len(took), 'run')}{minutes}" if took else ""
-    yield TimelineEntry(
-        one.started_at, sign_of("measuring"), f"{SEARCHES.get(one.kind, one.kind)} began{so_far}.", one.run_id
-    )
+    yield TimelineEntry(one.started_at, BEGAN, f"{SEARCHES.get(one.kind, one.kind)} began{so_far}.", one.run_id)
     if one.ended_at:
         yield TimelineEntry(one.ended_at, sign_of(one.state), numbers.unbroken(one.sentence))

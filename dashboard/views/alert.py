@@ -33,6 +33,7 @@ from farm.rules.searches.switches import Candidate, Trial
 from farm.rules.searches.work_around import trials_of
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import sign_of
+from farm.runs.selectors.runs import shown_states
 
 if TYPE_CHECKING:
     from farm.alerts.models import Alert, Investigation, Symptom
@@ -235,11 +236,11 @@ def question(alert: "Alert", kind: str) -> Question | None:
         return None
     newest = asked[-1]
     is_open = newest.state in ("waiting", "measuring")
-    answer = newest.answer or {}
+    answer, activity = newest.answer or {}, _activity(newest)
     table = _steps(newest) if kind == "since_when" else _trials(newest)
     return Question(
-        sentence=newest.sentence or _progress(newest),
-        state=newest.state,
+        sentence=newest.sentence or _progress(newest, activity),
+        state=activity,
         is_open=is_open,
         table=table,
         code=str(answer.get("code") or ""),
@@ -268,11 +269,17 @@ def first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> First
     return FirstBad(why="not known yet.", then="Bisect") if may_ask else FirstBad(why="not known: no bisection was run")
 
 
-def _progress(one: "Investigation") -> str:
-    done = numbers.counted(len(one.steps), "step") + " measured"
-    asked = one.asked or {}
-    now = f"; {asked['probe']} is being measured" if one.state == "measuring" and "probe" in asked else ""
-    return f"{done}{now}."
+def _activity(one: "Investigation") -> str:
+    """Its state; of one that has a run under way, what goes on in that: measuring only while a node measures."""
+    if one.state != "measuring" or one.run is None or one.run.finished_at is not None:
+        return str(one.state)
+    return shown_states([one.run])[one.run.pk]
+
+
+def _progress(one: "Investigation", activity: str) -> str:
+    done, probe = numbers.counted(len(one.steps), "step") + " measured", (one.asked or {}).get("probe")
+    does = "is being measured" if activity == "measuring" else "waits to be measured"
+    return f"{done}; {probe} {does}." if probe and one.state == "measuring" else f"{done}."
 
 
 def _steps(one: "Investigation") -> Table:

@@ -81,7 +81,7 @@ def digest_for(
     team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"], opened: Iterable["Alert"]
 ) -> Digest:
     """A digest for its page, with its newest rounds and alerts."""
-    pairs = numbers.counted(facts["null_pairs"], "A/A pair")
+    pairs = numbers.counted(facts["null_pairs"], "undisturbed A/A pair")
     are = "is" if facts["null_pairs"] == 1 else "are"
     table = Table.of(f"rounds-{team.pk}", "Rounds of watches", ROUND_COLUMNS, rounds)
     judged = sum(facts["rounds"].values())

@@ -194,15 +194,16 @@ def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: obj
     last = reading.last(pages.last_rounds([row]).get(row.pk, []), opened)
     alerts = list(pages.alerts_of_watch(row)[:ALERTS_SHOWN])
     may_write = can_write(person(request), team=row.team)
-    models = watched_models(row)
+    models, rounds = watched_models(row), list(selectors.rounds_of(row)[:ROUNDS_SHOWN])
     context = {
         "watch": row,
         "what": reading.sentence(row),
         "next": reading.next_look(row, pages.looks()),
         "last": last,
+        "judged_at": max((seen.judged_at for seen in rounds if seen.judged_at), default=None),
         "rule": row.rule.words(),
         "models": models,
-        "rounds": reading.rounds_table(selectors.rounds_of(row)[:ROUNDS_SHOWN]),
+        "rounds": reading.rounds_table(rounds),
         "alert_table": alert_reading.table(alerts, writable=[row.team_id] if may_write else []),
         "may_acknowledge": may_write,
         "figure": trends.figure_of(row)[0],

@@ -57,7 +57,8 @@ def alerts_visible_to(user: Anyone) -> QuerySet[Alert]:
 
 def alert(user: Anyone, alert_id: int) -> Alert:
     """One alert. Raises Missing when there is none that the user may see."""
-    rows = alerts_visible_to(user).prefetch_related("investigations", "events__actor")
+    rows = alerts_visible_to(user).select_related("round__run", "round__version__model")
+    rows = rows.prefetch_related("investigations__run", "events__actor")
     row = rows.filter(pk=alert_id).first()
     if row is None:
         raise Missing(f"There is no alert {alert_id} that you can access.")

@@ -347,7 +347,7 @@ def test_the_digest_says_how_many_false_alerts_to_expect(signed_in: Client, watc
     words = assert_is_page(signed_in.get("/alerts/digest/"))
     assert "1 round with 400 comparisons: 1 new alert, 1 open, 0 marked as false positives." in words
     assert "By chance alone, about 0.01 of these comparisons would alert" in words
-    assert "0 A/A pairs of the team’s nodes are too few" in words
+    assert "0 undisturbed A/A pairs of the team’s nodes are too few" in words
     assert "1 new alert from 1 round of watches in the last 7 days" in words
     [row] = table_rows(signed_in.get("/alerts/digest/"), f"rounds-{version.model.team_id}")
     assert row[1:4] == [watch.name, "encoder v1", "1.29.0 → 1.30.0"]

@@ -141,6 +141,24 @@ def test_an_open_alert_leads_before_what_is_under_way_before_what_was_judged_las
     assert heading_of(signed_in, watch) == "Confirming 1.31.0 against 1.29.0 on encoder v1"
 
 
+def test_the_last_result_is_that_of_the_round_that_was_judged_last(
+    signed_in: Client, watch: Watch, version: Version
+) -> None:
+    """The page said "being measured" of a watch that had judged rounds."""
+
+    def last_result() -> str:
+        text = signed_in.get(f"/watches/{watch.pk}/").content.decode()
+        return text.partition("<dt>Last result</dt>")[2].partition("</dd>")[0]
+
+    opened = {"judged_at": None, "outcome": "", "sentence": "", "state": RoundState.MEASURING}
+    watching.bare_round(watch, version, **opened)
+    assert "<time" not in last_result()
+    watching.bare_round(watch, version)
+    assert "<time" in last_result()
+    watching.bare_alert(watch, version)
+    assert "<time" in last_result()
+
+
 @pytest.mark.parametrize(
     ("state", "outcome", "shown"),
     [

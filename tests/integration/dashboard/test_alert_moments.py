@@ -1,0 +1,48 @@
+"""What an alert's page says of moments: measured when it was, being measured while a node does."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.reading.alerts import timeline
+from farm.accounts.models import User
+from farm.alerts.models import Alert, Watch
+from farm.registry.models import Version
+from farm.runs.models import Run
+from farm.runs.states import BlockState
+from tests.integration.dashboard import rows, watching
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_release_is_measured_only_while_a_node_measures_it(
+    signed_in: Client, watch: Watch, version: Version, owner: User
+) -> None:
+    """It was "being measured" while its run waited for a node."""
+    alert = watching.bare_alert(watch, version)
+    run = rows.begin_run(version, owner)
+    search = {"kind": "since_when", "state": "measuring", "symptom": alert.symptoms.get(), "asked": {"probe": "1.31.0"}}
+    alert.investigations.create(run=run, **search)
+
+    def since() -> str:
+        text = signed_in.get(f"/alerts/{alert.pk}/").content.decode()
+        return text[text.index('id="since"') : text.index('id="way-round"')]
+
+    assert "1.31.0 waits to be measured" in since()
+    assert "measuring</span>" not in since()
+    run.blocks.update(state=BlockState.LEASED)
+    assert "1.31.0 is being measured" in since()
+    assert "measuring</span>" in since()
+
+
+def test_a_timeline_says_measured_when_it_was(watch: Watch, version: Version, owner: User) -> None:
+    """It said so of the moment at which the run was queued."""
+    queued_at = timezone.now() - timedelta(minutes=40)
+    run = rows.begin_run(version, owner)
+    found = watching.bare_round(watch, version, created_at=queued_at, run=run)
+    Run.objects.filter(pk=run.pk).update(finished_at=queued_at + timedelta(minutes=20))
+    alert = watching.bare_alert(watch, version, round=found)
+    measured = next(entry for entry in timeline(Alert.objects.get(pk=alert.pk)) if entry.run == run.pk)
+    assert measured.at == queued_at + timedelta(minutes=20)
