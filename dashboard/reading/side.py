@@ -47,13 +47,15 @@ JUDGEMENTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
 
 @dataclass(frozen=True)
 class Chosen:
-    """A cell of a run, as the address names it: `12:c3-b1`. `version_id`: of the model version it measured."""
+    """A cell of a run, as the address names it: `12:c3-b1`. `version_id`: of the model version it measured;
+    `device`: the machine that measured it, which several nodes may share, empty where that is not known."""
 
     key: str
     run_id: int
     cell: Cell
     href: str
     version_id: int = 0
+    device: str = ""
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judg
     is_one_run = base.run_id == other.run_id
     paired = between(by_sides(measured), base.cell.id, other.cell.id) if is_one_run else None
     if paired is None:
-        return _unpaired(base.cell, other.cell)
+        return _unpaired(base.cell, other.cell, is_one_machine=base.device == other.device != "")
     told = change_between(paired, base.cell, other.cell)
     if told.figures is None:
         return Judged(sign_of(told.word), "", paired.reason or "", metrics=_metrics(paired))
@@ -210,7 +212,7 @@ def _metrics(paired: Comparison) -> dict[str, MetricChange]:
     return {change.name: change for change in paired.metrics}
 
 
-def _unpaired(base: Cell, other: Cell) -> Judged:
+def _unpaired(base: Cell, other: Cell, *, is_one_machine: bool) -> Judged:
     if base.model != other.model:
         how = f"{other.model} is a different model than {base.model}: shown side by side, without a verdict."
         return Judged(DIFFERENT_MODELS, "", how)
@@ -232,12 +234,14 @@ def _unpaired(base: Cell, other: Cell) -> Judged:
     change = numbers.change(*figures, words=words)
     interval = numbers.change_interval(*figures[1:], ratio=figures[0], words=words)
     interval = f"{interval}, {PROCESSOR}" if by_processor else interval
-    if base.node != other.node:
-        how = f"{interval}; different hardware: {base.node or 'no node'} and {other.node or 'no node'}, no verdict"
-        sign = Sign("≠", "different hardware", "quiet")
-        return Judged(sign, change, how, *figures, is_items, by_processor=by_processor, words=words)
-    how = f"{interval}; not measured side by side: the machine may have changed between the two, no verdict"
+    nodes = f"{base.node or 'no node'} and {other.node or 'no node'}"
+    why = "not measured side by side: the machine may have changed between the two"
     sign = Sign("≠", "not side by side", "quiet")
+    if base.node != other.node and is_one_machine:
+        why = f"{nodes} are nodes of one machine, which measured one after the other"
+    elif base.node != other.node:
+        why, sign = f"different hardware: {nodes}", Sign("≠", "different hardware", "quiet")
+    how = f"{interval}; {why}, no verdict"
     return Judged(sign, change, how, *figures, is_items, by_processor=by_processor, words=words)
 
 

@@ -25,6 +25,7 @@ from farm.rules.wording import titles
 from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.selectors.cells import MOST, MeasuredCell, cells_matching
+from farm.runs.selectors.runs import devices_of
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
@@ -197,6 +198,9 @@ def judged_by_base(
     """Each cell but the first against the first. `known`: runs that the user may see, where they were read already."""
     if len(chosen) < 2:
         return []
+    if len({choice.cell.node for choice in chosen}) > 1:
+        devices = devices_of({choice.run_id for choice in chosen})
+        chosen = [replace(choice, device=devices.get((choice.run_id, choice.cell.block), "")) for choice in chosen]
     base, *others = chosen
     run = (known or {}).get(base.run_id) or selectors.run(user, base.run_id)
     measured = selectors.comparisons_of(run, name=base.cell.id, with_operators=False)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -364,6 +364,12 @@ def blocks_on(nodes: Iterable[Node]) -> dict[int, Block]:
     """What each of these nodes measures now, by the node's number."""
     leased = Block.objects.filter(state=BlockState.LEASED, node__in=list(nodes)).defer("plan_json")
     return {block.node_id: block for block in leased if block.node_id is not None}
+
+
+def devices_of(runs: Collection[int]) -> dict[tuple[int, str], str]:
+    """The machine that measured each block of these runs, by the run's number and the block's name."""
+    measured = Block.objects.filter(run__in=runs).exclude(device="").values_list("run", "number", "device")
+    return {(run_id, f"b{number}"): device for run_id, number, device in measured}
 
 
 def _expected(state: str, rounds: int, most: int) -> int:

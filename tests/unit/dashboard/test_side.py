@@ -1,6 +1,7 @@
 """Compared cells: the pinned base, rows with their change against it, the bars of one metric."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -68,6 +69,18 @@ def test_what_was_not_fed_the_same_has_no_change_of_latency(
     known = {line.name: line for line in side.lines(pair, judged)}
     assert [one.text for one in known["p50"].changes] == ["", ""]
     assert bool(known["Throughput"].changes[1].text) == ("batch" in changes)
+
+
+@pytest.mark.parametrize(
+    ("devices", "are_apart"),
+    [(("host:1:a", "host:1:a"), False), (("host:1:a", "host:1:b"), True), (("", ""), True)],
+)
+def test_two_nodes_of_one_machine_are_no_different_hardware(
+    chosen: list[side.Chosen], devices: tuple[str, str], are_apart: bool
+) -> None:
+    pair = other_than(chosen, node="attic")
+    base, other = (replace(choice, device=device) for choice, device in zip(pair, devices, strict=True))
+    assert (side.judge(base, other, []).sign.word == "different hardware") == are_apart
 
 
 def test_a_cell_that_fails_parity_is_not_praised_in_the_sentence(chosen: list[side.Chosen], document: Document) -> None:
