@@ -24,6 +24,8 @@ RATE = BY_NAME[MAX_RATE]
 BUSY_SHARE = 1 / 3
 # a wider interval of wall time is not worth a figure
 MAX_FACTOR = 10.0
+# and a narrower one is no reason
+MIN_FACTOR = 1.02
 _LATE = (
     " Time ran out (twice the plan): reduce other load on the machine, measure fewer cells in one run, or ask for "
     "more rounds: `onnxfarm more RUN` on a farm, a larger --budget elsewhere."
@@ -136,7 +138,7 @@ def sentence(paired: Paired, *, wall: Comparison | None) -> str:
     # without a direction, for a comparison may be read from its other side
     factor = 1.0 if wall is None else wall.ci_high / wall.ci_low
     known = f"only to within a factor of {factor:.2f}" if factor <= MAX_FACTOR else "to no useful factor"
-    width = "" if wall is None else f", because wall time is known {known}"
+    width = f", because wall time is known {known}" if factor >= MIN_FACTOR else ""
     return f"{_disturbed(paired)}: the verdict rests on processor time{width}."
 
 

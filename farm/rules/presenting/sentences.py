@@ -241,8 +241,9 @@ def _open(found: Opening, word: str) -> str:
     """How many comparisons are equal, on other axes than that which leads, or undecided, unless it leads as such."""
     lead = found.lead
     said = []
-    for axis in sorted({standing.axis for standing in found.standings}, key=axis_rank):
-        words: list[str] = [standing.change.word for standing in found.standings if standing.axis == axis]
+    counting = [standing for standing in found.standings if standing.is_right]
+    for axis in sorted({standing.axis for standing in counting}, key=axis_rank):
+        words: list[str] = [standing.change.word for standing in counting if standing.axis == axis]
         is_said = lead is not None and lead.axis == axis and word in (lead.change.word, "equal")
         if (count := words.count(word)) and not is_said:
             said.append(f"{count} of {len(words)} by {axis}")
@@ -266,8 +267,8 @@ def _also_changed(standing: Standing, candidate: Cell) -> str:
 
 
 def _agreement(standing: Standing, standings: Sequence[Standing]) -> str:
-    """How many comparisons of the axis came out the same way."""
-    words = [other.change.word for other in standings if other.axis == standing.axis]
+    """How many comparisons of the axis came out the same way, of those that count."""
+    words = [other.change.word for other in standings if other.axis == standing.axis and other.is_right]
     if len(words) == 1:
         return ""
     verb = _PHRASES[standing.change.quantity if standing.change.is_decided else "latency"].verb

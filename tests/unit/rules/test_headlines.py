@@ -250,6 +250,12 @@ def test_outputs_that_are_wrong_are_named_by_their_settings_and_praised_nowhere(
     assert led(compared(), cells=(*wrong(BASE), NEW))[0] == (
         "Wrong outputs of ONNX Runtime 1.29.0: 1 of 2 cells fails parity, so 1 change in their favour does not count."
     )
+    # what does not count is in no count of those that agree
+    half = cell("half", precision="fp16")
+    losses = (compared("half", axis="precision", baseline=baseline) for baseline in ("base", "int8"))
+    counting, _, _ = led(compared("int8", **{**FASTER, "axis": "precision"}), *losses, cells=(BASE, half, *wrong(INT8)))
+    assert "so 2 changes in their favour do not count." in counting
+    assert "comparisons by precision" not in counting
     every, _, _ = led(compared(), cells=wrong(BASE, NEW))
     assert every.startswith("Wrong outputs: 2 of 2 cells fail parity. ONNX Runtime 1.31.1 runs encoder")
 
