@@ -42,9 +42,7 @@ from onnxfarm.terminal_tables import COLOURS, coloured, fitting, lifted
 NAMED_OPERATORS = 3
 # of all comparisons, so many that have a verdict of their own
 CALLED_OPERATORS = 12
-NAMED_INPUTS = 8
-NAMED_CELLS = 8
-MOST_WAYS = 8
+NAMED_INPUTS = NAMED_CELLS = MOST_WAYS = 8
 MOST_COMPARISONS = 40
 MAX_DIFFERENCES = 10
 NARROW = 100
@@ -69,16 +67,17 @@ COLUMNS = tuple(
 
 
 def show(document: Document, *, console: Console, address: str = "") -> None:
-    """Print a document for people; numbers end where their interval starts."""
+    """Print a document for people; numbers end where their interval starts, what was refused has no row."""
     if document.sentence:
         console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:
-        varying = _varying(document.cells)
-        said, table = lifted(_cells(document, varying, width=console.width), *LIFTED)
-        console.print(Text(", ".join(filter(None, (_in_common(document.cells[0], varying), said))), style="dim"))
+        shown = [cell for cell in document.cells if cell.status != "refused"] or document.cells
+        varying = _varying(shown)
+        said, table = lifted(_cells(document, shown, varying, width=console.width), *LIFTED)
+        console.print(Text(", ".join(filter(None, (_in_common(shown[0], varying), said))), style="dim"))
         _show_table(table, *LIFTED, console=console)
-        _show_inputs(document.cells, console=console)
-        _show_reasons(document.cells, told=document.sentence, console=console)
+        _show_inputs(shown, console=console)
+        _show_reasons(document.cells, opening=document.sentence, console=console)
         _show_differences(document.cells, console=console)
         if document.comparisons:
             said, table = lifted(_comparisons(document, varying, is_wide=console.width >= NARROW), *LIFTED_COMPARED)
@@ -119,9 +118,9 @@ def _in_common(cell: Cell, varying: Sequence[Axis]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _cells(document: Document, varying: Sequence[Axis], *, width: int) -> Table:
-    """One row a cell; what a cell is goes into one column, whose lines may fold, where there is no room for several."""
-    cells, risky = document.cells, at_risk(document.cells, document.comparisons)
+def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *, width: int) -> Table:
+    """One row each; what a cell is goes into one column, whose lines may fold, where there is no room for several."""
+    risky = at_risk(document.cells, document.comparisons)
     asked = sum(2 + max(len(_text(axis, cell)) for cell in cells) for axis in varying)
     others = {call: of for call, of in OF_CALLS.items() if any(map(of.value, cells))}
     is_by_cpu = any(map(is_by_processor, document.comparisons)) or any(map(is_busy, cells))
@@ -236,18 +235,20 @@ def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
         console.print(Text(f"{len(ways) - MOST_WAYS} more sizes: onnxfarm results --json", style="dim"))
 
 
-def _show_reasons(cells: Sequence[Cell], *, told: str, console: Console) -> None:
+def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> None:
     """Why cells were not measured, but for what the opening told, and ways out."""
     reasons = {cell.id: cell.reason for cell in cells}
     # an A/A copy is no cell of its own, unless it alone did not end well
     own = [cell for cell in cells if cell.twin_of is None or cell.reason != reasons.get(cell.twin_of)]
     for reason, alike in refusals.by_reason(own).items():
+        shared = [axis for axis in _varying(cells) if len({_text(axis, cell) for cell in alike}) == 1]
+        what = f", {_in_words(alike[0], shared)}" if shared and alike[0].status == "refused" else ""
         named = ", ".join(cell.id for cell in alike[:NAMED_CELLS])
         more = f" and {len(alike) - NAMED_CELLS} more" if len(alike) > NAMED_CELLS else ""
-        who = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
-        ways = filter(None, [refusals.way_in_words(alike)])
-        said = "the reason is above." if reason in told else reason
-        say(f"{signed(alike[0].status)} {who}: {said}", *(f"    {way}" for way in ways), console=console)
+        told = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
+        said, way = "the reason is above." if reason in opening else reason, refusals.way_in_words(alike)
+        told = f"{signed(alike[0].status)} {told}{what}: {said}"
+        say(told, *([f"    {way}"] if way else []), console=console)
     for cell in cells:
         if cell.scenario_text:
             say(f"{cell.id}, {scenarios.label(cell.scenario)}: {cell.scenario_text}", console=console)

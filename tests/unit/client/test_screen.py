@@ -288,15 +288,18 @@ def test_names_from_a_model_are_printed_as_they_are() -> None:
 def test_a_run_is_followed_in_plain_lines_where_there_is_no_terminal() -> None:
     class Farm:
         states = iter([(0, "block 1", "running"), (0, "block 1", "running"), (2, "", "finished")])
+        cells = {"done": 1, "cancelled": 1}
 
         def call(self, operation: object, *, run: str) -> RunOut:
             done, block, state = next(self.states)
-            progress = plain(ProgressOut, cells_done=done, cells_planned=2, block=block, minutes_left=3.2)
+            counts = {"cells_done": done, "cells_planned": 2, "cells": self.cells}
+            progress = plain(ProgressOut, **counts, block=block, minutes_left=3.2)
             return answer(RunOut, id=run, state=state, progress=progress)
 
     text = io.StringIO()
     follow(Farm(), "7", console=Console(file=text, width=80))
-    assert text.getvalue().splitlines() == ["0/2 cells, block 1, about 3 min left", "2/2 cells"]
+    # what was cancelled has ended and is not done
+    assert text.getvalue().splitlines() == ["0/2 cells, block 1, about 3 min left", "1/2 cells"]
 
 
 def test_less_than_a_minute_is_said_so() -> None:
