@@ -164,7 +164,7 @@ def install_service(
 ) -> None:
     """Have systemd (Linux) or launchd (macOS) start this node with the machine, for this user."""
     command = _start_command(allow_package or (), allow_index or ())
-    unit = service.unit_for(sys.platform, command=command, home=_folder(home).resolve())
+    unit = service.unit_for(sys.platform, command=command, home=_folder(home))
     if print_only:
         print(unit.text, end="")
         return
@@ -184,9 +184,10 @@ def _start_command(packages: Sequence[str], indexes: Sequence[str]) -> list[str]
 
 
 def _folder(home: Path | None) -> Path:
+    """Absolute: children that measure work in folders of their own."""
     with needs_extra("node"):
         from worker.agent.home import default_folder
-    return home or default_folder()
+    return (home or default_folder()).resolve()
 
 
 def _own_folder(home: Path | None) -> Path:

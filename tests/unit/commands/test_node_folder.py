@@ -9,9 +9,15 @@ from onnxfarm.main import app
 
 
 @pytest.mark.parametrize("words", [["enroll", "https://farm.example", "--token", "ofe_x"], ["start"]])
-def test_a_folder_that_may_not_be_written_is_told_in_one_sentence(tmp_path: Path, words: list[str]) -> None:
-    (volume := tmp_path / "volume").write_text("a file where a folder should be")
-    done = CliRunner().invoke(app, ["node", *words, "--home", str(volume / "node")])
+@pytest.mark.parametrize("home", ["volume/node", "../here/volume/node", "{folder}/volume/node"])
+def test_a_folder_is_taken_as_it_is_from_here_and_told_where_it_may_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], home: str
+) -> None:
+    """Relative, its children would look for it where they work."""
+    (here := tmp_path.resolve() / "here").mkdir()
+    monkeypatch.chdir(here)
+    (volume := here / "volume").write_text("a file where a folder should be")
+    done = CliRunner().invoke(app, ["node", *words, "--home", home.format(folder=here)])
     assert done.exit_code == 3
     assert done.stderr == (
         f"onnxfarm: this user may not write in {volume}/node, where the node keeps its key and its runtimes: make that "
