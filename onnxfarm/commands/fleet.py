@@ -13,7 +13,7 @@ from rich.table import Table
 from farm.contract.api.fleet import LedgerOut, LendingOut, NodeOut
 from farm.contract.node import NodeSettings
 from farm.rules.planning.time_left import about
-from farm.rules.wording.numbers import counted
+from farm.rules.wording.numbers import counted, duration
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import say, write_plain
@@ -142,11 +142,12 @@ def ledger(
 
 
 def ledger_lines(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
-    blocks, minutes = counted(ledger.blocks, "block"), f"{ledger.minutes:.0f} min"
-    yield f"{name} measured {blocks} in {counted(days, 'day')}, {minutes} in all."
+    blocks, took = counted(ledger.blocks, "block"), duration(round(60.0 * ledger.minutes))
+    yield f"{name} measured {blocks} in {counted(days, 'day')}, {took} in all."
     for work in ledger.work:
         person = f"{work.person or 'a former user'} of {work.team}" + (f", {work.reason}" if work.reason else "")
-        yield f"  {work.minutes:.0f} min for {person}: {counted(work.runs, 'run')}, {counted(work.blocks, 'block')}"
+        did = f"{counted(work.runs, 'run')}, {counted(work.blocks, 'block')}"
+        yield f"  {duration(round(60.0 * work.minutes))} for {person}: {did}"
     for installed in ledger.installed:
         yield f"{installed.at:%Y-%m-%d %H:%M}: {installed.text}"
     yield "Now: " + ("idle or out of your sight." if ledger.measuring is None else f"run {ledger.measuring}.")

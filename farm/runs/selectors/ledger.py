@@ -45,6 +45,10 @@ class Ledger:
         return sum(work.blocks for work in self.work)
 
     @property
+    def seconds(self) -> int:
+        return round(60.0 * self.minutes)
+
+    @property
     def minutes(self) -> float:
         return sum(work.minutes for work in self.work)
 
