@@ -17,7 +17,7 @@ from django.conf import settings
 
 from farm.base.refusals import Away, NoSpace, TooLarge
 from farm.registry import objects
-from farm.sandbox import leavings
+from farm.sandbox import left_files
 
 DRAFT_LIFE_S = 24 * 3600.0
 COPY_BYTES = 1 << 20
@@ -134,7 +134,7 @@ def draft_of(path: Path, *, name: str | None = None) -> Draft:
 
     Raises NoSpace, as the file may be longer than what was written into it, and LeftError for a link or a pipe.
     """
-    with leavings.opened(path) as source:
+    with left_files.opened(path) as source:
         size = os.fstat(source.fileno()).st_size
         check_room(bytes_wanted=size)
         draft = Draft(name or path.name, limit_bytes=size)

@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
-from farm.sandbox import child, leavings
+from farm.sandbox import child, left_files
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Policy, SandboxError
 from farm.sandbox.unconfined import NoSandboxError
@@ -119,11 +119,11 @@ def outcome(
         if (problem := _problem_of(ending, _DOING[function.split(":")[0]])) is not None:
             return problem
         if place.out_dir is not None:
-            leavings.check(place.out_dir)
+            left_files.check(place.out_dir)
         return as_a.model_validate(_reply(ending)["answer"])
     except WorkshopError as error:
         return ModelProblem(code=error.reason.code, text=error.reason.text)
-    except leavings.LeftError as error:
+    except left_files.LeftError as error:
         # whoever reads the folder from now on finds plain files in it
         return ModelProblem(code="garbled", text=f"The process working on the model left what it may not. {error}")
     except (ValidationError, LookupError, TypeError) as error:
@@ -132,7 +132,7 @@ def outcome(
 
 def made(path: Path) -> Path:
     """A file that a child was told to write, under the name it was told. Raises WorkshopError when there is none."""
-    if not leavings.is_plain(path):
+    if not left_files.is_plain(path):
         raise WorkshopError(ReasonCode.GARBLED, f"The process working on the model left no {path.name}.")
     return path
 

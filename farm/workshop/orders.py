@@ -19,7 +19,7 @@ from farm.rules.cells import recipes
 from farm.rules.quality.accuracy_metrics import METRICS
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.tracing.timeline import MAX_NAME, Timeline
-from farm.sandbox import leavings
+from farm.sandbox import left_files
 from farm.workshop import confined, replies
 from farm.workshop.inspection import Coverage, Feed, Inspection, ModelProblem, QuantisedReport
 
@@ -201,7 +201,7 @@ def make_variant(
     main = program or main
     found = confined.answer("variants:make_variant", payload, place=place, timeout_s=timeout_s, as_a=replies.Made)
     # which files there are is seen, not told: the model under its name, and its data where it has any
-    files = (confined.made(out_dir / main).name, *leavings.names(out_dir, re.escape(f"{main}.data")))
+    files = (confined.made(out_dir / main).name, *left_files.names(out_dir, re.escape(f"{main}.data")))
     return Variant(folder=out_dir, main=main, files=files, history=found.history, coverage=found.coverage)
 
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from farm.contract.reports import EnginesReport
 from farm.rules.quality.parity import ANY, preset_between
 from farm.rules.runtimes import providers
-from farm.sandbox import leavings
+from farm.sandbox import left_files
 from worker.agent.kit.environment import StoreCompiled
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import OUTPUTS_FILE, runner_order
@@ -50,7 +50,7 @@ def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesR
 def _shared(arm: PreparedArm) -> Path | None:
     """The arm's outputs where every runner of the block may read them; None when its check kept none."""
     own = arm.scratch / OUTPUTS_FILE
-    if not leavings.is_plain(own):
+    if not left_files.is_plain(own):
         return None
     place = arm.inputs.parent / f"outputs-{arm.arm}.npz"
     os.replace(own, place)
@@ -96,5 +96,5 @@ def keep_compiled(launcher: Launcher, arm: PreparedArm, *, store: StoreCompiled)
     answer = launcher.launch(arm, {**runner_order(arm, "compilation"), "keep": str(stored)}, work_dir=arm.scratch)
     if answer.reason is not None:
         logger.warning("The compiled model of arm %d was not kept: %s", arm.arm, answer.reason.text)
-    elif leavings.is_plain(stored):
+    elif left_files.is_plain(stored):
         store(arm.arm, stored)

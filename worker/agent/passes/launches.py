@@ -11,7 +11,7 @@ from pathlib import Path
 
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.runtimes import engines, providers
-from farm.sandbox import child, interpreters, leavings
+from farm.sandbox import child, interpreters, left_files
 from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Counts, Policy, SandboxError
 from farm.sandbox.watch import Running
@@ -133,10 +133,10 @@ class Launcher:
     def _policy(self, arm: PreparedArm, entry: providers.Provider | None, *, work_dir: Path) -> Policy:
         """What the arm's process may see: its interpreter, the stage, the model, its inputs; engines it may keep."""
         if entry is not None and entry.building is not None:
-            leavings.folder(arm.engines)
+            left_files.folder(arm.engines)
         return Policy(
             read_only=(*interpreters.paths(arm.installed.python), self._stage, arm.model.parent, arm.inputs.parent),
-            read_write=(work_dir, arm.engines) if leavings.is_folder(arm.engines) else (work_dir,),
+            read_write=(work_dir, arm.engines) if left_files.is_folder(arm.engines) else (work_dir,),
             memory_bytes=self._memory_bytes,
             processes=engines.of(arm.order.cell.runtime).starts_processes(arm.order.cell.runtime),
             devices=entry is not None and providers.needs_devices(entry, arm.order.cell.provider_options),

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from farm.contract.blocks import Tolerance
 from farm.contract.divergence import TensorLook
 from farm.contract.reasons import ReasonedError
-from farm.sandbox import leavings
+from farm.sandbox import left_files
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.checks import runner_order
 from worker.agent.passes.launches import Answer, Launcher, garbled
@@ -37,7 +37,7 @@ class Looker:
     def compare(self, model: Path, *, inputs: Path, reference: Path) -> list[TensorLook]:
         """The model's outputs against the reference's (`.npz`). Raises LookFailedError."""
         # the child sees the model's folder, the inputs' and its own
-        place = leavings.lay(reference, self.arm.scratch / _REFERENCE)
+        place = left_files.lay(reference, self.arm.scratch / _REFERENCE)
         answer = self._asked(model, inputs, {"reference": str(place)})
         try:
             return _LOOKS.validate_python(answer.reply.get("outputs"))
@@ -48,7 +48,7 @@ class Looker:
         """Writes the model's outputs to `out` (`.npz`). Raises LookFailedError."""
         place = self.arm.scratch / _OUTPUTS_FILE
         self._asked(model, inputs, {"keep": str(place)})
-        if not leavings.is_plain(place):
+        if not left_files.is_plain(place):
             raise LookFailedError(garbled("it kept no outputs"))
         shutil.move(place, out)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 from farm.rules.runtimes.genai import GENAI
-from farm.sandbox import leavings
+from farm.sandbox import left_files
 from worker.agent.kit.runtimes import Installed
 from worker.agent.passes.checks import RUNNER_ORDER_VERSION
 from worker.agent.passes.launches import garbled, read_ending, run_alone
@@ -60,6 +60,6 @@ def written(
     answer = read_ending(ending)
     if answer.reason is not None:
         raise TokensFailedError(answer.reason)
-    if not leavings.is_plain(made):
+    if not left_files.is_plain(made):
         raise TokensFailedError(garbled("it kept no token ids"))
     return made

@@ -27,7 +27,7 @@ from farm.rules.tracing import node_origins
 from farm.rules.tracing.alignment import Origin
 from farm.rules.tracing.executions import COPY_TO_DEVICE, COPY_TO_HOST
 from farm.rules.tracing.graphs import Graph
-from farm.sandbox import leavings
+from farm.sandbox import left_files
 from worker.agent.kit.environment import StoreTrace
 from worker.agent.passes import graphs, orders
 from worker.agent.passes.arms import PreparedArm
@@ -111,7 +111,7 @@ class Profiled:
         """The plain file of this name in the folder. It is looked for there, because a reply names what it likes."""
         if self.folder is None or name is None:
             return None
-        found = leavings.names(self.folder, re.escape(name))
+        found = left_files.names(self.folder, re.escape(name))
         return self.folder / found[0] if found else None
 
 

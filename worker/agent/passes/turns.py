@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from farm.sandbox import leavings
+from farm.sandbox import left_files
 from farm.sandbox.watch import Running
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.launches import Answer, Launcher
@@ -41,7 +41,7 @@ class Seat:
         self._running: Running | None = None
 
     def __enter__(self) -> "Seat":
-        leavings.clear(self._folder)
+        left_files.clear(self._folder)
         self._folder.mkdir()
         self._go, self._outcomes = (_pipe(self._folder / name) for name in ("go", "said"))
         self._future: Future[Answer] = self._threads.submit(self._launch, str(self._folder), self._started)
