@@ -15,8 +15,8 @@ import tempfile
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from farm.sandbox import neighbours
-from farm.sandbox.neighbours import OWN_PID
+from farm.sandbox import process_calls
+from farm.sandbox.process_calls import OWN_PID
 
 if TYPE_CHECKING:
     from pyseccomp import SyscallFilter
@@ -107,7 +107,7 @@ def program(*, processes: bool, devices: bool = False) -> bytes:
         shared = _MAP_SHARED | _MAP_ANONYMOUS
         rules.add_rule(denied, "mmap", pyseccomp.Arg(3, pyseccomp.MASKED_EQ, shared, shared))
     architecture = pyseccomp.system_arch()
-    own = neighbours.rules(lambda name: pyseccomp.resolve_syscall(architecture, name), architecture)
+    own = process_calls.rules(lambda name: pyseccomp.resolve_syscall(architecture, name), architecture)
     with tempfile.TemporaryFile() as out:
         rules.export_bpf(out)
         out.seek(0)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from farm.sandbox import filters, interpreters, neighbours
+from farm.sandbox import filters, interpreters, process_calls
 from farm.sandbox.policy import Level, Policy, SandboxError
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
@@ -39,7 +39,7 @@ def orders(policy: Policy, level: Level, *, starter: int) -> str:
     lines += [f"limit {name} {value}" for name, value in _limits(policy)]
     code = filters.program(processes=policy.processes, devices=policy.devices)
     if code:
-        lines += [f"bpf {code.hex()}", f"own {neighbours.OWN_PID}"]
+        lines += [f"bpf {code.hex()}", f"own {process_calls.OWN_PID}"]
     elif level != "none":
         raise SandboxError(
             "No seccomp filter can be made here; install pyseccomp and libseccomp2, or allow level none."

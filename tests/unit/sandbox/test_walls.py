@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.sandbox import child, confinement, filters, launch, neighbours, probe
+from farm.sandbox import child, confinement, filters, launch, probe, process_calls
 from farm.sandbox.policy import Level, Policy, SandboxError
 from tests.unit.sandbox.conftest import Confined
 
@@ -257,7 +257,7 @@ def test_without_the_instructions_for_neighbours_the_level_is_not_granted(monkey
     reason = confinement.why_not("landlock")
     if reason is not None:
         pytest.skip(f"level landlock does not hold here: {reason}")
-    monkeypatch.setattr(neighbours, "rules", lambda *_: b"")
+    monkeypatch.setattr(process_calls, "rules", lambda *_: b"")
     filters.program.cache_clear()
     try:
         reason = confinement.why_not("landlock")

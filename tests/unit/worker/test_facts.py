@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from worker.agent.machine import facts, kills, processor
+from worker.agent.machine import facts, oom_kills, processor
 
 LSCPU = {
     "lscpu": [
@@ -149,5 +149,5 @@ def test_other_programs_are_no_runners(argv: tuple[str, ...]) -> None:
 def test_the_kernels_count_of_kills_is_read_or_unknown(tmp_path: Path) -> None:
     path = tmp_path / "vmstat"
     path.write_text("nr_free_pages 1\noom_kill 7\n")
-    assert kills.kernel_kills(path) == 7
-    assert kills.kernel_kills(tmp_path / "absent") is None
+    assert oom_kills.kernel_kills(path) == 7
+    assert oom_kills.kernel_kills(tmp_path / "absent") is None

@@ -16,7 +16,7 @@ from farm.sandbox.endings import Ending
 from farm.sandbox.policy import Counts, Policy, SandboxError
 from farm.sandbox.watch import Running
 from worker.agent.kit.runtimes import Installed
-from worker.agent.machine.kills import judged, kernel_kills
+from worker.agent.machine.oom_kills import judged, kernel_kills
 from worker.agent.passes.arms import PreparedArm
 from worker.agent.passes.orders import RunnerOrder
 
