@@ -116,12 +116,12 @@ def _zip64(tail: bytes, *, at: int, start: int, short: Directory) -> Directory:
     mark, rest, _, _, *parts, here, count, length, offset = END64.unpack_from(tail, record)
     if mark != END64_MARK or rest != END64.size - 12 or parts != [0, 0] or here != count:
         raise RecordError("its zip64 end record is damaged")
-    for value, told, full in (
+    for value, written, full in (
         (short.count, count, ALL16),
         (short.bytes, length, ALL32),
         (short.offset, offset, ALL32),
     ):
-        if value not in (told, full):
+        if value not in (written, full):
             raise RecordError("its two end records contradict each other")
     return Directory(offset, length, count)
 
@@ -146,7 +146,7 @@ def _end_of_entry(file: IO[bytes], entry: zipfile.ZipInfo, *, directory: Directo
     if flags & DESCRIBED:
         return end + _descriptor_bytes(file, entry, at=end)
     sizes = ((packed, entry.compress_size), (unpacked, entry.file_size))
-    if crc != entry.CRC or any(told not in (known, ALL32) for told, known in sizes):
+    if crc != entry.CRC or any(written not in (known, ALL32) for written, known in sizes):
         raise RecordError("an entry's header has another size than the list")
     return end
 
@@ -157,11 +157,11 @@ def _descriptor_bytes(file: IO[bytes], entry: zipfile.ZipInfo, *, at: int) -> in
     found = file.read(24)
     for form, mark in (("<LLL", DESCRIPTOR_MARK), ("<LQQ", DESCRIPTOR_MARK), ("<LLL", b""), ("<LQQ", b"")):
         try:
-            told = mark + struct.pack(form, entry.CRC, entry.compress_size, entry.file_size)
+            written = mark + struct.pack(form, entry.CRC, entry.compress_size, entry.file_size)
         except struct.error:
             continue  # sizes that need eight bytes
-        if found.startswith(told):
-            return len(told)
+        if found.startswith(written):
+            return len(written)
     raise RecordError("what stands behind an entry's data has another size than the list")
 
 

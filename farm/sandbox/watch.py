@@ -98,7 +98,7 @@ class Watch:
         self._started = time.monotonic()
         self._own_peak = memory.of_process(process.parent).resident
         self._pipes = {"reply": reply, "stdout": process.stdout, "stderr": process.stderr}
-        self._kept = {name: bytearray() for name in self._pipes}
+        self._captured = {name: bytearray() for name in self._pipes}
         self._output_bytes = 0
         self._peak_bytes = 0
         self._looks = 0
@@ -173,7 +173,7 @@ class Watch:
         return total
 
     def _keep(self, name: str, chunk: bytes) -> None:
-        buffer = self._kept[name]
+        buffer = self._captured[name]
         buffer += chunk
         if name == "reply":
             if len(buffer) > self._limits.reply_bytes:
@@ -198,13 +198,13 @@ class Watch:
         code = end.exit_code
         if self._limits.is_wrapped and 128 < code <= 128 + signal.SIGRTMAX:
             code = 128 - code
-        tails = {name: self._kept[name].decode("utf-8", errors="replace") for name in ("stdout", "stderr")}
+        tails = {name: self._captured[name].decode("utf-8", errors="replace") for name in ("stdout", "stderr")}
         kind, limit = self._judge(code, cpu_s=end.cpu_s, stderr=tails["stderr"])
         return Ending(
             kind=kind,
             exit_code=code if code >= 0 else None,
             signal=-code if code < 0 else None,
-            reply=bytes(self._kept["reply"]),
+            reply=bytes(self._captured["reply"]),
             stdout_tail=tails["stdout"],
             stderr_tail=tails["stderr"],
             limit=limit,

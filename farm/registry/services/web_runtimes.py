@@ -98,7 +98,7 @@ def _fetch(row: WebRuntime) -> None:
         storage.check_room(bytes_wanted=npm.MAX_PACKED_BYTES)
         npm.fetch(release, packed / PACKAGE)
         unpacked = orders.unpack_package(packed, PACKAGE, names=web.files_of(row.version), out_dir=out)
-        files = tuple(_kept(path) for path in unpacked)
+        files = tuple(_stored(path) for path in unpacked)
         if (sentence := web.unlike_sentence(row.version, _digests(files))) is not None:
             raise npm.NpmError(sentence)
         row.integrity = release.integrity[:200]
@@ -109,7 +109,7 @@ def _digests(files: Iterable[FileRef]) -> dict[str, str]:
     return {file.name: file.sha256 for file in files}
 
 
-def _kept(path: Path) -> FileRef:
+def _stored(path: Path) -> FileRef:
     draft = storage.draft_of(path)
     try:
         draft.keep(team_id=storage.OF_THE_FARM)

@@ -103,11 +103,11 @@ def configured(folder: str) -> ModelLimits:
 
 def load(order: Order, asked: Asked, *, timer: PhaseTimer) -> Loaded:
     """The order's model, ready to generate what is asked. Raises Refusal."""
-    told = configured(os.path.dirname(order.model))
-    _refuse_misfit(asked, told)
+    limits = configured(os.path.dirname(order.model))
+    _refuse_misfit(asked, limits)
     with timer.phase("session"), faults.translated("session"):
-        model = opened(order, search=asked.search, pad_token_id=_unused(asked.prompt, told))
-    return Loaded(model, asked, told.vocabulary)
+        model = opened(order, search=asked.search, pad_token_id=_unused(asked.prompt, limits))
+    return Loaded(model, asked, limits.vocabulary)
 
 
 def opened(order: Order, *, search: Mapping[str, object] | None = None, **model_entries: object) -> Any:

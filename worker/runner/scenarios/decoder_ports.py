@@ -143,8 +143,8 @@ class Steps:
                 continue
             shape, first = place_of(role, port, past=past, now=now, batch=self._batch)
             self._bind(binding.bind_input, port.name, values, shape, first=first)
-        one, other = self._buffers[step % 2], self._buffers[(step + 1) % 2]
-        for (port, present), before, after in zip(self._decoder.caches, one, other, strict=True):
+        current, next_buffers = self._buffers[step % 2], self._buffers[(step + 1) % 2]
+        for (port, present), before, after in zip(self._decoder.caches, current, next_buffers, strict=True):
             self._bind(binding.bind_input, port.name, before, self._sized(port, past))
             self._bind(binding.bind_output, present, after, self._sized(port, past + now))
         self._bind(

@@ -230,8 +230,8 @@ def in_turn(calls: Sequence[Call]) -> Call:
 class _refused_in_words:  # noqa: N801  a context manager, as faults.translated is
     """Says which set the model refused."""
 
-    def __init__(self, one: InputSet, *, number: int, count: int) -> None:
-        self._what = one.label or "its values"
+    def __init__(self, input_set: InputSet, *, number: int, count: int) -> None:
+        self._what = input_set.label or "its values"
         self._place = f"set {number + 1} of {count}"
 
     def __enter__(self) -> None: ...

@@ -51,14 +51,14 @@ class Step:
     def phase(self, bound_ms: float | None) -> summaries.Phase:
         """Its figures; `goodput_per_s` are requests that kept the bound, all where there is none."""
         latencies = self.served.latencies
-        kept = latencies.size if bound_ms is None else int(np.count_nonzero(latencies <= bound_ms * 1e6))
+        within = latencies.size if bound_ms is None else int(np.count_nonzero(latencies <= bound_ms * 1e6))
         return {
             "name": f"{self.rate:.4g} per s",
             "metrics": {
                 "rate_per_s": self.rate,
                 "p50_ms": float(np.median(latencies)) * 1e-6,
                 "p99_ms": self.p99_ms,
-                "goodput_per_s": kept / (self.served.wall_ns / 1e9),
+                "goodput_per_s": within / (self.served.wall_ns / 1e9),
                 "cpu_ms": self.cpu_ns / latencies.size * 1e-6,
                 "late_ms": self.served.late_ns * 1e-6,
                 "n": float(latencies.size),
