@@ -97,7 +97,7 @@ def _nothing_kept() -> None:
     Nor does a failed sign-in of one test count in the next."""
     for cache in caches.all():
         cache.clear()
-    documents._kept_document.cache_clear()
+    documents._cached_document.cache_clear()
     visitors.forget(site_of("127.0.0.1"))
 
 

@@ -24,7 +24,7 @@ from farm.rules.presenting.tables import Table
 from farm.rules.wording import titles
 from farm.runs import selectors
 from farm.runs.selectors import pages
-from farm.runs.selectors.cells import MOST, MeasuredCell, cells_matching
+from farm.runs.selectors.cells import MAX_HITS, MeasuredCell, cells_matching
 from farm.runs.selectors.runs import devices_of
 
 if TYPE_CHECKING:
@@ -234,9 +234,10 @@ def offered(request: HttpRequest, taken: set[str]) -> Offered:
     if typed:
         matching = cells_matching(person(request), typed)
         cells = [
-            _entry(_key(match), _words(match), f"run {match.run_id}, {match.name}", taken) for match in matching[:MOST]
+            _entry(_key(match), _words(match), f"run {match.run_id}, {match.name}", taken)
+            for match in matching[:MAX_HITS]
         ]
-        return {"runs": runs, "run": None, "words": typed, "cells": cells, "has_more": len(matching) > MOST}
+        return {"runs": runs, "run": None, "words": typed, "cells": cells, "has_more": len(matching) > MAX_HITS}
     run = next((run for run in runs if str(run.pk) == request.GET.get("run", "")), runs[0] if runs else None)
     if run is None:
         return {"runs": [], "run": None, "words": "", "cells": []}

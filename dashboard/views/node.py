@@ -183,7 +183,7 @@ def node(request: HttpRequest, node_id: int) -> HttpResponse:
 def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: object) -> HttpResponse:
     """The page of one node; `more`: what was typed into its form, and what is wrong with it."""
     floor = selectors.noise_floor(row)
-    before = last_blocks_of(row, most=BLOCKS_SHOWN)
+    before = last_blocks_of(row, limit=BLOCKS_SHOWN)
     user = person(request)
     did = ledger(user, row)
     context = {

@@ -176,7 +176,7 @@ class Exchange:
         while True:
             try:
                 async with self._redis.pubsub(ignore_subscribe_messages=True) as subscription:
-                    await subscription.subscribe(broker.BELL_CHANNEL)
+                    await subscription.subscribe(broker.QUEUE_CHANNEL)
                     pause_s = FIRST_PAUSE_S
                     # what was rung while nobody listened
                     self._serve_soon(list(self._waiting))

@@ -81,7 +81,7 @@ def hello(request: HttpRequest) -> messages.Welcome:
     if node.doing != doing:
         services.tell_waiting_runs(node)
     if node.queues != queues:
-        broker.tell(node_queue(str(node.pk)))
+        broker.notify(node_queue(str(node.pk)))
     return welcome
 
 

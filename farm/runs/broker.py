@@ -13,7 +13,7 @@ from django.conf import settings
 log = logging.getLogger(__name__)
 
 # the gateways listen here; a message is the name of a queue that just got one
-BELL_CHANNEL = "onnxfarm.bell"
+QUEUE_CHANNEL = "onnxfarm.bell"
 
 
 def redis_url() -> str:
@@ -40,16 +40,16 @@ def lengths(queues: list[str]) -> dict[str, int]:
                 pipe.llen(queue)
             return dict(zip(queues, pipe.execute(), strict=True))
     except redis.RedisError as problem:
-        log.warning("The broker does not tell the lengths of its queues: %s", problem)
+        log.warning("The broker does not notify the lengths of its queues: %s", problem)
         return dict.fromkeys(queues, 0)
 
 
-def tell(queue: str) -> None:
+def notify(queue: str) -> None:
     """Wakes the gateways' long polls on this queue."""
     url = redis_url()
     if not url:
         return
     try:
-        _client(url).publish(BELL_CHANNEL, queue)
+        _client(url).publish(QUEUE_CHANNEL, queue)
     except redis.RedisError as problem:
         log.warning("The bell of queue %s was not heard: %s", queue, problem)

@@ -18,7 +18,6 @@ class Moment(NamedTuple):
 
 
 def now() -> Moment:
-    """This machine's monotonic clock, which all its processes share."""
     return Moment(time.monotonic(), _boot())
 
 

@@ -1,4 +1,4 @@
-"""Direct lines: a user of the broker for one node of the farm's own network, who may wait for its messages and no more.
+"""Direct lines: a user of the broker for a node of the farm's own network, who may wait for its messages and no more.
 
 The broker's own users decide, so this asks for Redis or Valkey ≥ 6 whose `default` user is off or protected otherwise.
 """
@@ -14,7 +14,6 @@ from farm.runs import broker
 
 
 def user_of(node_id: str) -> str:
-    """The node's name at the broker."""
     return f"onnxfarm-node-{node_id}"
 
 
@@ -27,16 +26,16 @@ def open_line(node_id: str, queues: Iterable[str], *, host: str = "") -> str:
     secret = secrets.token_urlsafe(32)
     keys = [f"~{queue}" for queue in sorted(set(queues))]
     rules = ["reset", "on", f">{secret}", *keys, "resetchannels", "-@all", "+ping", "+brpop"]
-    _tell("ACL", "SETUSER", user_of(node_id), *rules)
+    _execute("ACL", "SETUSER", user_of(node_id), *rules)
     return _address(user_of(node_id), secret, host=host)
 
 
 def close_line(node_id: str) -> bool:
     """Removes the node's user and so ends its open connections; whether there was one."""
-    return bool(_tell("ACL", "DELUSER", user_of(node_id)))
+    return bool(_execute("ACL", "DELUSER", user_of(node_id)))
 
 
-def _tell(*words: str) -> object:
+def _execute(*words: str) -> object:
     url = broker.redis_url()
     if not url:
         raise Invalid("The farm's broker is not Redis, so it has no users.", code="no_direct_line")

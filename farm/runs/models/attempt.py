@@ -93,7 +93,7 @@ class Trace(models.Model):
 
 
 class Part(models.Model):
-    """A zipped part of a model that a node sent for one arm, until its report names it, or the attempt is over."""
+    """A zipped part of a model that a node sent for an arm, until its report names it, or the attempt is over."""
 
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="parts")
     arm = models.PositiveSmallIntegerField()

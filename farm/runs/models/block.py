@@ -78,7 +78,6 @@ class Block(models.Model):
 
     @cached_property
     def plan(self) -> PlannedBlock:
-        """The block as it was planned."""
         return PlannedBlock.model_validate(self.plan_json)
 
     @property
@@ -95,7 +94,6 @@ class Block(models.Model):
         return Reason.model_validate({"code": self.reason_code, "text": self.reason_text})
 
     def log(self, kind: EventKind, text: str, **facts: object) -> None:
-        """Writes a line about the block into its run's log."""
         self.run.log(kind, text, block_id=self.pk, **facts)
 
     def queue(
@@ -173,7 +171,6 @@ class Block(models.Model):
         return moved
 
     def fail(self, reason: Reason) -> bool:
-        """waiting, queued or leased → failed with its reason."""
         return self._end(BlockState.FAILED, EventKind.BLOCK_FAILED, reason)
 
     def cancel(self, reason: Reason) -> bool:

@@ -87,7 +87,6 @@ class Cell(Ending):
 
     @property
     def spec(self) -> CellSpec:
-        """What is measured."""
         return CellSpec.model_validate(self.spec_json)
 
 

@@ -39,12 +39,10 @@ class Divergence(models.Model):
 
     @property
     def document(self) -> DivergenceDocument | None:
-        """The answer; None until there is one."""
         return DivergenceDocument.model_validate_json(self.body) if self.body else None
 
     @property
     def is_open(self) -> bool:
-        """Whether an answer may still come: its block waits for the node, or is with it."""
         return self.state == DivergenceState.ASKED and self.arm.block.state in OPEN_BLOCKS
 
     @property

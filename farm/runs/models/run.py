@@ -27,7 +27,6 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(team__in=Team.objects.visible_to(user))
 
     def writable_by(self, user: "User | AnonymousUser") -> Self:
-        """Runs the user may cancel or continue."""
         return self.filter(team__in=Team.objects.writable_by(user))
 
 
@@ -104,7 +103,6 @@ class Run(models.Model):
         Run.objects.filter(pk=self.pk).update(revision=F("revision") + 1)
 
     def start(self) -> bool:
-        """planned → running."""
         return self._move(RunState.RUNNING, started_at=timezone.now())
 
     def resume(self) -> bool:
@@ -115,7 +113,6 @@ class Run(models.Model):
         )  # fmt: skip
 
     def finish(self, outcome: RunOutcome, sentence: str) -> bool:
-        """running → finished with its outcome in words."""
         return self._move(RunState.FINISHED, finished_at=timezone.now(), outcome=outcome, sentence=sentence[:1000])
 
     def _move(self, state: RunState, **changes: object) -> bool:

@@ -24,8 +24,8 @@ from farm.runs.models import Arm, Cell, CellDocument, Report, Run, named
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.states import FARM_MADE
 
-MOST: Final = 50
-MOST_WORDS: Final = 8
+MAX_HITS: Final = 50
+MAX_WORDS: Final = 8
 # what a number is of, where the word before it says so
 NUMBERS: Final = {
     "run": "block__run",
@@ -64,11 +64,11 @@ class MeasuredCell:
 
 def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
     """Cells that have all of the words in model, runtime, provider, precision, hardware or node, or as a number of
-    their run, version, batch or threads (`batch 8`: of that alone). The newest run first; one more than MOST where
+    their run, version, batch or threads (`batch 8`: of that alone). The newest run first; one more than MAX_HITS where
     there are more."""
     rows = Arm.objects.filter(status=CellStatus.DONE, twin_of=None, block__run__in=Run.objects.visible_to(user))
     rows = rows.filter(cell__beside=None)
-    typed = words.lower().split()[:MOST_WORDS]
+    typed = words.lower().split()[:MAX_WORDS]
     for before, word in zip(["", *typed], typed, strict=False):
         if word not in NUMBERS:
             rows = rows.filter(_says(word, NUMBERS.get(before)))
@@ -80,14 +80,13 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
     )  # fmt: skip
     return [
         MeasuredCell(run_id, name, model, version, node or "", runtime, provider, batch, threads, _precision(*facts))
-        for run_id, name, model, version, node, runtime, provider, batch, threads, *facts in found[: MOST + 1]
+        for run_id, name, model, version, node, runtime, provider, batch, threads, *facts in found[: MAX_HITS + 1]
     ]
 
 
 def _precision(
     precision: str, dtypes: Mapping[str, int] | None, operators: Mapping[str, int] | None, is_quantised: bool | None
 ) -> str:
-    """As it is shown, by the facts of the version's inspection."""
     return recipes.precision_words(precision, uploaded=recipes.uploaded_words(dtypes, operators, is_quantised))
 
 
@@ -96,8 +95,8 @@ def _says(word: str, field: str | None) -> Q:
     if is_row_number(word):
         fields = [field] if field else NUMBERS.values()
         return reduce(or_, (Q(**{field: int(word)}) for field in fields))
-    said = Q(name=word) | Q(block__node__name__icontains=word)
-    return said | reduce(or_, (Q(**{f"cell__{field}__icontains": word}) for field in TEXTS))
+    found = Q(name=word) | Q(block__node__name__icontains=word)
+    return found | reduce(or_, (Q(**{f"cell__{field}__icontains": word}) for field in TEXTS))
 
 
 def launches_of(run: Run, name: str) -> list[tuple[int, list[float]]]:

@@ -23,7 +23,6 @@ def questions_of(block: Block) -> tuple[DivergenceOrder, ...]:
 
 
 def divergences_of(run: Run, name: str) -> QuerySet[Divergence]:
-    """What was asked about one cell of the run, oldest first."""
     return Divergence.objects.filter(named(run, name, of="arm__")).select_related(*RELATED)
 
 

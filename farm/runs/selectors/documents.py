@@ -47,9 +47,9 @@ class Before:
     facts: doc.BlockFacts
 
 
-def last_blocks_of(node: Node, *, most: int) -> list[Before]:
+def last_blocks_of(node: Node, *, limit: int) -> list[Before]:
     """The state of a node before its newest blocks, the newest first. Two queries."""
-    attempts = list(Attempt.objects.filter(node=node).order_by("-pk").values_list("pk", flat=True)[:most])
+    attempts = list(Attempt.objects.filter(node=node).order_by("-pk").values_list("pk", flat=True)[:limit])
     rows = Report.objects.filter(attempt__in=attempts, kind="facts").order_by("-pk").select_related("attempt__block")
     return [Before(row.attempt.block.run_id, row.received_at, _read(row, node.name)) for row in rows]
 
@@ -62,7 +62,7 @@ def facts_of_blocks(run: Run) -> list[doc.BlockFacts]:
     # a block that went on has facts of each attempt: the newest stand for it
     newest = {row.attempt.block_id: row for row in light.order_by("pk")}
     found = [_read(row, row.attempt.node.name if row.attempt.node else None) for row in newest.values()]
-    return sorted(found, key=lambda one: (len(one.block), one.block))
+    return sorted(found, key=lambda before: (len(before.block), before.block))
 
 
 def _read(row: Report, node: str | None) -> doc.BlockFacts:
@@ -76,14 +76,14 @@ def document(run: Run, *, with_operators: bool = True) -> doc.Document:
     Treat it as read-only: without operators, that of a concluded run is kept for whoever asks next.
     """
     if not with_operators and run.is_concluded:
-        return _kept_document(run.pk, run.revision, run.finished_at)
+        return _cached_document(run.pk, run.revision, run.finished_at)
     if with_operators and run.state == RunState.FINISHED:
         return doc.Document.model_validate_json(document_json(run))
     return whole_document(run, with_operators=with_operators)
 
 
 @lru_cache(maxsize=4)
-def _kept_document(run_id: int, revision: int, finished_at: datetime) -> doc.Document:
+def _cached_document(run_id: int, revision: int, finished_at: datetime) -> doc.Document:
     """The light document of a concluded run, in this process; revision and moment tell it from any other."""
     run = Run.objects.select_related("version__model").get(pk=run_id)
     return whole_document(run, with_operators=False)
@@ -92,8 +92,8 @@ def _kept_document(run_id: int, revision: int, finished_at: datetime) -> doc.Doc
 def document_json(run: Run) -> str:
     """The document as it is downloaded; of a run that is concluded, as it was kept then."""
     run = Run.objects.select_related("version__model").get(pk=run.pk)
-    kept = FinishedDocument.objects.filter(run=run, revision=run.revision).first()
-    return whole_document(run).to_json() if kept is None else gzip.decompress(bytes(kept.body)).decode()
+    stored = FinishedDocument.objects.filter(run=run, revision=run.revision).first()
+    return whole_document(run).to_json() if stored is None else gzip.decompress(bytes(stored.body)).decode()
 
 
 def cell_document(run: Run, name: str) -> doc_cells.Cell:
@@ -102,7 +102,8 @@ def cell_document(run: Run, name: str) -> doc_cells.Cell:
     found = CellDocument.objects.filter(named(run, name, of="arm__")).order_by("arm__number").first()
     if found is not None:
         return doc_cells.Cell.model_validate_json(_joined(found.body, found.operators))
-    live = {cell.id: cell for cell in _live_and_refused(run)}
+    measured = (cell for block in _live_blocks(run) for cell in _live_document(block).cells)
+    live = {cell.id: cell for cell in (*measured, *_unsettled_cells(run), *_refused(run))}
     if name not in live:
         raise Missing(f"Run {run.pk} has no cell {name!r} that has ended.")
     return live[name]
@@ -119,19 +120,18 @@ def comparisons_of(
 
 
 def measured_cells(run: Run) -> QuerySet[CellDocument]:
-    """The documents of a run's cells that were measured, in the run's order."""
     rows = CellDocument.objects.filter(arm__block__run=run, arm__status=CellStatus.DONE)
     return rows.defer("operators").order_by("arm__block__number", "arm__number")
 
 
 def cell_of(row: CellDocument) -> doc_cells.Cell:
-    """A settled cell without its operators."""
     return doc_cells.Cell.model_validate_json(row.body)
 
 
 def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
     """The document from its parts: settled cells, live blocks judged as they are now, refused points."""
-    settled = _settled_cells(run, with_operators=with_operators)
+    rows = CellDocument.objects.filter(arm__block__run=run).order_by("arm__block__number", "arm__number")
+    settled = _CELLS.validate_json(_list_of(rows, with_operators))
     is_over = run.state == RunState.FINISHED
     live = [] if is_over else [_live_document(block) for block in _live_blocks(run)]
     comparisons = [*_raw_comparisons(run, with_operators), *(c for part in live for c in part.comparisons)]
@@ -155,8 +155,8 @@ def _so_far(document: doc.Document) -> str:
     measured = sum(cell.status == CellStatus.DONE and cell.twin_of is None for cell in document.cells)
     if not measured:
         return "This run is not over, and no cell has ended with a latency yet."
-    told = with_sentence(document).sentence
-    return f"This run is not over: {numbers.counted(measured, 'cell')} measured so far. {told}"
+    sentence = with_sentence(document).sentence
+    return f"This run is not over: {numbers.counted(measured, 'cell')} measured so far. {sentence}"
 
 
 def _machine_of(run: Run) -> dict[str, object]:
@@ -166,13 +166,7 @@ def _machine_of(run: Run) -> dict[str, object]:
     return next(iter(nodes.values())) if len(nodes) == 1 else {"nodes": nodes}
 
 
-def _settled_cells(run: Run, *, with_operators: bool) -> list[doc_cells.Cell]:
-    rows = CellDocument.objects.filter(arm__block__run=run).order_by("arm__block__number", "arm__number")
-    return _CELLS.validate_json(_list_of(rows, with_operators))
-
-
 def _list_of(rows: "QuerySet[CellDocument] | QuerySet[Comparison]", with_operators: bool) -> str:
-    """One JSON text of the parts in these rows, so that it is parsed once."""
     columns = ("body", "operators") if with_operators else ("body",)
     return f"[{','.join(_joined(*values) for values in rows.values_list(*columns))}]"
 
@@ -191,22 +185,19 @@ def _concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list
     arms = list(Arm.objects.filter(named(run, name)).order_by().values_list("pk", flat=True))
     rows = Comparison.objects.filter(Q(baseline__in=arms) | Q(candidate__in=arms)).order_by("block__number", "pk")
     found = list(rows if with_operators else rows.defer("operators"))
-    said = [doc_comparisons.Comparison.model_validate_json(_body(row, with_operators=with_operators)) for row in found]
-    if any(change.p is not None for comparison in said for change in metric_changes.changed(comparison)):
+    bodies = (_joined(row.body, row.operators) if with_operators else _joined(row.body) for row in found)
+    comparisons = [doc_comparisons.Comparison.model_validate_json(body) for body in bodies]
+    if any(change.p is not None for comparison in comparisons for change in metric_changes.changed(comparison)):
         # whether those hold is told by all of the run
         held = hold_across(_raw_comparisons(run, with_operators))
         return [comparison for comparison in held if name in (comparison.baseline, comparison.candidate)]
-    if all(comparison.verdict == row.verdict for comparison, row in zip(said, found, strict=True)):
-        return said
+    if all(comparison.verdict == row.verdict for comparison, row in zip(comparisons, found, strict=True)):
+        return comparisons
     count = Comparison.objects.filter(run=run, is_tested=True).count()
     return [
         comparison if comparison.verdict == row.verdict else fallen(comparison, among=count)
-        for comparison, row in zip(said, found, strict=True)
+        for comparison, row in zip(comparisons, found, strict=True)
     ]
-
-
-def _body(row: Comparison, *, with_operators: bool) -> str:
-    return _joined(row.body, row.operators) if with_operators else _joined(row.body)
 
 
 def _live_blocks(run: Run) -> Iterable[Block]:
@@ -256,7 +247,6 @@ def arms_of(block: Block) -> list[Arm]:
 
 
 def _size_of(cell: Cell) -> int | None:
-    """Bytes of the bundle that a cell measures."""
     bundle = cell.variant.bundle if cell.variant else None
     return bundle.measured_bytes if bundle is not None else None
 
@@ -295,8 +285,3 @@ def _as_planned(row: Cell, reason: Reason) -> RefusedPoint:
         reason=reason,
         way_out=None if row.way_out is None else WayOut.model_validate(row.way_out),
     )
-
-
-def _live_and_refused(run: Run) -> list[doc_cells.Cell]:
-    live = [cell for block in _live_blocks(run) for cell in _live_document(block).cells]
-    return [*live, *_unsettled_cells(run), *_refused(run)]

@@ -36,5 +36,4 @@ def refused_reports(block: Block) -> list[CheckReport]:
 
 
 def judged_reports(block: Block) -> list[reports.Report]:
-    """All that a block is judged by."""
     return [*refused_reports(block), *counted_reports(block)]

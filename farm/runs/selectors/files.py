@@ -26,7 +26,7 @@ from farm.runs.selectors.evidence import COUNTED, counted_reports
 from farm.runs.selectors.retention import removed_compiled, removed_timings
 from farm.runs.states import AttemptState
 
-_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 MEDIA_TYPE = "application/vnd.apache.parquet"
 
 
@@ -109,7 +109,7 @@ def gone_compiled(run: Run, name: str) -> str:
 def compiled_name(cell: doc_cells.Cell) -> str:
     """The name of its file: the model's, its precision and the provider's, as file systems and uploads take it."""
     parts = [cell.model or "model", cell.uploaded or cell.precision, providers.of(cell.provider).short, "ctx"]
-    return _ODD.sub("-", "-".join(part for part in parts if part))[:120] + ".onnx"
+    return _UNSAFE.sub("-", "-".join(part for part in parts if part))[:120] + ".onnx"
 
 
 def parquet_of(rows: Sequence[Mapping[str, object]]) -> bytes:

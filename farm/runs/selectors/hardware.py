@@ -18,8 +18,8 @@ from farm.runs.models import Arm, CellDocument, Run
 from farm.runs.states import FARM_MADE
 
 # cells of so many arms are looked at, the newest first, and so many different ones are read
-MOST_ARMS = 20_000
-MOST = 1_000
+MAX_ARMS = 20_000
+MAX_PLACES = 1_000
 
 
 class _Place(NamedTuple):
@@ -59,20 +59,20 @@ def _newest(user: Anyone, model: Model) -> list[_Place]:
         "pk", "name", "cell__digest", "block__run", "block__run__version__number", "block__node", "block__ended_at"
     )
     newest: dict[tuple[str, int, int | None], _Place] = {}
-    for row in rows[:MOST_ARMS]:
+    for row in rows[:MAX_ARMS]:
         place = _Place(*row)
         newest.setdefault((place.digest, place.version, place.node), place)
     return _fairly(newest.values())
 
 
 def _fairly(places: Iterable[_Place]) -> list[_Place]:
-    """At most MOST, in turns from every version on every node, so that much measured machines do not hide others."""
+    """At most MAX_PLACES, in turns from every version on every node, so that none hides the others."""
     taken: dict[tuple[int, int | None], int] = {}
     ranked = []
     for place in places:
         rank = taken[place.version, place.node] = taken.get((place.version, place.node), 0) + 1
         ranked.append((rank, place))
-    return [place for _, place in sorted(ranked, key=lambda one: one[0])[:MOST]]
+    return [place for _, place in sorted(ranked, key=lambda pair: pair[0])[:MAX_PLACES]]
 
 
 def _paired(cells: Sequence[CellPart]) -> list[CellPart]:

@@ -12,7 +12,6 @@ from farm.runs.states import AttemptState
 
 
 def day_began_at() -> datetime:
-    """When the day began whose minutes are counted, UTC."""
     return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
 
 

@@ -28,14 +28,14 @@ from farm.runs.states import FARM_MADE, UNSETTLED_BLOCKS, BlockState, RunState
 # what has to be asked for as a list of states, so that an index answers it
 OPEN_RUNS = (RunState.PLANNED, RunState.RUNNING)
 # so many are shown
-MOST_OPEN = 50
+MAX_OPEN = 50
 Listed = TypeVar("Listed", bound=Model)
 _CHANGES: TypeAdapter[list[doc_comparisons.OperatorChange]] = TypeAdapter(list[doc_comparisons.OperatorChange])
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A run as it is now for one reader."""
+    """A run as a reader sees it now."""
 
     run_id: int
     team_id: int
@@ -59,12 +59,10 @@ def revision_of(user: Anyone, run_id: int) -> Revision:
 
 
 def is_same(run: Run) -> bool:
-    """Whether the run is at the same revision still."""
     return Run.objects.filter(pk=run.pk, revision=run.revision).exists()
 
 
 def open_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:
-    """State and plan of each block that has not ended, by its number."""
     rows = run.blocks.filter(state__in=UNSETTLED_BLOCKS).order_by("number").values_list("state", "plan_json")
     return [(state, PlannedBlock.model_validate(plan)) for state, plan in rows]
 
@@ -91,10 +89,10 @@ def launches_so_far(run: Run) -> dict[str, list[Sample]]:
 def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
     """The newest runs that are not finished and no searches of the farm's own, each with how many of its cells have
     ended, of how many that were not refused."""
-    found = list(runs_listed(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FARM_MADE)[:MOST_OPEN])
+    found = list(runs_listed(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FARM_MADE)[:MAX_OPEN])
     rows = Cell.objects.filter(run__in=found).exclude(status=CellStatus.REFUSED).order_by()
-    told = rows.values_list("run").annotate(ended=Count("pk", filter=Q(status__gt="")), planned=Count("pk"))
-    counts = {run: (ended, planned) for run, ended, planned in told.values_list("run", "ended", "planned")}
+    counted = rows.values_list("run").annotate(ended=Count("pk", filter=Q(status__gt="")), planned=Count("pk"))
+    counts = {run: (ended, planned) for run, ended, planned in counted.values_list("run", "ended", "planned")}
     return [(run, *counts.get(run.pk, (0, 0))) for run in found]
 
 
@@ -162,7 +160,7 @@ def with_operators(run: Run, comparison: doc_comparisons.Comparison) -> doc_comp
 def measured_as(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]:
     """What cells measure, by their runs and the ids they have there, each with the name of its session set.
 
-    Raises Missing for one that there is not.
+    Raises Missing where there is none.
     """
     cells = Q(pk=None)
     asked = reduce(or_, (named(run_id, name) for run_id, name in chosen), Q(pk__in=[]))

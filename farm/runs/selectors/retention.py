@@ -103,19 +103,16 @@ def teams_without_rule(*, at: datetime) -> QuerySet[Team]:
 
 
 def finished_before(team: Team, *, days: int, at: datetime) -> QuerySet[Run]:
-    """Runs of the team that were over for so many days at that moment."""
     over = Run.objects.filter(team=team, state=RunState.FINISHED, is_concluded=True)
     return over.filter(finished_at__lt=at - timedelta(days=days))
 
 
 def runs_due(team: Team, *, days: int, at: datetime) -> QuerySet[Run]:
-    """Those whose raw timings are still there."""
     measured = Exists(Run.objects.filter(pk=OuterRef("pk"), blocks__state=BlockState.DONE))
     return finished_before(team, days=days, at=at).filter(measured, timings_removed_at=None)
 
 
 def timings_of(run_id: int) -> QuerySet[Report]:
-    """The reports that hold raw timings of a run's blocks that ended well."""
     return Report.objects.filter(attempt__block__run=run_id, attempt__block__state=BlockState.DONE, kind="round")
 
 
@@ -125,7 +122,6 @@ def traces_due(team: Team, *, days: int, at: datetime) -> QuerySet[Trace]:
 
 
 def compiled_due(team: Team, *, days: int, at: datetime) -> QuerySet[CompiledModel]:
-    """What providers compiled in runs that were over for so long: it goes with their traces."""
     return CompiledModel.objects.filter(attempt__block__run__in=finished_before(team, days=days, at=at))
 
 
@@ -144,17 +140,17 @@ def removed_timings(run: Run) -> str:
 
 
 def removed_traces(run: Run) -> str:
-    """The same of raw traces."""
     return _removed(run, "raw traces", run.traces_removed_at)
 
 
 def removed_compiled(run: Run) -> str:
-    """The same of what providers compiled, which goes with the traces."""
     return _removed(run, "compiled models", run.traces_removed_at)
 
 
 def _removed(run: Run, what: str, at: datetime | None) -> str:
     if at is None:
         return ""
-    kept = "its documents and verdicts are kept"
-    return f"The {what} of run {run.pk} were removed on {at:%Y-%m-%d}, as its team's retention rule says; {kept}."
+    return (
+        f"The {what} of run {run.pk} were removed on {at:%Y-%m-%d}, as its team's retention rule says; "
+        "its documents and verdicts are kept."
+    )

@@ -19,7 +19,7 @@ _NAMED = re.compile(r"(?P<model>.+)@v?(?P<number>\d{1,9})")
 
 
 def versions_beside(version: Version, matrix: Matrix) -> list[Version]:
-    """Those of the version's team that the matrix names. Raises Invalid for one that there is not, or is no other."""
+    """Those of the version's team that the matrix names. Raises Invalid for what is no version, or no other."""
     found: list[Version] = []
     for name in matrix.models:
         other = previous_of(version) if name == PREVIOUS else _named(version, name)
@@ -85,7 +85,6 @@ def facts_of(versions: Sequence[Version]) -> list[ModelFacts]:
 
 
 def difference_of(versions: Sequence[Version]) -> str:
-    """How what they take differs, so that their outputs are not compared; empty where it does not."""
     return side_by_side(_named_facts(versions))[1]
 
 
@@ -107,5 +106,4 @@ def evaluation_beside(versions: Sequence[Version]) -> EvaluationData | None:
 
 
 def prompts_beside(versions: Sequence[Version]) -> Mapping[str, FileRef]:
-    """The files of prompts that came with them, by digest."""
     return {ref.sha256: ref for version in versions if (ref := prompts_ref(version.artifact)) is not None}

@@ -33,13 +33,12 @@ _RANK = {
 
 
 def in_turn(blocks: QuerySet[Block], *, people_first: bool) -> QuerySet[Block]:
-    """The blocks in the order in which a node takes them."""
     ranked = blocks.annotate(rank=_RANK[people_first], came_at=Coalesce("run__resumed_at", "run__created_at"))
     return ranked.order_by("rank", "came_at", "run_id", "number")
 
 
 def queued_for(nodes: Iterable[Node]) -> QuerySet[Block]:
-    """Queued blocks that are rung for one of these nodes, of teams that it measures for and that have minutes left."""
+    """Queued blocks that are rung for any of these nodes, of teams that it measures for and that have minutes left."""
     asked = reduce(or_, map(_asked_of, nodes), Q(pk=None))
     named = Block.objects.annotate(queue_names=Cast("queues", TextField()))
     return named.filter(asked, state=BlockState.QUEUED).exclude(run__team__in=teams_without_minutes())

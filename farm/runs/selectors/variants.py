@@ -12,7 +12,7 @@ from farm.runs.models import Arm, CellDocument, Comparison, Run, named
 from farm.runs.selectors.documents import cell_document, cell_of
 
 # newest cells that are read, and how many different ones of them are told
-READ, TOLD = 60, 8
+MAX_READ, MAX_VARIANTS = 60, 8
 # along which a variant is compared with the upload
 AXES = ("precision", "opset")
 
@@ -36,8 +36,8 @@ def measured_cells_of(user: Anyone, variant: Variant) -> list[Measured]:
     rows = rows.select_related("arm__cell__run", "arm__block").order_by("-pk")
     beside, others = rows.filter(arm__in=list(against)), rows.exclude(arm__in=list(against))
     newest = _newest(beside)
-    if len(newest) < TOLD:
-        newest = _newest([*newest, *others[:READ]])
+    if len(newest) < MAX_VARIANTS:
+        newest = _newest([*newest, *others[:MAX_READ]])
     return [Measured(row.arm.cell.run, cell_of(row), *against.get(row.arm_id, (None, ""))) for row in newest]
 
 
@@ -49,7 +49,7 @@ def _newest(rows: Iterable[CellDocument]) -> list[CellDocument]:
         shapes = tuple(sorted((cell.spec_json.get("workload") or {}).get("shapes", {}).items()))
         place = (cell.runtime, cell.provider, cell.batch, cell.threads, shapes, row.arm.block.node_id)
         found.setdefault(place, row)
-    return list(found.values())[:TOLD]
+    return list(found.values())[:MAX_VARIANTS]
 
 
 def _against_the_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc_comparisons.Comparison, str]]:
@@ -61,7 +61,7 @@ def _against_the_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc_c
             doc_comparisons.Comparison.model_validate_json(row.body).model_copy(update={"verdict": row.verdict}),
             row.baseline.cell.precision,
         )
-        for row in rows.select_related("baseline__cell__variant").order_by("-pk")[:READ]
+        for row in rows.select_related("baseline__cell__variant").order_by("-pk")[:MAX_READ]
         if row.baseline.cell.variant is not None and row.baseline.cell.variant.recipe.is_identity
     }
 

@@ -1,4 +1,4 @@
-from farm.runs.services.bell import ring, ring_again, tell_waiting_runs
+from farm.runs.services.bell import send_due_hints, send_hint, touch_waiting_runs
 from farm.runs.services.deposits import accept_compiled, accept_trace
 from farm.runs.services.divergences import accept_part, ask_divergence
 from farm.runs.services.endings import clear_unnamed

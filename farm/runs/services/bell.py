@@ -20,10 +20,10 @@ log = logging.getLogger(__name__)
 
 SETTLE_TASK = "runs.settle"
 # a block that nobody has claimed or settled is rung again this much later
-RING_EVERY = timedelta(seconds=3)
-MOST = 500
+SEND_AGAIN_AFTER = timedelta(seconds=3)
+MAX_LATE = 500
 # runs that are marked as changed when a node says what keeps it
-MOST_TOLD = 20
+MAX_TOUCHED = 20
 
 
 def queues_of(block: Block) -> list[str]:
@@ -34,12 +34,11 @@ def queues_of(block: Block) -> list[str]:
     return [node_queue(str(block.only_node_id))] if block.only_node_id is not None else list(block.queues)
 
 
-def ring_on_commit(block: Block) -> None:
-    """Rings once the transaction that moved the block is committed."""
-    transaction.on_commit(lambda: ring(block))
+def hint_on_commit(block: Block) -> None:
+    transaction.on_commit(lambda: send_hint(block))
 
 
-def ring(block: Block) -> bool:
+def send_hint(block: Block) -> bool:
     """Publishes {block, attempt} to the block's queues. False: the broker is away, the next tick rings again."""
     task = SETTLE_TASK if block.state == BlockState.REPORTED else MEASURE_TASK
     hint = {"block": str(block.pk), "attempt": block.attempt}
@@ -47,19 +46,19 @@ def ring(block: Block) -> bool:
     try:
         for queue in queues_of(block):
             current_app.send_task(task, kwargs=hint, queue=queue, retry=False, ignore_result=True)
-            broker.tell(queue)
+            broker.notify(queue)
     except (OperationalError, OSError) as problem:
         log.warning("Block %s could not be rung: %s", block.pk, problem)
         return False
     return True
 
 
-def ring_again() -> int:
+def send_due_hints() -> int:
     """Rings blocks that were not claimed or settled, unless as many messages wait already; gives how many it rang."""
     open_runs = Q(run__state=RunState.RUNNING) | Q(state=BlockState.REPORTED)
     due = Block.objects.filter(open_runs, state__in=(BlockState.QUEUED, BlockState.REPORTED))
     # reported ones first: many may be queued for nodes that are away
-    late = [block for block in due.order_by("-state", "queued_at", "pk")[:MOST] if _is_late(block)]
+    late = [block for block in due.order_by("-state", "queued_at", "pk")[:MAX_LATE] if _is_late(block)]
     waiting = broker.lengths(sorted({queue for block in late for queue in queues_of(block)}))
     rung = 0
     for block in late:
@@ -68,7 +67,7 @@ def ring_again() -> int:
             for queue in queues:
                 waiting[queue] -= 1
             continue
-        if not ring(block):
+        if not send_hint(block):
             break  # the broker is away, for the others too
         rung += 1
     return rung
@@ -78,17 +77,17 @@ def _is_late(block: Block) -> bool:
     """Also when it seems to be rung in the future: the clock went back, and its message may be gone."""
     if block.rung_at is None:
         return True
-    return not timedelta(0) <= timezone.now() - block.rung_at < RING_EVERY
+    return not timedelta(0) <= timezone.now() - block.rung_at < SEND_AGAIN_AFTER
 
 
-def tell_neighbours(node: Node) -> None:
+def wake_neighbours(node: Node) -> None:
     """The other nodes of a machine look for their blocks once the transaction that ended one on it is committed."""
     for key in node.neighbours.values_list("pk", flat=True):
-        transaction.on_commit(partial(broker.tell, node_queue(str(key))))
+        transaction.on_commit(partial(broker.notify, node_queue(str(key))))
 
 
-def tell_waiting_runs(node: Node) -> None:
+def touch_waiting_runs(node: Node) -> None:
     """A node says what keeps it, or that nothing does any more: runs of its team that wait have something to show."""
     waiting = Run.objects.filter(team=node.team_id, blocks__state=BlockState.QUEUED).order_by("-pk").distinct()
-    for run in waiting[:MOST_TOLD]:
+    for run in waiting[:MAX_TOUCHED]:
         run.touch()

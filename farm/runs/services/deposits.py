@@ -17,13 +17,13 @@ from farm.fleet.models import Node
 from farm.registry.services import add_blob, remove_unused
 from farm.registry.storage import Draft, check_room
 from farm.rules.runtimes import providers
-from farm.runs.models import Arm, Attempt, Block, CompiledModel, Part, Trace
+from farm.runs.models import Arm, Attempt, CompiledModel, Part, Trace
 from farm.runs.services.leases import Held, held_attempt
 from farm.runs.services.locks import lock_block
 from farm.runs.services.plausibility import MAX_TRACE_ROUND
 
 # of all files of one attempt; a trace of a large model has some 2 MiB, and a block 16 arms
-MOST_BYTES = 256 * 1024**2
+MAX_BYTES = 256 * 1024**2
 CHUNK = 1 << 20
 GZIP = 16 + zlib.MAX_WBITS
 
@@ -41,12 +41,10 @@ def keep_trace(draft: Draft, held: Held, *, arm: int, trace_round: int) -> str:
 
 
 def keep_part(draft: Draft, held: Held, *, arm: int) -> str:
-    """Keeps the part of a model for one arm and gives its digest. Raises as `keep_trace`."""
     return _keep(Part, draft, held, {"arm": arm}, {})
 
 
 def keep_compiled(draft: Draft, held: Held, *, arm: int) -> str:
-    """Keeps what a provider compiled of one arm's model and gives its digest. Raises as `keep_trace`."""
     return _keep(CompiledModel, draft, held, {"arm": arm}, {})
 
 
@@ -58,7 +56,8 @@ def _keep(
     known: Mapping[str, object],
 ) -> str:
     with transaction.atomic():
-        block = _locked(held)
+        block = lock_block(held.block.pk, run_id=held.block.run_id)
+        must_be_current(Held(block, Attempt.objects.get(pk=held.attempt.pk)))
         earlier = kind.objects.select_related("blob").filter(attempt=held.attempt, **place).first()
         replaced = earlier.blob if earlier else None
         _check_room(held.attempt, draft, earlier_bytes=replaced.bytes if replaced else 0)
@@ -68,20 +67,14 @@ def _keep(
     return draft.sha256
 
 
-def _locked(held: Held) -> Block:
-    block = lock_block(held.block.pk, run_id=held.block.run_id)
-    must_be_current(Held(block, Attempt.objects.get(pk=held.attempt.pk)))
-    return block
-
-
 def _check_room(attempt: Attempt, draft: Draft, *, earlier_bytes: int) -> None:
     traces = attempt.traces.aggregate(total=Sum("bytes"))["total"] or 0
     parts = attempt.parts.aggregate(total=Sum("blob__bytes"))["total"] or 0
     compiled = attempt.compiled.aggregate(total=Sum("blob__bytes"))["total"] or 0
     total = traces + parts + compiled - earlier_bytes + draft.bytes
-    if total > MOST_BYTES:
+    if total > MAX_BYTES:
         raise TooLarge(
-            f"The files of attempt {attempt.number} would have {total:,} bytes; at most {MOST_BYTES:,} are kept.",
+            f"The files of attempt {attempt.number} would have {total:,} bytes; at most {MAX_BYTES:,} are kept.",
             code="quota",
         )
 

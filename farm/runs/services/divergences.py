@@ -23,7 +23,7 @@ from farm.registry.storage import Draft, check_room
 from farm.rules.cells.commands import diverge_command
 from farm.runs.models import Arm, Attempt, Block, Divergence, Part, Run
 from farm.runs.selectors.divergences import measured_arm
-from farm.runs.services.bell import ring_on_commit
+from farm.runs.services.bell import hint_on_commit
 from farm.runs.services.deposits import keep_part, must_be_current
 from farm.runs.services.leases import held_attempt
 from farm.runs.services.locks import lock_block, lock_run
@@ -158,7 +158,7 @@ def _queue(block: Block, cell: str) -> None:
     changes = {"only_node": block.node, "first_round": block.rounds, "max_rounds": block.max_rounds, "failures": 0}
     if not block.queue(EventKind.BLOCK_REQUEUED, came_from=BlockState.DONE, text=text, **changes):
         raise _not_now(block)
-    ring_on_commit(block)
+    hint_on_commit(block)
 
 
 def _not_now(block: Block) -> Conflict:

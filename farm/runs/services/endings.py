@@ -16,7 +16,7 @@ from farm.contract.reports import EndReport
 from farm.fleet.services import note_block_end
 from farm.registry.services import remove_unused
 from farm.runs.models import MAX_FAILURES, Arm, Attempt, Block, Cell, CompiledModel, Divergence, Part, Run, Trace
-from farm.runs.services.bell import ring_on_commit, tell_neighbours
+from farm.runs.services.bell import hint_on_commit, wake_neighbours
 from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, DivergenceState, EventKind, RunOutcome
 
 # attempts cleared at once
@@ -103,7 +103,6 @@ def stop_block(block: Block, reason: Reason) -> None:
 
 
 def keep_earlier(block: Block, reason: Reason) -> None:
-    """Ends a block that goes on with the rounds it had before, unless it had ended."""
     if block.keep_rounds(f"Block {block.number} keeps its {block.first_round} rounds: {reason.text}"):
         close_questions(block, reason.text)
 
@@ -130,8 +129,8 @@ def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
     block.report()
     if attempt.node is not None:
         note_block_end(node=attempt.node, reason=None)
-        tell_neighbours(attempt.node)
-    ring_on_commit(block)
+        wake_neighbours(attempt.node)
+    hint_on_commit(block)
 
 
 def give_up_attempt(
@@ -145,7 +144,7 @@ def give_up_attempt(
         return False
     clear_uncounted(attempt)
     if attempt.node is not None:
-        tell_neighbours(attempt.node)
+        wake_neighbours(attempt.node)
         if is_failure:
             note_block_end(node=attempt.node, reason=reason)
     block.refresh_from_db(fields=["failures", "first_round", "attempt", "state"])
@@ -156,7 +155,7 @@ def give_up_attempt(
         text = f"Block {block.number} goes back into the queue: {reason.text}"
         failures = F("failures") + int(is_failure)
         block.queue(EventKind.BLOCK_REQUEUED, came_from=BlockState.LEASED, text=text, failures=failures)
-        ring_on_commit(block)
+        hint_on_commit(block)
     elif block.first_round:
         keep_earlier(block, reason)
         finish_run_if_over(block.run)

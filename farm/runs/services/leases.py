@@ -145,7 +145,6 @@ def _as_understood(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
 
 
 def _read_files(artifacts: Iterable[Artifact]) -> None:
-    """Reads the files of all these artifacts with one query, which their bundles are made of."""
     files = ArtifactFile.objects.select_related("blob")
     prefetch_related_objects(list(artifacts), Prefetch("files", queryset=files))
 
@@ -206,7 +205,8 @@ def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozens
     block = ordered.order_by().filter(pk=block_id).first() if is_row_number(block_id) else None
     if block is None:
         raise _stale(block_id, attempt)
-    is_repeated = _holds(node, block, attempt) and serves(node, block)
+    is_held = block.state == BlockState.LEASED and block.attempt == attempt and block.node_id == node.pk
+    is_repeated = is_held and serves(node, block)
     refusal = "" if is_repeated else why_not(node, block, attempt) or out_of_turn(node, block)
     if refusal:
         raise Conflict(refusal, code="not_offered")
@@ -233,7 +233,7 @@ def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str
     return HeartbeatReply(lease_s=settings.LEASE_S)
 
 
-def longest_lease_s(block: Block) -> float:
+def max_lease_s(block: Block) -> float:
     """How long one attempt may hold the block, however often its node beats; the agent stops long before."""
     plan = block.plan
     return plan.block_timeout_s + plan.runner_timeout_s + plan.sustained_s + LEASE_GRACE_S
@@ -295,9 +295,8 @@ def _not_offered(arm: ArmOrder) -> str:
 
 
 def _is_too_long(held: Held) -> bool:
-    """Whether it is held for longer than a block may take. The plan is only read once that could be."""
     held_s = _held_s(held.attempt)
-    return held_s > LEASE_GRACE_S and held_s > longest_lease_s(held.block)
+    return held_s > LEASE_GRACE_S and held_s > max_lease_s(held.block)
 
 
 def _held_s(attempt: Attempt) -> float:
@@ -310,7 +309,7 @@ def _given_up(held: Held) -> Conflict:
     """Takes the block from whoever holds it for too long; gives what to answer."""
     block, attempt = held.block, held.attempt
     name = attempt.node.name if attempt.node else "The node"
-    text = f"{name} has held block {block.pk} for longer than its limit of {longest_lease_s(block):.0f} s."
+    text = f"{name} has held block {block.pk} for longer than its limit of {max_lease_s(block):.0f} s."
     with transaction.atomic():
         current = lock_block(block.pk, run_id=block.run_id)
         if Held(current, Attempt.objects.get(pk=attempt.pk)).is_current:
@@ -345,10 +344,6 @@ def _leased(node: Node, block: Block, attempt: int) -> bool:
     except IntegrityError as problem:
         # the partial unique index on the device: another claim of this node was faster
         raise Conflict(f"{node.name} is measuring another block; it takes one at a time.", code="busy") from problem
-
-
-def _holds(node: Node, block: Block, attempt: int) -> bool:
-    return block.state == BlockState.LEASED and block.attempt == attempt and block.node_id == node.pk
 
 
 def _token(node: Node, block: Block, attempt: int) -> str:

@@ -52,12 +52,12 @@ def check_ordered(report: Report, *, is_going_on: bool, has_questions: bool) -> 
 
 
 def check_report(
-    report: Report, *, block: PlannedBlock, next_round: int, most_rounds: int, first_round: int = 0
+    report: Report, *, block: PlannedBlock, next_round: int, max_rounds: int, first_round: int = 0
 ) -> float:
     """Raises Unprocessable unless the report can be about this block; gives the seconds of inference it timed.
 
     `first_round`: the lowest round number that was ordered, as those before it are measured; `next_round`: the highest
-    that may come now; `most_rounds`: how many there may be.
+    that may come now; `max_rounds`: how many there may be.
     """
     match report:
         case CheckReport():
@@ -71,7 +71,7 @@ def check_report(
         case AccuracyReport():
             _check_accuracy(report, block)
         case RoundReport():
-            return _check_round(report, block=block, due=range(first_round, min(next_round + 1, most_rounds)))
+            return _check_round(report, block=block, due=range(first_round, min(next_round + 1, max_rounds)))
         case CurveReport():
             return _check_curve(report, block)
         case _:
@@ -80,7 +80,6 @@ def check_report(
 
 
 def check_wall_clock(timed_s: float, *, wall_s: float | None) -> None:
-    """Raises Unprocessable when an attempt timed more inference than its wall clock has had seconds."""
     if wall_s is not None and timed_s > wall_s * CLOCK_RATE + GRACE_S:
         raise _implausible(f"{timed_s:.1f} s of inference were reported {wall_s:.1f} s after the claim")
 

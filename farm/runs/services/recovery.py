@@ -26,7 +26,7 @@ from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, RunStat
 
 NODE_PREFIX = node_queue("")
 # ended in one sweep
-MOST = 200
+MAX_AT_ONCE = 200
 # blocks alike in these wait for the same nodes, and in vain for the same reason
 ALIKE = ("only_node", "queues", "first_round", "run__team", "run__version__uploaded_by")
 RELATED = ("run__team", "run__version__uploaded_by")
@@ -40,7 +40,7 @@ SUSPECT_LEASES = 0.4
 BACKWARD_S = 5.0
 
 
-def end_stranded(*, at_once: int = MOST) -> int:
+def end_stranded(*, at_once: int = MAX_AT_ONCE) -> int:
     """Ends queued blocks of named nodes that left the farm, or measure for the team no more; gives how many.
 
     The eldest of those that are alike is looked at for all of them: this is asked every second, and most blocks wait
@@ -142,19 +142,15 @@ def _look_at(block: Block, moment: clocks.Moment) -> bool:
     is_suspected = block.suspected_beat == block.beats
     waited_s = moment.since(block.suspected_at_s, block.suspected_boot) if is_suspected else None
     if waited_s is None or waited_s < 0:
-        _suspect(block, moment)
+        Block.objects.filter(pk=block.pk, state=BlockState.LEASED, beats=block.beats).update(
+            suspected_beat=F("beats"), suspected_at_s=moment.seconds, suspected_boot=moment.boot
+        )
         return False
     if waited_s < settings.LEASE_S * SUSPECT_LEASES:
         return False
     name = block.node.name if block.node else "The node"
     text = f"{name} sent no heartbeat for a whole lease of {settings.LEASE_S:.0f} s."
     return _take(block, Reason(code=ReasonCode.NODE_LOST, text=text))
-
-
-def _suspect(block: Block, moment: clocks.Moment) -> None:
-    Block.objects.filter(pk=block.pk, state=BlockState.LEASED, beats=block.beats).update(
-        suspected_beat=F("beats"), suspected_at_s=moment.seconds, suspected_boot=moment.boot
-    )
 
 
 def _take(block: Block, reason: Reason) -> bool:

@@ -31,7 +31,7 @@ from farm.runs.states import OPEN_BLOCKS, AttemptState, BlockState, EventKind
 
 log = logging.getLogger(__name__)
 # of all reports of one attempt; 16 arms with five traces of 2,000 operators each have some 30 million
-MOST_REPORTED = 64_000_000
+MAX_REPORTED_BYTES = 64_000_000
 REFUSED_ONCE_IN = timedelta(minutes=10)
 
 
@@ -81,7 +81,7 @@ class Place(NamedTuple):
         return cls(report.kind, arm, number)
 
 
-class Said(NamedTuple):
+class Answered(NamedTuple):
     """A report that was kept: what tells it from others, and its answer as JSON text."""
 
     digest: str
@@ -129,23 +129,22 @@ def note_refused(node: Node, block: Block, refusal: Refusal) -> None:
     node.log(NodeEventKind.REFUSED, refusal.detail, code=refusal.code, block=block.pk)
 
 
-def _earlier(attempt: Attempt) -> dict[Place, Said]:
-    """What the attempt has reported."""
+def _earlier(attempt: Attempt) -> dict[Place, Answered]:
     rows = attempt.reports.order_by().values_list("kind", "arm", "round", "digest", "reply")
-    return {Place(kind, arm, number): Said(digest, reply) for kind, arm, number, digest, reply in rows}
+    return {Place(kind, arm, number): Answered(digest, reply) for kind, arm, number, digest, reply in rows}
 
 
-def _known(earlier: Mapping[Place, Said], attempt: Attempt, place: Place, digest: str) -> Reply | None:
+def _known(earlier: Mapping[Place, Answered], attempt: Attempt, place: Place, digest: str) -> Reply | None:
     """The answer that this report got before. Raises Conflict when another one stands in its place."""
-    said = earlier.get(place)
-    if said is None:
+    answered = earlier.get(place)
+    if answered is None:
         return None
-    if said.digest != digest:
+    if answered.digest != digest:
         raise Conflict(
             f"Attempt {attempt.number} has sent another {place.kind} report for this place before.",
             code="contradiction",
         )
-    return Reply.model_validate_json(said.reply)
+    return Reply.model_validate_json(answered.reply)
 
 
 def _checked(report: Report, held: Held, *, measured: int) -> float:
@@ -157,7 +156,7 @@ def _checked(report: Report, held: Held, *, measured: int) -> float:
         report,
         block=block.plan,
         next_round=first + measured,
-        most_rounds=most_rounds(block.max_rounds),
+        max_rounds=most_rounds(block.max_rounds),
         first_round=first,
     )
     if isinstance(report, AccuracyReport):
@@ -180,10 +179,10 @@ def _judged(report: Report, held: Held) -> Reply:
 
 def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply, timed_s: float) -> None:
     body = report.model_dump_json()
-    if held.attempt.reported_bytes + len(body) > MOST_REPORTED:
+    if held.attempt.reported_bytes + len(body) > MAX_REPORTED_BYTES:
         raise TooLarge(
             f"Attempt {held.attempt.number} has reported {held.attempt.reported_bytes:,} characters; with this "
-            f"report they would be more than {MOST_REPORTED:,}."
+            f"report they would be more than {MAX_REPORTED_BYTES:,}."
         )
     with transaction.atomic():
         block, attempt = _locked(report, held), held.attempt

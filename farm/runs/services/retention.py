@@ -28,7 +28,7 @@ from farm.runs.states import RunState
 log = logging.getLogger(__name__)
 NOTICE: Final = timedelta(days=7)
 DAILY: Final = timedelta(days=1)
-MOST_DAYS: Final = 3650
+MAX_DAYS: Final = 3650
 REPORTS_AT_ONCE: Final = 500
 FILES_AT_ONCE: Final = 50
 # a pass stops after so long and goes on with the next tick
@@ -54,8 +54,8 @@ def set_retention(
     if not can_manage(by, team=team):
         raise NotAllowed(f"Only an admin of team “{team.name}” may say how long it keeps what it measured.")
     wanted = dict(zip(FIELDS, (timings_days, traces_days, models_days, branches_days), strict=True))
-    if any(days is not None and not 1 <= days <= MOST_DAYS for days in wanted.values()):
-        raise Invalid(f"Say 1 to {MOST_DAYS:,} days, or nothing to keep it always.", code="days")
+    if any(days is not None and not 1 <= days <= MAX_DAYS for days in wanted.values()):
+        raise Invalid(f"Say 1 to {MAX_DAYS:,} days, or nothing to keep it always.", code="days")
     now = timezone.now()
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=team.pk)
@@ -131,13 +131,13 @@ def _timings(team: Team, days: int, now: datetime) -> Iterator[Callable[[], int]
     chosen = [*begun.values_list("pk", flat=True), *due.runs_due(team, days=days, at=now).values_list("pk", flat=True)]
     for run_id in chosen:
         yield lambda run_id=run_id: _say_removed(run_id, "timings_removed_at", now)  # type: ignore[misc]
-        while _some_timings(run_id):
+        while _has_timings(run_id):
             yield lambda run_id=run_id: _remove_timings(run_id)  # type: ignore[misc]
 
 
-def _some_timings(run_id: int) -> bool:
-    said = Run.objects.filter(pk=run_id).exclude(timings_removed_at=None).exists()
-    return said and due.timings_of(run_id).exists()
+def _has_timings(run_id: int) -> bool:
+    is_marked = Run.objects.filter(pk=run_id).exclude(timings_removed_at=None).exists()
+    return is_marked and due.timings_of(run_id).exists()
 
 
 def _remove_timings(run_id: int) -> int:

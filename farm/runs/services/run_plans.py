@@ -43,7 +43,7 @@ MAX_VIEWER_POINTS: Final = 200
 MAX_POINTS_AT_ONCE: Final = 500
 # asked for again so soon, a large plan is handed out as it was made
 IS_FRESH_FOR: Final = timedelta(minutes=1)
-KEPT_FOR: Final = timedelta(hours=1)
+PLAN_LIFE: Final = timedelta(hours=1)
 # an order that nobody has rung or swept for so long keeps nobody from the next
 LEFT_AFTER: Final = timedelta(minutes=2)
 ASKED_AGAIN_AFTER_S: Final = 2.0
@@ -86,7 +86,6 @@ def plan_run(
 
 
 def _timed(facts: ModelFacts, version: Version) -> ModelFacts:
-    """With how long the version took when it was measured last."""
     known = latencies(version)
     return facts.model_copy(update=known._asdict() if known is not None else {})
 
@@ -102,7 +101,6 @@ def with_wish(matrix: Matrix, wish: str | float | None) -> Matrix:
 
 
 def must_be_meant(plan: Plan) -> None:
-    """Raises Unprocessable for a release that does not exist, or a matrix that no node takes at all."""
     if plan.problem:
         raise Unprocessable(plan.problem, code="plan")
 
@@ -157,7 +155,6 @@ def plan_for(
 
 
 def make_plan(order_id: int) -> None:
-    """What a `prepare` worker does for an order."""
     carry_out(PlanOrder.objects.select_related("version").filter(pk=order_id).first(), _make)
 
 
@@ -200,7 +197,7 @@ def _begin(
     replaces_waiting: bool,
 ) -> PlanOrder:
     now = timezone.now()
-    over = Q(finished_at__lt=now - KEPT_FOR) | Q(asked_by=user, state__in=OPEN, asked_at__lt=now - LEFT_AFTER)
+    over = Q(finished_at__lt=now - PLAN_LIFE) | Q(asked_by=user, state__in=OPEN, asked_at__lt=now - LEFT_AFTER)
     if replaces_waiting:
         over |= Q(asked_by=user, state=MakingState.PENDING)
     PlanOrder.objects.filter(over).delete()

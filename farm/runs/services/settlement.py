@@ -34,8 +34,8 @@ from farm.runs.states import AttemptState, BlockState, RunState
 
 logger = logging.getLogger(__name__)
 # so many in one tick, of so many that are looked through for them
-MOST = 4
-MOST_ASKED = 1000
+MAX_AT_ONCE = 4
+MAX_ASKED = 1000
 # a run that broke is tried again after so long
 AGAIN_S = 60.0
 
@@ -75,7 +75,12 @@ def settle(*, block_id: int, attempt: int) -> bool:
 def _write(block: Block, document: doc.Document, arms: dict[str, Arm]) -> None:
     CellDocument.objects.filter(arm__block=block).delete()
     block.comparisons.all().delete()
-    CellDocument.objects.bulk_create(_cell_document(arms[cell.id], cell) for cell in document.cells)
+    CellDocument.objects.bulk_create(
+        CellDocument(
+            arm=arms[cell.id], body=cell.model_dump_json(exclude={"operators"}), operators=operators_json(cell)
+        )
+        for cell in document.cells
+    )
     _end_arms(document, arms)
     _write_comparisons(block, document, arms)
 
@@ -86,12 +91,7 @@ def cell_class(block: PlannedBlock, arm: int) -> str:
     return f"{spec.provider} {spec.recipe.precision} ×{spec.session.threads}"
 
 
-def _cell_document(arm: Arm, cell: doc_cells.Cell) -> CellDocument:
-    return CellDocument(arm=arm, body=cell.model_dump_json(exclude={"operators"}), operators=operators_json(cell))
-
-
 def operators_json(part: doc_cells.Cell | doc_comparisons.Comparison) -> str:
-    """The operators of a part of a document, as JSON text."""
     return f"[{','.join(operator.model_dump_json() for operator in part.operators)}]"
 
 
@@ -115,11 +115,11 @@ def _end_arms(document: doc.Document, arms: dict[str, Arm]) -> None:
     for cell in document.cells:
         alike.setdefault(_Ending.of(cell), []).append(arms[cell.id])
     for ending, rows in alike.items():
-        said = {"status": ending.status, "reason_code": ending.code, "reason_text": ending.text}
-        Arm.objects.filter(pk__in=[arm.pk for arm in rows]).update(is_evaluated=ending.is_evaluated, **said)
+        ended = {"status": ending.status, "reason_code": ending.code, "reason_text": ending.text}
+        Arm.objects.filter(pk__in=[arm.pk for arm in rows]).update(is_evaluated=ending.is_evaluated, **ended)
         cells = [arm.cell_id for arm in rows if arm.name == arm.cell.name]
         if cells:
-            Cell.objects.filter(pk__in=cells).update(**said)
+            Cell.objects.filter(pk__in=cells).update(**ended)
 
 
 def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm]) -> None:
@@ -169,13 +169,12 @@ def _null_of(block: Block, judge: BlockJudge, judged: Judged) -> NullEstimate | 
     )
 
 
-def conclude_runs(*, at_once: int = MOST) -> int:
-    """Concludes runs that have finished; gives how many."""
+def conclude_runs(*, at_once: int = MAX_AT_ONCE) -> int:
     runs = Run.objects.filter(state=RunState.FINISHED, is_concluded=False)
     return sum(_tried(run, _conclude) for run in _due(runs.order_by("finished_at"), at_once))
 
 
-def add_leads(*, at_once: int = MOST) -> int:
+def add_leads(*, at_once: int = MAX_AT_ONCE) -> int:
     """Says what runs lead with that an older release concluded; their documents and revisions stay as they are."""
     runs = Run.objects.filter(is_concluded=True, lead__isnull=True)
     return sum(_tried(run, _add_lead) for run in _due(runs.order_by("-pk"), at_once))
@@ -183,7 +182,7 @@ def add_leads(*, at_once: int = MOST) -> int:
 
 def _due(runs: QuerySet[Run], at_once: int) -> list[Run]:
     """The first of them, without those that broke a moment ago: they would take the place of all others for ever."""
-    numbers = runs.values_list("pk", flat=True)[:MOST_ASKED]
+    numbers = runs.values_list("pk", flat=True)[:MAX_ASKED]
     due = list(islice((pk for pk in numbers if cache.get(_broke(pk)) is None), at_once))
     return list(runs.filter(pk__in=due).select_related("version__model", "team"))
 
@@ -217,9 +216,9 @@ def _conclude(run: Run) -> bool:
         if not same.update(**found, is_concluded=True, revision=F("revision") + 1):
             return False
         _write_verdicts(run, document.comparisons)
-        kept = FinishedDocument(run=run, revision=run.revision + 1, body=body)
+        stored = FinishedDocument(run=run, revision=run.revision + 1, body=body)
         FinishedDocument.objects.bulk_create(
-            [kept], update_conflicts=True, unique_fields=["run"], update_fields=["revision", "body"]
+            [stored], update_conflicts=True, unique_fields=["run"], update_fields=["revision", "body"]
         )
     return True
 

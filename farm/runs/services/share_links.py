@@ -11,7 +11,7 @@ from farm.contract.numbers import is_row_number
 from farm.registry import selectors as registry
 from farm.runs import selectors
 
-MOST_CELLS = 4
+MAX_CELLS = 4
 
 
 def share(*, kind: str, subject: str, by: User, days: int = 30) -> tuple[Share, str]:
@@ -47,10 +47,10 @@ def split(subject: str) -> list[tuple[int, str]]:
 
 
 def _cells(keys: Sequence[str], kind: ShareKind, by: User) -> tuple[Team, str, str]:
-    fewest, most = (2, MOST_CELLS) if kind == ShareKind.COMPARE else (1, 1)
+    low, high = (2, MAX_CELLS) if kind == ShareKind.COMPARE else (1, 1)
     keys = list(dict.fromkeys(keys))
-    if not fewest <= len(keys) <= most:
-        wanted = "one cell, as RUN:CELL" if most == 1 else f"{fewest} to {most} cells, as RUN:CELL,RUN:CELL"
+    if not low <= len(keys) <= high:
+        wanted = "one cell, as RUN:CELL" if high == 1 else f"{low} to {high} cells, as RUN:CELL,RUN:CELL"
         raise Invalid(f"A share link of this kind names {wanted}; this has {len(keys)}.", code="subject")
     teams = []
     for run_id, name in split(",".join(keys)):

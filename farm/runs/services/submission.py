@@ -32,24 +32,24 @@ from farm.runs.models import Arm, Beside, Block, Cell, Run
 from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.selectors.retention import removed_timings
 from farm.runs.selectors.sides import difference_of, versions_beside
-from farm.runs.services.bell import ring_on_commit
+from farm.runs.services.bell import hint_on_commit
 from farm.runs.services.endings import finish_run_if_over, stop_block
 from farm.runs.services.locks import lock_run
 from farm.runs.services.run_plans import Declared, must_be_meant, plan_run, read_matrix
 from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunReason, RunState
 
 # at most so many are released in one tick, so that a tick stays short, and at once when a run starts
-MOST = 64
-MOST_AT_START = 8
+MAX_AT_ONCE = 64
+MAX_AT_START = 8
 UNFINISHED = (MakingState.PENDING, MakingState.MAKING)
 # open runs of one team at a time; a script gone wild is stopped here
 MAX_OPEN_RUNS = 1000
 BATCH = 500
 # farm.contract.blocks.BlockOrder allows no more
-MOST_ROUNDS = 96
+MAX_ROUNDS = 96
 
 
-def release_ready_blocks(*, run: Run | None = None, most: int = MOST) -> int:
+def release_ready_blocks(*, run: Run | None = None, limit: int = MAX_AT_ONCE) -> int:
     """Queues blocks whose inputs are ready; gives how many. Cells whose inputs cannot be made are refused."""
     unmade = Q(cell__variant__state__in=UNFINISHED) | Q(cell__preparation__state__in=UNFINISHED)
     unmade |= Q(cell__trial__state=TrialState.PENDING)
@@ -60,7 +60,7 @@ def release_ready_blocks(*, run: Run | None = None, most: int = MOST) -> int:
     if run is not None:
         waiting = waiting.filter(run=run)
     ready = waiting.exclude(Exists(Arm.objects.filter(unmade, block=OuterRef("pk")))).select_related("run")
-    return sum(_release(block) for block in ready.order_by("run_id", "number")[:most])
+    return sum(_release(block) for block in ready.order_by("run_id", "number")[:limit])
 
 
 def _release(block: Block) -> bool:
@@ -76,7 +76,7 @@ def _release(block: Block) -> bool:
             return False
         if not block.queue(came_from=BlockState.WAITING):
             return False
-        ring_on_commit(block)
+        hint_on_commit(block)
     return True
 
 
@@ -153,7 +153,7 @@ def start_run(
         run.log(EventKind.RUN_STARTED, _sentence(plan), cells=plan.cells, blocks=len(plan.blocks))
         if beside and (apart := difference_of([*beside, version])):
             run.log(EventKind.RUN_STARTED, f"They take different inputs ({apart}): compared by time alone.")
-    release_ready_blocks(run=run, most=MOST_AT_START)
+    release_ready_blocks(run=run, limit=MAX_AT_START)
     return run
 
 
@@ -282,7 +282,6 @@ def _queues(planned: PlannedBlock) -> list[str]:
 
 
 def _number(name: str) -> int:
-    """Cells are named c1, c2, … in the order of the matrix."""
     return int("".join(filter(str.isdecimal, name)) or 0)
 
 
@@ -322,8 +321,8 @@ def more_rounds(
     is no use, Conflict when none of them can go on.
     """
     _must_write(run, by)
-    if not 1 <= rounds <= MOST_ROUNDS:
-        raise Invalid(f"{rounds} more rounds cannot be measured; ask for 1 to {MOST_ROUNDS}.", code="rounds")
+    if not 1 <= rounds <= MAX_ROUNDS:
+        raise Invalid(f"{rounds} more rounds cannot be measured; ask for 1 to {MAX_ROUNDS}.", code="rounds")
     with transaction.atomic():
         row = lock_run(run.pk)
         if gone := removed_timings(row):
@@ -351,7 +350,11 @@ def _chosen(run: Run, numbers: Collection[int] | None) -> list[Block]:
         missing = sorted(set(numbers) - {block.number for block in chosen})
         if missing:
             raise Invalid(f"Run {run.pk} has no done block {', '.join(map(str, missing))}.", code="unknown_block")
-    able = [block for block in chosen if block.rounds < MOST_ROUNDS and _node_is_there(block)]
+    able = [
+        block
+        for block in chosen
+        if block.rounds < MAX_ROUNDS and block.node is not None and block.node.health != NodeHealth.RETIRED
+    ]
     if not able:
         raise Conflict(
             "No block of this run can continue: each is decided or being settled, has all its rounds, or "
@@ -364,10 +367,6 @@ def _chosen(run: Run, numbers: Collection[int] | None) -> list[Block]:
     return able
 
 
-def _node_is_there(block: Block) -> bool:
-    return block.node is not None and block.node.health != NodeHealth.RETIRED
-
-
 def _go_on(block: Block, rounds: int) -> None:
     block.queue(
         EventKind.BLOCK_REQUEUED,
@@ -375,10 +374,10 @@ def _go_on(block: Block, rounds: int) -> None:
         text=f"Block {block.number} continues for {rounds} more rounds.",
         only_node=block.node,
         first_round=block.rounds,
-        max_rounds=min(MOST_ROUNDS, block.rounds + rounds),
+        max_rounds=min(MAX_ROUNDS, block.rounds + rounds),
         failures=0,
     )
-    ring_on_commit(block)
+    hint_on_commit(block)
 
 
 def _must_write(run: Run, user: User) -> None:

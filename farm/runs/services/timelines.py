@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 READ_TRACE: Final = "runs.read_trace"
 NAME: Final = "trace.json.gz"
 ASKED_AGAIN_AFTER: Final = timedelta(seconds=60)
-MOST_TRIES: Final = 3
+MAX_TRIES: Final = 3
 WAITS: Final = "Reading the trace; it appears here in a moment."
 GONE: Final = "The trace is no longer stored."
 LOST: Final = "The farm could not read the trace: its worker stopped. The raw trace can still be downloaded."
@@ -74,7 +74,7 @@ def _asked(trace: Trace) -> TraceReading:
         reading, is_new = TraceReading.objects.get_or_create(trace=trace)
         again = TraceReading.objects.filter(pk=reading.pk, state=ReadingState.ASKED)
         late = again.filter(asked_at__lt=timezone.now() - ASKED_AGAIN_AFTER)
-        if late.filter(tries__gte=MOST_TRIES).update(state=ReadingState.FAILED, problem=LOST):
+        if late.filter(tries__gte=MAX_TRIES).update(state=ReadingState.FAILED, problem=LOST):
             reading.refresh_from_db()
         elif is_new or late.exists():
             (again if is_new else late).update(asked_at=timezone.now(), tries=F("tries") + 1)

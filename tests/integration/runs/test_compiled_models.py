@@ -132,9 +132,7 @@ def test_what_no_node_should_send_is_refused(node: Node, lease: Lease, run: Run)
         send(node, lease, arm=qnn, chunks=())
     with pytest.raises(TooLarge):
         send(node, lease, arm=qnn, chunks=(bytes(2**20) for _ in range(MAX_COMPILED_BYTES // 2**20 + 1)))
-    Trace.objects.create(
-        attempt=Attempt.objects.get(), arm=0, trace_round=0, sha256="f" * 64, bytes=deposits.MOST_BYTES
-    )
+    Trace.objects.create(attempt=Attempt.objects.get(), arm=0, trace_round=0, sha256="f" * 64, bytes=deposits.MAX_BYTES)
     with pytest.raises(TooLarge, match="are kept"):
         send(node, lease, arm=qnn)
     assert CompiledModel.objects.count() == 0

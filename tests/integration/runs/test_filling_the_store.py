@@ -86,7 +86,7 @@ def test_a_node_cannot_use_more_than_the_team_s_quota(node: Node, run: Run, team
 def test_a_node_cannot_use_more_than_its_attempt_s_room(node: Node, run: Run) -> None:
     place = held(node, run)
     kept = {"attempt": Attempt.objects.get(), "trace_round": 1, "sha256": "f" * 64}
-    Trace.objects.create(**kept, arm=9, bytes=deposits.MOST_BYTES - 25_000)
+    Trace.objects.create(**kept, arm=9, bytes=deposits.MAX_BYTES - 25_000)
     for arm in (0, 1):
         services.accept_trace(**place, place=(arm, 0), chunks=[trace(10_000)])
     with pytest.raises(TooLarge, match="are kept"):
@@ -124,7 +124,7 @@ def test_reports_without_end_are_refused(node: Node, lease: Lease) -> None:
     post(node, lease, make_check(0, log_tail="x" * 4_000))
     told = Attempt.objects.get()
     assert told.reported_bytes == sum(len(body) for body in told.reports.values_list("body", flat=True))
-    Attempt.objects.update(reported_bytes=reports.MOST_REPORTED - 4_000)
+    Attempt.objects.update(reported_bytes=reports.MAX_REPORTED_BYTES - 4_000)
     with pytest.raises(TooLarge):
         post(node, lease, make_check(1, log_tail="x" * 4_000))
     assert Attempt.objects.get().reports.count() == 2

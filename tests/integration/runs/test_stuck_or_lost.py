@@ -17,7 +17,7 @@ from farm.registry.models import Version
 from farm.runs import clocks, selectors, services
 from farm.runs.models import Attempt, Block, Divergence, Run
 from farm.runs.services import recovery
-from farm.runs.services.leases import longest_lease_s
+from farm.runs.services.leases import max_lease_s
 from farm.runs.states import AttemptState, BlockState, DivergenceState, RunOutcome, RunState
 from tests.integration.runs.making import claim, first_block, make_node, make_run, measure, post
 from tests.unit.rules.making import make_check, make_round
@@ -162,7 +162,7 @@ def test_fail_fast_keeps_what_a_block_that_goes_on_had(version: Version, node: N
 
 def test_a_node_that_beats_for_ever_loses_its_block_at_the_block_s_limit(block: Block, node: Node) -> None:
     lease = claim(node, block)
-    limit_s = longest_lease_s(block)
+    limit_s = max_lease_s(block)
     # patient with a slow machine, and not without end
     assert block.plan.block_timeout_s < limit_s < block.plan.block_timeout_s + 3600
 

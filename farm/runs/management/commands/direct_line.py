@@ -1,4 +1,4 @@
-"""Print the broker's address for one node of the farm's own network, with a user of its own; or take it away."""
+"""Print the broker's address for a node of the farm's own network, with a user of its own; or take it away."""
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
