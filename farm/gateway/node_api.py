@@ -79,7 +79,7 @@ def hello(request: HttpRequest) -> messages.Welcome:
     message = _read(request, messages.Hello)
     welcome = fleet.hello(node=node, hello=message, host=host, understands=_understood(request))
     if node.doing != doing:
-        services.tell_waiting_runs(node)
+        services.touch_waiting_runs(node)
     if node.queues != queues:
         broker.notify(node_queue(str(node.pk)))
     return welcome

@@ -12,8 +12,8 @@ from farm.base.ticks import tick as ticking
 from farm.fleet.services import end_lapsed_lendings, end_late_trials, mark_offline, put_aside_unvouched
 from farm.registry.services.messages import MAKE_PLAN
 from farm.runs import services
-from farm.runs.services import add_leads, clear_unnamed, conclude_runs, release_ready_blocks, ring_again, sweep
-from farm.runs.services.bell import SETTLE_TASK
+from farm.runs.services import add_leads, clear_unnamed, conclude_runs, release_ready_blocks, send_due_hints, sweep
+from farm.runs.services.hints import SETTLE_TASK
 from farm.runs.services.timelines import READ_TRACE
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ DUTIES: tuple[Callable[[], int], ...] = (
     end_lapsed_lendings,
     end_late_trials,
     release_ready_blocks,
-    ring_again,
+    send_due_hints,
     sweep,
     conclude_runs,
     add_leads,

@@ -185,14 +185,14 @@ def _measured(home: Path, cluster: Cluster | None, words: argparse.Namespace) ->
 def _filled(cluster: Cluster | None, words: argparse.Namespace) -> dict[str, Any]:
     from unittest import mock
 
-    from farm.runs.services import bell, conclude_runs, settle, start_run
+    from farm.runs.services import conclude_runs, hints, settle, start_run
     from tests.integration.runs.making import prepare_all
 
     owner, version, secret = _farm()
     costs = Costs(psutil.Process(cluster.pid) if cluster else None)
     machine = Machine(secret, costs, random.Random(words.seed))
     profile = cProfile.Profile(time.thread_time)
-    with mock.patch.object(bell, "ring", return_value=True):
+    with mock.patch.object(hints, "send_hint", return_value=True):
         for number in range(WARM + words.blocks):
             if number == WARM:
                 costs.seconds.clear()

@@ -118,9 +118,9 @@ def _feed(words: argparse.Namespace) -> int:
     from django.db import connections
     from django.test.utils import override_settings
 
-    from farm.runs.services import bell
+    from farm.runs.services import hints
 
-    with mock.patch.object(bell, "ring", return_value=True), override_settings(ALLOWED_HOSTS=["*"]):
+    with mock.patch.object(hints, "send_hint", return_value=True), override_settings(ALLOWED_HOSTS=["*"]):
         print(json.dumps(_fed(words)))
     connections.close_all()
     return 0

@@ -208,7 +208,7 @@ def main() -> None:
     make_tables()
     replay, dice = Replay(blocks, seed=options.seed), random.Random(options.seed)
     # the replay asks for every block by itself
-    silent = mock.patch("farm.runs.services.bell.send_hint"), mock.patch("farm.runs.broker.notify")
+    silent = mock.patch("farm.runs.services.hints.send_hint"), mock.patch("farm.runs.broker.notify")
     with mock.patch("django.utils.timezone.now", replay.now), silent[0], silent[1]:
         for _ in range(BEFORE):
             replay.submit(of_farm=False)

@@ -1,7 +1,7 @@
-from farm.runs.services.bell import send_due_hints, send_hint, touch_waiting_runs
 from farm.runs.services.deposits import accept_compiled, accept_trace
 from farm.runs.services.divergences import accept_part, ask_divergence
 from farm.runs.services.endings import clear_unnamed
+from farm.runs.services.hints import send_due_hints, send_hint, touch_waiting_runs
 from farm.runs.services.leases import claim_block, heartbeat, held_attempt, held_by_token
 from farm.runs.services.recovery import sweep
 from farm.runs.services.reports import accept_report

@@ -23,8 +23,8 @@ from farm.registry.storage import Draft, check_room
 from farm.rules.cells.commands import diverge_command
 from farm.runs.models import Arm, Attempt, Block, Divergence, Part, Run
 from farm.runs.selectors.divergences import measured_arm
-from farm.runs.services.bell import hint_on_commit
 from farm.runs.services.deposits import keep_part, must_be_current
+from farm.runs.services.hints import hint_on_commit
 from farm.runs.services.leases import held_attempt
 from farm.runs.services.locks import lock_block, lock_run
 from farm.runs.states import BlockState, DivergenceState, EventKind, RunState

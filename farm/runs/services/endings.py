@@ -16,7 +16,7 @@ from farm.contract.reports import EndReport
 from farm.fleet.services import note_block_end
 from farm.registry.services import remove_unused
 from farm.runs.models import MAX_FAILURES, Arm, Attempt, Block, Cell, CompiledModel, Divergence, Part, Run, Trace
-from farm.runs.services.bell import hint_on_commit, wake_neighbours
+from farm.runs.services.hints import hint_on_commit, wake_neighbours
 from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, DivergenceState, EventKind, RunOutcome
 
 # attempts cleared at once

@@ -32,8 +32,8 @@ from farm.runs.models import Arm, Beside, Block, Cell, Run
 from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.selectors.retention import removed_timings
 from farm.runs.selectors.sides import difference_of, versions_beside
-from farm.runs.services.bell import hint_on_commit
 from farm.runs.services.endings import finish_run_if_over, stop_block
+from farm.runs.services.hints import hint_on_commit
 from farm.runs.services.locks import lock_run
 from farm.runs.services.run_plans import Declared, must_be_meant, plan_run, read_matrix
 from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunReason, RunState

@@ -335,7 +335,7 @@ def test_a_broker_that_forgets_everything_delays_a_block_and_no_more(gateway: Ga
         connection.default_channel.client.flushall()
     assert gateway.hint(node) is None
     Block.objects.update(rung_at=None)
-    assert services.ring_again() == 1
+    assert services.send_due_hints() == 1
     assert gateway.hint(node) == BlockMessage(str(block.pk), 1)
 
 
@@ -344,7 +344,7 @@ def test_ringing_again_does_not_pile_up_messages(team: Team, member: User) -> No
     queued_block(team, member)
     for _ in range(5):
         Block.objects.update(rung_at=None)
-        services.ring_again()
+        services.send_due_hints()
     assert farm_broker.lengths([tag_queue("cpu")]) == {tag_queue("cpu"): 1}
 
 

@@ -190,7 +190,7 @@ def test_a_run_that_a_release_without_reported_blocks_took_for_over_ends_anew(ru
 def test_a_block_whose_message_was_lost_is_rung_again(run: Run, node: Node) -> None:
     block = reported(node, run)
     Block.objects.filter(pk=block.pk).update(rung_at=None)
-    assert (services.ring_again(), services.ring_again()) == (1, 0)
+    assert (services.send_due_hints(), services.send_due_hints()) == (1, 0)
     assert settle(block)
     Block.objects.filter(pk=block.pk).update(rung_at=None)
-    assert services.ring_again() == 0
+    assert services.send_due_hints() == 0

@@ -57,7 +57,7 @@ def test_a_round_that_is_counted_is_not_said_to_go_on(run: Run, node: Node, leas
 def test_a_run_that_waits_says_who_has_the_machine(run: Run, node: Node) -> None:
     say(node, WAITING)
     before = Run.objects.get(pk=run.pk).revision
-    services.tell_waiting_runs(node)
+    services.touch_waiting_runs(node)
     assert "process 4711" in selectors.runs.progress(run).words
     assert Run.objects.get(pk=run.pk).revision > before
 
