@@ -1,7 +1,6 @@
 """Minutes that nodes measure, by the team they are measured for."""
 
 from collections.abc import Collection
-from datetime import datetime
 
 from django.db.models import Q
 from django.utils import timezone
@@ -11,13 +10,10 @@ from farm.runs.models import Attempt, Run
 from farm.runs.states import AttemptState
 
 
-def day_began_at() -> datetime:
-    return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-
-
 def minutes_by_team(teams: Collection[int]) -> dict[int, float]:
     """Minutes that nodes have measured for each of these teams today, those of attempts in progress included."""
-    since, now = day_began_at(), timezone.now()
+    now = timezone.now()
+    since = now.replace(hour=0, minute=0, second=0, microsecond=0)
     recent = Run.objects.filter(Q(finished_at=None) | Q(finished_at__gte=since), team__in=teams)
     attempts = Attempt.objects.filter(Q(ended_at__gte=since) | Q(state=AttemptState.LEASED), block__run__in=recent)
     minutes = dict.fromkeys(teams, 0.0)

@@ -5,7 +5,7 @@ keeps other nodes from speaking for this one.
 """
 
 import hmac
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from django.conf import settings
@@ -34,7 +34,7 @@ from farm.contract.numbers import is_row_number
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.fleet.services import note_doing
-from farm.registry.models import Artifact, ArtifactFile
+from farm.registry.models import ArtifactFile
 from farm.registry.selectors import uploaded_words, wheels_of
 from farm.rules.cells import scenarios
 from farm.rules.judging.block_verdicts import most_rounds
@@ -86,7 +86,9 @@ def order_of(block: Block, *, attempt: int, understands: frozenset[str] = frozen
         arms = [arm for arm in arms if arm.number in wanted]
     derived = [arm.cell.variant.derived for arm in arms if arm.cell.variant is not None]
     artifacts = [version.artifact for version in versions]
-    _read_files([*artifacts, *(artifact for artifact in derived if artifact is not None)])
+    # one query for the files that their bundles are made of
+    of_all = [*artifacts, *(artifact for artifact in derived if artifact is not None)]
+    prefetch_related_objects(of_all, Prefetch("files", queryset=ArtifactFile.objects.select_related("blob")))
     bundles = [artifact.bundle for artifact in artifacts]
     sources, prompts = {bundle.digest: bundle for bundle in bundles}, prompts_beside(versions)
     evaluation = judged.order if judged is not None else None
@@ -142,11 +144,6 @@ def _as_understood(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
         return order
     plain = order.cell.model_copy(update={"workload": work.model_copy(update={"scenario": SINGLE})})
     return order.model_copy(update={"cell": plain})
-
-
-def _read_files(artifacts: Iterable[Artifact]) -> None:
-    files = ArtifactFile.objects.select_related("blob")
-    prefetch_related_objects(list(artifacts), Prefetch("files", queryset=files))
 
 
 def _arm_order(
@@ -224,7 +221,8 @@ def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str
     So also when it has been held for longer than a block may take: then it goes to another node.
     """
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
-    if held.is_current and _is_too_long(held):
+    # the plan is only read once it may be held for too long
+    if held.is_current and (held_s := _held_s(held.attempt)) > LEASE_GRACE_S and held_s > max_lease_s(held.block):
         raise _given_up(held)
     if not held.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S):
         raise _stale(block_id, attempt)
@@ -292,11 +290,6 @@ def _not_offered(arm: ArmOrder) -> str:
     runtime = arm.cell.runtime
     own, index = indexes.parted(runtime.version)
     return f"{runtime.distribution} {own} is not on the index {index} of this farm." if index and not arm.wheels else ""
-
-
-def _is_too_long(held: Held) -> bool:
-    held_s = _held_s(held.attempt)
-    return held_s > LEASE_GRACE_S and held_s > max_lease_s(held.block)
 
 
 def _held_s(attempt: Attempt) -> float:

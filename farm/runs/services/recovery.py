@@ -171,13 +171,12 @@ def _take_from_others() -> int:
     serving = Node.objects.vouched().filter(Q(team=OuterRef("run__team")) | Exists(lent), pk=OuterRef("node"))
     leased = Block.objects.filter(state=BlockState.LEASED).select_related("node")
     held = leased.filter(Q(node__health=NodeHealth.RETIRED) | ~Exists(serving))
-    return sum(_take(block, _why_taken(block)) for block in held)
-
-
-def _why_taken(block: Block) -> Reason:
-    is_there = block.node is not None and block.node.health != NodeHealth.RETIRED
-    why = "ceased to measure for this team" if is_there else "was removed from the farm"
-    return Reason(code=ReasonCode.NODE_LOST, text=f"The node {why} while it measured.")
+    taken = 0
+    for block in held:
+        is_there = block.node is not None and block.node.health != NodeHealth.RETIRED
+        why = "ceased to measure for this team" if is_there else "was removed from the farm"
+        taken += _take(block, Reason(code=ReasonCode.NODE_LOST, text=f"The node {why} while it measured."))
+    return taken
 
 
 def _finish_forgotten_runs() -> None:

@@ -227,7 +227,8 @@ def _cell(run: Run, name: str, spec: CellSpec, beside: Beside | None) -> Cell:
         run=run,
         beside=beside,
         name=name,
-        number=_number(name),
+        # cells are named c1, c2, … in the order of the matrix
+        number=int("".join(filter(str.isdecimal, name)) or 0),
         digest=spec.digest,
         spec_json=spec.model_dump(mode="json"),
         runtime=str(spec.runtime),
@@ -279,10 +280,6 @@ def _queues(planned: PlannedBlock) -> list[str]:
     if trying := {node_queue(arm.trial) for arm in planned.arms if arm.trial is not None}:
         return sorted(trying)
     return [tag_queue(planned.tags[0])] if planned.tags else [node_queue(node) for node in planned.nodes]
-
-
-def _number(name: str) -> int:
-    return int("".join(filter(str.isdecimal, name)) or 0)
 
 
 def _sentence(plan: Plan) -> str:
