@@ -78,7 +78,6 @@ def _bare(node: Node) -> str:
 
 
 def can_take(node: Node, specs: Iterable[CellSpec]) -> bool:
-    """Whether the node has what all these cells ask for."""
     offer = offer_of(node)
     return all(takes(offer, spec) for spec in specs)
 
@@ -116,7 +115,6 @@ def oldest_queued_s() -> float:
 
 
 def oldest_reported_s() -> float:
-    """Seconds since the block that has waited longest to be settled was measured; 0 when none waits."""
     return _oldest_s(BlockState.REPORTED, "ended_at")
 
 
@@ -126,7 +124,6 @@ def _oldest_s(state: BlockState, field: str) -> float:
 
 
 def stored_bytes() -> int:
-    """Bytes of all teams' files."""
     return int(Blob.objects.aggregate(total=Sum("bytes"))["total"] or 0)
 
 

@@ -59,7 +59,6 @@ class _Row(NamedTuple):
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The queues that it waits in."""
         return tuple(self.queues) if self.only_node is None else (node_queue(str(self.only_node)),)
 
     @property
@@ -108,7 +107,6 @@ class Forecast:
 
     @cached_property
     def spans(self) -> Mapping[int, Span]:
-        """When each open block begins and ends, by its number; without those that no node here takes."""
         return {**forecast(self._waiting, self._machines), **self._held}
 
     def of_run(self, run_id: int) -> Expected | None:
@@ -255,12 +253,10 @@ class Forecast:
         )
 
     def _pace_of(self, row: _Row, device: str = "") -> float:
-        """How many times longer than planned a block takes: as those of its run do, else as its machine's did."""
         return self._run_paces.get(row.run) or self._paces.get(device, self._pace)
 
     @cached_property
     def _run_paces(self) -> dict[int, float]:
-        """That of runs whose rounds are being measured."""
         known = [(row.run, ahead.stretch) for row in self._leased if (ahead := self._begun.get(row.pk))]
         return {run: max(pace for other, pace in known if other == run and pace) for run, pace in known if pace}
 

@@ -60,17 +60,14 @@ class _Open(NamedTuple):
 
     @property
     def asked(self) -> list[str]:
-        """The queues that it is rung on."""
         return self.queues if self.only_node is None else [node_queue(str(self.only_node))]
 
     @property
     def minutes(self) -> float:
-        """What is left of its plan."""
         return (self.planned or 0.0) * max(0.0, 1.0 - self.rounds / self.max_rounds if self.max_rounds else 0.0)
 
 
 def takers(user: Anyone) -> list[Node]:
-    """The user's nodes that are online, with what tells which blocks they take."""
     columns = ("id", "health", "tags", "owner_tags", "settings_json", "owner", "host")
     return list(Node.objects.visible_to(user).filter(state=NodeState.ONLINE).only(*columns))
 

@@ -28,9 +28,9 @@ from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState, ac
 _ARM = re.compile(r", arm (\d{1,4})$")
 _ROUND = re.compile(r"round (\d{1,4}): ")
 # so many say what keeps them
-MOST_TOLD = 2
+MAX_NAMED = 2
 # so many nodes say what they do
-MOST_DOING = 3
+MAX_DOING = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ def _busy(row: Block, names: dict[tuple[int, int], str]) -> Busy:
     doing = "" if row.node is None or _is_over(row.node.doing, row.rounds) else row.node.doing
     arm = _ARM.search(doing)
     cell = names.get((row.pk, int(arm[1])), "") if arm else ""
-    most = max(row.rounds, row.max_rounds)
-    return Busy(row.number, name_of(row.node), row.node_id, _ARM.sub("", doing), cell, row.leased_at, row.rounds, most)
+    rounds = row.rounds, max(row.rounds, row.max_rounds)
+    return Busy(row.number, name_of(row.node), row.node_id, _ARM.sub("", doing), cell, row.leased_at, *rounds)
 
 
 def _is_over(doing: str, rounds: int) -> bool:
@@ -95,12 +95,10 @@ class Moment:
 
     @property
     def begins_s(self) -> float | None:
-        """Seconds until it is its turn; None while it is measured, and where nobody can tell."""
         return self.expected.begins_s if self.expected and self.still else None
 
     @property
     def ends_s(self) -> float | None:
-        """Seconds until all of it is measured; None as above."""
         return self.expected.ends_s if self.expected and self.still else None
 
     @property
@@ -119,7 +117,6 @@ class Moment:
 
     @property
     def shown(self) -> tuple[object, ...]:
-        """What a page says of it: the seconds themselves change all the time."""
         return self.still, self.since, self.words_left
 
 
@@ -147,7 +144,7 @@ def _standstill(run_id: int) -> Moment:
     run = Run.objects.select_related("team", "version__uploaded_by").defer("matrix").get(pk=run_id)
     if not queued:
         tried = Trial.objects.filter(pk__in=run.cells.values("trial"), state=TrialState.PENDING).select_related("node")
-        trials = [trial.words for trial in tried.order_by("pk")[:MOST_TOLD]]
+        trials = [trial.words for trial in tried.order_by("pk")[:MAX_NAMED]]
         return Moment(standstill(Waiting(preparing=len(preparing), trials=trials)), run.started_at)
     since = min((block.since for block in queued if block.since is not None), default=run.started_at)
     return Moment(standstill(_waiting(run, queued, preparing=len(preparing))), since)
@@ -168,16 +165,16 @@ def _waiting(run: Run, queued: Sequence[_Waiting], *, preparing: int) -> Waiting
         spent=why_no_minutes(run.team),
         preparing=preparing,
         queued=len(queued),
-        told=[f"{node.name}: {node.doing}" for node in free if node.doing][:MOST_TOLD],
-        busy=[] if free else busy[:MOST_TOLD],
+        told=[f"{node.name}: {node.doing}" for node in free if node.doing][:MAX_NAMED],
+        busy=[] if free else busy[:MAX_NAMED],
         nodes=len(there),
-        offline=[node.name for node in nodes if node.state != NodeState.ONLINE][:MOST_TOLD],
+        offline=[node.name for node in nodes if node.state != NodeState.ONLINE][:MAX_NAMED],
         hardware=sorted({block.hardware for block in queued}),
     )
 
 
 def _takers(run: Run, queued: Sequence[_Waiting]) -> list[Node]:
-    """Nodes that are asked for one of these blocks, when they are there."""
+    """Nodes that are asked for any of these blocks, when they are there."""
     asked = {
         name
         for block in queued
@@ -227,7 +224,6 @@ class Progress:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing more will come by itself."""
         return self.state == RunState.FINISHED
 
     @property
@@ -237,7 +233,6 @@ class Progress:
 
     @property
     def cells_ended(self) -> int:
-        """How many of those have a status, whichever it is."""
         return self.cells_planned - self.cells.get("open", 0)
 
     @property
@@ -246,7 +241,6 @@ class Progress:
 
     @property
     def minutes_left(self) -> float | None:
-        """Minutes of measuring to come, from now on, or from when what it waits for is over; None: nobody can tell."""
         return None if self.moment.left_s is None else self.moment.left_s / 60.0
 
     @property
@@ -274,7 +268,6 @@ class Progress:
 
 
 def runs_visible_to(user: Anyone) -> QuerySet[Run]:
-    """Runs of the user's teams, newest first, with their version."""
     return Run.objects.visible_to(user).select_related("version__model", "requested_by", "team")
 
 
@@ -293,12 +286,10 @@ def run(user: Anyone, run_id: int, *, is_light: bool = False) -> Run:
 
 
 def no_run(run_id: int) -> Missing:
-    """The same for a run of others as for none."""
     return Missing(f"There is no run {run_id} that you can access.", hint="List yours with `onnxfarm status`.")
 
 
 def can_write_run(user: Anyone, run: Run) -> bool:
-    """Whether the user may cancel or continue the run."""
     return can_write_runs(user, {run.pk})
 
 
@@ -312,7 +303,6 @@ def address_of(run: Run) -> str:
 
 
 def revision(run: Run) -> str:
-    """What identifies the run's content now: an ETag."""
     number = Run.objects.values_list("revision", flat=True).get(pk=run.pk)
     return f'"run-{run.pk}-{number}"'
 
@@ -335,7 +325,8 @@ def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | Non
         cells={status or "open": count for status, count in cells.items()},
         blocks=states,
         rounds=sum(rounds for _, rounds, _ in blocks),
-        rounds_most=sum(_expected(state, rounds, most) for state, rounds, most in blocks),
+        # rounds that replace dropped pairs may come on top of those the budget has
+        rounds_most=sum(max(rounds, limit if state in OPEN_BLOCKS else 0) for state, rounds, limit in blocks),
         minutes=run.minutes,
         created_at=run.created_at,
         started_at=run.started_at,
@@ -351,17 +342,15 @@ def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | Non
 def _doing(run: Run) -> tuple[str, ...]:
     """What the nodes at work on it say."""
     at_work = Node.objects.filter(blocks__in=run.blocks.filter(state=BlockState.LEASED), state=NodeState.ONLINE)
-    told = at_work.exclude(doing="").order_by("pk").distinct().values_list("name", "doing", "blocks__rounds")
-    return tuple(f"{name}: {doing}" for name, doing, rounds in told[:MOST_DOING] if not _is_over(doing, rounds))
+    doings = at_work.exclude(doing="").order_by("pk").distinct().values_list("name", "doing", "blocks__rounds")
+    return tuple(f"{name}: {doing}" for name, doing, rounds in doings[:MAX_DOING] if not _is_over(doing, rounds))
 
 
 def events(run: Run, *, after: int = 0) -> QuerySet[Event]:
-    """The run's log, oldest first, from after the event with this number on."""
     return run.events.filter(pk__gt=after).select_related("block")
 
 
 def blocks_on(nodes: Iterable[Node]) -> dict[int, Block]:
-    """What each of these nodes measures now, by the node's number."""
     leased = Block.objects.filter(state=BlockState.LEASED, node__in=list(nodes)).defer("plan_json")
     return {block.node_id: block for block in leased if block.node_id is not None}
 
@@ -370,8 +359,3 @@ def devices_of(runs: Collection[int]) -> dict[tuple[int, str], str]:
     """The machine that measured each block of these runs, by the run's number and the block's name."""
     measured = Block.objects.filter(run__in=runs).exclude(device="").values_list("run", "number", "device")
     return {(run_id, f"b{number}"): device for run_id, number, device in measured}
-
-
-def _expected(state: str, rounds: int, most: int) -> int:
-    # rounds that replace dropped pairs may come on top of those the budget has
-    return max(rounds, most) if state in OPEN_BLOCKS else rounds
