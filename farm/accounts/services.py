@@ -88,7 +88,6 @@ def close_account(*, user: User, by: User) -> None:
 
 
 def open_team(*, name: str, by: User) -> Team:
-    """A new team with `by` as its admin. Raises NotAllowed unless `by` administers the installation."""
     _must_administer(by, "make a team")
     return create_team(name=name, created_by=by)
 

@@ -82,7 +82,6 @@ def is_gate(token: Token) -> bool:
 
 
 def gate_of(request: HttpRequest) -> Token | None:
-    """The token of a request that may only gate."""
     token: Token | None = getattr(request, "token", None)
     return token if token is not None and is_gate(token) else None
 

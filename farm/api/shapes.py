@@ -23,7 +23,6 @@ def shaped(shape: type[Shape], row: object, **values: object) -> Shape:
 
 
 def name_of(user: object) -> str | None:
-    """A person's name; None where their account is gone."""
     return getattr(user, "username", None)
 
 

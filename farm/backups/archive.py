@@ -40,7 +40,6 @@ _STORED: Final = re.compile(r"store/(\d{1,18})/([0-9a-f]{2})/(\2[0-9a-f]{62})")
 
 
 def table_member(label: str) -> str:
-    """The member of a table, by its model: `runs.run`."""
     return f"tables/{label}.jsonl.gz"
 
 

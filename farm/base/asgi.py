@@ -23,7 +23,6 @@ class Scope(TypedDict):
 
 
 def header_of(scope: Scope, wanted: bytes) -> str:
-    """A header of a request, empty when it has none."""
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")
 
 

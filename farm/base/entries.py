@@ -71,6 +71,5 @@ class Group(Generic[Entry]):
 
 
 def refuse_first(problems: Iterable[str]) -> None:
-    """Raises EntryProblem with the first of the problems, where there is one."""
     for problem in problems:
         raise EntryProblem(problem)

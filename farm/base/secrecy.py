@@ -11,7 +11,6 @@ HINT_LENGTH: Final = 10
 
 
 def new_secret(prefix: str) -> str:
-    """A prefix and 256 random bits, URL-safe."""
     return prefix + secrets.token_urlsafe(32)
 
 

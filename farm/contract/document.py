@@ -50,7 +50,6 @@ class Document(Part):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False, populate_by_name=True)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """The document as it is written to disk, with `schema` as its first key."""
         return self.model_dump_json(by_alias=True, indent=indent)
 
 

@@ -33,10 +33,8 @@ def stray_sign(value: object) -> str | None:
 
 
 def own_words(message: str) -> str:
-    """What a check of ours said, of the message in which pydantic passes it on."""
     return message.removeprefix("Value error, ")
 
 
 def plain_text(text: str) -> str:
-    """The same of a text that is no JSON."""
     return _SIGNS.sub("\ufffd", text)

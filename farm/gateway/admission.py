@@ -157,7 +157,6 @@ class Admission:
 
 
 def secret_of(scope: Scope) -> str:
-    """The bearer secret that a request shows; empty when it shows none."""
     text = header_of(scope, b"authorization")
     return text[len(BEARER) :].strip() if text[: len(BEARER)].lower() == BEARER else ""
 

@@ -84,5 +84,4 @@ ENDPOINTS = (
 
 
 def endpoints_at(path: str) -> list[Endpoint]:
-    """The endpoints of an address, one a method; none for what is no node's address."""
     return [endpoint for endpoint in ENDPOINTS if endpoint.pattern.fullmatch(path)]

@@ -44,7 +44,6 @@ class PriorityQueue(Generic[T]):
         return answer
 
     def stop(self) -> None:
-        """Ends the thread once what waits has been answered."""
         self._waiting.put((Priority.STOP, next(self._numbers), None, Future()))
 
     def _serve(self) -> None:

@@ -43,7 +43,6 @@ class Walls:
 
 
 def walls() -> Walls:
-    """How this process would read an upload; the first call tries the sandbox, which takes a moment."""
     return Walls(level=confinement.available_level(), is_accepted=settings.UNSANDBOXED)
 
 

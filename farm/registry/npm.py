@@ -168,5 +168,4 @@ def _at_registry(address: str, *, registry: str) -> str:
 
 
 def _host(address: str) -> str:
-    """The registry's name without a password that may stand before it."""
     return urlsplit(address).hostname or "the registry"

@@ -86,7 +86,6 @@ def model(user: Anyone, model_id: int) -> Model:
 
 
 def versions_visible_to(user: Anyone) -> QuerySet[Version]:
-    """Versions of the user's teams that were not deleted, newest first, with their model, files and uploader."""
     return _versions(user).filter(removed_at=None)
 
 
@@ -154,7 +153,6 @@ def removal_of(model: Model, *, version: Version | None = None) -> Removal:
 
 
 def newest_states(models: Iterable[Model]) -> dict[int, str]:
-    """The state of the newest version of each of these models, by the model's number."""
     rows = Version.objects.not_removed().on_main_line().filter(model__in=list(models)).order_by("model", "number")
     return dict(rows.values_list("model", "state"))
 

@@ -40,7 +40,7 @@ def lengths(queues: list[str]) -> dict[str, int]:
                 pipe.llen(queue)
             return dict(zip(queues, pipe.execute(), strict=True))
     except redis.RedisError as problem:
-        log.warning("The broker does not notify the lengths of its queues: %s", problem)
+        log.warning("The broker does not tell the lengths of its queues: %s", problem)
         return dict.fromkeys(queues, 0)
 
 

@@ -13,7 +13,6 @@ class Moment(NamedTuple):
     boot: str
 
     def since(self, seconds: float, boot: str) -> float | None:
-        """Seconds since another moment; None when it is of another boot or machine."""
         return self.seconds - seconds if boot == self.boot and boot else None
 
 

@@ -31,7 +31,6 @@ def open_line(node_id: str, queues: Iterable[str], *, host: str = "") -> str:
 
 
 def close_line(node_id: str) -> bool:
-    """Removes the node's user and so ends its open connections; whether there was one."""
     return bool(_execute("ACL", "DELUSER", user_of(node_id)))
 
 

@@ -43,7 +43,6 @@ def level_to_use() -> Level:
 
 @functools.cache
 def reason(level: Level) -> str | None:
-    """Why this level is not used on this machine, None when it can be; tried once a process."""
     return why_not(level) if sys.platform == "linux" else f"it needs Linux, and this is {sys.platform}"
 
 

@@ -9,7 +9,6 @@ _PARTS = ("bin", "include", "lib", "lib64", "pyvenv.cfg")
 
 
 def paths(python: Path) -> tuple[Path, ...]:
-    """Existing files and directories to make readable so that `python` (of any virtual environment) runs."""
     found = {place / part for place in _places(python) for part in _PARTS}
     return tuple(sorted(path for path in found if path.exists()))
 

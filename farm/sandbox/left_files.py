@@ -81,7 +81,6 @@ def lay(source: Path, target: Path) -> Path:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a folder lies there; a link to one is none."""
     return path.is_dir() and not path.is_symlink()
 
 

@@ -27,15 +27,12 @@ class Child(Protocol):
         """The process it was forked from: its peak memory is where the child's begins."""
 
     @property
-    def stdout(self) -> IO[bytes]:
-        """The reading end of what it prints."""
+    def stdout(self) -> IO[bytes]: ...
 
     @property
-    def stderr(self) -> IO[bytes]:
-        """The reading end of what it complains of."""
+    def stderr(self) -> IO[bytes]: ...
 
-    def has_exited(self) -> bool:
-        """Whether it is over."""
+    def has_exited(self) -> bool: ...
 
     def reap(self) -> End:
         """Waits for its end and gives its number back."""

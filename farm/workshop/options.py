@@ -36,7 +36,6 @@ class Options:
         return "".join(f", {words}" for words, is_set in parts if is_set) + self.without_sentence()
 
     def without_sentence(self) -> str:
-        """The nodes that were left as they are, as the end of a sentence."""
         names = ", ".join(shown(name) for name in self.exclude_nodes[:5])
         return f", without {names}" if names else ""
 

@@ -89,7 +89,6 @@ class Client:
     def call(
         self, operation: Operation[Shape], *, json: object = None, params: Params | None = None, **place: str | int
     ) -> Shape:
-        """What the farm answers to an operation; `place`: what its address names."""
         return self.ask(operation, json=json, params=params, **place).shape
 
     def ask(
@@ -234,7 +233,6 @@ def ask_farm(
     params: Params | None = None,
     **place: str | int,
 ) -> Answered[Shape]:
-    """Asks the farm that is named, or remembered, for an operation. Raises Usage, Infrastructure."""
     with Client(find_account(server)) as client:
         return client.ask(operation, json=json, params=params, **place)
 

@@ -150,7 +150,6 @@ class Sender:
         return response.headers["Location"].rstrip("/").rpartition("/")[2]
 
     def _offset(self, key: str) -> int | None:
-        """How far the farm is; None when it knows nothing of this upload."""
         response = self._patiently(lambda: self._http.head(f"/uploads/files/{key}", headers=TUS), taken=GONE)
         return None if response.status_code in GONE else int(response.headers["Upload-Offset"])
 

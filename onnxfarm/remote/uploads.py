@@ -32,7 +32,6 @@ class Bundle:
 
     @property
     def files(self) -> list[Path]:
-        """What the version is made of. Raises Usage for what is no model, or no program."""
         return [*files_of(self.model), *([program_of(self.source)] if self.source is not None else [])]
 
 

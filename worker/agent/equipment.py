@@ -94,7 +94,6 @@ class NodeEquipment:
             self._lease, self._lease_say = None, lambda text: None
 
     def facts(self) -> Facts:
-        """The machine as it is, without waiting to see how busy it is."""
         return facts.read_facts(busy_window_s=0)
 
     def temperature_c(self) -> float | None:

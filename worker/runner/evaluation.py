@@ -73,7 +73,6 @@ def judge_of(what: EvaluationPart) -> Judge:
 
 
 def outputs_of(known: list[str], wanted: str | None) -> list[str]:
-    """The first one unless others are wanted; the names of several stand between commas."""
     return [wanted or known[0]] if wanted is None or wanted in known else wanted.split(",")
 
 

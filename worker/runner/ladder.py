@@ -48,7 +48,6 @@ def _loads(model: bytes) -> bool:
 
 
 def _highest(steps: range, make: Callable[[int], bytes]) -> int:
-    """The last step that loads; 0 where none does, or the very last."""
     found = max((step for step in steps if _loads(make(step))), default=0)
     return 0 if found == steps[-1] else found
 

@@ -35,7 +35,6 @@ class Turns:
         self.count += 1
 
     def rest(self) -> None:
-        """Say that the windows are measured, and sleep until those of all others are and it is this one's turn."""
         self._write(TRACE)
 
     def finish(self) -> None:

@@ -192,7 +192,6 @@ def is_settled(taken: Timings, budget: BudgetOrder) -> bool:
 
 
 def do_agree(values: Sequence[float]) -> bool:
-    """Whether the largest is within 5 % of the smallest."""
     return max(values) <= min(values) * (1 + AGREEMENT)
 
 

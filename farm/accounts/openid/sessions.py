@@ -83,7 +83,6 @@ def _exchange(request: HttpRequest) -> Iterator[None]:
 
 
 def provider_of(request: HttpRequest) -> str:
-    """The provider that the browser's session came by; empty for a session of a one-time link."""
     return str(request.session.get(NAME, ""))
 
 

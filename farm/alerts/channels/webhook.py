@@ -123,7 +123,6 @@ class _Pinned(http.client.HTTPConnection):
 
 
 def shown(url: str) -> str:
-    """The address as far as its host."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.partition('/')[0].partition('?')[0].rpartition('@')[2]}/…"
 

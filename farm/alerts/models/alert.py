@@ -108,7 +108,6 @@ class Alert(models.Model):
 
     @property
     def nodes(self) -> list[str]:
-        """Where it was measured, the first one first; empty when nothing was."""
         found = [self.node, *sorted(symptom.node for symptom in self.symptoms.all())]
         return [name for name in dict.fromkeys(found) if name]
 

@@ -39,7 +39,6 @@ def kind(channel: Channel) -> ChannelKind:
 
 
 def shown_target(channel: Channel) -> str:
-    """A channel's address without what may be secret in it."""
     return kind_of(channel.kind).shown(channel.target)
 
 

@@ -56,7 +56,6 @@ def _conditions() -> dict[str, Q]:
 
 
 def alerts_in(user: Anyone, name: str) -> QuerySet[Alert]:
-    """Alerts of one of LISTS, newest first."""
     return _light(alerts_visible_to(user).filter(_conditions()[name]))
 
 
@@ -122,7 +121,6 @@ def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:
 
 
 def looks() -> dict[str, tuple[datetime | None, str]]:
-    """When the package index was last asked for each distribution, and why that failed; empty for not at all."""
     rows = IndexLook.objects.values_list("distribution", "looked_at", "problem")
     return {name: (looked_at, problem) for name, looked_at, problem in rows}
 
@@ -145,7 +143,6 @@ def metrics_of(watch: Watch) -> list[str]:
 
 
 def newest_point(watch: Watch) -> tuple[int, int]:
-    """How many values the long series of a watch have, and the number of the newest; zeros where there is none."""
     points = watch.points.aggregate(count=Count("pk"), last=Max("pk"))
     return points["count"], points["last"] or 0
 

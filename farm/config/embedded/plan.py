@@ -62,7 +62,6 @@ class Plan:
 
     @property
     def nodes_url(self) -> str:
-        """The gateway's address in the command that a machine joins by; a proxy serves it beside the pages."""
         return self.public_gateway_url or self.public_url or self.gateway_url
 
     @property

@@ -131,7 +131,6 @@ class EmbeddedFarm:
         return self.supervisor.start("node", argv, environment={CODE_VARIABLE: code} if code else {})
 
     def wait_for_node(self, home: Path) -> None:
-        """However long that takes, as the farm serves its pages meanwhile. Raises ProcessEndedError."""
         self._wait_until("node", (home / "ready").exists, limit_s=inf)
 
     def stop(self) -> None:

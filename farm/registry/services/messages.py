@@ -21,7 +21,6 @@ MAKE_PLAN = "runs.make_plan"
 
 
 def hint(task: str, row_id: int) -> None:
-    """Ring the `prepare` queue for a row once the transaction has committed."""
     transaction.on_commit(lambda: send(task, row_id))
 
 

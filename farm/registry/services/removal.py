@@ -112,7 +112,6 @@ def _removed(model: Model, versions: Iterable[Version], *, by: User | None, what
 
 
 def may_remove(model: Model, by: User) -> None:
-    """Raises NotAllowed without the right to write in the model's team."""
     if not can_write(by, team=model.team):
         raise NotAllowed(f"You can view the models of team “{model.team.name}” but not delete or restore them.")
 

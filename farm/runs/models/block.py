@@ -174,7 +174,6 @@ class Block(models.Model):
         return self._end(BlockState.FAILED, EventKind.BLOCK_FAILED, reason)
 
     def cancel(self, reason: Reason) -> bool:
-        """waiting, queued or leased → cancelled; a node that measures it learns it from its next heartbeat."""
         return self._end(BlockState.CANCELLED, EventKind.BLOCK_CANCELLED, reason)
 
     def _end(self, state: BlockState, kind: EventKind, reason: Reason) -> bool:

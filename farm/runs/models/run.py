@@ -94,7 +94,6 @@ class Run(models.Model):
         return [*(row.version for row in rows), self.version]
 
     def log(self, kind: EventKind, text: str, *, block_id: int | None = None, **facts: object) -> None:
-        """Writes a line of this run's log and marks the run as changed."""
         self.touch()
         Event.objects.create(run=self, block_id=block_id, kind=kind, text=text[:1000], facts=facts)
 

@@ -66,7 +66,6 @@ def _busy(row: Block, names: dict[tuple[int, int], str]) -> Busy:
 
 
 def _is_over(doing: str, rounds: int) -> bool:
-    """Whether what a node said last is about a round of its block that it has reported since."""
     begun = _ROUND.match(doing)
     return begun is not None and int(begun[1]) <= rounds
 
@@ -294,7 +293,6 @@ def can_write_run(user: Anyone, run: Run) -> bool:
 
 
 def can_write_runs(user: Anyone, numbers: Set[int]) -> bool:
-    """The same for each of the runs with these numbers, in one query; there is nothing against none."""
     return not numbers or Run.objects.writable_by(user).filter(pk__in=numbers).count() == len(numbers)
 
 

@@ -35,7 +35,6 @@ def must_be_current(held: Held) -> None:
 
 
 def keep_trace(draft: Draft, held: Held, *, arm: int, trace_round: int) -> str:
-    """Keeps the trace of a place and gives its digest. Raises Conflict when stale, TooLarge, NoSpace."""
     known = {"sha256": draft.sha256, "bytes": draft.bytes}
     return _keep(Trace, draft, held, {"arm": arm, "trace_round": trace_round}, known)
 

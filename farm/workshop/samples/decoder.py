@@ -58,7 +58,6 @@ def make() -> onnx.ModelProto:
 
 
 def make_grouped() -> onnx.ModelProto:
-    """The same inputs, outputs and weights, attention by ONNX Runtime's GroupQueryAttention."""
     return _decoder("decoder-gqa", prepare=prepare_lengths, attend=attend_grouped)
 
 

@@ -17,7 +17,6 @@ class Seeded:
         self._stream = np.random.RandomState(seed)
 
     def uniform(self, *shape: int, spread: float) -> Weights:
-        """Values spread evenly over [-spread, spread)."""
         whole = self._stream.randint(-(1 << 15), 1 << 15, size=shape).astype(np.float32)
         return np.asarray(whole * np.float32(spread / (1 << 15)), dtype=np.float32)
 

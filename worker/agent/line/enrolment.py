@@ -102,7 +102,6 @@ def renew_secret(home: NodeHome, gateway: Gateway, identity: Identity) -> messag
 
 
 def is_due(grant: messages.SecretGrant, *, now: datetime | None = None) -> bool:
-    """Whether three quarters of the secret's life are over."""
     return (now or datetime.now(UTC)) >= grant.rotate_at
 
 

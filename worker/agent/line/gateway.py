@@ -133,7 +133,6 @@ class Gateway:
         return _parsed(self._send("GET", "standing"), messages.Welcome)
 
     def message(self, *, wait_s: float) -> messages.Offer | None:
-        """A long poll: the next message of this node's queues, None when there was none within `wait_s` seconds."""
         response = self._send("GET", "messages", params={"wait": f"{wait_s:g}"}, timeout=wait_s + ANSWER_S)
         return None if response.status_code == 204 else _parsed(response, messages.Offer)
 

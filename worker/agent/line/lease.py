@@ -49,7 +49,6 @@ class LeaseKeeper:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the block is no longer this node's: cancelled, reaped, or the node revoked."""
         return self._lost.is_set()
 
     def lose(self, why: str) -> None:

@@ -36,7 +36,6 @@ class PreparedArm:
 
     @property
     def words(self) -> str:
-        """`onnxruntime==1.31.1, int8-dynamic, arm 3`."""
         cell = self.order.cell
         return f"{cell.runtime}, {recipes.label(cell.recipe) or 'as uploaded'}, arm {self.arm}"
 

@@ -33,7 +33,6 @@ class ReadGraph(TypedDict):
 
 
 def read_in_child(paths: list[str]) -> dict[str, list[ReadGraph | None]]:
-    """Runs in the child: parses each file and gives its nodes. External data is not read."""
     return {"graphs": [_read_graph(path) for path in paths]}
 
 

@@ -63,7 +63,6 @@ class Row(BaseModel):
         )
 
     def own_node(self, origin: Origin) -> str:
-        """The node of the model that it counts for, by its own name where nothing leads back."""
         return origin.node or "/".join((*self.path, self.name)) or self.op_type
 
 

@@ -69,7 +69,6 @@ class Seat:
                 return ENDED
 
     def take_turn(self) -> bytes:
-        """Let it measure until it hands over; what it says then."""
         self._wake()
         return self.listen()
 

@@ -160,7 +160,6 @@ class Feed:
         self._bind_free_outputs()
 
     def run_first(self) -> None:
-        """The first inference: ONNX Runtime allocates the outputs, whose shapes may depend on the data."""
         self.run()
 
     def settle(self) -> int:

@@ -1,4 +1,4 @@
-"""Classes that were chosen_classes, against the right ones."""
+"""Chosen classes, against the right ones."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -24,7 +24,7 @@ def among_best(outputs: Array, labels: Array, *, count: int) -> Array:
 
 
 def chosen_classes(outputs: Array, labels: Array) -> Array:
-    """The label and the class that was chosen_classes, a row a sample; -1 is none, where no score is a number."""
+    """The label and the class that was chosen, a row a sample; -1 is none, where no score is a number."""
     rows_of(outputs, labels)
     if outputs.ndim == 1 and outputs.dtype.kind in "iub":
         return np.stack([labels, outputs], axis=1).astype(np.int64)
@@ -38,7 +38,7 @@ def chosen_classes(outputs: Array, labels: Array) -> Array:
 def macro_f1(seen: Sequence[Array]) -> Array:
     """Parts of the mean over classes of F1 = 2 TP / (2 TP + FP + FN), as scikit-learn's f1_score(average="macro").
 
-    The classes are those that are a label or were chosen_classes.
+    The classes are those that are a label or were chosen.
     """
     pairs = np.concatenate(seen)
     classes, at = np.unique(pairs, return_inverse=True)
@@ -58,7 +58,7 @@ def macro_f1(seen: Sequence[Array]) -> Array:
 
 
 def flagged(outputs: Array, labels: Array) -> Array:
-    """Which classes a sample has and which were chosen_classes of it, packed: [sample, 2, class]."""
+    """Which classes a sample has and which were chosen for it, packed: [sample, 2, class]."""
     rows_of(outputs, labels)
     if outputs.shape != labels.shape:
         raise unfit(f"the shape {list(outputs.shape)} for labels of {list(labels.shape)}")
@@ -77,7 +77,7 @@ def multilabel_f1(seen: Sequence[Array]) -> Array:
 
 
 def _f1(right: Array, count: Array) -> Array:
-    """`count`: how often a class is a label, and how often it was chosen_classes: 2 TP + FP + FN."""
+    """`count`: how often a class is a label, and how often it was chosen: 2 TP + FP + FN."""
     return np.asarray(np.divide(2 * right, count, out=np.zeros(np.shape(count)), where=count > 0))
 
 

@@ -13,7 +13,6 @@ Choose = Callable[[Array], Array]
 
 
 def likeliest(scores: Array) -> Array:
-    """The greatest; of equal ones the first."""
     found: Array = scores.argmax(axis=-1)
     return found
 

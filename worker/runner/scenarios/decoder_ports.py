@@ -128,7 +128,6 @@ class Steps:
 
     @property
     def prompt_scores(self) -> Array:
-        """What the last prompt scored, [sequence, place, token]."""
         return self._scored[0]
 
     def _bound(self, step: int, length: int) -> Any:

@@ -70,7 +70,6 @@ class Taken(Timed):
 
     @property
     def first_cpu_ms(self) -> float | None:
-        """Thread CPU time of that; None on a clock that stood."""
         each = float(np.median(self._firsts_cpu_ns)) * _MS
         return each if each > 0 else None
 
