@@ -23,7 +23,13 @@ INSTALLED = Path(sys.prefix) / "share" / "doc" / "onnxfarm"
 FIRST = "README"
 WORDS = "words"
 # pages that became another's part: links from outside, and of agents of before, lead on
-MOVED = {"proofs": "results", "rediscovery": "results"}
+MOVED = {
+    "proofs": "results",
+    "rediscovery": "results",
+    "states": "reference/states",
+    "bench-cells": "reference/document",
+    "bench-objects": "reference/document",
+}
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 ATTACHMENTS = {".png": "image/png", ".yaml": "text/plain; charset=utf-8"}
 

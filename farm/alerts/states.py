@@ -1,4 +1,4 @@
-"""States of rounds, alerts, investigations and deliveries, and the arrows between them. docs/watch.md tells them."""
+"""States of rounds, alerts, investigations, deliveries and their arrows. docs/reference/states.md lists them."""
 
 from django.db import models
 
@@ -15,33 +15,33 @@ class Cause(models.TextChoices):
 class RoundState(models.TextChoices):
     """waiting → measuring → confirming → judged; measuring → judged where nothing has to be confirmed."""
 
-    WAITING = "waiting"
-    MEASURING = "measuring"
-    CONFIRMING = "confirming"
-    JUDGED = "judged"
+    WAITING = "waiting"  # for a release, a version or its turn
+    MEASURING = "measuring"  # its run measures
+    CONFIRMING = "confirming"  # a fresh block has to show again what was found
+    JUDGED = "judged"  # it has an outcome
 
 
 class RoundOutcome(models.TextChoices):
     """What a judged round came to. `unconfirmed`: a fresh block did not show it again."""
 
-    OPEN = "", "open"
-    ALERT = "alert"
-    INFRA = "infra"
-    UNDECIDED = "undecided"
-    UNCONFIRMED = "unconfirmed"
-    NEWS = "news"
-    QUIET = "quiet"
+    OPEN = "", "open"  # not judged
+    ALERT = "alert"  # something that somebody must look at
+    INFRA = "infra"  # the farm could not measure; an alert in the state `infra` says why
+    UNDECIDED = "undecided"  # no verdict, also of the fresh block, after more rounds were measured once
+    UNCONFIRMED = "unconfirmed"  # a fresh block contradicts it: equal, faster, or within the rule
+    NEWS = "news"  # better than before
+    QUIET = "quiet"  # nothing
 
 
 class AlertState(models.TextChoices):
     """open → acknowledged → resolved | invalid | infra; each of them may be opened again; open or acknowledged alerts
     may be snoozed, which is a mark beside the state."""
 
-    OPEN = "open"
-    ACKNOWLEDGED = "acknowledged"
-    RESOLVED = "resolved"
-    INVALID = "invalid"
-    INFRA = "infra"
+    OPEN = "open"  # somebody must look at it
+    ACKNOWLEDGED = "acknowledged"  # somebody does
+    RESOLVED = "resolved"  # a later release or version is equal to or faster than the good one
+    INVALID = "invalid"  # a false positive, a person said
+    INFRA = "infra"  # laid to a machine or to the farm
 
 
 class AlertEventKind(models.TextChoices):

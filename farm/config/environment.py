@@ -30,80 +30,70 @@ class Environment(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="ONNXFARM_", extra="ignore")
 
-    home: Path = Path("var")
-    debug: bool = False
-    secret_key: str = ""
+    home: Path = Path("var")  # folder of database, store, keys and logs
+    debug: bool = False  # Django's own; never where others reach the farm
+    secret_key: str = ""  # signs sessions, attempt tokens and badges; empty: made once, kept in the home folder
     # sqlite:///absolute/path or postgresql://user:password@host/name; empty: db.sqlite3 in the home folder
     database_url: str = ""
-    # uploaded and made files; empty: store in the home folder
-    store_dir: Path | None = None
-    # an S3-compatible bucket that holds the store's files for several machines, its address where it is not Amazon's,
-    # and its region; the keys are boto3's own, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Empty: the folder alone
+    store_dir: Path | None = None  # uploaded and made files; empty: store in the home folder
+    # an S3-compatible bucket that holds the store's files for several machines; the keys are boto3's own,
+    # AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Empty: the folder alone
     bucket: str = ""
-    bucket_url: str = ""
-    bucket_region: str = ""
-    # redis://…, rediss://… or redis+socket:///path; empty: the embedded broker's socket
-    broker_url: str = ""
-    # what people type, and what nodes are told; empty: as the farm of the home folder was started last, see `addresses`
+    bucket_url: str = ""  # the bucket's address where it is not Amazon's
+    bucket_region: str = ""  # the bucket's region
+    broker_url: str = ""  # redis://…, rediss://… or redis+socket:///path; empty: the embedded broker's socket
+    # what people type, and every link begins with; `https://` switches on secure cookies, HSTS and redirects; empty: as
+    # the farm of the home folder was started last, else http://127.0.0.1 with the web port
     public_url: str = ""
-    gateway_url: str = ""
-    # where `deploy/process web` listens
-    web_port: int = 8000
-    # names the web server answers to, comma-separated; the host of public_url is always one
+    gateway_url: str = ""  # what nodes are told; empty: as the public address
+    web_port: int = 8000  # where `deploy/process web` listens
+    # names the web server answers to, comma-separated; the host of the public address is always one
     allowed_hosts: str = "127.0.0.1,localhost"
-    # a TLS proxy stands in front and sets X-Forwarded-Proto itself
-    behind_proxy: bool = False
-    # `manage.py collectstatic` was run: serve hashed, compressed files from HOME/static
+    behind_proxy: bool = False  # a TLS proxy stands in front and sets X-Forwarded-Proto itself
+    # `manage.py collectstatic` was run: serve hashed, compressed files from static in the home folder
     collected_static: bool = False
-    max_upload_bytes: int = 16 * 1024**3
-    # uploads are refused when the disk would be left with less
-    disk_reserve_bytes: int = 512 * 1024**2
-    # wall-clock limits of sandboxed work on one model
-    inspection_timeout_s: float = 30.0
-    making_timeout_s: float = 600.0
-    # seconds between two ticks: dispatch and sweep
-    tick_s: float = 1.0
-    # how long a node holds a block without a heartbeat; it sends four in that time
-    lease_s: float = 30.0
+    max_upload_bytes: int = 16 * 1024**3  # of one upload
+    disk_reserve_bytes: int = 512 * 1024**2  # uploads are refused when the disk would be left with less
+    inspection_timeout_s: float = 30.0  # wall-clock limit of a sandboxed look at one model
+    making_timeout_s: float = 600.0  # wall-clock limit of sandboxed making of a variant or reference
+    tick_s: float = 1.0  # seconds between two ticks: dispatch and sweep
+    lease_s: float = 30.0  # how long a node holds a block without a heartbeat; it sends four in that time
     # seconds between two looks for new releases on the package index that pip is set up for; 0: never
     index_poll_s: float = 540.0
     # where ONNX Runtime Web is fetched from for browsers that are nodes
     npm_registry: str = "https://registry.npmjs.org/"
     # smtp://user:password@host:port, smtps://… (TLS) or smtp+tls://… (STARTTLS); empty: the farm sends no mail
     mail_url: str = ""
-    mail_from: str = "onnxfarm@localhost"
-    # inner networks that webhooks may reach all the same, comma-separated: 10.1.0.0/16,127.0.0.1/32
+    mail_from: str = "onnxfarm@localhost"  # the sender of mails
+    # inner networks that webhooks and channels may reach all the same, comma-separated: 10.1.0.0/16,127.0.0.1/32;
+    # empty: public addresses by HTTPS alone
     webhook_networks: str = ""
     # packages beyond the known distributions that nodes may install, by name, comma-separated; the owner of a node has
-    # to allow each as well. Whoever may start a run may then run any code of theirs on such a node
+    # to allow each as well. Whoever may start a run may then run any code of theirs on such a node. A plug-in with its
+    # ONNX Runtime is `NAME+onnxruntime>=1.29,<1.31`
     allowed_packages: str = ""
     # whoever sends it may read /metrics from anywhere; empty: only from this machine
     metrics_token: str = ""
     # `yes-i-own-every-model`: models are read even where no sandbox holds, with all rights of this farm's processes
     unsandboxed: str = ""
-    # OpenID Connect: the issuer's address as its own document spells it, and the farm's registration there; the secret
-    # itself or a file that holds it. Empty: people sign in by one-time links alone
+    # OpenID Connect: the issuer's address as its own document spells it; empty: people sign in by one-time links alone
     oidc_issuer: str = ""
-    oidc_client_id: str = ""
-    oidc_client_secret: SecretStr = SecretStr("")
-    oidc_client_secret_file: Path | None = None
-    # what the button says; empty: the issuer's host
-    oidc_name: str = ""
-    oidc_scopes: str = "openid profile email"
+    oidc_client_id: str = ""  # the farm's registration at the issuer
+    oidc_client_secret: SecretStr = SecretStr("")  # its secret
+    oidc_client_secret_file: Path | None = None  # a file that holds the secret, in its place
+    oidc_name: str = ""  # what the button says; empty: the issuer's host
+    oidc_scopes: str = "openid profile email"  # what the farm asks for
     # the claim that holds groups; a dot leads into an object: realm_access.roles
     oidc_groups_claim: str = "groups"
-    # whoever is in it administers the farm; empty: groups make nobody an administrator
-    oidc_admin_group: str = ""
+    oidc_admin_group: str = ""  # whoever is in it administers the farm; empty: groups make nobody an administrator
     # hosts besides the issuer's own that its document may lead to, comma-separated: oauth2.example,keys.example
     oidc_hosts: str = ""
-    # certificates of a private authority
-    oidc_ca_file: str = ""
-    # after how many hours somebody signs in there again, and after how many days without that their tokens rest
-    oidc_session_h: float = 12.0
-    oidc_token_days: float = 30.0
+    oidc_ca_file: str = ""  # certificates of a private authority
+    oidc_session_h: float = 12.0  # after how many hours somebody signs in there again
+    oidc_token_days: float = 30.0  # after how many days without a sign-in there somebody's tokens rest
     # `false`: one-time links of the farm's own open nothing, except those of `sign_in_link --emergency`
     local_sign_in: bool = True
-    log_level: str = "INFO"
+    log_level: str = "INFO"  # of the processes' logs
 
     @model_validator(mode="after")
     def _with_addresses(self) -> Self:

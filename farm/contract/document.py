@@ -20,31 +20,38 @@ SCHEMA: Literal["onnxfarm.bench/1"] = "onnxfarm.bench/1"
 class BlockFacts(Part):
     """What went on beside a block, read on its node just before its first launch. `busy_share`: by other programs."""
 
+    # the block of its cells, and the node's name
     block: str
     node: str | None = None
+    # of the processor's clock
     governor: str | None = None
     turbo: bool | None = None
+    # load over the last minute; share of the processor that other programs took (0–1)
     load_1m: float | None = None
     busy_share: float | None = None
-    other_runners: int | None = None
-    temperature_c: float | None = None
-    advice: list[str] = Field(default_factory=list)
+    other_runners: int | None = None  # runners of other agents on the machine
+    temperature_c: float | None = None  # of the processor
+    advice: list[str] = Field(default_factory=list)  # what its owner could do, in sentences
 
 
 class Document(Part):
     """The top level. `refused`: points of the matrix the plan did not run are cells with status `refused` too."""
 
-    schema_: Literal["onnxfarm.bench/1"] = Field(default="onnxfarm.bench/1", alias="schema")
-    machine: dict[str, object]
-    seed: int
-    budget: str = "quick"
-    created_at: str | None = None
-    command: str | None = None
-    run: str | None = None
-    url: str | None = None
-    sentence: str = ""
+    schema_: Literal["onnxfarm.bench/1"] = Field(default="onnxfarm.bench/1", alias="schema")  # `onnxfarm.bench/1`
+    machine: dict[str, object]  # facts of the machine, or of the nodes by name
+    seed: int  # of the seeded inputs and of the order of rounds
+    budget: str = "quick"  # `glance`, `quick`, `standard` or `precise`
+    created_at: str | None = None  # ISO 8601 with zone
+    command: str | None = None  # what was called
+    run: str | None = None  # the run's id on a farm
+    url: str | None = None  # the run's page
+    sentence: str = ""  # what the run comes to, in a sentence or two
+    # one for each arm of each block and for each refused point; a baseline that several blocks repeat has several
+    # with the same `digest`; of an unfinished run those that are measured are left out
     cells: list[Cell] = Field(default_factory=list)
+    # one for every pair of arms of a block that differ in exactly one axis; none with the budget `glance`
     comparisons: list[Comparison] = Field(default_factory=list)
+    # what went on beside each block, read on its node just before the first launch
     blocks: list[BlockFacts] = Field(default_factory=list)
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False, populate_by_name=True)

@@ -18,21 +18,25 @@ class OperatorChange(Part):
     follows; `rounds`: those it rests on. Without a verdict these keys are left out.
     """
 
-    node: str
-    covers: list[str] = Field(default_factory=list)
-    op_type: str
-    baseline_us: float
-    candidate_us: float
+    node: str  # the model's own
+    covers: list[str] = Field(default_factory=list)  # own nodes that either side executes fused
+    op_type: str  # as executed
+    baseline_us: float  # median over traces
+    candidate_us: float  # median over traces
+    # low end of the interval of the change over paired traces, at 90 % or more; null with fewer than 5 traces an arm
     change_low_us: float | None = None
-    change_high_us: float | None = None
-    share: float | None = None
+    change_high_us: float | None = None  # its high end
+    share: float | None = None  # of the whole change; may be negative or exceed 1; null with fewer than 5 traces an arm
+    # candidate / baseline over paired rounds, and its 95 % interval
     ratio: Annotated[float | None, _LEFT_OUT] = None
     ci_low: Annotated[float | None, _LEFT_OUT] = None
     ci_high: Annotated[float | None, _LEFT_OUT] = None
+    # over all looks and tests; Benjamini-Hochberg over the operators is applied to it
     p: Annotated[float | None, _LEFT_OUT] = None
-    verdict: Annotated[Verdict | None, _LEFT_OUT] = None
+    verdict: Annotated[Verdict | None, _LEFT_OUT] = None  # `slower`, `faster`, `equal` or `undecided`, of this operator
+    # why it is undecided where the figures alone would call it, such as time that a neighbour took over
     reason: Annotated[str | None, _LEFT_OUT] = None
-    rounds: Annotated[int | None, _LEFT_OUT] = None
+    rounds: Annotated[int | None, _LEFT_OUT] = None  # rounds behind it
 
 
 class MetricChange(Part):
@@ -45,32 +49,40 @@ class MetricChange(Part):
     other programs kept the machine busy.
     """
 
+    # as in `cells[].metrics`
     name: str
     unit: str
+    # medians of the launches
     baseline: float
     candidate: float
+    # candidate / baseline with its 95 % interval; of memory the least and the largest of a round
     ratio: float | None = None
     ci_low: float | None = None
     ci_high: float | None = None
+    # `slower`, `faster` (times), `bigger`, `smaller` (bytes), `higher`, `lower` (rates), `equal` or `undecided`:
+    # verdicts
     verdict: MetricVerdict
-    margin: float
-    rounds: int
-    # absent: a repeat decides, and there is no test
-    p: Annotated[float | None, _LEFT_OUT] = None
+    margin: float  # as a fraction what is called equal; of memory 16 MiB as a fraction of the baseline
+    rounds: int  # rounds behind it
+    p: Annotated[float | None, _LEFT_OUT] = None  # as of the comparison; absent where a repeat decides
+    # of growth, which may be zero: candidate − baseline in `unit`, with its 95 % interval; then `margin` is in
+    # `unit`, and there is no ratio
     change: Annotated[float | None, _LEFT_OUT] = None
     change_low: Annotated[float | None, _LEFT_OUT] = None
     change_high: Annotated[float | None, _LEFT_OUT] = None
+    # why one that looks changed is not called so; absent where there is nothing to say
     reason: Annotated[str, Field(exclude_if=lambda reason: not reason)] = ""
+    # whether all of it is processor time, as latency is where other programs kept the machine busy; absent where not
     is_processor: Annotated[bool, Field(exclude_if=lambda is_processor: not is_processor)] = False
 
 
 class SlowLaunches(Part):
     """How many of `launches` of each arm took much longer than most; `p`: Fisher's exact test, two-sided."""
 
-    baseline: int
-    candidate: int
-    launches: int
-    p: float
+    baseline: int  # slow launches of the baseline
+    candidate: int  # slow launches of the candidate
+    launches: int  # of each arm
+    p: float  # Fisher's exact test, two-sided
 
 
 class Comparison(Part):
@@ -81,45 +93,55 @@ class Comparison(Part):
     for the highest rate, it rests on that: `ratio` is of the time from one request to the next, 1 / rate.
     """
 
+    # cell ids; the baseline has the earlier value on the axis
     baseline: str
     candidate: str
-    axis: str = ""
-    interleaved: bool = True
-    ratio: float | None = None
+    axis: str = ""  # the axis; `twin` for an A/A pair that the farm added
+    interleaved: bool = True  # measured in the same rounds
+    ratio: float | None = None  # candidate / baseline (Hodges-Lehmann over rounds) of what the verdict rests on
+    # its interval
     ci_low: float | None = None
     ci_high: float | None = None
     ci_level: float | None = None
-    p: float | None = None
-    verdict: Verdict
+    p: float | None = None  # allowing for the repeated looks
+    verdict: Verdict  # `slower`, `faster`, `equal`, `undecided` or `not comparable`
+    # what that is: `wall`, the p50 of wall-clock time, or `processor`, where other programs kept the machine busy
+    # (samples), or `rate`, the highest rate of a load that looks for it: then `ratio` is of 1 / rate
     verdict_from: Literal["wall", "processor", "rate"] = "wall"
+    # of wall-clock time, over the same rounds
     wall_ratio: float | None = None
     wall_ci_low: float | None = None
     wall_ci_high: float | None = None
-    # null: more than one thread works, or another provider
+    # of processor time, over the same rounds; null: more than one thread, or another provider
     cpu_ratio: float | None = None
     cpu_ci_low: float | None = None
     cpu_ci_high: float | None = None
-    # items per second, candidate / baseline; null: both sides have the same batch
+    # of items per second, candidate / baseline: `ratio` turned round, times the batches; null: both have the same
+    # batch
     items_ratio: float | None = None
     items_ci_low: float | None = None
     items_ci_high: float | None = None
+    # `more`, `fewer`, `equal`, `undecided` or `not comparable`, of items per second: what pages, terminal and
+    # `sentence` say of different batches, where `verdict` is about the latency of the whole batch
     items_verdict: ItemsVerdict | None = None
-    reason: str | None = None
-    rounds: int = 0
-    rounds_needed: int | None = None
-    # of `rounds`, those that do not count because a launch of theirs was slow
-    rounds_set_aside: int = 0
-    # rounds with both samples that other programs disturbed; they count where `verdict_from` is "processor"
+    reason: str | None = None  # what stands beside or against the verdict
+    rounds: int = 0  # rounds behind it
+    rounds_needed: int | None = None  # of an undecided one: the rounds expected to decide; null: no number will
+    rounds_set_aside: int = 0  # of `rounds`, those that do not count because a launch of theirs was slow
+    # rounds of both arms that other programs disturbed: with `verdict_from: processor` they count, else they are left
+    # out
     rounds_disturbed: int = 0
+    # `baseline` and `candidate`: slow launches of each arm among `launches`; `p`: Fisher's exact test, two-sided
     slow_launches: SlowLaunches | None = None
-    margin: float
+    margin: float  # changes within ± margin are `equal`
+    # the smallest change that so many rounds see; null while fewer than two count
     smallest_detectable: float | None = None
-    # how much identical launches differ (standard deviation of ln new / old over rounds), and how that is known
-    noise: float | None = None
+    noise: float | None = None  # how much identical launches differ: standard deviation of ln(new / old) over rounds
+    # `node`: its A/A history; `block`: this block's own A/A pair; `assumed`: there is neither
     noise_from: Literal["node", "block", "assumed"] | None = None
-    traces: int = 0
-    operators: list[OperatorChange] = Field(default_factory=list)
-    # the same over the prompt, where cells generate: the above is of a token behind it
+    traces: int = 0  # traces of each arm behind `operators`: rounds, where those were traced
+    operators: list[OperatorChange] = Field(default_factory=list)  # below; at most 64, the largest change first
+    # as `operators`, of the prompt of cells that generate, whose `operators` are of a token; absent elsewhere
     prompt_operators: list[OperatorChange] = Field(default_factory=list, exclude_if=lambda changes: not changes)
-    # every metric that both arms' launches say, with its verdict, the headline first; absent where there are none
+    # verdicts on further metrics, the headline first; absent where there are none
     metrics: list[MetricChange] = Field(default_factory=list, exclude_if=lambda metrics: not metrics)

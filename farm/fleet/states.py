@@ -1,4 +1,4 @@
-"""States of a node. docs/states.md draws the arrows."""
+"""States of a node. docs/reference/states.md lists them."""
 
 from django.db import models
 
@@ -6,8 +6,8 @@ from django.db import models
 class NodeState(models.TextChoices):
     """Whether it talks to the farm: offline → online at a hello, online → offline when it leaves or falls silent."""
 
-    ONLINE = "online"
-    OFFLINE = "offline"
+    ONLINE = "online"  # it has said hello and is heard
+    OFFLINE = "offline"  # it left or fell silent
 
 
 class NodeHealth(models.TextChoices):
@@ -16,11 +16,12 @@ class NodeHealth(models.TextChoices):
     pending → active ⇄ draining; active → quarantined → active; anything → retired, which is final.
     """
 
-    PENDING = "pending"
-    ACTIVE = "active"
-    DRAINING = "draining"
+    PENDING = "pending"  # enrolled; gets no secret until an admin of the team approves its fingerprint
+    ACTIVE = "active"  # may work
+    DRAINING = "draining"  # takes no further block
+    # three blocks in a row failed by the node's own fault, or its owner may not run in its team any more
     QUARANTINED = "quarantined"
-    RETIRED = "retired"
+    RETIRED = "retired"  # final: its secrets open nothing, and its block is queued again
 
 
 class NodeEventKind(models.TextChoices):
@@ -46,9 +47,9 @@ class NodeEventKind(models.TextChoices):
 class LendingState(models.TextChoices):
     """asked → agreed ⇄ declined; taken back by the node's side, it is gone."""
 
-    ASKED = "asked"
-    AGREED = "agreed"
-    DECLINED = "declined"
+    ASKED = "asked"  # the node's owner or an admin of its team offers it
+    AGREED = "agreed"  # the receiving team's blocks and files come to it, while whoever offered it belongs to the team
+    DECLINED = "declined"  # an admin of the receiving team said no, or the offer stands no more
 
 
 class Trials(models.TextChoices):
@@ -62,11 +63,11 @@ class Trials(models.TextChoices):
 class TrialState(models.TextChoices):
     """asked → pending | declined; pending → ready | failed | declined. A new trial is a new row."""
 
-    ASKED = "asked"
-    DECLINED = "declined"
-    PENDING = "pending"
-    READY = "ready"
-    FAILED = "failed"
+    ASKED = "asked"  # of the node's owner
+    DECLINED = "declined"  # by the owner
+    PENDING = "pending"  # the node tries the provider
+    READY = "ready"  # a trace shows the provider executing
+    FAILED = "failed"  # it does not, and says why
 
 
 # from which healths a node may go to each health

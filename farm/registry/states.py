@@ -1,4 +1,4 @@
-"""States of what the registry keeps. docs/states.md draws the arrows."""
+"""States of what the registry keeps. docs/reference/states.md lists them."""
 
 from django.db import models
 
@@ -6,19 +6,19 @@ from django.db import models
 class VersionState(models.TextChoices):
     """pending → inspecting → ready | rejected; inspecting → pending when the worker was lost."""
 
-    PENDING = "pending"
-    INSPECTING = "inspecting"
-    READY = "ready"
-    REJECTED = "rejected"
+    PENDING = "pending"  # uploaded
+    INSPECTING = "inspecting"  # a sandboxed look at it
+    READY = "ready"  # may be measured
+    REJECTED = "rejected"  # cannot be parsed, and says why
 
 
 class MakingState(models.TextChoices):
     """Of variants and preparations: pending → making → ready | failed; making → pending when the worker was lost."""
 
-    PENDING = "pending"
-    MAKING = "making"
-    READY = "ready"
-    FAILED = "failed"
+    PENDING = "pending"  # asked for
+    MAKING = "making"  # in a sandboxed child
+    READY = "ready"  # made, and loaded once
+    FAILED = "failed"  # cannot be made, and says why
 
 
 class FileRole(models.TextChoices):

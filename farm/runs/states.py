@@ -1,4 +1,4 @@
-"""States of runs, blocks and attempts, and the arrows between them. docs/states.md draws them."""
+"""States of runs, blocks and attempts, and the arrows between them. docs/reference/states.md lists them."""
 
 from collections.abc import Collection
 
@@ -8,28 +8,28 @@ from django.db import models
 class RunState(models.TextChoices):
     """planned → running → finished; a finished run runs again when more rounds are asked for."""
 
-    PLANNED = "planned"
-    RUNNING = "running"
-    FINISHED = "finished"
+    PLANNED = "planned"  # its rows are written, nothing was queued
+    RUNNING = "running"  # a block of it is open or reported; pages say *measuring*, *queued*, *preparing* or *settling*
+    FINISHED = "finished"  # its last block has ended
 
 
 class RunOutcome(models.TextChoices):
     """How a finished run ended. `partial`: some planned cell has no result, or every one was refused."""
 
-    OPEN = "", "open"
-    COMPLETE = "complete"
-    PARTIAL = "partial"
-    CANCELLED = "cancelled"
+    OPEN = "", "open"  # not finished
+    COMPLETE = "complete"  # every planned cell is done, or was refused with its reason while others are done
+    PARTIAL = "partial"  # some planned cell has no result, or all were refused
+    CANCELLED = "cancelled"  # a person cancelled blocks of it; what was done stays
 
 
 class RunReason(models.TextChoices):
     """Why there is a run: a person asked for it, a watch did, or the farm looks closer at what a watch has found."""
 
-    ASKED = "", "asked for"
-    WATCH = "watch"
-    CONFIRMATION = "confirmation"
-    BISECTION = "bisection"
-    WORK_AROUND = "work-around"
+    ASKED = "", "asked for"  # a person asked for it
+    WATCH = "watch"  # a watch measures
+    CONFIRMATION = "confirmation"  # a fresh block, to make sure of what a watch found
+    BISECTION = "bisection"  # a search for the first bad release
+    WORK_AROUND = "work-around"  # a search for session options that undo a slowdown
 
 
 # what no person waits for
@@ -41,24 +41,28 @@ FARM_MADE = (RunReason.CONFIRMATION, RunReason.BISECTION, RunReason.WORK_AROUND)
 class BlockState(models.TextChoices):
     """waiting → queued → leased → reported → done; failed or cancelled from the first three."""
 
-    WAITING = "waiting"
+    WAITING = "waiting"  # for its variants and inputs, and for its turn under `max-parallel`
+    # rung every few seconds until claimed; each time it is queued its attempt number grows, which fences off older
+    # holders
     QUEUED = "queued"
-    LEASED = "leased"
+    LEASED = "leased"  # one node measures it, as long as its heartbeats extend the lease and its limits allow
+    # its node has said all and is free; a worker settles it, and until then it is neither claimed nor stopped nor
+    # continued
     REPORTED = "reported"
-    DONE = "done"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
+    DONE = "done"  # settled, with documents and comparisons
+    FAILED = "failed"  # the third failure, the twelfth attempt without a result, or nothing of it can be prepared
+    CANCELLED = "cancelled"  # by a person, or by fail-fast
 
 
 class AttemptState(models.TextChoices):
     """leased → reported → done; leased → failed | lost | cancelled. The reports of the first three states count."""
 
-    LEASED = "leased"
-    REPORTED = "reported"
-    DONE = "done"
-    FAILED = "failed"
-    LOST = "lost"
-    CANCELLED = "cancelled"
+    LEASED = "leased"  # the node holds the block
+    REPORTED = "reported"  # the node has said all
+    DONE = "done"  # settled: its reports count
+    FAILED = "failed"  # the node said that it could not
+    LOST = "lost"  # no heartbeat; its rounds are measured again
+    CANCELLED = "cancelled"  # the block was cancelled
 
 
 class ReadingState(models.TextChoices):

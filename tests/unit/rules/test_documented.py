@@ -1,13 +1,10 @@
-"""The documents about matrices and bench documents hold what the code reads and writes."""
+"""The documents about matrices and providers hold what the code reads and writes."""
 
-import re
 import runpy
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
-from farm.contract import document, document_cells, document_comparisons
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.matrices import matrix
 from farm.rules.runtimes.providers import PROVIDERS
@@ -17,13 +14,8 @@ WRITER = runpy.run_path(str(DOCS.parent / "deploy" / "document-providers"))
 EXAMPLES = sorted((DOCS / "examples").glob("*.*"))
 
 
-def fenced(text):
-    (block,) = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
-    return block
-
-
 def test_the_file_with_every_key_is_read_and_has_every_key():
-    read = matrix.parse(fenced((DOCS / "matrix.md").read_text(encoding="utf-8")))
+    read = matrix.parse((DOCS / "examples" / "every-key.yaml").read_text(encoding="utf-8"))
     assert set(read.axes) == set(MATRIX_AXES)
     assert read.exclude
     assert read.include
@@ -60,21 +52,3 @@ def test_every_provider_stands_in_every_table_that_is_written_of_them():
 def test_a_change_of_the_table_changes_the_documents():
     hardware = (DOCS / "hardware.md").read_text("utf-8")
     assert WRITER["written"](hardware.replace("an NVIDIA GPU whose driver answers", "a wish")) == hardware
-
-
-def parts():
-    return [
-        value
-        for module in (document, document_cells, document_comparisons)
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, BaseModel) and value.__module__ == module.__name__
-    ]
-
-
-@pytest.mark.parametrize("part", parts(), ids=lambda part: part.__name__)
-def test_every_key_of_the_bench_document_is_documented(part):
-    text = "".join(
-        (DOCS / name).read_text(encoding="utf-8") for name in ("bench.md", "bench-cells.md", "bench-objects.md")
-    )
-    for name, field in part.model_fields.items():
-        assert f"`{field.alias or name}`" in text, f"{part.__name__}.{name}"
