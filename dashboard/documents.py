@@ -29,6 +29,9 @@ MOVED = {
     "states": "reference/states",
     "bench-cells": "reference/document",
     "bench-objects": "reference/document",
+    "security-open": "security",
+    "threats-people": "threats",
+    "threats-machines": "threats",
 }
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 ATTACHMENTS = {".png": "image/png", ".yaml": "text/plain; charset=utf-8"}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import PROJECT
 
-DOCUMENTS = ("security", "threats-people", "threats-machines", "security-open")
+DOCUMENTS = ("security", "threats")
 TEXT = "\n".join((PROJECT / "docs" / f"{name}.md").read_text() for name in DOCUMENTS)
 NAMED = sorted(set(re.findall(r"`((?:unit|integration|acceptance)/[\w/]+\.py)::([^`]+)`", TEXT)))
 ATTACKERS = (

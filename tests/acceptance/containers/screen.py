@@ -1,4 +1,4 @@
-"""The README's screen "On many machines": its lines, which the stack types with podman in docker's place."""
+"""The screen "On many machines" of docs/deploying.md: its lines, which the stack types with podman in docker's place."""
 
 import re
 import shlex
@@ -12,13 +12,13 @@ HEADING: Final = "## On many machines"
 
 def typed(*beginning: str, instead: Mapping[str, str] | None = None) -> list[str]:
     """The words of the one line that begins so, with these texts in the place of those. AssertionError without one."""
-    section = (ROOT / "README.md").read_text().partition(HEADING)[2].partition("\n## ")[0]
+    section = (ROOT / "docs" / "deploying.md").read_text().partition(HEADING)[2].partition("\n## ")[0]
     blocks = re.findall(r"^```\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     lines = [shlex.split(line, comments=True) for block in blocks for line in block.splitlines()]
     found = [words for words in lines if tuple(words[: len(beginning)]) == beginning]
-    assert len(found) == 1, f"README has {len(found)} lines that begin with {' '.join(beginning)}"
+    assert len(found) == 1, f"the page has {len(found)} lines that begin with {' '.join(beginning)}"
     words = found[0]
     for old, new in (instead or {}).items():
-        assert any(old in word for word in words), f"README's line has no {old}: {' '.join(words)}"
+        assert any(old in word for word in words), f"the line has no {old}: {' '.join(words)}"
         words = [word.replace(old, new) for word in words]
     return words
