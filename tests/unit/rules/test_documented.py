@@ -50,5 +50,5 @@ def test_every_provider_stands_in_every_table_that_is_written_of_them():
 
 
 def test_a_change_of_the_table_changes_the_documents():
-    hardware = (DOCS / "hardware.md").read_text("utf-8")
-    assert WRITER["written"](hardware.replace("an NVIDIA GPU whose driver answers", "a wish")) == hardware
+    page = (DOCS / "reference" / "providers.md").read_text("utf-8")
+    assert WRITER["written"](page.replace("an NVIDIA GPU whose driver answers", "a wish")) == page
