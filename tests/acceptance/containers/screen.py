@@ -1,4 +1,4 @@
-"""The screen "On many machines" of docs/deploying.md: its lines, which the stack types with podman in docker's place."""
+"""The screen "On many machines" of docs/deploying.md: its lines, which the stack types with podman for docker."""
 
 import re
 import shlex

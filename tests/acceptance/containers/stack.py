@@ -131,7 +131,7 @@ class Stack(Progress):
         return self.podman(*run, *words, may_fail=may_fail, timeout_s=timeout_s)
 
     def _around(self, name: str) -> list[str]:
-        """What a node needs here beside the words of docs/deploying.md: its name, the network, our CA, and wheels for no index."""
+        """What a node needs here beside that page: its name, the network, our CA, and wheels for no index."""
         place = ["--name", name, "--hostname", name, "--network", OUTER, "-v", f"{MADE / 'ca.pem'}:/ca.pem:ro"]
         wheels = ["-v", f"{self.images.wheels}:/wheels:ro", "-e", "UV_OFFLINE=1", "-e", "UV_FIND_LINKS=/wheels"]
         return [*place, *wheels, "-e", "SSL_CERT_FILE=/ca.pem"]
