@@ -31,6 +31,7 @@ _BY_REPEAT = frozenset(metric.name for metric, judging in COMPARED if judging.by
 class Finding:
     """One check of one pair of cells that found something. `is_failure`: the gate was told to fail on it.
 
+    `is_unconfirmed`: it would have failed, and a fresh block did not show it again.
     `metric`: which it is about, where that is neither the headline nor memory.
     """
 
@@ -40,6 +41,7 @@ class Finding:
     text: str
     is_failure: bool
     metric: str = ""
+    is_unconfirmed: bool = False
 
     @property
     def is_noisy(self) -> bool:
@@ -141,7 +143,7 @@ def confirmed(answer: GateAnswer, *, again: Collection[tuple[str, str]]) -> Gate
     for finding in answer.findings:
         if finding.is_failure and finding.is_noisy and (finding.what, finding.candidate) not in again:
             text = f"{finding.text}; a fresh block did not show it again"
-            finding = replace(finding, is_failure=False, text=text)
+            finding = replace(finding, is_failure=False, is_unconfirmed=True, text=text)
         findings.append(finding)
     return replace(answer, findings=tuple(findings))
 

@@ -81,10 +81,11 @@ def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
 
 
 def _reasons(answer: GateAnswer) -> Sequence[str]:
-    """What fails the gate, beside a p50, which the table has; or why nothing was judged or compared."""
+    """What fails the gate, beside a p50, which the table has, or would have; or why nothing was judged or compared."""
     if answer.infra or (not answer.compared and not answer.failures):
         return answer.infra or answer.unmeasured or [finding.text for finding in answer.findings]
-    return [finding.text for finding in answer.failures if finding.check != "slower" or finding.metric]
+    failures = [finding.text for finding in answer.failures if finding.check != "slower" or finding.metric]
+    return [*failures, *(finding.text for finding in answer.findings if finding.is_unconfirmed)]
 
 
 def rows_of(answer: GateAnswer, document: Document) -> list[Row]:
@@ -114,6 +115,8 @@ def headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
         return text.format(who, change.text if change and change.is_decided else "slower")
     if not answer.is_passed:
         return f"{who} is worse than its base" if found else f"Nothing of {who} could be compared"
+    if any(finding.is_unconfirmed for finding in answer.findings):
+        return f"{who} looked worse than its base, not in a fresh block"
     if change is not None and change.is_decided:
         return f"{who}: {change.text} than its base"
     undecided = any(finding.check == "undecided" for finding in answer.findings)

@@ -15,6 +15,7 @@ from farm.rules.changes import gate
 from farm.rules.changes.gate_comment import AGAIN, MAX_ROWS, Asked, as_comment
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.findings.kinds import CHECKS
+from farm.rules.presenting.markdown import as_text
 from farm.rules.wording.vocabulary import Sign
 from tests.documents import make_cell, make_comparison, make_document
 
@@ -135,6 +136,15 @@ def test_runtimes_are_told_by_their_settings_and_cells_that_did_not_run_by_their
     document.cells[0].status, document.cells[1].status = CellStatus.REFUSED, CellStatus.REFUSED
     answer = gate.judge_gate(document, old=document.cells[0].runtime, new=document.cells[1].runtime, fail_on=CHECKS)
     assert "| not compared |" in as_comment(answer, document, Asked("1.31.1", COMMAND, took_s=1.0))
+
+
+def test_what_a_fresh_block_did_not_show_again_is_not_told_as_a_change() -> None:
+    document = gated("slower")
+    judged = gate.judge_gate(document, old="base", new="new", fail_on=["slower"], of_models=True)
+    answer = gate.confirmed(judged, again=set())
+    lines = as_comment(answer, document, Asked("encoder.onnx", COMMAND, took_s=95.0)).splitlines()
+    assert lines[0] == "### ✅ `encoder.onnx` looked worse than its base, not in a fresh block"
+    assert f"- {as_text(answer.findings[0].text)}" in lines
 
 
 def test_outputs_and_checks_are_named_once() -> None:
