@@ -24,7 +24,7 @@ from typing import Any
 from rich.console import Console
 
 from farm.contract.document import Document
-from farm.rules.judging.summaries import median_interval
+from farm.rules.comparing.signed_ranks import median_interval
 from farm.rules.matrices import matrix
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.presenting.sentences import explanation

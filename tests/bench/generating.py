@@ -17,7 +17,7 @@ from math import exp, log
 from pathlib import Path
 from statistics import median
 
-from farm.rules.judging.summaries import median_interval
+from farm.rules.comparing.signed_ranks import median_interval
 from farm.workshop.samples import builders
 from worker.agent.kit.stages import stage_runner
 

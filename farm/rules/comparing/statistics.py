@@ -87,21 +87,6 @@ def sign_interval_rank(rounds: int, level: float) -> tuple[int, float]:
     return _bounding_rank(tail, level)
 
 
-@cache
-def signed_rank_tail(rounds: int) -> Floats:
-    """P(T⁺ ≤ t) for t = 0 … n (n + 1) / 2 when every sign is a fair coin and no two sizes are equal."""
-    return np.cumsum(sign_flip_chances(tuple(range(1, rounds + 1))))
-
-
-@cache
-def interval_rank(rounds: int, level: float) -> tuple[int, float]:
-    """Which Walsh average bounds the interval of that level: (k, level), the k-th from either end, counted from 1.
-
-    The level is the one asked for, or, where so few rounds cannot give it, the one that the widest interval has.
-    """
-    return _bounding_rank(signed_rank_tail(rounds), level)
-
-
 def rank_sum_p(old: Floats, new: Floats) -> float:
     """Two-sided p of the exact Mann-Whitney test for two samples, over all their splits, ties by mid-ranks."""
     ranks = _doubled_ranks(np.concatenate([old, new]))
@@ -111,7 +96,7 @@ def rank_sum_p(old: Floats, new: Floats) -> float:
 
 
 def rank_sum_interval_rank(olds: int, news: int, level: float) -> tuple[int, float]:
-    """Which of the olds × news sorted differences bounds the interval of that level; like `interval_rank`."""
+    """Which of the olds × news sorted differences bounds the interval of that level; like `sign_interval_rank`."""
     chances = _split_chances(tuple(range(1, olds + news + 1)), news)
     return _bounding_rank(np.cumsum(chances[news * (news + 1) // 2 :]), level)
 

@@ -15,11 +15,9 @@ from farm.contract.document_cells import Figure
 from farm.contract.reports import Sample
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import JUDGED, OF_LAUNCHES
-from farm.rules.comparing import percentiles, statistics
+from farm.rules.comparing import percentiles
+from farm.rules.comparing.signed_ranks import median_interval
 
-INTERVAL_LEVEL = 0.95
-# with five, the widest interval that signed ranks can give has 93.75 %
-FEWEST_FOR_INTERVAL = 6
 # a node keeps fewer of each sample
 MAX_TIMINGS = 20_000
 _DTYPES = {"u4": "<u4", "u8": "<u8"}
@@ -128,12 +126,3 @@ def _pooled(samples: Sequence[Sample]) -> tuple[float, float | None]:
         return mean, None
     squares = sum((s.n - 1) * s.std_ms**2 + s.n * (s.mean_ms - mean) ** 2 for s in samples)
     return mean, sqrt(squares / (count - 1))
-
-
-def median_interval(values: Sequence[float], *, level: float = INTERVAL_LEVEL) -> tuple[float, float] | None:
-    """The interval of the median launch: Walsh averages, by inverting the signed-rank test; None of too few."""
-    if len(values) < FEWEST_FOR_INTERVAL:
-        return None
-    averages = statistics.walsh_averages(np.asarray([values], dtype=np.float64))[0]
-    rank, _ = statistics.interval_rank(len(values), level)
-    return float(averages[rank - 1]), float(averages[-rank])

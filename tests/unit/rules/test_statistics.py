@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from farm.rules.comparing import statistics
+from farm.rules.comparing import signed_ranks, statistics
 
 
 def rows(count: int, rounds: int, *, seed: int = 1) -> np.ndarray:
@@ -63,7 +63,7 @@ def test_a_pair_that_does_not_count_has_no_part_in_the_location() -> None:
 def test_the_interval_holds_exactly_the_shifts_that_the_test_does_not_reject(rounds: int, level: float) -> None:
     row = rows(1, rounds, seed=3)
     averages = statistics.walsh_averages(row)
-    rank, attained = statistics.interval_rank(rounds, level)
+    rank, attained = signed_ranks.interval_rank(rounds, level)
     low, high = averages[0, rank - 1], averages[0, -rank]
 
     def p(shift: float) -> float:
@@ -77,13 +77,13 @@ def test_the_interval_holds_exactly_the_shifts_that_the_test_does_not_reject(rou
 
 @pytest.mark.parametrize("rounds", [2, 3, 5])
 def test_too_few_rounds_for_the_level_get_the_widest_interval_and_its_true_level(rounds: int) -> None:
-    assert statistics.interval_rank(rounds, 0.95) == (1, pytest.approx(1.0 - 2.0 ** (1 - rounds)))
+    assert signed_ranks.interval_rank(rounds, 0.95) == (1, pytest.approx(1.0 - 2.0 ** (1 - rounds)))
 
 
 def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
     ratios = np.random.default_rng(4).normal(0.0, 1.0, size=(20_000, 12))
     averages = statistics.walsh_averages(ratios)
-    rank, _ = statistics.interval_rank(12, 0.95)
+    rank, _ = signed_ranks.interval_rank(12, 0.95)
     covered = np.mean((averages[:, rank - 1] <= 0.0) & (averages[:, -rank] >= 0.0))
     assert 0.95 <= covered < 0.965
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farm.rules.comparing.signed_ranks import median_interval
 from farm.rules.judging.summaries import (
     MAX_TIMINGS,
     TimingsProblem,
-    median_interval,
     pack_timings,
     summarise,
     unpack_timings,

@@ -1,0 +1,33 @@
+"""The interval of a median by signed ranks. Pure, and without numpy: terminals that read a farm's documents use it."""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import accumulate
+
+INTERVAL_LEVEL = 0.95
+# with five, the widest interval that signed ranks can give has 93.75 %
+FEWEST_FOR_INTERVAL = 6
+
+
+def median_interval(values: Sequence[float], *, level: float = INTERVAL_LEVEL) -> tuple[float, float] | None:
+    """The interval of the median launch: Walsh averages, by inverting the signed-rank test; None of too few."""
+    if len(values) < FEWEST_FOR_INTERVAL:
+        return None
+    averages = sorted((first + second) / 2 for place, first in enumerate(values) for second in values[place:])
+    rank, _ = interval_rank(len(values), level)
+    return averages[rank - 1], averages[-rank]
+
+
+@cache
+def interval_rank(rounds: int, level: float) -> tuple[int, float]:
+    """Which Walsh average bounds the interval of that level: (k, level), the k-th from either end, counted from 1.
+
+    The level is the one asked for, or, where so few rounds cannot give it, the one that the widest interval has.
+    """
+    # in how many of all 2ⁿ signs the ranks of the positive ones sum to each number
+    ways = [1]
+    for rank in range(1, rounds + 1):
+        ways = [sum(pair) for pair in zip([*ways, *[0] * rank], [*[0] * rank, *ways], strict=True)]
+    tails = [2 * ways_until / 2**rounds for ways_until in accumulate(ways)]
+    k = sum(tail <= 1.0 - level for tail in tails)
+    return (k, level) if k >= 1 else (1, max(0.0, 1.0 - tails[0]))
