@@ -113,7 +113,10 @@ def change_between(comparison: Comparison, baseline: Cell, candidate: Cell) -> C
     if own.figures is None or word == "not comparable":
         return Change("items", word)
     ratio, low, high = (times / end for end in (own.ratio or 1.0, own.high or 1.0, own.low or 1.0))
-    return Change("items", _judged((ratio, low, high), margin=comparison.margin), ratio, low, high)
+    # before the first look nothing is decided of either
+    is_early = word == "undecided" and comparison.smallest_detectable is None
+    told = word if is_early else _judged((ratio, low, high), margin=comparison.margin)
+    return Change("items", told, ratio, low, high)
 
 
 def _of_rate(own: Change) -> Change:

@@ -29,6 +29,16 @@ def test_batches_lead_by_their_items_as_the_headline_says_it():
     assert lead.low == pytest.approx(8 / 7.1)
 
 
+@pytest.mark.parametrize(("detectable", "verdict"), [(None, "undecided"), (0.03, "more")])
+def test_items_are_undecided_as_long_as_no_round_decides_anything(detectable: float | None, verdict: str) -> None:
+    """ "▲ 5 % more items/s, 7 rounds" stood beside "7 rounds decide nothing"."""
+    pair = compared(
+        axis="batch", verdict="undecided", smallest_detectable=detectable, ratio=7.6, ci_low=7.5, ci_high=7.7
+    )
+    lead = lead_of(document([cell(), cell("c2", batch=8)], [pair]))
+    assert (lead.verdict, lead.quantity) == (verdict, "items")
+
+
 def test_cells_that_differ_in_no_known_axis_are_called_by_their_names():
     lead = lead_of(document([cell(node=None), cell("c2", node=None)], [compared(axis="weather", reason="Rain.")]))
     assert (lead.step, lead.node, lead.reason) == ("c1 → c2", "", "Rain.")
