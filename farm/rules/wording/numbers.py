@@ -122,17 +122,23 @@ def _factor(ratio: float) -> float:
     return ratio if ratio >= 1 or ratio <= 0 else 1 / ratio
 
 
+# an interval of which the ends are further apart, on both sides of no change, is not worth its figures
+MAX_INTERVAL, TOO_WIDE = 10.0, "too wide to say"
+
+
 def change_interval(
     low: float | None, high: float | None, *, ratio: float | None, words: Words = TIMES, is_directed: bool = True
 ) -> str:
     """The interval of a change: `4 % faster to 8 % slower`; `21–26 %` beside a word that says the direction, which
-    without one (`is_directed`) it says itself."""
+    without one (`is_directed`) it says itself; `too wide to say` where that is of no use."""
     if low is None or high is None or not ratio:
         return NOT_MEASURED
     near, far = (low, high) if ratio > 1 else (high, low)
     sizes = [_sized(end, low, high, as_factor=is_factor(ratio)) for end in (near, far)]
     is_one_way = (near - 1) * (far - 1) >= 0 or not all(map(_has_digits, sizes))
     if not is_one_way:
+        if low <= 0 or high / low > MAX_INTERVAL:
+            return TOO_WIDE
         return f"{change(low, low, high, words=words)} to {change(high, low, high, words=words)}"
     ends = f"{sizes[0].rstrip(' %×')}–{sizes[1]}"
     if is_directed or not _has_digits(ends):

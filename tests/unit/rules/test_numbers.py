@@ -73,6 +73,9 @@ def test_the_size_of_a_change_leaves_its_direction_to_the_word_beside_it() -> No
         ((1.9, 1.8, 2.4), "80–140 %", "80–140 % slower"),
         ((1.0, 1 / 2.85, 2.83), "2.9× faster to 2.8× slower", "2.9× faster to 2.8× slower"),
         ((1.0, 1.0, 1.0), "0.0–0.0 %", "0.0–0.0 %"),
+        # of two rounds it was 30.2× faster to 32.0× slower
+        ((1.01, 1 / 30.2, 32.0), "too wide to say", "too wide to say"),
+        ((12.0, 3.0, 48.0), "3.0–48.0×", "3.0–48.0× slower"),
     ],
 )
 def test_an_interval_says_its_direction_where_no_word_does(
