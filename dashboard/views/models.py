@@ -28,7 +28,7 @@ from farm.registry.intake import StoredUpload
 from farm.registry.states import VersionState
 from farm.rules.presenting.headlines import Lead
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
-from farm.rules.wording import numbers
+from farm.rules.wording import numbers, titles
 from farm.runs.selectors import compared_with_before, document, pages, runs_listed
 from farm.runs.selectors.cells import measured_settings
 from farm.runs.selectors.compatibility import compatibility_of
@@ -168,16 +168,16 @@ def version_table(
 
 
 def _against(row: "Comparison | None") -> Entry:
-    """`12 % slower than version 2`, with the comparison behind it."""
-    beside = row.baseline.cell.beside if row is not None else None
-    if row is None or beside is None:
+    """`12 % slower than version 2`, with the settings and the comparison behind it."""
+    if row is None or (beside := row.baseline.cell.beside) is None:
         return Entry("")
     found = doc_comparisons.Comparison.model_validate_json(row.body).model_copy(update={"verdict": row.verdict})
     is_told = row.verdict in ("slower", "faster") and found.ratio is not None
     said = numbers.change(found.ratio, found.ci_low, found.ci_high) if is_told else row.verdict
     word = "to" if row.verdict == "equal" else "than" if is_told else "against"
     address = reverse("dashboard:cell", args=[row.run_id, row.candidate.name])
-    return Entry(f"{said} {word} version {beside.version.number}", found.ratio, href=address)
+    soft = f"{titles.setting(row.candidate.cell)}, run {row.run_id}"
+    return Entry(f"{said} {word} version {beside.version.number}", found.ratio, href=address, soft=soft)
 
 
 def what_goes(removal: "Removal") -> str:

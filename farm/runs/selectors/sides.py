@@ -67,7 +67,7 @@ def compared_with_before(user: Anyone, model: Model) -> dict[int, Comparison]:
         candidate__twin_of=None,
         baseline__cell__beside__version__model=model,
     )
-    related = ("run__version", "baseline__cell__beside__version", "candidate")
+    related = ("run__version", "baseline__cell__beside__version", "candidate__cell")
     newest = rows.select_related(*related).defer("operators", "run__matrix").order_by("pk")
     return {row.run.version.number: row for row in newest}
 
