@@ -15,6 +15,7 @@ from farm.rules.cells.scenario_metrics import MAX_RATE
 from farm.rules.comparing import look_levels
 from farm.rules.comparing.comparisons import Comparison
 from farm.rules.judging.evidence import Evidence
+from farm.rules.planning.estimates import OUT_OF_TIME
 from farm.rules.wording.numbers import counted, share
 
 VerdictFrom = Literal["wall", "processor", "rate"]
@@ -26,10 +27,6 @@ BUSY_SHARE = 1 / 3
 MAX_FACTOR = 10.0
 # and a narrower one is no reason
 MIN_FACTOR = 1.02
-_LATE = (
-    " Time ran out (twice the plan): reduce other load on the machine, measure fewer cells in one run, or ask for "
-    "more rounds: `onnxfarm more RUN` on a farm, a larger --budget elsewhere."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +149,12 @@ def too_few(counting: int, *, measured: int, least: int, is_out_of_time: bool) -
         has = "has" if counting == 1 else "have"
         some = f"{counting} of {counted(measured, 'round')} {has} both samples undisturbed"
         text = f"{some}: a verdict takes at least {least}."
-    return f"{text}{_LATE if is_out_of_time else ''}"
+    return f"{text}{f' {OUT_OF_TIME}' if is_out_of_time else ''}"
 
 
 def unrepeated(*, is_out_of_time: bool) -> str:
     """Why a metric that a repeat decides has no verdict after one round."""
-    return f"One round has it on both sides: a verdict takes a second.{_LATE if is_out_of_time else ''}"
+    return f"One round has it on both sides: a verdict takes a second.{f' {OUT_OF_TIME}' if is_out_of_time else ''}"
 
 
 def _disturbed(paired: Paired) -> str:

@@ -29,6 +29,11 @@ BLOCK_TIMEOUT_FACTOR = 4.0
 BLOCK_TIMEOUT_FLOOR_S = 900.0
 BLOCK_TIMEOUT_CEILING_S = 7200.0
 RUNNER_TIMEOUT_CEILING_S = 3600.0
+# why there are fewer rounds than were asked for, and what to do
+OUT_OF_TIME = (
+    "Time ran out (twice the plan): reduce other load on the machine, measure fewer cells in one run, or ask for "
+    "more rounds: `onnxfarm more RUN` on a farm, a larger --budget elsewhere."
+)
 
 
 @dataclass(frozen=True, slots=True)
