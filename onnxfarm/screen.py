@@ -14,6 +14,7 @@ from farm.rules.cells import recipes, scenarios
 from farm.rules.cells.axes import AXES, BY_NAME, Axis
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.cells.metric import Metric
+from farm.rules.cells.metrics import BY_NAME as METRICS
 from farm.rules.cells.metrics import JUDGED, OF_CALLS
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import change_of
@@ -26,9 +27,18 @@ from farm.rules.presenting.called_operators import (
     operators_heading,
 )
 from farm.rules.presenting.headlines import axis_rank, opening_of
-from farm.rules.presenting.lines import BUSY, is_busy, is_by_processor, is_less_accurate, line_of, outside_words
+from farm.rules.presenting.lines import (
+    BUSY,
+    PROCESSOR,
+    is_by_processor,
+    is_less_accurate,
+    items_of,
+    line_of,
+    outside_words,
+)
 from farm.rules.presenting.sentences import ordered_operators
-from farm.rules.presenting.stability import at_risk
+from farm.rules.presenting.stability import UNSTABLE, at_risk
+from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.quality.parity import UNJUDGED
 from farm.rules.runtimes import engines
@@ -49,13 +59,13 @@ NARROW = 100
 # of a wider terminal, what the columns of figures take, and that of the other call
 FIGURES_WIDTH, CALL_WIDTH = 80, 20
 TWIN = "twin"
-HEADS = ("p50", "items/s", "session", "memory")
+# heads of figures, and the metrics that they are of
+PEAK, FIRST, BY_CLOCK = METRICS["peak_memory_bytes"], METRICS[TTFT], "by the clock"
+HEADS = {"p50": JUDGED, "items/s": METRICS["throughput"], "session": METRICS["session_ms"], "memory": PEAK}
+TOKEN_HEADS = {"per token": JUDGED, "first token": FIRST, "overall tokens/s": METRICS[TOKENS_RATE], "memory": PEAK}
 # columns of words that become a line above the table where all of them say the same
 LIFTED = ("parity", "accuracy", "state")
 LIFTED_COMPARED = ("rounds", "detectable", "prefill", "memory", *titles.CALLS.values())
-# of a busy machine, what the verdicts rest on stands first
-BUSY_HEADS = ("CPU time", "by the clock", "items/s", "session", "memory")
-TOKEN_HEADS = ("per token", "first token", "overall tokens/s", "memory")
 
 CALL = BY_NAME["call"]
 # columns: what is compared most comes first, where it ran last
@@ -77,6 +87,8 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         console.print(Text(", ".join(filter(None, (_in_common(shown[0], varying), said))), style="dim"))
         _show_table(table, *LIFTED, console=console)
         _show_inputs(shown, console=console)
+        if at_risk(document.cells, document.comparisons):
+            console.print(Text(UNSTABLE, style="dim"))
         _show_reasons(document.cells, opening=document.sentence, console=console)
         _show_differences(document.cells, console=console)
         if document.comparisons:
@@ -120,26 +132,28 @@ def _in_common(cell: Cell, varying: Sequence[Axis]) -> str:
 
 def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *, width: int) -> Table:
     """One row each; what a cell is goes into one column, whose lines may fold, where there is no room for several."""
-    risky = at_risk(document.cells, document.comparisons)
+    risky, times = at_risk(document.cells, document.comparisons), Times.of(cells, document.comparisons)
     asked = sum(2 + max(len(_text(axis, cell)) for cell in cells) for axis in varying)
     others = {call: of for call, of in OF_CALLS.items() if any(map(of.value, cells))}
-    is_by_cpu = any(map(is_by_processor, document.comparisons)) or any(map(is_busy, cells))
+    is_by_cpu = bool(times.by_processor)
     is_apart = width >= NARROW and asked <= width - FIGURES_WIDTH - CALL_WIDTH * (len(others) + is_by_cpu)
     is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated for cell in cells)
     named = [axis.heading.lower() for axis in varying] if is_apart else ["measured"] if varying else []
     table = _table("cell", *named)
-    is_generated = all(map(prefills.is_generated, cells))
-    heads: Sequence[str] = TOKEN_HEADS if is_generated else BUSY_HEADS if is_by_cpu else HEADS
-    figures_of = _token_figures if is_generated else _busy_figures if is_by_cpu else _figures
-    for head in (*heads[:1], *(titles.CALLS[call] for call in others), *heads[1:]):
-        table.add_column(head, justify="right", no_wrap=True)
+    own, *rest = (TOKEN_HEADS if all(map(prefills.is_generated, cells)) else HEADS).items()
+    columns = [own, *((titles.CALLS[call], metric) for call, metric in others.items())]
+    columns += [*([(BY_CLOCK, JUDGED)] * is_by_cpu), *rest]
+    for head, metric in columns:
+        text = head if head == BY_CLOCK else times.heading(head, metric.name, cells).replace("the clock", "clock")
+        text = text.replace(f"p50, {PROCESSOR}", "CPU time").replace(PROCESSOR, "CPU")
+        table.add_column(text, justify="right", no_wrap=True)
     is_judged = any(cell.accuracy is not None for cell in cells)
     for head in ["parity", *(["accuracy"] if is_judged else []), *(["state"] if is_eventful else [])]:
         table.add_column(head, no_wrap=True)
     for cell in cells:
         what = [_text(axis, cell) for axis in varying] if is_apart else [_in_words(cell, varying)][: len(named)]
-        first, *rest = figures_of(cell)
-        row: list[str | Text] = [cell.id, *what, first, *(_latency(metric, cell) for metric in others.values()), *rest]
+        figures = [_figure(metric, cell if head == BY_CLOCK else times.whole(cell)) for head, metric in columns]
+        row: list[str | Text] = [cell.id, *what, *figures]
         row.append(coloured(_parity(cell.parity), cell.parity.verdict))
         if is_judged:
             row.append(_accuracy(cell))
@@ -160,30 +174,16 @@ def _in_words(cell: Cell, varying: Iterable[Axis]) -> str:
     return ", ".join(_text(axis, cell, is_alone=True) for axis in varying)
 
 
-def _figures(cell: Cell) -> list[str]:
-    return [
-        _latency(JUDGED, cell),
-        "" if cell.throughput is None else numbers.rate(cell.throughput, cell.p50_ci_ms, time=cell.p50_ms),
-        "" if cell.session_ms is None else f"{plain(cell.session_ms)} ms",
-        "" if cell.peak_memory_bytes is None else memory(cell.peak_memory_bytes),
-    ]
-
-
-def _latency(metric: Metric, cell: Cell) -> str:
+def _figure(metric: Metric, cell: Cell) -> str:
+    """With its unit where that is a time; what it is of stands above it."""
     value = metric.value(cell)
-    return latency(value, metric.interval_of(cell)) if value else ""
-
-
-def _busy_figures(cell: Cell) -> list[str]:
-    return ["" if cell.cpu_p50_ms is None else latency(cell.cpu_p50_ms), *_figures(cell)]
-
-
-def _token_figures(cell: Cell) -> list[str]:
-    """Of a cell that generates, under heads that say what of: a p50 of which nobody knows that it is of a token."""
-    p50, *_, memory = _figures(cell)
-    first, rate = cell.figures.get(TTFT), cell.figures.get(TOKENS_RATE)
-    said = ("" if first is None else latency(first.value), "" if rate is None else plain(rate.value))
-    return [p50, *said, memory]
+    if not value:
+        return ""
+    if metric.reads == "latency":
+        return latency(value, metric.interval_of(cell))
+    if metric.reads == "memory":
+        return memory(value)
+    return items_of(cell) if metric.name == "throughput" else f"{plain(value)}{' ms' if metric.unit == 'ms' else ''}"
 
 
 def _parity(found: Parity) -> str:
@@ -315,7 +315,7 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
             *(coloured(metric_changes.marked(change), change.verdict) if change else "" for change in changes),
         )
     by_processor = sum(map(is_by_processor, ordered))
-    notes = [f"{BUSY} ({by_processor} of {counted(len(ordered), 'comparison')})"] if by_processor else []
+    notes = [f"{BUSY} ({by_processor} of {counted(len(ordered), 'comparison')})"] * bool(by_processor)
     if values and any(line.why for line in lines):
         notes.append("medians that are apart otherwise than their pairs are left out")
     notes += dict.fromkeys(said for comparison in ordered for said in metric_changes.untimed(comparison))

@@ -6,14 +6,15 @@ points are drawn, fewer bars, fewer letters: what stood out still stands out.
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from dashboard import axes
 from dashboard.figures.theme import INK, OTHER, SLOTS, Json
 from farm.contract.document_cells import Cell
+from farm.rules.cells.metrics import BY_NAME
 from farm.rules.presenting.lines import PROCESSOR, is_wrong, items_of
-from farm.rules.presenting.tables import Column, Entry, Number, Table
+from farm.rules.presenting.tables import Column, Entry, Number, Table, written
 from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import STATES, WRONG
@@ -90,6 +91,17 @@ def p50(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
     return Number(
         f"{title}, ms", lambda cell: milliseconds(cell, says=cell.id in times.by_processor and title != PROCESSOR)
     )
+
+
+def beside_p50(times: Times, cells: Sequence[Cell], text: str, name: str, *, note: str) -> Column[Cell]:
+    """A further time of these cells, as it is told of them; where it is of two kinds, processor time says so."""
+    metric, title = BY_NAME[name], times.heading(text, name, cells)
+
+    def entry(cell: Cell) -> Entry:
+        says = times.is_processor(name, cell) and f" or {PROCESSOR}" in title
+        return replace(written(metric.value(cell)), soft="CPU time" if says else "")
+
+    return Number(f"{title}, ms", entry, note=note)
 
 
 def milliseconds(told: Cell, *, says: bool) -> Entry:

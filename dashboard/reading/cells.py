@@ -40,7 +40,7 @@ def table(
     going_on = states or {}
     known = list(cells)
     risky, times = at_risk(known, comparisons), Times.of(known, comparisons)
-    cells = [times.told(cell) for cell in known]
+    cells = [times.whole(cell) for cell in known]
     shared = [axis for axis in axes.varying(cells) if axis.name != "runtime"]
     notes = {cell.id: _note(cell, is_risky=cell.id in risky) for cell in cells}
     shown: tuple[Column[Cell], ...] = (
@@ -51,8 +51,8 @@ def table(
         figure.p50(times, cells),
         figure.HALF_WIDTH,
         figure.ITEMS,
-        Number("session, ms", lambda cell: written(cell.session_ms), note="creating the session"),
-        Number("first, ms", lambda cell: written(cell.first_ms), note="first inference"),
+        figure.beside_p50(times, cells, "session", "session_ms", note="creating the session"),
+        figure.beside_p50(times, cells, "first", "first_ms", note="first inference"),
         Number("peak memory", lambda cell: written(cell.peak_memory_bytes, numbers.memory)),
         Column("Parity", lambda cell: verdict_entry(cell.parity.verdict, parities.against(cell.parity))),
         *(ACCURACY if any(cell.accuracy is not None for cell in cells) else ()),

@@ -11,7 +11,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.headlines import axis_rank, opening_of
-from farm.rules.presenting.lines import Line, is_by_processor, line_of
+from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.wording import numbers
 
@@ -39,10 +39,7 @@ def _memory(comparison: Comparison) -> Entry:
 
 def _others(comparison: Comparison) -> Entry:
     """Metrics that are neither the headline nor memory: what changed, losses first; else whether all are equal."""
-    told = [change for change in metric_changes.further(comparison) if change.unit != "bytes"]
-    if is_by_processor(comparison):
-        # the verdict itself
-        told = [change for change in told if change.name != "cpu_p50_ms"]
+    told = [change for change in metric_changes.beside(comparison) if change.unit != "bytes"]
     changed = [change for change in metric_changes.changed(comparison) if change in told]
     if not told:
         return Entry(numbers.NOT_MEASURED)

@@ -33,9 +33,10 @@ MOST_FIELDS, PART_FIELDS, FEWEST_ROWS = 100, 60, 4
 
 @dataclass(frozen=True)
 class Metric:
-    """What colours the map. `read` gives a number per cell; `write` puts it in words."""
+    """What colours the map. `of`: its name in the table of metrics; `read` gives a number per cell, `write` words."""
 
     name: str
+    of: str
     label: str
     read: Callable[[Cell], float | None]
     write: Callable[[Cell], str]
@@ -44,7 +45,7 @@ class Metric:
 def _colour(name: str, place: str, *, label: str = "") -> Metric:
     """A metric under the short name that addresses have for it."""
     metric = MEASURED[place]
-    return Metric(name, label or metric.title, metric.value, partial(metric_with_unit, metric))
+    return Metric(name, place, label or metric.title, metric.value, partial(metric_with_unit, metric))
 
 
 METRICS = (
@@ -134,6 +135,7 @@ class Layout:
     rows: Sequence[tuple[tuple[str, ...], Places]]
     by_id: Mapping[str, Cell]
     compared: Mapping[str, Sequence[Comparison]]
+    times: Times
 
     @property
     def is_large(self) -> bool:
@@ -145,7 +147,7 @@ class Layout:
 class Grid:
     """What the fields are filled from: cells by place, comparisons by their candidate, states of open cells.
 
-    `times`: of the cells, by the verdicts along the columns; `told`: the cells with those.
+    `times`: of the cells, by the verdicts of the run; `told`: the cells with those.
     """
 
     metric: Metric
@@ -166,7 +168,8 @@ class Grid:
     @cached_property
     def baselines(self) -> frozenset[str]:
         """The cells that others are compared with along the columns."""
-        return frozenset(pair.baseline for pair in _along(self.compared, self.column_axis))
+        pairs = (pair for some in self.compared.values() for pair in some)
+        return frozenset(pair.baseline for pair in pairs if pair.axis == self.column_axis.name)
 
     def figure(self, cell: Cell) -> float | None:
         """The figure that stands in a cell's field beside a verdict."""
@@ -175,9 +178,9 @@ class Grid:
 
     def title(self, cell: Cell) -> str:
         """The time of a cell with its interval; where that is processor time, that by the clock besides."""
-        told = self.told[cell.id]
-        text = f"{self.times.title([cell])} {numbers.latency(told.p50_ms, told.p50_ci_ms)}"
-        return text if told is cell else f"{text}; {numbers.latency(cell.p50_ms, cell.p50_ci_ms)} by the clock"
+        told, is_by_processor = self.told[cell.id], cell.id in self.times.by_processor
+        by_clock = f"; {numbers.latency(cell.p50_ms, cell.p50_ci_ms)} by the clock" if is_by_processor else ""
+        return f"{self.times.title([cell])} {numbers.latency(told.p50_ms, told.p50_ci_ms)}{by_clock}"
 
 
 def heat_map(
@@ -219,6 +222,7 @@ def layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns:
         ),
         by_id={cell.id: cell for cell in shown},
         compared=_by_candidate(comparisons),
+        times=Times.of(shown, comparisons),
     )
     return replace(laid, rows=_worst_first(laid)) if laid.is_large else laid
 
@@ -241,8 +245,9 @@ def drawn(
 ) -> HeatMap:
     """The map, coloured by a metric; of a large one the part with this number, from 1 on."""
     chosen = BY_NAME.get(metric, METRICS[0])
-    times = Times.of(laid.cells, _along(laid.compared, laid.column_axis))
-    told = [times.told(cell) for cell in laid.cells]
+    if chosen.name != "verdict":
+        chosen = replace(chosen, label=laid.times.heading(chosen.label, chosen.of, laid.cells))
+    told = [laid.times.whole(cell) for cell in laid.cells]
     grid = Grid(
         metric=chosen,
         column_axis=laid.column_axis,
@@ -251,7 +256,7 @@ def drawn(
         states=states or {},
         ends=_ends(told, chosen),
         address=address,
-        times=times,
+        times=laid.times,
         told={cell.id: cell for cell in told},
     )
     which = _part(laid, part) if laid.is_large else None
@@ -288,11 +293,6 @@ def _by_candidate(comparisons: Sequence[Comparison]) -> dict[str, list[Compariso
     return compared
 
 
-def _along(compared: Mapping[str, Sequence[Comparison]], axis: axes.Axis) -> list[Comparison]:
-    """Those along an axis."""
-    return [pair for some in compared.values() for pair in some if pair.axis == axis.name]
-
-
 def _ends_in_words(cells: Sequence[Cell], metric: Metric) -> list[str]:
     """The smallest and the largest value, as fields show them; none where the map is coloured by verdicts."""
     known = sorted((value, place) for place, cell in enumerate(cells) if (value := metric.read(cell)) and value > 0)
@@ -311,8 +311,8 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     cell = next((cell for cell in group if cell.p50_ms is not None), group[0])
     state = grid.states.get(cell.id, cell.status.value)
     href = grid.address(cell.id)
-    if state in OPEN_STATES:
-        return _open_place(cell, state, href)
+    if state in OPEN_STATES and cell.id not in grid.times.launched:
+        return _open_place(cell, state, href, grid.times)
     if cell.p50_ms is None or cell.status == CellStatus.CANCELLED:
         return Place(href, sign=sign_of(state), tone="off", title=cell.reason.text if cell.reason else "")
     if grid.metric.name != "verdict":
@@ -324,6 +324,9 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     if is_wrong(cell):
         # never praised, and marked wherever it stands
         sign, tone, why = STATES[WRONG], "", "; ".join(filter(None, (why_wrong(cell), sign.word, why)))
+    if state in OPEN_STATES:
+        so_far = f"{sign.word}, {numbers.counted(len(cell.samples_ms), 'round')} so far"
+        sign, tone = replace(sign, word=so_far), "running"
     return Place(href, value, sign, tone, "; ".join(filter(None, (title, why))))
 
 
@@ -339,19 +342,16 @@ def _value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tuple[str, 
         if is_of_figures and base and own and numbers.pair(base, own, low=low, high=high) is None:
             return "", "its own median, over all its launches, is apart otherwise than the pairs, so it is left out"
     told = grid.told[cell.id]
-    if grid.is_of_items and own is not None:
-        return f"{items_of(told)} items/s", ""
-    return grid.metric.write(told), ""
+    return f"{items_of(told)} items/s" if grid.is_of_items and own is not None else grid.metric.write(told), ""
 
 
-def _open_place(cell: Cell, state: str, href: str) -> Place:
+def _open_place(cell: Cell, state: str, href: str, times: Times) -> Place:
     """A cell that has not ended, with the median of the launches so far."""
     sign, rounds = sign_of(state), len(cell.samples_ms)
     if not rounds:
         return Place(href, sign=sign, tone="running" if state == "measuring" else "")
     so_far = Sign(sign.mark, f"{numbers.counted(rounds, 'round')} so far", sign.tone)
-    times = Times.of([cell])
-    told = f"no verdict yet; {PROCESSOR}" if times.by_processor else "no verdict yet"
+    told = f"no verdict yet; {PROCESSOR}" if cell.id in times.by_processor else "no verdict yet"
     return Place(href, f"{numbers.milliseconds(times.told(cell).p50_ms)} ms", so_far, "running", told)
 
 

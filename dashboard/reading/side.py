@@ -291,9 +291,23 @@ def _fact(name: str, texts: Sequence[str]) -> Line:
 
 
 def _measured(metric: Metric, cells: Sequence[Cell], judged: Sequence[Judged]) -> Line:
-    texts = [metric_with_unit(metric, cell, has_interval=True) for cell in cells]
     changes = [change(metric, cells[0], other, verdict) for other, verdict in zip(cells[1:], judged, strict=False)]
-    return Line(title(metric), texts, [Change(), *changes], [metric.value(cell) for cell in cells])
+    verdicts = [verdict.metrics.get(metric.name) for verdict in judged]
+    # the base by what the first of the others is judged by
+    told = [
+        _told(metric, cell, verdict, is_base=cell is cells[0])
+        for cell, verdict in zip(cells, [*verdicts[:1], *verdicts] or [None], strict=False)
+    ]
+    return Line(title(metric), [text for text, _ in told], [Change(), *changes], [value for _, value in told])
+
+
+def _told(metric: Metric, cell: Cell, judged: MetricChange | None, *, is_base: bool) -> tuple[str, float | bool | None]:
+    """A cell's figure in words and as it is: the median of the launches that the verdict beside it is of, where its own
+    is of others."""
+    if judged is None or not metric_changes.is_of_launches(judged):
+        return metric_with_unit(metric, cell, has_interval=True), metric.value(cell)
+    value = judged.baseline if is_base else judged.candidate
+    return f"{metric_changes.written(judged, value)}{' of CPU time' if judged.is_processor else ''}", value
 
 
 def change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:

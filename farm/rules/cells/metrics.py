@@ -90,7 +90,7 @@ OWN: tuple[Metric, ...] = (
         from_timings=COUNT_FOR["p99"],
         judging=Judging(TIME, margin=0.1, kinds=("load",), is_told=True),
     ),
-    Metric("throughput", "throughput", "items/s", "more"),
+    Metric("throughput", "throughput", "items/s", "more", note="by the clock"),
     Metric(
         "with_copies_p50_ms",
         "with host copies",
@@ -106,6 +106,7 @@ OWN: tuple[Metric, ...] = (
         "session creation",
         "ms",
         "less",
+        note="by the clock, in one process",
         judging=Judging(TIME, by="fastest", margin=0.1, alerts_as="session", min_alert=20.0),
         phase="session",
     ),
@@ -116,6 +117,7 @@ OWN: tuple[Metric, ...] = (
         "first inference",
         "ms",
         "less",
+        note="by the clock, in one process",
         judging=Judging(
             TIME, by="fastest", margin=0.1, kinds=("single", "sustained"), alerts_as="first", min_alert=5.0
         ),

@@ -182,7 +182,7 @@ def _table(case: Case) -> list[str]:
             "" if cell.p50_ms is None else numbers.latency(cell.p50_ms, cell.p50_ci_ms) for cell in (case.old, case.new)
         ]
     columns = {line.quantity if line else "p50 latency": tuple(sides)}
-    for change in [] if case.comparison is None else metric_changes.further(case.comparison):
+    for change in [] if case.comparison is None else metric_changes.beside(case.comparison):
         is_told = is_change(change.verdict) or (change.verdict == "equal" and change.name in _BESIDE)
         if is_told and (both := metric_changes.sides(change)) is not None:
             columns[f"{metric_changes.title(change)}: {change.verdict}"] = both

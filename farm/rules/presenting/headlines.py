@@ -18,7 +18,8 @@ from farm.rules.cells import label
 from farm.rules.cells.axes import ASKED_ORDER, BY_NAME
 from farm.rules.comparing.quantities import Change, Quantity, change_of
 from farm.rules.planning.blocks import TWIN
-from farm.rules.presenting.lines import is_busy, is_other_model, is_wrong, trusted_ms, why_wrong
+from farm.rules.presenting.lines import is_other_model, is_wrong, why_wrong
+from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import ELSEWHERE, WRONG, rank
@@ -182,7 +183,9 @@ def lead_of(document: Document) -> Lead:
         return _compared(opening.lead, cells)
     if not measured:
         return _nothing(own)
-    return _single(min(measured, key=lambda cell: trusted_ms(cell) or 0.0), measured=len(measured), of=len(own))
+    times = Times.of(measured, document.comparisons)
+    fastest = min(map(times.told, measured), key=lambda cell: cell.p50_ms or 0.0)
+    return _single(fastest, times, measured=len(measured), of=len(own))
 
 
 def _marked(verdict: str, some: Sequence[Cell], own: Sequence[Cell], *, reason: str = "") -> Lead:
@@ -218,15 +221,16 @@ def _nothing(cells: list[Cell]) -> Lead:
     return Lead(verdict=fate, step=f"none of {counted(len(fates), 'cell')} measured", reason=reason)
 
 
-def _single(cell: Cell, *, measured: int, of: int) -> Lead:
+def _single(cell: Cell, times: Times, *, measured: int, of: int) -> Lead:
+    """The cell with the time that is told of it."""
     others = f", the fastest of {measured} measured cells" if measured > 1 else f", 1 of {of} cells" if of > 1 else ""
     return Lead(
         step=f"{BY_NAME['runtime'].label(cell)}{others}",
         where=label.workload(cell),
         node=cell.node or "",
-        quantity="processor" if is_busy(cell) else "",
-        p50_ms=trusted_ms(cell),
-        p50_ci_ms=None if is_busy(cell) else cell.p50_ci_ms,
+        quantity="processor" if cell.id in times.by_processor else "",
+        p50_ms=cell.p50_ms,
+        p50_ci_ms=cell.p50_ci_ms,
     )
 
 

@@ -142,15 +142,10 @@ def is_busy(cell: Cell) -> bool:
     return is_disturbed and cell.p50_ms > LENGTHENED * cell.cpu_p50_ms
 
 
-def trusted_ms(cell: Cell) -> float | None:
-    """Its p50 latency; of a busy machine the processor time."""
-    return cell.cpu_p50_ms if is_busy(cell) else cell.p50_ms
-
-
 def outside_us(cell: Cell) -> float | None:
     """Of its traced inference what is in no operator; None where that is more than an inference took as it was timed:
     then other programs held up the trace, or the profiler did."""
-    timed = trusted_ms(cell)
+    timed = cell.cpu_p50_ms if is_busy(cell) else cell.p50_ms
     is_known = cell.unaccounted_us is not None and (timed is None or cell.unaccounted_us <= 1000 * timed)
     return cell.unaccounted_us if is_known else None
 

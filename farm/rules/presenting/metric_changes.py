@@ -1,5 +1,6 @@
 """What comparisons say of further metrics than their headline, such as memory beside latency, in words. Pure."""
 
+from collections.abc import Mapping
 from math import log
 
 from farm.base.grouping import grouped
@@ -7,10 +8,13 @@ from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.verdicts import MetricVerdict
 from farm.rules.cells.metric import RATE, SIZE, TIME, Metric
 from farm.rules.cells.metrics import BY_NAME, JUDGED
-from farm.rules.cells.scenario_metrics import MAX_RATE
+from farm.rules.cells.scenario_metrics import MAX_RATE, OUTSIDE, OUTSIDE_CPU, TPOT, TTFT, TTFT_CPU
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import MIB, memory, plain
 from farm.rules.wording.vocabulary import CHANGES, GAINS, is_change, sign_of, signed
+
+# metrics that are the processor time of another, which is of the clock
+OF_PROCESSOR: Mapping[str, str] = {TTFT_CPU: TTFT, OUTSIDE_CPU: OUTSIDE}
 
 
 def with_headline(comparison: Comparison, verdict: MetricVerdict) -> list[MetricChange]:
@@ -29,6 +33,17 @@ def headline_of(comparison: Comparison) -> str:
 def further(comparison: Comparison) -> list[MetricChange]:
     """All but the headline."""
     return [change for change in comparison.metrics if change.name != headline_of(comparison)]
+
+
+def beside(comparison: Comparison) -> list[MetricChange]:
+    """Those that say more than the verdict: where that rests on processor time, neither it again nor the same by the
+    clock."""
+    told = further(comparison)
+    if comparison.verdict_from != "processor":
+        return told
+    known = {change.name for change in told}
+    again = {"cpu_p50_ms", TPOT} | {OF_PROCESSOR[name] for name in OF_PROCESSOR.keys() & known}
+    return [change for change in told if change.name not in again]
 
 
 def of_memory(comparison: Comparison) -> list[MetricChange]:
@@ -60,6 +75,13 @@ def untimed(comparison: Comparison) -> list[str]:
         for change in further(comparison)
         if change.verdict == "undecided" and change.reason and change.rounds < comparison.rounds
     ]
+
+
+def is_of_launches(change: MetricChange) -> bool:
+    """Whether its medians are told of its cells in place of their own figures: those of processor time, and of what a
+    cell's own figure says of its check pass alone."""
+    known = BY_NAME.get(change.name)
+    return change.is_processor or (known is not None and known.judging is not None and known.judging.by == "fastest")
 
 
 def is_gain(change: MetricChange) -> bool:
@@ -114,7 +136,7 @@ def sides(change: MetricChange) -> tuple[str, str] | None:
     """Both sides as written; None where a reader's division would not give the change."""
     if change.ratio is not None and not _agrees(change):
         return None
-    return _valued(change, change.baseline), _valued(change, change.candidate)
+    return written(change, change.baseline), written(change, change.candidate)
 
 
 def _agrees(change: MetricChange) -> bool:
@@ -125,7 +147,8 @@ def _agrees(change: MetricChange) -> bool:
     return numbers.pair(change.baseline, change.candidate, low=low, high=high) is not None
 
 
-def _valued(change: MetricChange, value: float) -> str:
+def written(change: MetricChange, value: float) -> str:
+    """One of its values, with its unit."""
     if change.unit != "bytes":
         return f"{plain(value)} {change.unit}".strip()
     return memory(value) if abs(value) >= MIB or not value else f"{value / MIB:.2f} MiB"

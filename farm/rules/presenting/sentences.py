@@ -11,6 +11,7 @@ from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.comparing.quantities import Change, change_between
 from farm.rules.planning.blocks import TWIN
+from farm.rules.planning.estimates import OUT_OF_TIME
 from farm.rules.presenting import (
     fusions,
     generation_phases,
@@ -21,7 +22,8 @@ from farm.rules.presenting import (
 )
 from farm.rules.presenting.called_operators import certainty, doubt_of_traces, note_of_traces
 from farm.rules.presenting.headlines import WORK_AXES, Opening, Standing, axis_rank, lost_providers, named, opening_of
-from farm.rules.presenting.lines import BUSY, fails_parity, is_busy, is_by_processor, is_wrong
+from farm.rules.presenting.lines import BUSY, fails_parity, is_by_processor, is_wrong
+from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.tracing.attribution import NAMED_SHARE, group_by_type, largest_share
 from farm.rules.wording import titles
@@ -89,19 +91,19 @@ def verdict_line(document: Document) -> str:
     found = opening_of(document.comparisons, cells)
     lead = _of_lead(found.lead, found, cells) if found.lead is not None else []
     # where wrong outputs won every comparison, nothing else is to be told
-    lead = lead or ([] if found.left_out else [_measured(document.cells)])
+    lead = lead or ([] if found.left_out else [_measured(document)])
     elsewhere = _elsewhere(found, cells)
     told = [elsewhere, *lead] if found.is_elsewhere_first else [*lead, elsewhere]
     rest = [_open(found, word) for word in ("equal", "undecided")]
     return " ".join(part for part in (wrong_outputs(document), *told, *rest) if part)
 
 
-def _measured(cells: Sequence[Cell]) -> str:
+def _measured(document: Document) -> str:
     """Cells of which none is compared; an A/A copy is none of its own."""
-    cells = [cell for cell in cells if cell.twin_of is None]
+    cells = [cell for cell in document.cells if cell.twin_of is None]
     measured = [cell for cell in cells if cell.status == "done"]
     if len(cells) == 1 and measured:
-        return cell_sentence(measured[0])
+        return cell_sentence(measured[0], document.comparisons)
     if not cells:
         return "Nothing was planned."
     if not measured:
@@ -120,17 +122,22 @@ def comparison_sentence(comparison: Comparison, cells: Mapping[str, Cell]) -> st
     return f"{signed(change.word)}{change.unit}: {_statement(comparison, baseline, candidate)}"
 
 
-def cell_sentence(cell: Cell) -> str:
-    """One cell in words: its latency, or its status with the reason."""
+def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
+    """One cell in words: its latency, or its status with the reason. `comparisons`: with its A/A copy."""
     what = f"{cell.model or 'The model'} on {cell.runtime}, {label.workload(cell)}"
     if cell.status != "done" or cell.p50_ms is None:
         why = cell.reason.text if cell.reason is not None else "it was not measured."
         return f"{signed(cell.status)}: {what}: {why}"
-    launches = f"at the median of {len(cell.samples_ms)} launches"
+    launches = f"at the median of {counted(len(cell.samples_ms), 'launch', 'launches')}"
     by_clock = latency(cell.p50_ms, cell.p50_ci_ms)
-    if is_busy(cell):
-        return f"{what}: {latency(cell.cpu_p50_ms)} of processor time {launches} ({by_clock} by the clock). {BUSY}."
-    return f"{what}: {by_clock} {launches}."
+    is_short = any(OUT_OF_TIME in (pair.reason or "") for pair in comparisons)
+    few = f" That is fewer than were asked for. {OUT_OF_TIME}" if is_short else ""
+    times = Times.of([cell], comparisons)
+    if cell.id not in times.by_processor:
+        return f"{what}: {by_clock} {launches}.{few}"
+    told = times.told(cell)
+    spent = latency(told.p50_ms, told.p50_ci_ms)
+    return f"{what}: {spent} of processor time {launches} ({by_clock} by the clock). {BUSY}.{few}"
 
 
 def explanation(comparison: Comparison) -> str | None:

@@ -1,33 +1,59 @@
-"""Which time pages and charts tell of cells: the one that the verdicts beside them rest on. Pure."""
+"""Which figures are told of cells: those that the verdicts beside them rest on. Pure, and without numpy.
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+The one place that decides between processor time and the clock: pages, charts, terminals and headlines read it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isclose
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.judging.summaries import median_interval
+from farm.rules.cells.metrics import BY_NAME, JUDGED
+from farm.rules.comparing.signed_ranks import median_interval
+from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor
+from farm.rules.presenting.metric_changes import OF_PROCESSOR, further, is_of_launches
 from farm.rules.wording import numbers
+
+# of metrics in these a busy machine has other figures by the clock
+TIMED_UNITS = ("ms", "tokens/s")
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """The median of a cell's launches in a metric beside its latency, and whether it is of processor time."""
+
+    value: float
+    is_processor: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
     """`by_processor`: ids of the cells of which processor time is told, because a verdict rests on it or other programs
-    lengthened the time of the clock. Of all others it is the p50 latency."""
+    lengthened the time of the clock. Of all others it is the p50 latency. `launched`: of each cell, by the metric's
+    name, what is told in place of its own figure, since its verdicts are of that."""
 
     by_processor: frozenset[str]
+    launched: Mapping[str, Mapping[str, Launched]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cells: Iterable[Cell], comparisons: Iterable[Comparison] = ()) -> "Times":
-        """`comparisons`: those whose verdicts stand beside the cells; a cell without one speaks for itself."""
-        sides: dict[bool, set[str]] = {True: set(), False: set()}
-        for pair in comparisons:
-            if pair.ratio is not None:
-                sides[is_by_processor(pair)] |= {pair.baseline, pair.candidate}
+        """`comparisons`: those whose verdicts stand beside the cells, where a cell's A/A pair counts if it has no
+        other; a cell without any speaks for itself."""
+        beside: dict[str, list[Comparison]] = {}
+        for pair in sorted(comparisons, key=lambda pair: pair.axis == TWIN):
+            for side in (pair.baseline, pair.candidate) if pair.ratio is not None else ():
+                pairs = beside.setdefault(side, [])
+                if pair.axis != TWIN or all(earlier.axis == TWIN for earlier in pairs):
+                    pairs.append(pair)
         known = [cell for cell in cells if cell.p50_ms and cell.cpu_p50_ms]
-        alone = {cell.id for cell in known if cell.id not in sides[False] and is_busy(cell)}
-        return cls(frozenset({cell.id for cell in known} & sides[True] | alone))
+        by_processor = {
+            cell.id
+            for cell in known
+            if (any(map(is_by_processor, beside[cell.id])) if cell.id in beside else is_busy(cell))
+        }
+        return cls(frozenset(by_processor), {side: _launched(side, pairs) for side, pairs in beside.items()})
 
     def told(self, cell: Cell) -> Cell:
         """The cell with that time, its interval and its launches in place of p50, and with the items per second that
@@ -43,6 +69,38 @@ class Times:
         if isclose((cell.throughput or 0.0) * cell.p50_ms, 1000.0 * (cell.batch or 1), rel_tol=1e-6):
             changed["throughput"] = 1000.0 * (cell.batch or 1) / cell.cpu_p50_ms
         return cell.model_copy(update=changed)
+
+    def whole(self, cell: Cell) -> Cell:
+        """The same, and in place of its other figures the medians of launches that its verdicts are of."""
+        launched = self.launched.get(cell.id, {})
+        own = launched.keys() & Cell.model_fields.keys()
+        changed: dict[str, object] = {name: launched[name].value for name in own}
+        changed["metrics"] = [
+            each.model_copy(update={"value": launched[each.name].value, "ci_low": None, "ci_high": None})
+            if each.name in launched
+            else each
+            for each in cell.metrics
+        ]
+        return self.told(cell).model_copy(update=changed) if launched else self.told(cell)
+
+    def is_processor(self, name: str, cell: Cell) -> bool:
+        """Whether what is told of a metric is processor time."""
+        if name == JUDGED.name:
+            return cell.id in self.by_processor
+        found = self.launched.get(cell.id, {}).get(name)
+        return found is not None and found.is_processor
+
+    def heading(self, text: str, name: str, cells: Sequence[Cell]) -> str:
+        """What heads a metric of these cells: `session, processor time`; of both kinds `session or processor time`;
+        of a busy machine, where nothing but the clock says it, `session by the clock`."""
+        metric = BY_NAME[name]
+        known = [cell for cell in cells if metric.value(cell) is not None]
+        if metric.unit not in TIMED_UNITS or not any(cell.id in self.by_processor for cell in known):
+            return text
+        count = sum(self.is_processor(name, cell) for cell in known)
+        if not count:
+            return f"{text} by the clock"
+        return f"{text}, {PROCESSOR}" if count == len(known) else f"{text} or {PROCESSOR}"
 
     def title(self, cells: Sequence[Cell], clock: str = "p50") -> str:
         """What the times of these cells are called together, where those by the clock are called `clock`."""
@@ -62,3 +120,15 @@ BY_CLOCK = Times(frozenset())
 def latency_of(cell: Cell, comparisons: Iterable[Comparison] = ()) -> str:
     """A cell's latency in words, by the verdicts that stand beside it."""
     return Times.of([cell], comparisons).words(cell)
+
+
+def _launched(side: str, pairs: Sequence[Comparison]) -> dict[str, Launched]:
+    """What the verdicts of these pairs are of, for one of their sides."""
+    found: dict[str, Launched] = {}
+    for pair in pairs:
+        for change in further(pair):
+            name = OF_PROCESSOR.get(change.name, change.name) if is_by_processor(pair) else change.name
+            if name != change.name or is_of_launches(change):
+                value = change.baseline if pair.baseline == side else change.candidate
+                found.setdefault(name, Launched(value, change.is_processor or name != change.name))
+    return found

@@ -104,7 +104,7 @@ def test_the_pages_say_what_became_of_a_version(
     browser.force_login(member)
     shown = browser.get(f"/models/{newer.model_id}/").content.decode()
     # with its setting, since the headline may be of another
-    assert re.search(r"slower than version 1</a>.{0,40}1\.31\.1, CPU, fp32, .{0,40}run \d", shown, re.DOTALL)
+    assert re.search(r"slower than version 1</a>[^,]{0,60}, CPU, fp32, .{0,40}run \d", shown, re.DOTALL)
     page = browser.get(f"/alerts/{Alert.objects.get().pk}/").content.decode()
     assert "not applicable: versions of the model were compared" in page
     answer = client.post(f"/api/v1/alerts/{Alert.objects.get().pk}/bisections", {}, content_type="application/json")

@@ -1,8 +1,10 @@
 """Charts, tables and maps of a run whose verdicts rest on processor time: each shows that, and says so."""
 
+import io
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from dashboard.figures import cell_bars, latency, pareto, ratios, samples, throughput
 from dashboard.figures.figure import Figure
@@ -13,7 +15,10 @@ from dashboard.views.cell import headline, panels
 from dashboard.views.compared_runs import _p50, matches
 from farm.contract.document import Document
 from farm.contract.document_cells import Accuracy, Cell, Parity
+from farm.contract.document_comparisons import MetricChange
+from farm.rules.presenting.stability import UNSTABLE
 from farm.rules.presenting.times import Times
+from onnxfarm.screen import show
 from tests.documents import NEW, make_cell, make_comparison, make_document
 from tests.unit.dashboard.conftest import address
 
@@ -155,3 +160,59 @@ def test_a_failed_parity_says_by_what_and_against_which_limit_wherever_it_stands
     assert text in heat_map(both, judged.comparisons, address).rows[0].places[1].title
     base, other = (side.Chosen(f"1:{cell.id}", 1, cell, "") for cell in both)
     assert text in side.judge(base, other, judged.comparisons).how
+
+
+def test_page_and_terminal_say_one_figure_of_items_and_of_session_creation(judged: Document) -> None:
+    """426 items/s on the page were 59.9 on the terminal; 5.04 ms of processor time 28.2 by the clock."""
+    (pair,) = judged.comparisons
+    pair = pair.model_copy(update={"metrics": [session()]})
+    table = cells.table(judged.cells, address, comparisons=[pair])
+    heads = [head.text for head in table.heads]
+    on_page = [
+        [row[heads.index(head)].text for head in ("items/s", "session, processor time, ms")] for row in table.rows
+    ]
+    text = io.StringIO()
+    show(make_document(*judged.cells, comparisons=[pair]), console=Console(file=text, width=200, color_system=None))
+    for items, session_ms in on_page:
+        assert f" {items} " in text.getvalue()
+        assert f" {session_ms} ms " in text.getvalue()
+    assert "20.0" not in text.getvalue()
+
+
+def test_what_did_not_settle_says_why_and_what_helps_under_the_terminals_cells(judged: Document) -> None:
+    restless = [cell.model_copy(update={"is_stable": False}) for cell in judged.cells]
+    for cells_, is_said in ((judged.cells, False), (restless, True)):
+        text = io.StringIO()
+        show(make_document(*cells_), console=Console(file=text, width=200, color_system=None))
+        assert (UNSTABLE in text.getvalue()) == is_said
+
+
+def test_a_verdict_stands_in_the_map_as_soon_as_there_is_one(judged: Document) -> None:
+    """ "no verdict yet" stood beside "4.6× slower" in the headline while the block was traced."""
+    states = {cell.id: "measuring" for cell in judged.cells}
+    old, new = heat_map(judged.cells, judged.comparisons, address, states=states).rows[0].places
+    words = [place.sign.word for place in (old, new) if place.sign]
+    assert words == ["baseline, 8 rounds so far", "34 % slower, 8 rounds so far"]
+
+
+def test_a_map_by_session_creation_says_of_which_clock_it_is(judged: Document) -> None:
+    (pair,) = judged.comparisons
+    found = heat_map(judged.cells, [pair.model_copy(update={"metrics": [session()]})], address, metric="session")
+    assert found.metric.label == "session creation, processor time"
+    assert [place.value for place in found.rows[0].places] == ["5.04 ms", "6.28 ms"]
+
+
+def test_compared_cells_show_session_creation_by_the_launches_of_its_verdict(judged: Document) -> None:
+    (pair,) = judged.comparisons
+    old, new = (side.Chosen(f"1:{cell.id}", 1, cell, "") for cell in judged.cells)
+    found = side.judge(old, new, [pair.model_copy(update={"metrics": [session()]})])
+    (line,) = (line for line in side.lines([old, new], [found]) if line.name == "Session creation")
+    assert line.texts == ["5.04 ms of CPU time", "6.28 ms of CPU time"]
+    assert [line.name for line in side.lines([old], []) if "ession creation" in line.name]
+
+
+def session() -> MetricChange:
+    return MetricChange(
+        name="session_ms", unit="ms", baseline=5.04, candidate=6.28, ratio=1.25, ci_low=1.2, ci_high=1.3,
+        verdict="slower", margin=0.1, rounds=8, p=0.001, is_processor=True,
+    )  # fmt: skip

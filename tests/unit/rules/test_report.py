@@ -116,6 +116,23 @@ def test_the_issue_has_no_values_without_a_verdict() -> None:
         assert header.count("|") == old.count("|") == new.count("|")
 
 
+def test_the_issue_says_a_verdict_of_processor_time_once() -> None:
+    """Of cells that generate it had `processor time | processor time: slower | time per token: slower`."""
+    measured = case()
+    (comparison,) = measured.document.comparisons
+    headline = comparison.metrics[0]
+    names = ("cpu_p50_ms", "tpot_ms", "ttft_ms", "ttft_cpu_ms")
+    told = comparison.model_copy(
+        update={
+            "verdict_from": "processor",
+            "metrics": [headline, *(headline.model_copy(update={"name": name}) for name in names)],
+        }
+    )
+    document = measured.document.model_copy(update={"comparisons": [told]})
+    header = report.issue(replace(measured, document=document)).split("\n\n")[3].splitlines()[0]
+    assert header == "| | processor time | processor time to the first token: slower | parity |"
+
+
 def test_a_model_that_no_longer_runs_has_no_ratio() -> None:
     reason = Reason(code=ReasonCode.CRASHED, text="It died | of `x`.")
     bench = MadeUpBench(checks=lambda spec: {"reason": reason} if spec.runtime.version == "1.31.1" else {})

@@ -4,9 +4,15 @@ from typing import Any
 
 import pytest
 
-from farm.contract.document_comparisons import Comparison
+from farm.contract.document_cells import CellMetric
+from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.rules.cells.scenario_metrics import TTFT, TTFT_CPU
+from farm.rules.planning.estimates import OUT_OF_TIME
+from farm.rules.presenting import sentences
+from farm.rules.presenting.headlines import lead_of
+from farm.rules.presenting.lines import BUSY as BUSY_WORDS
 from farm.rules.presenting.times import Times, latency_of
-from tests.documents import NEW, make_cell, make_comparison
+from tests.documents import NEW, make_cell, make_comparison, make_document
 
 BUSY: dict[str, Any] = {
     "p50_ms": 29.0, "p50_ci_ms": (15.0, 43.0), "samples_ms": [29.0] * 8, "throughput": 1000 / 29.0,
@@ -62,3 +68,73 @@ def test_an_axis_says_of_what_its_times_are() -> None:
     assert times.title([busy, calm]) == "p50 or processor time"
     assert (times.words(busy), times.words(calm)) == ("2.70 ms ± 0.04 of CPU time", "2.72 ms ± 0.02")
     assert latency_of(calm, [BY_PROCESSOR]).endswith("of CPU time")
+
+
+def twin(verdict_from: str = "processor", **changes: Any) -> Comparison:
+    known = {"candidate": "c1.twin", "axis": "twin", "verdict_from": verdict_from}
+    return make_comparison("undecided", 0.996, **known | changes)
+
+
+def test_a_lone_cell_is_told_by_what_its_own_copy_is_judged_by() -> None:
+    """0.01009 ms by the clock led, and the table under it had 0.0112 of processor time: another rule of busyness."""
+    lone = make_cell(**CALM)
+    assert Times.of([lone], [twin()]).by_processor == {"c1"}
+    assert BUSY_WORDS in sentences.cell_sentence(lone, [twin()])
+    lead = lead_of(make_document(lone, make_cell("c1.twin", twin_of="c1", **CALM), comparisons=[twin()]))
+    assert (lead.quantity, lead.p50_ms, lead.p50_ci_ms) == (
+        "processor",
+        2.7,
+        Times.of([lone], [twin()]).told(lone).p50_ci_ms,
+    )
+    # beside a verdict by the clock its copy's says nothing
+    assert not Times.of([lone], [twin(), BY_CLOCK]).by_processor
+
+
+def test_fewer_launches_than_asked_for_carry_their_reason_and_the_way_out() -> None:
+    late = twin(reason=f"5 rounds decide nothing. {OUT_OF_TIME}")
+    for told in (BUSY, CALM):
+        assert sentences.cell_sentence(make_cell(**told), [late]).endswith(OUT_OF_TIME)
+        assert OUT_OF_TIME not in sentences.cell_sentence(make_cell(**told), [twin()])
+
+
+def change(name: str, old: float, new: float, **changes: Any) -> MetricChange:
+    return MetricChange(
+        name=name, unit="ms", baseline=old, candidate=new, verdict="slower", margin=0.1, rounds=8, **changes
+    )
+
+
+def test_session_creation_is_told_by_the_launches_that_its_verdict_is_of() -> None:
+    """28.2 → 16.9 ms stood beside "session creation 27 % slower": single values of the clock."""
+    sides = [make_cell(name, session_ms=ms, first_ms=1.0, **BUSY) for name, ms in (("c1", 28.2), ("c2", 16.9))]
+    pair = make_comparison(verdict_from="processor", metrics=[change("session_ms", 5.04, 6.28, is_processor=True)])
+    times = Times.of(sides, [pair])
+    assert [times.whole(cell).session_ms for cell in sides] == [5.04, 6.28]
+    assert [times.told(cell).session_ms for cell in sides] == [28.2, 16.9]
+    assert times.heading("session", "session_ms", sides) == "session, processor time"
+    assert times.heading("first", "first_ms", sides) == "first by the clock"
+    assert times.heading("memory", "peak_memory_bytes", sides) == "memory"
+    assert times.heading("p50", "p50_ms", sides) == "p50, processor time"
+    alone = make_cell("c3", session_ms=40.0, **CALM)
+    assert times.heading("session", "session_ms", [*sides, alone]) == "session or processor time"
+
+
+def test_of_a_calm_machine_session_creation_is_the_median_of_its_launches_too() -> None:
+    sides = [make_cell(name, session_ms=ms, **CALM) for name, ms in (("c1", 40.0), ("c2", 12.0))]
+    pair = make_comparison(metrics=[change("session_ms", 20.0, 24.0), change("known_elsewhere", 1.0, 2.0)])
+    times = Times.of(sides, [pair])
+    assert [times.whole(cell).session_ms for cell in sides] == [20.0, 24.0]
+    assert times.heading("session", "session_ms", sides) == "session"
+
+
+@pytest.mark.parametrize(("verdict_from", "first_ms"), [("processor", 1.07), ("wall", 1.1)])
+def test_the_first_token_of_a_busy_machine_is_told_by_processor_time(verdict_from: str, first_ms: float) -> None:
+    """`per token 0.130 ms` by the clock stood above `processor time 0.171 → 0.176 ms`."""
+    own = [
+        CellMetric(name=TTFT, unit="ms", value=1.1, ci_low=1.0, ci_high=1.2),
+        CellMetric(name="tokens_per_s", value=9.0),
+    ]
+    cell = make_cell(metrics=own, **BUSY)
+    pair = make_comparison(verdict_from=verdict_from, metrics=[change(TTFT, 1.1, 0.9), change(TTFT_CPU, 1.07, 0.86)])
+    told = Times.of([cell], [pair]).whole(cell)
+    assert [metric.value for metric in told.metrics] == [first_ms, 9.0]
+    assert (told.metrics[0].ci_low is None) == (verdict_from == "processor")
