@@ -25,10 +25,16 @@ class Confirmation(Search[Measured, Result]):
     def fresh(self, first: Measured) -> Matrix | None:
         """What has to be shown again; None where nothing has to be."""
 
+    def leaves_open(self, again: Measured) -> bool:
+        """Whether the fresh block neither shows it nor contradicts it, so that one more is measured."""
+        return False
+
     def next(self) -> Experiment | None:
         if not self.measured:
             return Experiment(self.matrix())
-        matrix = self.fresh(self.measured[0]) if len(self.measured) == 1 else None
+        first, *again = self.measured
+        is_asked = not again or (len(again) == 1 and self.leaves_open(again[0]))
+        matrix = self.fresh(first) if is_asked else None
         return None if matrix is None else Experiment(matrix)
 
     def record(self, outcome: Measured) -> None:

@@ -55,6 +55,7 @@ class Checks:
 class Gate(Confirmation[GateOutcome]):
     """With `confirm`, a noisy failure counts when a fresh block of its points shows it again.
 
+    One that decides nothing, as on a busy machine, is measured once more: a model that is slower does not pass for it.
     Without `sides` two models are compared, on each runtime of the matrix.
     """
 
@@ -75,11 +76,19 @@ class Gate(Confirmation[GateOutcome]):
         # the baseline first even where it is the later release
         return replace(found, axes={**found.axes, "runtime": self.sides})
 
+    def leaves_open(self, again: Measured) -> bool:
+        left = confirmed(self.checks.judge(self.measured[0].document, self.sides), again=self._shown(again.document))
+        is_undecided = any(pair.verdict == "undecided" for pair in again.document.comparisons)
+        return is_undecided and any(finding.is_unconfirmed for finding in left.findings)
+
+    def _shown(self, again: Document) -> set[tuple[str, str]]:
+        return _same_points(self.checks.judge(again, self.sides), again, self.measured[0].document)
+
     def answer(self) -> GateOutcome:
         first, *rest = (measured.document for measured in self.measured)
         answer = self.checks.judge(first, self.sides)
-        for again in rest:
-            answer = confirmed(answer, again=_same_points(self.checks.judge(again, self.sides), again, first))
+        if rest:
+            answer = confirmed(answer, again=set().union(*map(self._shown, rest)))
         return GateOutcome(replace(answer, infra=_infra([first, *rest][-1])), first)
 
 

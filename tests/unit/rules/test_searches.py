@@ -7,6 +7,7 @@ import pytest
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
+from farm.contract.verdicts import Verdict
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.points import expand
@@ -225,4 +226,20 @@ def test_a_gate_of_two_models_shows_a_slower_one_again_on_its_runtimes(named: di
     assert not gate.answer().answer.is_passed
     calm = replace(slower, document=document_of_models(FAR, medians=(1.0, 1.0)))
     once = Gate(lambda: matrix, None, Checks(fail_on=("slower",)), measured=[slower, calm])
+    assert once.next() is None
     assert once.answer().answer.is_passed
+
+
+@pytest.mark.parametrize(("last", "is_passed"), [("slower", False), ("equal", True), ("undecided", True)])
+def test_a_fresh_block_that_decides_nothing_is_measured_once_more(last: Verdict, is_passed: bool) -> None:
+    matrix = matrices.parse({"runtime": [OLD, NEW]})
+
+    def measured(verdict: Verdict) -> Measured:
+        return Measured(matrix, pair(verdict, 1.34), lambda cell: {"runtime": int(cell == "c2")})
+
+    gate = Gate(lambda: matrix, SIDES, Checks(fail_on=("slower",)), measured=[measured("slower")])
+    for verdict in ("undecided", last):
+        assert gate.next() is not None
+        gate.record(measured(verdict))
+    assert gate.next() is None
+    assert gate.answer().answer.is_passed == is_passed
