@@ -113,10 +113,15 @@ def judge(
     if not compared:
         return Judgement("not_measured", "There is no reference to compare the outputs with.")
     presets = {output.name: (own or {}).get(output.name) or of_type(preset, output.dtype) for output in compared}
-    faults = [(fault, by) for output in compared if (fault := _fault(output, by := presets[output.name])) is not None]
+    void = [output for output in compared if _is_void(output)]
+    judged = [output for output in compared if output not in void]
+    faults = [(fault, by) for output in judged if (fault := _fault(output, by := presets[output.name])) is not None]
     if faults:
         more = f" (and {len(faults) - 1} more of {len(compared)} outputs)" if len(faults) > 1 else ""
         return Judgement("fail", f"{faults[0][0]}{more}.", faults[0][1])
+    if void:
+        which = f"all {void[0].elements:,} values of {void[0].name!r} are NaN, here and in the reference"
+        return Judgement("not_measured", f"{UNJUDGED}: {which}; --inputs gives values that the model takes.")
     widest = max(presets.values(), key=lambda preset: preset.atol)
     return Judgement("pass", _praise(compared, widest), widest)
 
@@ -156,6 +161,11 @@ def drawn(operators: str) -> Judgement:
 
 def _is_same(output: OutputParity) -> bool:
     return output.max_abs == 0.0 and not (output.violations or output.nan_count or output.inf_count)
+
+
+def _is_void(output: OutputParity) -> bool:
+    """Whether it and its reference hold nothing but NaN, which agrees with anything."""
+    return output.shape == output.reference_shape and 0 < output.elements == output.nan_count and not output.violations
 
 
 def _model_fault(output: OutputParity, own: Preset | None) -> str | None:

@@ -58,6 +58,16 @@ def test_nan_where_the_reference_has_none_is_named() -> None:
     assert judged.text.endswith("of the reference, 2 NaN.")
 
 
+@pytest.mark.parametrize("preset", [parity.FP32, parity.INT8])
+def test_outputs_of_nothing_but_nan_show_nothing(preset: parity.Preset) -> None:
+    void = output(nan_count=40, max_abs=None, cosine=None)
+    judged = parity.judge([void], preset)
+    assert judged.verdict == "not_measured"
+    assert "all 40 values of 'y' are NaN, here and in the reference" in judged.text
+    wrong = output(name="z", violations=1)
+    assert parity.judge([void, wrong], parity.FP32).verdict == "fail"
+
+
 def test_whole_numbers_must_be_equal() -> None:
     judged = parity.judge([output(dtype="int64", violations=1)], parity.FP16)
     assert judged.text == "Output 'y': 1 of 40 values differ from the reference."
