@@ -30,6 +30,14 @@ MODULES = {
         "build_stranger2_keras",
         "build_stranger2_jax",
     ),
+    "stranger3": (
+        "build_stranger3",
+        "build_stranger3_hub",
+        "build_stranger3_tables",
+        "build_stranger3_catboost",
+        "build_stranger3_keras",
+        "build_stranger3_jax",
+    ),
 }
 
 

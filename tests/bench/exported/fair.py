@@ -91,7 +91,7 @@ def _shown(array: Array) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--set", choices=("wanted", "stranger", "stranger2"), default="wanted")
+    parser.add_argument("--set", choices=("wanted", "stranger", "stranger2", "stranger3"), default="wanted")
     parser.add_argument("--only", default="", metavar="PREFIX")
     parser.add_argument("--json", type=Path, metavar="FILE")
     read = parser.parse_args()
