@@ -5,6 +5,7 @@
 
 The exporters are none of the product's requirements. tf2onnx wants an older numpy and protobuf, and so an environment
 of its own, with requirements-keras.txt, as jax2onnx does with requirements-jax.txt: run it there with the same OUT.
+catboost==1.2.10 and onnx want one too, for `build_stranger3_catboost`.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A third stranger's models by torch and torchvision: speech, pillars, keypoints, inpainting, trajectories, flow, poses."""
+"""A third stranger's models by torch and torchvision: speech, pillars, keypoints, inpainting, flow, poses."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -245,7 +245,7 @@ def tv_raft(path: Path) -> None:
             return self.net(image1, image2, num_flow_updates=4)[-1]
 
     names = ["image1", "image2"]
-    axes = dict.fromkeys((*names, "flow"), {0: "batch", 2: "height", 3: "width"})
+    axes = {key: {0: "batch", 2: "height", 3: "width"} for key in (*names, "flow")}
     args = (torch.rand(1, 3, 128, 160) * 2 - 1, torch.rand(1, 3, 128, 160) * 2 - 1)
     export(Flow(), args, path, names, ["flow"], axes, 16)
 

@@ -1,4 +1,4 @@
-"""A third stranger's models of transformers: by optimum from a folder with a configuration and random weights, or by hand."""
+"""A third stranger's models of transformers, random: by optimum from a folder with a configuration, or by hand."""
 
 import tempfile
 from collections.abc import Callable
@@ -148,7 +148,7 @@ def hf_tapas(path: Path) -> None:
 
     kinds = torch.stack([torch.arange(40) % most for most in (2, 5, 8, 2, 3, 3, 4)], 1).expand(2, 40, 7).contiguous()
     ids, names = torch.randint(0, 1100, (2, 40)), ["input_ids", "attention_mask", "token_type_ids"]
-    axes = {**dict.fromkeys(names, {0: "batch", 1: "sequence"}), "logits": {0: "batch"}}
+    axes = {**{key: {0: "batch", 1: "sequence"} for key in names}, "logits": {0: "batch"}}
     export(Verdict(), (ids, torch.ones_like(ids), kinds), path, names, ["logits"], axes, 16)
 
 
@@ -198,4 +198,4 @@ def hf_timeseries(path: Path) -> None:
         torch.rand(2, 12),
         torch.rand(2, 12, 2),
     )
-    export(Forecast(), args, path, names, ["df", "loc", "scale"], dict.fromkeys(names, {0: "batch_size"}), 17)
+    export(Forecast(), args, path, names, ["df", "loc", "scale"], {key: {0: "batch_size"} for key in names}, 17)

@@ -1,4 +1,4 @@
-"""A third stranger's models in Keras by tf2onnx: an encoder with TF Hub's inputs, and a picture classifier by way of TFLite."""
+"""A third stranger's models in Keras by tf2onnx: an encoder with TF Hub's inputs, a picture classifier by TFLite."""
 
 from collections.abc import Callable
 from pathlib import Path
