@@ -46,7 +46,10 @@ def shape_of(shape: list[int | str], sizes: Mapping[str, int]) -> list[int]:
 
 def _check_batch(batch: int, own: int | str | None) -> None:
     if own is None:
-        text = "The first dimension of the model's inputs is not a batch: leave `batch` out and use `shapes`."
+        text = (
+            "Nothing shows a batch that all inputs of the model begin with: leave batch out, and set sizes with "
+            "--shape NAME=SIZE, or `shapes` in a matrix."
+        )
         raise Problem("no_batch", text)
     if isinstance(own, int) and own != batch:
         text = f"The model has the fixed batch {own}: batch {batch} needs an export with a dynamic first dimension."

@@ -291,7 +291,8 @@ def _wrong_batch(spec: CellSpec, about: Circumstances) -> Reason | None:
         return None
     if model.batch is None:
         text = (
-            f"The first dimension of {model.name} is not a batch: leave `batch` out and set dimensions with `shapes`."
+            f"Nothing shows a batch that all inputs of {model.name} begin with: leave batch out, and set sizes with "
+            "--shape NAME=SIZE, or `shapes` in a matrix."
         )
         return Reason(code=ReasonCode.NO_BATCH, text=text)
     if isinstance(model.batch, int) and asked != model.batch:

@@ -8,9 +8,15 @@ import onnx
 from farm.workshop.child import claims
 from farm.workshop.child.shapes import shapes_of, skeleton
 
-_NUMBERED = re.compile(r"(unk_+|unknown_*|dynamic_axes_|dim_|DynamicDimension\.)\d+")
+_NUMBERED = re.compile(r"(unk_+|unknown_*|(.+_)?dynamic_axes_|dim_|DynamicDimension\.)\d+")
 # sizes that no model has of itself: what equals one of them was it
 _MARKS_FROM = 100_003
+_SIZES = {"Shape", "Size"}
+# what picks by numbers: (the input that is picked from, the numbers)
+_PICKS = {
+    **dict.fromkeys(("Gather", "GatherElements", "GatherND"), (0, 1)),
+    **dict.fromkeys(("ScatterElements", "ScatterND", "Scatter"), (0, 1)),
+}
 
 
 def are_nameless(firsts: Sequence[str]) -> bool:
@@ -19,7 +25,8 @@ def are_nameless(firsts: Sequence[str]) -> bool:
 
 
 def are_one(model: onnx.ModelProto, firsts: Mapping[str, str]) -> bool:
-    """Whether the first dimensions, by input, are one: each must equal another, or is where an output begins."""
+    """Whether the first dimensions, by input, are one: each must equal another, or is where an output begins. Where
+    inference cannot say how outputs begin, whose first dimensions are nameless too, each must reach all of them."""
     marks = {dim: _MARKS_FROM + number for number, dim in enumerate(dict.fromkeys(firsts.values()))}
     light = skeleton(model)
     for value in light.graph.input:
@@ -32,4 +39,28 @@ def are_one(model: onnx.ModelProto, firsts: Mapping[str, str]) -> bool:
         for pair in claims.of(node, shapes):
             if len(set(pair)) == 2 and set(pair) <= set(marks.values()):
                 left -= {size for size in pair if isinstance(size, int)}
-    return left <= {shape[0] for value in model.graph.output if (shape := shapes.get(value.name))}
+    begun = [(shapes.get(value.name) or [""])[0] for value in model.graph.output]
+    return left <= {*begun} or (
+        {*begun}.isdisjoint(marks.values())
+        and all(_begins_nameless(value) for value in model.graph.output)
+        and all(_reaches_all(model, name) for name, dim in firsts.items() if marks[dim] in left)
+    )
+
+
+def _begins_nameless(value: onnx.ValueInfoProto) -> bool:
+    dims = value.type.tensor_type.shape.dim
+    return bool(dims) and not dims[0].HasField("dim_value") and are_nameless([dims[0].dim_param])
+
+
+def _reaches_all(model: onnx.ModelProto, name: str) -> bool:
+    """Whether every output is made of the input's rows: not of its sizes alone, and they pick nothing out of what
+    another input has become, as edges of a graph pick nodes."""
+    rows, stored = {name}, {tensor.name for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type in _SIZES or not rows & {*node.input}:
+            continue
+        picked_from, numbers = _PICKS.get(node.op_type, (0, 0))
+        if numbers and node.input[numbers] in rows and node.input[picked_from] not in stored:
+            return False
+        rows.update(node.output)
+    return rows >= {value.name for value in model.graph.output}

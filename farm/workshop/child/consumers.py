@@ -99,7 +99,8 @@ def _minimums(node: onnx.NodeProto, shapes: Shapes, places: arrays.Arrays) -> It
     picked = places.get(node.input[1]) if node.op_type in _PICKS and len(node.input) > 1 else None
     if picked is not None and picked.size:
         axis = int(claims.attribute_of(node, "axis", 0)) if node.op_type == "Gather" else -1
-        if claims.has(shape, axis):
+        # the first is picked of any size
+        if claims.has(shape, axis) and (picked.max() > 0 or node.op_type != "Gather"):
             yield shape[axis], int(picked.max()) + 1
 
 

@@ -131,6 +131,8 @@ def _by_role(port: signature.Port, model: onnx.ModelProto, facts: signature.Sign
     """What an input of this meaning holds: masks let through, states begin, lengths are what they are lengths of."""
     if port["dtype"] == "string":
         return _known_texts(port, model)
+    if signature.kind_of(port) in ("b", "i", "u") and roles.is_hiding(port, model):
+        return fills.ZERO
     if roles.is_mask(port):
         return fills.ONE
     if (asked := roles.compared_with(port, model)) is not None:

@@ -34,11 +34,25 @@ _MOVES = {
     *("Split", "Concat"),
 }
 USUAL_RATE = 16_000
+# what is added to a score that is not to count: fp16 ends at -65,504
+_HIDDEN = -10_000
 
 
 def is_mask(port: signature.Port) -> bool:
     """Whether ones let everything through."""
     return bool(_MASK.search(port["name"]))
+
+
+def is_hiding(port: signature.Port, model: onnx.ModelProto) -> bool:
+    """Whether its ones are kept out: in their places stands minus infinity, or next to it, as padding is masked."""
+    carried = carried_by(model, port["name"])
+    chosen = [
+        node.input[1]
+        for node in walk.nodes(model, with_functions=False)
+        if node.op_type == "Where" and len(node.input) == 3 and node.input[0] in carried
+    ]
+    stored = constants.values(model, names=set(chosen))
+    return any(value.size and value.dtype.kind == "f" and value.max() <= _HIDDEN for value in stored.values())
 
 
 def is_positions(port: signature.Port) -> bool:

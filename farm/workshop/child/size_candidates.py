@@ -39,6 +39,9 @@ _LARGEST_HINT = 8192
 _MOST_TOKENS = 8
 # where consumers disagree about sizes, so many ways are tried
 _MOST_WAYS = 4
+# ten seconds of sound in frames of 10 ms, of so many bands each
+FRAMES, _BANDS = 1000, {40, 64, 80, 96, 128}
+_SPECTRUM_WORDS = re.compile(r"^input_features$|audio|speech|mel|spectr|fbank|filter_?bank", re.IGNORECASE)
 # 32 ms at 16,000 samples a second, which is what is listened to at once
 FRAME = 512
 Shape = Sequence[int | str]
@@ -87,6 +90,8 @@ def _around(
     if searched != usual and detectors.is_detector(model, facts, required.shapes, {**known, **searched}):
         usual = searched
     usual |= dict.fromkeys(_pointed(model, facts) & {*free}, POINTED)
+    framed = {dim for port, shape in ports if _is_spectrum(port["name"], shape) for dim in shape[1:]}
+    usual |= {dim: FRAMES for dim in free if dim in framed}
     if stepped := _stepped(facts, free, required):
         longest = context.tokens_of(model, inputs=facts["inputs"]) or PAST + STEP
         for past in dict.fromkeys((min(PAST, longest - STEP), SEQUENCE)):
@@ -184,6 +189,11 @@ def _is_latent(name: str, shape: Shape) -> bool:
     return len(shape) == 4 and bool(_LATENT_WORDS.search(name)) and (shape[1] == 4 or "latent" in name.lower())
 
 
+def _is_spectrum(name: str, shape: Shape) -> bool:
+    """Whether it holds frames of sound: bands of frequencies on one of its two last axes, and a name that says so."""
+    return len(shape) == 3 and bool(_BANDS & {*shape[1:]}) and bool(_SPECTRUM_WORDS.search(name))
+
+
 def _hints(
     model: onnx.ModelProto, ports: Sequence[tuple[signature.Port, Shape]], free: list[str], required: consumers.Required
 ) -> Iterator[dict[str, int]]:
@@ -201,7 +211,9 @@ def _hints(
     has_rate = any(roles.compared_with(port, model) == roles.USUAL_RATE for port, _ in ports)
     for port, shape in ports:
         last = shape[-1] if shape else None
-        if isinstance(last, str) and last in free and 1 <= len(shape) <= 3:
+        if isinstance(last, str) and last in free and _is_spectrum(port["name"], shape):
+            yield from ({last: rows * _all_strides(model)} for rows in required.tables)
+        elif isinstance(last, str) and last in free and 1 <= len(shape) <= 3:
             yield from ({last: size} for size in _lengths(model, port["name"], required, has_rate=has_rate))
 
 

@@ -246,7 +246,7 @@ def test_the_newest_opset_never_converts_a_model_down():
             ReasonCode.FIXED_BATCH,
             "fixed batch 1: batch 8 needs a dynamic first dimension",
         ),
-        ({"batch": "8"}, {"batch": None}, ReasonCode.NO_BATCH, "leave `batch` out and set dimensions with `shapes`"),
+        ({"batch": "8"}, {"batch": None}, ReasonCode.NO_BATCH, "leave batch out, and set sizes with --shape NAME=SIZE"),
         ({"batch": "8"}, {"inputs_batch": 2, "inputs_sha256": DIGEST}, ReasonCode.FIXED_BATCH, "inputs have batch 2"),
         ({"precision": "int8-dynamic"}, {"is_quantised": True}, ReasonCode.VARIANT_IMPOSSIBLE, "already quantised"),
         ({"precision": "int8-qdq"}, {"is_quantised": True}, ReasonCode.VARIANT_IMPOSSIBLE, "would quantise it twice"),

@@ -201,6 +201,44 @@ def test_numbered_first_dimensions_that_meet_are_the_batch(firsts: list[str], jo
 
 
 @pytest.mark.parametrize(
+    ("names", "kind", "begins", "batch"),
+    [
+        (["unk__1", "unk__3"], "mask", "unk__5", "batch"),
+        (["ids_dynamic_axes_1", "second_dynamic_axes_1"], "mask", "y_dynamic_axes_1", "batch"),
+        (["unk__1", "unk__3"], "mask", "rows", None),
+        (["unk__1", "unk__3"], "mask", 7, None),
+        (["unk__1", "unk__3"], "size", "unk__5", None),
+        (["unk__1", "unk__3"], "edges", "unk__5", None),
+    ],
+)
+def test_nameless_rows_that_reach_every_output_are_the_batch(
+    names: list[str], kind: str, begins: int | str, batch: str | None
+) -> None:
+    """Where a computed reshape lies between, inference cannot say what rows become."""
+    ports = [
+        making.port("ids", [names[0], "unk__2"], TensorProto.INT64),
+        making.port("second", [names[1], "unk__4"], TensorProto.INT64),
+    ]
+    met = {
+        "mask": [node("Cast", "second", output="cast", to=TensorProto.FLOAT), node("Mul", "lost", "cast")],
+        "size": [node("Shape", "second", output="size"), node("Reshape", "lost", "size")],
+        "edges": [node("Gather", "lost", "second")],
+    }[kind]
+    nodes = [
+        node("Gather", "table", "ids", output="found"),
+        node("Shape", "found", output="dims"),
+        node("ReduceProd", "dims", output="all", keepdims=1),
+        node("Reshape", "found", "all", output="flat"),
+        node("Reshape", "flat", "dims_again", output="lost"),
+        *met,
+    ]
+    nodes.insert(4, node("Mul", "dims", "all", output="dims_again"))
+    outputs = [making.port("y", [begins, "unk__6"])]
+    model = making.model(nodes, ports, outputs, weights=[making.weight("table", zeros(9, 4))])
+    assert signature.of(model)["batch"] == batch
+
+
+@pytest.mark.parametrize(
     ("first", "second", "batch"),
     [
         (["num_images", 3, 8, 8], ["num_texts", "length"], "num_images"),
@@ -221,6 +259,42 @@ def test_counts_of_things_are_batches_where_inputs_begin_with_them(
     assert facts["batch"] == batch
     sizes = next(size_candidates.candidates(model, facts, required=consumers.required(model, facts)))
     assert {sizes[str(shape[0])] for shape in (first, second)} == {1} or batch is None
+
+
+def test_a_sequence_of_which_the_first_is_picked_is_as_long_as_its_table() -> None:
+    nodes = [
+        node("Gather", "table", "x", output="rows"),
+        node("Shape", "x", output="dims"),
+        node("Gather", "dims", "last", output="length"),
+        node("Slice", "counted", "start", "length", "last", output="places"),
+        node("Gather", "positions", "places", output="of_places"),
+        node("Gather", "x", "first", output="begins", axis=1),
+        node("Add", "rows", "of_places"),
+    ]
+    weights = {
+        **{"table": zeros(9, 4), "positions": zeros(16, 4), "counted": np.arange(16)[None]},
+        **{"first": np.array(0), "start": np.array([0]), "last": np.array([1])},
+    }
+    model = built(nodes, ["batch", "sequence"], weights)
+    model.graph.input[0].CopyFrom(making.port("x", ["batch", "sequence"], TensorProto.INT64))
+    assert feed.found_for(model, model.SerializeToString()).sizes == {"batch": 1, "sequence": 16}
+
+
+@pytest.mark.parametrize(
+    ("name", "dims", "frames"),
+    [
+        ("input_features", ["batch", "frames", 80], 1000),
+        ("audio_signal", ["batch", 80, "frames"], 1000),
+        ("mel", ["batch", 128, "frames"], 1000),
+        ("table", ["batch", 80, "frames"], 64),
+        ("input_features", ["batch", "frames", 7], 64),
+        ("input_features", ["batch", "frames"], 64),
+    ],
+)
+def test_a_spectrum_of_sound_is_ten_seconds_long(name: str, dims: list[Any], frames: int) -> None:
+    model = built([node("Relu", name)], [], {})
+    model.graph.input[0].CopyFrom(making.port(name, dims))
+    assert feed.found_for(model, model.SerializeToString()).sizes == {"batch": 1, "frames": frames}
 
 
 def test_a_bias_is_no_table_of_positions() -> None:

@@ -115,6 +115,31 @@ def test_another_batch_than_the_fixed_one_is_refused(tmp_path: Path) -> None:
     assert "fixed batch 2" in text
 
 
+@pytest.mark.parametrize(
+    ("kind", "hidden", "is_second", "fed"),
+    [
+        (TensorProto.BOOL, -np.inf, False, 0),
+        (TensorProto.BOOL, -65504.0, False, 0),
+        (TensorProto.INT64, -np.inf, False, 0),
+        (TensorProto.BOOL, -np.inf, True, 1),
+        (TensorProto.BOOL, 0.0, False, 1),
+    ],
+)
+def test_a_mask_of_what_is_hidden_hides_nothing(
+    kind: int, hidden: float, is_second: bool, fed: int, tmp_path: Path
+) -> None:
+    """As torch's key padding masks are: true is padding."""
+    chosen = ("x", "low") if is_second else ("low", "x")
+    nodes = [
+        helper.make_node("Cast", ["padding_mask"], ["flags"], to=TensorProto.BOOL),
+        helper.make_node("Where", ["flags", *chosen], ["y"]),
+    ]
+    ports = [making.port("padding_mask", ["batch", 4], kind), making.port("x", ["batch", 4])]
+    low = making.weight("low", np.float32(hidden))
+    model = making.model(nodes, ports, [making.port("y", None)], weights=[low])
+    assert (made(model, tmp_path)["padding_mask"] == fed).all()
+
+
 def test_a_batch_where_there_is_none_is_refused(tmp_path: Path) -> None:
     node = helper.make_node("Identity", ["x"], ["y"])
     model = making.model([node], [making.port("x", ["rows"])], [making.port("y", None)])
