@@ -191,7 +191,7 @@ def test_a_table_is_sorted_by_its_heads_and_the_order_is_in_the_address(opened: 
     expect(first).to_contain_text("batch 8 · fp32")
     page.reload()
     expect(first).to_contain_text("batch 8 · fp32")
-    page.fill("[data-filter=cells-table]", "int8 1.31")
+    page.fill("[data-filter=cells-table]", "int8 1.29")
     expect(page.locator("#cells-table tbody tr:visible")).to_have_count(2)
 
 
