@@ -90,8 +90,8 @@ class LiveFarm:
         document: dict[str, Any] = self.api("GET", f"/runs/{run}/results").json()
         return document
 
-    def start_run(self, model: Path, matrix: dict[str, Any]) -> str:
-        """Uploads a model, waits for its inspection and starts a run; its id."""
+    def upload(self, model: Path) -> dict[str, Any]:
+        """Uploads a model and waits for its inspection; the version."""
         with model.open("rb") as file:
             version = accepted(self.api("POST", "/uploads", files={"files": (model.name, file)}))
         deadline = time.monotonic() + 60
@@ -100,6 +100,11 @@ class LiveFarm:
             time.sleep(0.2)
             version = self.api("GET", f"/versions/{version['id']}").json()
         assert version["state"] == "ready", version
+        return version
+
+    def start_run(self, model: Path, matrix: dict[str, Any]) -> str:
+        """Uploads a model, waits for its inspection and starts a run; its id."""
+        version = self.upload(model)
         run = accepted(self.api("POST", "/runs", json={"version": version["id"], "matrix": matrix}))
         return str(run["id"])
 

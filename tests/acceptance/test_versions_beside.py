@@ -10,7 +10,7 @@ import pytest
 from onnx import numpy_helper
 
 from farm.contract.document import Document
-from tests.acceptance.conftest import LiveFarm, accepted
+from tests.acceptance.conftest import LiveFarm
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(500)]
 # two threads: samples of one are dropped, and their pairs with them, while other tests keep the cores busy
@@ -32,8 +32,7 @@ def twin(path: Path, *, factor: float = 1.0) -> Path:
 def test_an_equal_version_is_never_slower_or_faster_and_a_broken_one_fails_the_gate(
     farm: LiveFarm, tmp_path: Path
 ) -> None:
-    with twin(tmp_path / "base" / "twins.onnx").open("rb") as file:
-        accepted(farm.api("POST", "/uploads", files={"files": ("twins.onnx", file)}))
+    farm.upload(twin(tmp_path / "base" / "twins.onnx"))
     document = Document.model_validate(farm.submit(twin(tmp_path / "equal" / "twins.onnx"), MATRIX))
     first, second = (cell for cell in document.cells if cell.twin_of is None)
     assert [(cell.model, cell.status) for cell in (first, second)] == [("twins v1", "done"), ("twins v2", "done")]
