@@ -1,6 +1,5 @@
 """A stranger's models by torch: torchvision's, a forecaster, a graph network, fp16, QDQ int8, opset 12."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,9 @@ from torchvision.models import shufflenet_v2_x0_5
 from torchvision.models.detection import ssdlite320_mobilenet_v3_large
 from torchvision.models.segmentation import lraspp_mobilenet_v3_large
 
-BUILDERS: dict[str, Callable[[Path], None]] = {}
+from tests.bench.exported.builders import Builders
 
-
-def builder(build: Callable[[Path], None]) -> Callable[[Path], None]:
-    BUILDERS[build.__name__] = build
-    return build
+BUILDERS = builder = Builders()
 
 
 def export(model: Any, args: Any, path: Path, axes: dict[str, Any], outputs: list[str], **options: Any) -> None:

@@ -1,6 +1,5 @@
 """A second stranger's models by torch: sound, sensors, pictures, scans, an embedding of clicks, prompts, speech."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +8,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-BUILDERS: dict[str, Callable[[Path], None]] = {}
+from tests.bench.exported.builders import Builders
 
-
-def builder(build: Callable[[Path], None]) -> Callable[[Path], None]:
-    def seeded(path: Path) -> None:
-        torch.manual_seed(1)
-        build(path)
-
-    BUILDERS[build.__name__] = seeded
-    return seeded
+BUILDERS = builder = Builders(torch_seed=1)
 
 
 def export(model: Any, args: Any, path: Path, axes: dict[str, Any], outputs: list[str], **options: Any) -> None:

@@ -1,6 +1,5 @@
 """A second stranger's models by transformers, small and with random weights, exported by hand."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +8,9 @@ from torch import nn
 from torch.nn import functional
 
 from tests.bench.exported.build_stranger2 import export
+from tests.bench.exported.builders import Builders
 
-BUILDERS: dict[str, Callable[[Path], None]] = {}
-
-
-def builder(build: Callable[[Path], None]) -> Callable[[Path], None]:
-    def seeded(path: Path) -> None:
-        torch.manual_seed(1)
-        build(path)
-
-    BUILDERS[build.__name__] = seeded
-    return seeded
+BUILDERS = builder = Builders(torch_seed=1)
 
 
 SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}

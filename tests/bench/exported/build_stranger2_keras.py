@@ -1,16 +1,12 @@
 """A second stranger's U-Net in Keras by tf2onnx."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-BUILDERS: dict[str, Callable[[Path], None]] = {}
+from tests.bench.exported.builders import Builders
 
-
-def builder(build: Callable[[Path], None]) -> Callable[[Path], None]:
-    BUILDERS[build.__name__] = build
-    return build
+BUILDERS = builder = Builders()
 
 
 @builder

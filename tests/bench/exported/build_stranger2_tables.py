@@ -1,16 +1,12 @@
 """A second stranger's tables: scikit-learn by skl2onnx."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-BUILDERS: dict[str, Callable[[Path], None]] = {}
+from tests.bench.exported.builders import Builders
 
-
-def builder(build: Callable[[Path], None]) -> Callable[[Path], None]:
-    BUILDERS[build.__name__] = build
-    return build
+BUILDERS = builder = Builders()
 
 
 @builder

@@ -1,6 +1,5 @@
 """A third stranger's models by torch and torchvision: speech, pillars, keypoints, inpainting, flow, poses."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +7,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-BUILDERS: dict[str, Callable[[Path], None]] = {}
+from tests.bench.exported.builders import Builders
 
-
-def builder(build: Callable[[Path], None]) -> Callable[[Path], None]:
-    def seeded(path: Path) -> None:
-        torch.manual_seed(3)
-        build(path)
-
-    BUILDERS[build.__name__] = seeded
-    return seeded
+BUILDERS = builder = Builders(torch_seed=3)
 
 
 def export(model: Any, args: Any, path: Path, names: list[str], outputs: list[str], axes: Any, opset: int) -> None:

@@ -1,17 +1,13 @@
 """A third stranger's trees by CatBoost, in an environment with catboost and onnx."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import catboost
 import numpy as np
 
-BUILDERS: dict[str, Callable[[Path], None]] = {}
+from tests.bench.exported.builders import Builders
 
-
-def builder(build: Callable[[Path], None]) -> Callable[[Path], None]:
-    BUILDERS[build.__name__] = build
-    return build
+BUILDERS = builder = Builders()
 
 
 @builder

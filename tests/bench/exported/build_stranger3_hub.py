@@ -1,7 +1,6 @@
 """A third stranger's models of transformers, random: by optimum from a folder with a configuration, or by hand."""
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +8,9 @@ import torch
 from torch import nn
 
 from tests.bench.exported.build_stranger3 import export
+from tests.bench.exported.builders import Builders
 
-BUILDERS: dict[str, Callable[[Path], None]] = {}
-
-
-def builder(build: Callable[[Path], None]) -> Callable[[Path], None]:
-    def seeded(path: Path) -> None:
-        torch.manual_seed(3)
-        build(path)
-
-    BUILDERS[build.__name__] = seeded
-    return seeded
+BUILDERS = builder = Builders(torch_seed=3)
 
 
 SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}

@@ -1,15 +1,11 @@
 """A third stranger's policy over Atari's frames in Flax by jax2onnx, in an environment of requirements-jax.txt."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-BUILDERS: dict[str, Callable[[Path], None]] = {}
+from tests.bench.exported.builders import Builders
 
-
-def builder(build: Callable[[Path], None]) -> Callable[[Path], None]:
-    BUILDERS[build.__name__] = build
-    return build
+BUILDERS = builder = Builders()
 
 
 @builder

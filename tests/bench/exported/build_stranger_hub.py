@@ -1,6 +1,5 @@
 """A stranger's models by transformers, small and with random weights, exported by hand as users' scripts do."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,9 @@ from transformers import (
 )
 
 from tests.bench.exported.build_stranger import export
+from tests.bench.exported.builders import Builders
 
-BUILDERS: dict[str, Callable[[Path], None]] = {}
-
-
-def builder(build: Callable[[Path], None]) -> Callable[[Path], None]:
-    BUILDERS[build.__name__] = build
-    return build
+BUILDERS = builder = Builders()
 
 
 @builder

@@ -1,6 +1,5 @@
 """A stranger's tables and texts: scikit-learn by skl2onnx, LightGBM and XGBoost by onnxmltools with its defaults."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import lightgbm
@@ -16,12 +15,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-BUILDERS: dict[str, Callable[[Path], None]] = {}
+from tests.bench.exported.builders import Builders
 
-
-def builder(build: Callable[[Path], None]) -> Callable[[Path], None]:
-    BUILDERS[build.__name__] = build
-    return build
+BUILDERS = builder = Builders()
 
 
 @builder

@@ -1,6 +1,5 @@
 """Small models of tables: scikit-learn by skl2onnx, LightGBM and XGBoost by onnxmltools."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-BUILDERS: dict[str, Callable[[Path], None]] = {}
+from tests.bench.exported.builders import Builders
+
+BUILDERS = builder = Builders()
 random = np.random.default_rng(0)
 X = random.standard_normal((200, 12)).astype(np.float32)
 Y = (X[:, 0] + X[:, 1] > 0).astype(np.int64) + (X[:, 2] > 1)
@@ -46,11 +47,6 @@ fitted("sk_svc", SVC(probability=False))
 fitted("sk_network", MLPClassifier((16,), max_iter=30, random_state=0))
 fitted("sk_neighbours", KNeighborsClassifier(3))
 fitted("sk_isolation", IsolationForest(n_estimators=10, random_state=0), target_opset={"": 17, "ai.onnx.ml": 3})
-
-
-def builder(function: Callable[[Path], None]) -> Callable[[Path], None]:
-    BUILDERS[function.__name__] = function
-    return function
 
 
 @builder

@@ -1,7 +1,6 @@
 """Small models with random weights by PyTorch's own two exporters, TorchScript's and dynamo's, and by torchvision."""
 
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,11 @@ import torch
 import torchvision
 from torch import nn
 
+from tests.bench.exported.builders import Builders
+
 Shapes = dict[str, dict[int, str]]
-BUILDERS: dict[str, Callable[[Path], None]] = {}
+BUILDERS = builder = Builders()
 F = nn.functional
-
-
-def builder(function: Callable[[Path], None]) -> Callable[[Path], None]:
-    BUILDERS[function.__name__] = function
-    return function
 
 
 def script(path: Path, model: nn.Module, feed: tuple[Any, ...], names: list[str], axes: Shapes | None = None) -> None:
