@@ -11,11 +11,13 @@ from farm.contract.document_cells import Accuracy, Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.hardware import Measured, fault_of
+from farm.rules.presenting.lines import is_wrong
 from farm.rules.presenting.tables import Column, Entry, Number, Table
 from farm.rules.presenting.times import BY_CLOCK, Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.quality.accuracy import pareto_front, undominated
 from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import WRONG, signed
 
 CELLS, HARDWARE = "pareto", "hardware"
 NO_CELL = (
@@ -72,18 +74,19 @@ def pareto(cells: Sequence[Cell], address: Address, comparisons: Sequence[Compar
         return nothing(CELLS, NO_CELL, accuracies.table([], frozenset(), address, times))
     known = [point.cell for point in judged]
     along, colour_of = axes.varying(known), colours.of_cells(known)
-    front = set(undominated([(p.p50_ms, float(p.cell.model_bytes or 0), -p.goodness) for p in judged]))
-    chosen = [point for place, point in enumerate(judged) if place in front]
-    others = [point for place, point in enumerate(judged) if place not in front]
+    right = [point for point in judged if not is_wrong(point.cell)]
+    front = undominated([(p.p50_ms, float(p.cell.model_bytes or 0), -p.goodness) for p in right])
+    chosen = [right[place] for place in front]
+    others = [point for point in judged if point not in chosen]
     metric = accuracies.title(judged[0].accuracy)
-    fastest = min(chosen, key=lambda point: point.p50_ms)
-    takes = f"{_latency(fastest)} at {metric} {accuracies.value(fastest.accuracy)}"
     largest = max(cell.model_bytes or 0 for cell in known)
 
     def drawn(points: Sequence[Judged], *, is_front: bool) -> theme.Json:
         names = [axes.name_of(point.cell, along) if along else "the model" for point in points]
+        marks = [f"<br>{signed(WRONG)}" if is_wrong(point.cell) else "" for point in points]
         says = [
-            f"{name}<br>{p.words}<br>{numbers.size(p.cell.model_bytes)}" for name, p in zip(names, points, strict=True)
+            f"{name}<br>{p.words}<br>{numbers.size(p.cell.model_bytes)}{mark}"
+            for name, p, mark in zip(names, points, marks, strict=True)
         ]
         marker = {
             "color": [colour_of(point.cell) if is_front else colours.GREY for point in points],
@@ -96,18 +99,34 @@ def pareto(cells: Sequence[Cell], address: Address, comparisons: Sequence[Compar
 
     return Figure(
         name=CELLS,
-        title=f"{_latency(judged[0])}, {metric} {accuracies.value(judged[0].accuracy)}"
-        if len(judged) == 1
-        else f"{len(front)} of {len(judged)} cells are on the Pareto front; the fastest, "
-        f"{axes.name_of(fastest.cell, along)}, takes {takes}",
+        title=_title(judged, chosen, along),
         summary=(
             f"{metric} against latency of {numbers.counted(len(judged), 'cell')}, {len(chosen)} of them on the Pareto "
             "front; the larger a point, the more bytes its model has. The table below has every number."
         ),
-        data=[_front_line(judged), *([drawn(others, is_front=False)] if others else []), drawn(chosen, is_front=True)],
+        data=[
+            _front_line(chosen),
+            *([drawn(others, is_front=False)] if others else []),
+            *([drawn(chosen, is_front=True)] if chosen else []),
+        ],
         layout=_layout(judged, metric, f"{times.title(known)} of one inference, ms", showlegend=False),
         table=accuracies.table(known, frozenset(point.cell.id for point in chosen), address, times),
         note="Whiskers: 95 % intervals. Dotted: the front of latency and accuracy. A larger point: a larger model.",
+    )
+
+
+def _title(judged: Sequence[Judged], front: Sequence[Judged], along: Sequence[axes.Axis]) -> str:
+    """What stands out: the fastest of the front, where outputs are right; else that none are."""
+    fastest = min(front or judged, key=lambda point: point.p50_ms)
+    reached = f"{accuracies.title(fastest.accuracy)} {accuracies.value(fastest.accuracy)}"
+    if len(judged) == 1:
+        return f"{_latency(fastest)}, {reached}{'' if front else f': {WRONG}'}"
+    if not front:
+        return f"{WRONG.capitalize()} in all {len(judged)} cells, {reached} in the fastest"
+    named = axes.name_of(fastest.cell, along)
+    return (
+        f"{len(front)} of {len(judged)} cells are on the Pareto front; the fastest, {named}, takes "
+        f"{_latency(fastest)} at {reached}"
     )
 
 

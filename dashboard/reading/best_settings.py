@@ -9,10 +9,10 @@ from django.urls import reverse
 from farm.rules.presenting.best import Best, best_settings, is_only_busy, left_out
 from farm.rules.presenting.hardware import Measured
 from farm.rules.presenting.hardware_words import setting
-from farm.rules.presenting.lines import items_of
-from farm.rules.presenting.tables import Entry, Head, Table
+from farm.rules.presenting.lines import items_of, outputs_of, why_wrong
+from farm.rules.presenting.tables import Entry, Head, Table, verdict_entry
 from farm.rules.wording import numbers
-from farm.rules.wording.vocabulary import sign_of
+from farm.rules.wording.vocabulary import WRONG, signed
 
 HEADS = (
     Head("Machine"),
@@ -101,7 +101,9 @@ def _left_out(settings: Sequence[Measured]) -> str:
     said = []
     if others is not None:
         what = "setting whose outputs do" if others.count == 1 else "settings whose outputs do"
-        said.append(f"{others.count} {what} not pass parity; the fastest of them is {_setting(others.fastest)}.")
+        fastest, wrong = others.fastest, why_wrong(others.fastest.cell)
+        why = f": {signed(WRONG)}. {wrong}" if wrong else "."
+        said.append(f"{others.count} {what} not pass; the fastest of them is {_setting(fastest)}{why}")
     if busy:
         said.append(f"{numbers.counted(busy, 'setting')} measured while other programs took the processor.")
     return f"Left out: {' '.join(said)}" if said else ""
@@ -134,7 +136,7 @@ def _row(node: str, wanted: str, one: Measured) -> tuple[Entry, ...]:
         Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms),
         Entry(numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms)),
         Entry(items_of(cell), cell.throughput),
-        Entry(sign=sign_of(cell.parity.verdict), value=cell.parity.verdict),
+        verdict_entry(outputs_of(cell)),
     )
 
 

@@ -11,6 +11,7 @@ from dashboard.reading.watches import sentence
 from farm.rules.presenting.hardware import loss_of
 from farm.rules.presenting.hardware_words import setting
 from farm.rules.presenting.headlines import Lead
+from farm.rules.presenting.lines import outputs_of
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -163,7 +164,7 @@ def target(one: "Target") -> Row:
         "accuracy": judged.value if judged else None,
         "loss_percent": 100 * loss.value if loss else None,
         "loss_worst_percent": 100 * loss.worst if loss else None,
-        "parity": cell.parity.verdict if cell else "",
+        "parity": outputs_of(cell) if cell else "",
         "peak_memory_bytes": cell.peak_memory_bytes if cell else None,
         "energy_mj": cell.energy_mj if cell else None,
         "measured_at": best.at if best else None,

@@ -17,8 +17,10 @@ from farm.rules.presenting import headlines
 from farm.rules.presenting.tables import Table
 from farm.runs import selectors
 from farm.runs.selectors import pages
+from farm.runs.selectors.cells import held_against_earlier
 
 if TYPE_CHECKING:
+    from farm.accounts.selectors import Anyone
     from farm.runs.models import Run
 
 
@@ -93,6 +95,13 @@ def _is_about_accuracy(document: Document) -> bool:
 def of_accuracy(row: "Run", document: Document, address: Address) -> Figure:
     """Accuracy against latency and bytes; of quantised cells also what their traces say they ran."""
     return pareto.pareto([_with_trace(row, cell) for cell in document.cells], address, document.comparisons)
+
+
+def of_models_accuracy(user: "Anyone", row: "Run", address: Address) -> Figure:
+    """The same on the page of its model, which knows what earlier versions reached on the same data."""
+    whole = selectors.document(row, with_operators=False)
+    held = held_against_earlier(user, row.version.model, row.version.number, whole.cells)
+    return of_accuracy(row, whole.model_copy(update={"cells": held}), address)
 
 
 def _with_trace(row: "Run", cell: Cell) -> Cell:

@@ -19,6 +19,7 @@ from farm.registry import selectors
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.hardware import By, Goal, Measured, Target, Wish, loss_of, of_version, targets
 from farm.rules.presenting.hardware_words import KEEPINGS
+from farm.rules.presenting.lines import outputs_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry, written
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign
@@ -147,7 +148,7 @@ def _columns(asked: Asked, address: Address) -> list[Column[Target]]:
         Number(
             "loss", lambda one: _of(one, loss_entry), note="against the upload on the same samples; else by parity"
         ),
-        Column("Parity", lambda one: _of(one, lambda best: verdict_entry(best.cell.parity.verdict))),
+        Column("Outputs", lambda one: _of(one, lambda best: verdict_entry(outputs_of(best.cell)))),
         Number(
             "memory", lambda one: _of(one, lambda best: written(best.cell.peak_memory_bytes, numbers.memory)),
             note="peak of the whole process",

@@ -29,7 +29,7 @@ from farm.registry.states import VersionState
 from farm.rules.presenting.headlines import Lead
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry
 from farm.rules.wording import numbers, titles
-from farm.runs.selectors import compared_with_before, document, pages, runs_listed
+from farm.runs.selectors import compared_with_before, pages, runs_listed
 from farm.runs.selectors.cells import measured_settings
 from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.runs import shown_states
@@ -325,7 +325,7 @@ def _pareto(request: HttpRequest, model: "Model") -> dict[str, object]:
     row = pages.judged_run(person(request), model)
     if row is None:
         return {}
-    figure = charts.of_accuracy(row, document(row, with_operators=False), address_in(row.pk))
+    figure = charts.of_models_accuracy(person(request), row, address_in(row.pk))
     return {"figure": figure, "figure_run": row}
 
 

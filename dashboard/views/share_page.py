@@ -138,7 +138,7 @@ def _model(request: HttpRequest, share: "Share") -> Context:
         "version": version,
         "inspection": inspection.shown(found) if version and (found := registry.inspection_of(version)) else None,
         "compatibility": inspection.compatibility_panel(compatibility_of(version)) if version and is_ready else None,
-        "figure": charts.of_accuracy(row, selectors.document(row, with_operators=False), nowhere) if row else None,
+        "figure": charts.of_models_accuracy(user, row, nowhere) if row else None,
         "runs": list(runs.exclude(reason__in=FARM_MADE)[:RUNS_SHOWN]),
     }
 

@@ -12,6 +12,7 @@ from farm.contract.document_cells import Accuracy
 from farm.registry import selectors
 from farm.rules.presenting import hardware, hardware_words
 from farm.rules.presenting.hardware import Loss, Measured, Target, Wish
+from farm.rules.presenting.lines import outputs_of
 from farm.runs.selectors.hardware import measured_across
 
 router = Router(tags=["registry"])
@@ -62,7 +63,9 @@ class BestOut(Schema):
     p50_ms: float = Field(description="median latency of one inference, milliseconds")
     p50_ci_ms: tuple[float, float] | None = Field(description="its 95 % interval over launches; null: too few")
     items_s: float | None = Field(description="items a second, in batches of `batch`; null: not measured")
-    parity: str = Field(description="pass or not_measured: a setting that fails is never the best")
+    parity: str = Field(
+        description="pass (labelled data outrank parity) or not_measured; wrong outputs: it lost no more than was asked"
+    )
     metric: str | None = Field(description="top1, top5 or mse; null: not judged on labelled data")
     accuracy: float | None = Field(description="a share, or a mean squared error; null: not judged")
     accuracy_ci: tuple[float, float] | None = Field(description="its 95 % interval; null: none")
@@ -81,7 +84,7 @@ class TargetOut(Schema):
     machine: str = Field(description="processor or accelerator; empty: not known")
     settings: int = Field(description="how many settings were measured there")
     left_out: dict[str, int] = Field(
-        description="settings that are never the best: wrong (parity fails), elsewhere (ran on the CPU), untimed"
+        description="settings that are never the best: wrong (outputs), elsewhere (ran on the CPU), untimed, busy"
     )
     keeping: str = Field(
         description="whether the best setting keeps what was asked: kept, undecided (its interval reaches beyond), "
@@ -144,7 +147,7 @@ def _best(best: Measured) -> BestOut:
         p50_ms=cell.p50_ms or 0.0,
         p50_ci_ms=cell.p50_ci_ms,
         items_s=cell.throughput,
-        parity=cell.parity.verdict,
+        parity=outputs_of(cell),
         metric=judged.metric if judged and judged.value is not None else None,
         accuracy=judged.value if judged else None,
         accuracy_ci=_interval(judged) if judged else None,

@@ -11,6 +11,7 @@ from math import inf
 from farm.base.grouping import grouped
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.hardware import Measured, fault_of
+from farm.rules.presenting.lines import outputs_of
 
 Times = tuple[float, float, float]
 
@@ -38,12 +39,12 @@ def best_settings(measured: Iterable[Measured], *, budget_ms: float | None) -> l
 
 
 def _is_right(cell: Cell) -> bool:
-    return cell.parity.verdict != "not_measured" and fault_of(cell) is None
+    return outputs_of(cell) == "pass" and fault_of(cell) is None
 
 
 def is_only_busy(cell: Cell) -> bool:
     """Whether nothing but other programs, which took the processor, keeps it from taking part."""
-    return cell.parity.verdict == "pass" and fault_of(cell) == "busy"
+    return outputs_of(cell) == "pass" and fault_of(cell) == "busy"
 
 
 def _best(node: str, known: Sequence[Measured], budget_ms: float | None) -> Best:

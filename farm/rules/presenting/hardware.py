@@ -11,7 +11,7 @@ from typing import Literal
 
 from farm.base.grouping import grouped
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.lines import fails_parity, is_busy
+from farm.rules.presenting.lines import fails_parity, is_busy, is_loss_shown
 from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import providers
 
@@ -22,7 +22,7 @@ Keeping = Literal["kept", "undecided", "unknown", "exceeded"]
 
 # why a setting is never the best one, in words that follow a number of settings
 FAULTS: Mapping[Fault, str] = {
-    "wrong": "with wrong outputs (parity fails)",
+    "wrong": "with wrong outputs",
     "elsewhere": "that ran on the CPU instead of the provider asked for",
     "untimed": "without a latency",
     "busy": "measured while other programs took the processor",
@@ -94,9 +94,9 @@ class Target:
     keeping: Keeping
 
 
-def fault_of(cell: Cell) -> Fault | None:
-    """Why a cell is never the best one; None for one that may be."""
-    if fails_parity(cell):
+def fault_of(cell: Cell, wish: Wish = Wish()) -> Fault | None:
+    """Why a cell is never the best one; None for one that may be. What may be lost is the wish's where it says that."""
+    if fails_parity(cell) or (wish.loss is None and is_loss_shown(cell.accuracy)):
         return "wrong"
     if _is_elsewhere(cell):
         return "elsewhere"
@@ -148,7 +148,7 @@ def of_version(found: Sequence[Target], wanted: int | None = None) -> list[Targe
 
 
 def _target(own: Sequence[Measured], goal: Goal, wish: Wish) -> Target:
-    faults = [fault_of(point.cell) for point in own]
+    faults = [fault_of(point.cell, wish) for point in own]
     right = [point for point, fault in zip(own, faults, strict=True) if fault is None]
     kept = {id(point): keeping_of(point.cell, wish) for point in right}
     best = min(right, key=lambda point: (_ORDER.index(kept[id(point)]), _cost(point.cell, goal)), default=None)

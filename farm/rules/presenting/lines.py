@@ -13,7 +13,7 @@ from farm.contract.evaluation import ACCURACY_LEVEL
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting import metric_changes
 from farm.rules.wording import numbers
-from farm.rules.wording.vocabulary import sign_of
+from farm.rules.wording.vocabulary import WRONG, sign_of
 
 PROCESSOR = "processor time"
 UNITS = {"latency": "ms", "items": "items/s", "rate": "per s"}
@@ -73,6 +73,13 @@ def line_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Line:
 def is_wrong(cell: Cell | None) -> bool:
     """Whether its outputs fail parity, or labelled data show that it lost too much accuracy."""
     return fails_parity(cell) or (cell is not None and is_loss_shown(cell.accuracy))
+
+
+def outputs_of(cell: Cell) -> str:
+    """What its outputs are known to be: wrong, as parity says it, or by labelled data, which outrank that, passing."""
+    if is_wrong(cell):
+        return WRONG
+    return "pass" if is_as_accurate(cell.accuracy) else cell.parity.verdict
 
 
 def why_wrong(cell: Cell) -> str:

@@ -1,9 +1,13 @@
-"""Task accuracy in a bench document: each cell's own, and what it lost against the FP32 cell of its runtime. Pure."""
+"""Task accuracy in a bench document: each cell's own, and what it lost against the FP32 cell of its runtime; across
+documents also against earlier versions of the model. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import hypot
 
+from farm.base.grouping import grouped
 from farm.contract import document_cells as doc_cells
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
+from farm.rules.presenting.lines import is_loss_shown
 from farm.rules.quality import accuracy, accuracy_metrics, evaluation
 
 CPU = "CPUExecutionProvider"
@@ -42,6 +46,59 @@ def paired(cells: Sequence[doc_cells.Cell], *, keep_samples: bool = False) -> li
     """The cells with the difference to their FP32 cell, sample by sample; packed samples are then let go of."""
     judged = [cell for cell in cells if cell.accuracy is not None and cell.accuracy.samples]
     return [_paired(cell, judged, keep_samples=keep_samples) for cell in cells]
+
+
+def paired_across(cells: Sequence[doc_cells.Cell]) -> list[doc_cells.Cell]:
+    """The same of cells of several runs: samples are the same on every machine."""
+    found = list(cells)
+    for numbers in grouped(range(len(cells)), lambda at: (cells[at].model_sha256, cells[at].runtime)).values():
+        for number, cell in zip(numbers, paired([cells[number] for number in numbers]), strict=True):
+            found[number] = cell
+    return found
+
+
+def held_against(cells: Iterable[doc_cells.Cell], before: Sequence[doc_cells.Accuracy]) -> list[doc_cells.Cell]:
+    """The cells of a version; what one surely lost against the earlier versions takes the place of its difference."""
+    return [
+        cell if cell.accuracy is None else cell.model_copy(update={"accuracy": _held(cell.accuracy, before)})
+        for cell in cells
+    ]
+
+
+def right_ones(versions: Iterable[doc_cells.Accuracy]) -> list[doc_cells.Accuracy]:
+    """Of a model's versions, the oldest first, those that surely lost nothing against one before; the newest first."""
+    right: list[doc_cells.Accuracy] = []
+    for own in versions:
+        if not is_loss_shown(_held(own, right)):
+            right.insert(0, own)
+    return right
+
+
+def _held(own: doc_cells.Accuracy, before: Sequence[doc_cells.Accuracy]) -> doc_cells.Accuracy:
+    """Its samples are not paired with those of before: the interval is of the squares of both (Newcombe's method 10
+    without correlation)."""
+    old = next((old for old in before if _data(old) == _data(own)), None)
+    ends = None if old is None else (old.value, old.ci_low, old.ci_high, own.value, own.ci_low, own.ci_high)
+    if ends is None or None in ends:
+        return own
+    was, was_low, was_high, value, low, high = (end or 0.0 for end in ends)
+    change = value - was
+    told = own.model_copy(
+        update={
+            "difference": change,
+            "difference_low": change - hypot(value - low, was_high - was),
+            "difference_high": change + hypot(high - value, was - was_low),
+            "p": None,
+            "only_baseline": None,
+            "only_this": None,
+        }
+    )
+    if not is_loss_shown(told):
+        return own
+    entry = accuracy_metrics.of(told)
+    return told.model_copy(
+        update={"text": f"{entry.sentence(told)} An earlier version on the same data: {entry.loss(told)}."}
+    )
 
 
 def baseline_of(

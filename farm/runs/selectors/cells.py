@@ -1,13 +1,13 @@
 """Measured cells of every run that somebody may see: by words, by model, those with a trace, and their launches."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from typing import Final
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from farm.accounts.selectors import Anyone
 from farm.contract import document_cells as doc_cells
@@ -20,6 +20,7 @@ from farm.rules.cells import recipes
 from farm.rules.cells.axes import AXES
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
 from farm.rules.presenting.hardware import Measured
+from farm.rules.reporting import accuracies
 from farm.runs.models import Arm, Cell, CellDocument, Report, Run, named
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.states import FARM_MADE
@@ -37,12 +38,14 @@ TEXTS: Final = ("runtime", "provider", "precision", "hardware", "run__version__m
 MAX_TRACED = 200
 # of the newest runs
 MAX_MEASURED = 500
+# versions before the newest, whose accuracy it is held against
+MAX_EARLIER = 10
 # wide columns that no setting needs
 UNUSED = ("operators", "arm__cell__spec_json", "arm__block__plan_json", "arm__block__node__facts_json")
 # what of a cell's document tells settings apart and says how good one is: the rest of it is not read
 READ = {field for axis in AXES for field in axis.fields} | {
     *("id", "digest", "model_sha256", "uploaded", "status", "p50_ms", "p50_ci_ms", "throughput", "parity", "simulated"),
-    *("active_providers", "providers", "cpu_p50_ms", "disturbed_samples", "samples_ms"),
+    *("active_providers", "providers", "cpu_p50_ms", "disturbed_samples", "samples_ms", "accuracy"),
 }
 
 
@@ -162,13 +165,42 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
             body = doc_cells.Cell.model_validate({**known, "id": row.arm.name})
             at = row.arm.block.ended_at
             found[cell.digest, name] = Measured(cell.run_id, number, name, machine="", at=at, cell=body)
-    return number, list(found.values())
+    own = accuracies.paired_across([measured.cell for measured in found.values()])
+    held = held_against_earlier(user, model, number, own)
+    return number, [replace(measured, cell=cell) for measured, cell in zip(found.values(), held, strict=True)]
+
+
+def held_against_earlier(
+    user: Anyone, model: Model, number: int, cells: Sequence[doc_cells.Cell]
+) -> list[doc_cells.Cell]:
+    """The cells of a version with what they lost against earlier ones of the model on the same labelled data."""
+    if all(cell.accuracy is None or cell.accuracy.value is None for cell in cells):
+        return list(cells)
+    rows = CellDocument.objects.filter(arm__is_evaluated=True, arm__twin_of=None, arm__cell__precision="fp32")
+    before = rows.filter(arm__cell__beside=None, arm__cell__run__in=_shown(user, model)).filter(
+        arm__cell__run__version__number__lt=number
+    )
+    places = before.order_by("-arm__cell__run__version__number", "-pk").values_list(
+        "arm__cell__run__version__number", "pk"
+    )
+    newest: dict[int, int] = {}
+    for version, place in places[:MAX_MEASURED]:
+        newest.setdefault(version, place)
+    chosen = list(newest.values())[:MAX_EARLIER]
+    bodies = rows.filter(pk__in=chosen).order_by("arm__cell__run__version__number").values_list("body", flat=True)
+    scores = [doc_cells.Accuracy.model_validate(json.loads(body)["accuracy"]) for body in bodies]
+    return accuracies.held_against(cells, accuracies.right_ones(scores))
+
+
+def _shown(user: Anyone, model: Model) -> QuerySet[Run]:
+    """Runs that the model's page is about: of no branch, and not made for the farm's own searches."""
+    runs = Run.objects.visible_to(user).filter(version__model=model, version__branch="")
+    return runs.exclude(reason__in=FARM_MADE)
 
 
 def _newest_runs(user: Anyone, model: Model) -> tuple[int | None, list[int]]:
     """The newest version that a cell was measured of, and its newest runs with about as many cells as are shown."""
-    visible = Run.objects.visible_to(user).filter(version__model=model, version__branch="")
-    visible = visible.exclude(reason__in=FARM_MADE)
+    visible = _shown(user, model)
     measured = Cell.objects.filter(run__in=visible, beside=None, status="done").order_by("-run__version__number")
     number = measured.values_list("run__version__number", flat=True).first()
     if number is None:

@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from farm.accounts.selectors import Anyone
-from farm.contract.cells import Runtime
+from farm.base.grouping import grouped
+from farm.contract.document_cells import Accuracy
 from farm.contract.document_cells import Cell as CellPart
 from farm.contract.reports import Facts
 from farm.fleet.models import Node
@@ -38,14 +39,14 @@ def measured_across(user: Anyone, model: Model) -> list[Measured]:
     """The newest measurement of each cell on each node, of all versions; A/A twins and branches left out. Newest first.
 
     Losses of accuracy are against the FP32 cell of the same version and runtime, wherever that was judged: samples are
-    the same on every machine.
+    the same on every machine. What a version lost against one before it outranks that.
     """
     places = _newest(user, model)
     rows = Node.objects.filter(pk__in={place.node for place in places}).only("name", "facts_json", "owner", "host")
     nodes = {node.pk: node for node in rows}
     bodies = dict(CellDocument.objects.filter(arm__in=[place.arm for place in places]).values_list("arm", "body"))
     known = [place for place in places if place.arm in bodies]
-    cells = _paired([CellPart.model_validate_json(bodies[place.arm]) for place in known])
+    cells = _judged(known, [CellPart.model_validate_json(bodies[place.arm]) for place in known])
     return [
         _measured(place, cell, nodes.get(place.node) if place.node else None)
         for place, cell in zip(known, cells, strict=True)
@@ -75,15 +76,18 @@ def _fairly(places: Iterable[_Place]) -> list[_Place]:
     return [place for _, place in sorted(ranked, key=lambda pair: pair[0])[:MAX_PLACES]]
 
 
-def _paired(cells: Sequence[CellPart]) -> list[CellPart]:
-    """Each with what it lost against its FP32 cell, which is one of the same runtime."""
-    by_runtime: dict[Runtime, list[int]] = {}
-    for number, cell in enumerate(cells):
-        by_runtime.setdefault(cell.runtime, []).append(number)
-    found = list(cells)
-    for numbers in by_runtime.values():
-        for number, cell in zip(numbers, accuracies.paired([cells[number] for number in numbers]), strict=True):
-            found[number] = cell
+def _judged(places: Sequence[_Place], cells: Sequence[CellPart]) -> list[CellPart]:
+    """Each with what it lost against its FP32 cell, or against an earlier version on the same labelled data."""
+    found = accuracies.paired_across(cells)
+    versions = grouped(range(len(places)), lambda at: places[at].version)
+    plain: dict[int, Accuracy] = {}
+    for at, cell in enumerate(found):
+        if cell.precision == "fp32" and cell.accuracy is not None and cell.accuracy.value is not None:
+            plain.setdefault(places[at].version, cell.accuracy)
+    for version, own in versions.items():
+        before = accuracies.right_ones(plain[earlier] for earlier in sorted(plain) if earlier < version)
+        for at, cell in zip(own, accuracies.held_against([found[at] for at in own], before), strict=True):
+            found[at] = cell
     return found
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 
 from django.test import Client
@@ -9,7 +10,9 @@ from django.test import Client
 from farm.accounts.models import User
 from farm.fleet.models import Node
 from farm.registry.models import Version
+from farm.runs.models import Arm, CellDocument, Run
 from farm.runs.services.share_links import share
+from tests.integration.dashboard import rows
 from tests.integration.dashboard.across import measured_across
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page
@@ -60,3 +63,34 @@ def test_two_nodes_of_one_machine_are_said_to_be_one(signed_in: Client, version:
     words = assert_is_page(signed_in.get(f"/models/{version.model_id}/hardware/"))
     assert "bench-1 and bench-2 are nodes of one machine" in words
     assert "Different hardware" not in words
+
+
+def judge(run: Run, value: float) -> None:
+    """Every cell of a run as judged on the same labelled data."""
+    found = {"metric": "top1", "recipe": "top1", "output": "y", "n": 500, "data_sha256": "d", "value": value}
+    found |= {"ci_low": max(0.0, value - 0.01), "ci_high": value + 0.01}
+    for row in CellDocument.objects.filter(arm__cell__run=run):
+        row.body = json.dumps(json.loads(row.body) | {"accuracy": found})
+        row.save()
+    Arm.objects.filter(cell__run=run).update(is_evaluated=True)
+
+
+def test_a_version_that_labelled_data_show_to_be_broken_is_praised_nowhere(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    matrix = {"matrix": {"runtime": ["1.31.1"], "batch": [1], "precision": ["fp32", "int8-dynamic"]}}
+    judge(rows.finished_run(version, node, owner, matrix=matrix), 0.98)
+    path = f"/models/{version.model_id}/"
+    assert "lowest latency 1.31.1" in assert_is_page(signed_in.get(path))
+    broken = rows.make_version(version.model.team, owner, number=2)
+    judge(rows.finished_run(broken, node, owner, matrix=matrix), 0.006)
+    page = assert_is_page(signed_in.get(path))
+    assert "none is recommended" in page
+    assert "✕ wrong outputs" in page
+    assert "lowest latency 1.31.1" not in page
+    assert "Wrong outputs in all 2 cells" in page
+    across = assert_is_page(signed_in.get(f"{path}hardware/", {"version": "all"}))
+    assert "none: every setting was left out" in across
+    assert "Left out: 2 with wrong outputs" in across
+    _, url = share(kind="model", subject=str(version.model_id), by=owner)
+    assert "Wrong outputs in all 2 cells" in assert_is_page(Client().get(url[url.index("/shared/") :]))

@@ -131,3 +131,29 @@ def test_a_row_with_wrong_outputs_keeps_its_name_and_link() -> None:
     [row] = [row for row in markup.rows(table).split("<tr")[1:] if "wrong outputs" in row]
     assert f'href="{address("c5")}"' in row
     assert "int8-qdq" in row
+
+
+LOST = {"difference": -0.97, "difference_low": -0.98, "difference_high": -0.96}
+WRONG = cell("c5", p50=0.1, right=0.006, size=10, precision="int8-qoperator", accuracy=judged(0.006, **LOST))
+
+
+def test_wrong_outputs_are_never_on_the_front_nor_the_fastest_and_are_marked() -> None:
+    figure = pareto.pareto([*ALL, WRONG], address)
+    _, faded, front = drawn(figure)
+    assert address("c5") not in [point[0] for point in front["customdata"]]
+    assert any("✕ wrong outputs" in point[1] for point in faded["customdata"])
+    assert figure.title.startswith("3 of 5 cells are on the Pareto front; the fastest, fp16, takes 0.5")
+    (row,) = [row for row in figure.table.rows if row[0].href == address("c5")]
+    assert (row[0].sign.mark, row[6].text) == ("✕", "")
+
+
+def test_where_no_outputs_are_right_nothing_is_praised() -> None:
+    alone, both = (
+        pareto.pareto([WRONG], address),
+        pareto.pareto([WRONG, cell("c6", p50=0.2, right=None, size=1)], address),
+    )
+    assert alone.title == both.title == "0.10 ms ± 0.01, top-1 0.6 %: wrong outputs"
+    other = WRONG.model_copy(update={"id": "c6", "batch": 8})
+    several = pareto.pareto([WRONG, other], address)
+    assert several.title == "Wrong outputs in all 2 cells, top-1 0.6 % in the fastest"
+    assert len(drawn(several)) == 2

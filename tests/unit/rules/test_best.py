@@ -95,3 +95,10 @@ def test_a_setting_of_a_busy_machine_is_not_recommended_and_no_failure() -> None
     assert not is_only_busy(ONE.cell)
     assert best_settings([busy, ONE], budget_ms=None)[0].fastest == [ONE]
     assert left_out([busy, ONE]) is None
+
+
+def test_a_setting_that_labelled_data_show_to_be_wrong_is_not_recommended_although_parity_passes() -> None:
+    lost = {"metric": "top1", "value": 0.006, "difference": -0.974, "difference_low": -0.98, "difference_high": -0.96}
+    wrong = measured("c0", p50_ms=1.0, p50_ci_ms=(0.9, 1.1), accuracy=lost)
+    assert best_settings([wrong, ONE], budget_ms=None)[0].fastest == [ONE]
+    assert left_out([wrong, ONE]).fastest == wrong

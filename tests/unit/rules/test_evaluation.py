@@ -238,3 +238,48 @@ def test_a_cell_whose_samples_were_not_kept_is_held_against_nothing() -> None:
     assert told([cell("c1", RIGHT), bare], "c2").baseline is None
     (same,) = [one for one in accuracies.paired([kept], keep_samples=True) if one.id == "c2"]
     assert same.accuracy.samples == kept.accuracy.samples
+
+
+def reached(value: float, **changes: object) -> doc_cells.Accuracy:
+    known = {"metric": "top1", "recipe": "top1", "output": "y", "n": 500, "data_sha256": "d", "value": value}
+    known |= {"ci_low": value - 0.01, "ci_high": value + 0.01, "text": "as it was"}
+    return doc_cells.Accuracy.model_validate({**known, **changes})
+
+
+@pytest.mark.parametrize(
+    ("own", "before", "is_lower"),
+    [
+        (reached(0.006), [reached(0.98)], True),
+        (reached(0.95), [reached(0.98)], False),
+        (reached(0.99), [reached(0.98)], False),
+        (reached(0.006), [], False),
+        (reached(0.006), [reached(0.98, data_sha256="other")], False),
+        (reached(0.006), [reached(0.98, data_sha256="other"), reached(0.98)], True),
+        (reached(0.006, ci_low=None), [reached(0.98)], False),
+    ],
+)
+def test_a_version_that_surely_lost_against_one_before_on_the_same_data_is_wrong(
+    own: doc_cells.Accuracy, before: list[doc_cells.Accuracy], is_lower: bool
+) -> None:
+    held, without = accuracies.held_against(
+        [make_cell("c1", accuracy=own, parity=doc_cells.Parity(verdict="pass")), make_cell("c2")], before
+    )
+    assert (lines.is_wrong(held), without.accuracy) == (is_lower, None)
+    assert (held.accuracy == own) == (not is_lower)
+
+
+def test_a_version_after_a_broken_one_is_held_against_the_last_that_was_right() -> None:
+    right = accuracies.right_ones([reached(0.97), reached(0.98), reached(0.006)])
+    assert [one.value for one in right] == [0.98, 0.97]
+
+
+def test_cells_of_several_runs_are_paired_within_their_version_and_runtime() -> None:
+    plain, small = accuracies.of_report(report(RIGHT)), accuracies.of_report(report(WORSE))
+    known = {"runtime": NEW, "model_sha256": "v1"}
+    first, second = (
+        make_cell("c1", accuracy=plain, **known),
+        make_cell("c2", accuracy=small, **{**known, "model_sha256": "v2"}),
+    )
+    third = make_cell("c3", accuracy=small, precision="int8-dynamic", **known)
+    found = accuracies.paired_across([first, second, third])
+    assert [one.accuracy.difference for one in found] == [None, None, pytest.approx(-0.25)]

@@ -5,7 +5,7 @@ import pytest
 from farm.contract.document_cells import Accuracy, Cell, EngineParity, Parity
 from farm.rules.presenting import parities
 from farm.rules.presenting.best import _is_right
-from farm.rules.presenting.hardware import fault_of
+from farm.rules.presenting.hardware import Wish, fault_of
 from farm.rules.presenting.lines import is_wrong, why_wrong
 from tests.documents import make_cell
 
@@ -78,3 +78,8 @@ def test_wrong_outputs_say_what_shows_it(accuracy: Accuracy | None, engines: lis
 def test_what_passes_says_what_it_is_held_against(found: dict[str, object], words: str) -> None:
     known = {"verdict": "pass", "atol": 1e-5}
     assert parities.against(Parity.model_validate({**known, **found})) == words
+
+
+def test_a_loss_that_was_asked_for_is_no_fault() -> None:
+    lossy = make_cell("c1", accuracy=judged(difference=-0.05, difference_low=-0.08, difference_high=-0.03), p50_ms=1.0)
+    assert (fault_of(lossy), fault_of(lossy, Wish(loss=0.1))) == ("wrong", None)
