@@ -20,9 +20,8 @@ from farm.fleet.enrolment import joining
 from farm.rules.planning.time_left import about
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
 from farm.rules.wording import numbers
-from farm.runs.selectors import blocks_on
 from farm.runs.selectors.forecasts import Forecast
-from farm.runs.selectors.queues import Queue, next_of, queues, takers
+from farm.runs.selectors.queues import Queue, next_of, now_of, queues, takers
 
 if TYPE_CHECKING:
     from farm.fleet.models import Lending
@@ -107,13 +106,13 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
     """What waits, and a page of nodes: what each measures now, how often it was wrong, and that of all of them."""
     user = person(request)
     nodes = paged(request, selectors.nodes_listed(user))
-    busy = blocks_on(nodes)
+    now = now_of(user, nodes)
     forecast = Forecast()
     waits = next_of(user, nodes, forecast=forecast)
     rows = [
         {
             "node": node,
-            "block": busy.get(node.pk),
+            "now": now[node.pk],
             "next": [(waiting, begins(waiting)) for waiting in waits[node.pk][:1]],
             "waiting": len(waits[node.pk]),
             "alarms": selectors.false_alarms(node),

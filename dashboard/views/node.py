@@ -20,9 +20,9 @@ from farm.fleet.states import NodeHealth, Trials, TrialState
 from farm.rules.comparing.margins import NoiseFloor
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, moment, written
 from farm.rules.wording import numbers
-from farm.runs.selectors import Before, blocks_on, last_blocks_of
+from farm.runs.selectors import Before, last_blocks_of
 from farm.runs.selectors.ledger import ledger
-from farm.runs.selectors.queues import next_of
+from farm.runs.selectors.queues import next_of, now_of
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
@@ -202,7 +202,7 @@ def node_page(request: HttpRequest, row: "Node", *, status: int = 200, **more: o
         "floor_table": floor_table(floor),
         "alarms": selectors.false_alarms(row),
         "events": list(selectors.events_of(row)[:EVENTS_SHOWN]),
-        "measures": blocks_on([row]).get(row.pk),
+        "now": now_of(user, [row])[row.pk],
         "next": next_table(next_of(user, [row])[row.pk]),
         "ledger": did,
         "work": work_table(did.work) if did else None,

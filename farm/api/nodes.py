@@ -23,10 +23,9 @@ from farm.contract.api.fleet import (
 from farm.fleet import selectors, services
 from farm.fleet.enrolment import joining
 from farm.fleet.models import Node
-from farm.runs.selectors import blocks_on, runs_visible_to
 from farm.runs.selectors.ledger import DAYS
 from farm.runs.selectors.ledger import ledger as ledger_of
-from farm.runs.selectors.queues import next_of
+from farm.runs.selectors.queues import next_of, now_of
 
 # a token that uploads and runs, as in CI, lets no machine in
 router = Router(tags=["fleet"], auth=[TokenAuth(changes=Scope.NODES), BrowserAuth()])
@@ -103,13 +102,14 @@ def ledger(request: HttpRequest, node_id: int, days: int = DAYS) -> LedgerOut:
     found = ledger_of(user, node, days=days)
     if found is None:
         raise NotAllowed(f"Only the owner of {node.name} or an admin of its team reads its ledger.")
-    now = blocks_on([node]).get(node.pk)
+    now = now_of(user, [node])[node.pk]
     return shaped(
         LedgerOut,
         found,
         work=[shaped(WorkOut, work) for work in found.work],
         installed=[shaped(InstalledOut, event) for event in found.installed],
-        measuring=now.run_id if now is not None and runs_visible_to(user).filter(pk=now.run_id).exists() else None,
+        now=now.words,
+        measuring=now.run,
         next=[shaped(NextOut, waiting) for waiting in next_of(user, [node])[node.pk]],
     )
 

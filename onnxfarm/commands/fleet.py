@@ -150,7 +150,7 @@ def ledger_lines(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
         yield f"  {duration(round(60.0 * work.minutes))} for {person}: {did}"
     for installed in ledger.installed:
         yield f"{installed.at:%Y-%m-%d %H:%M}: {installed.text}"
-    yield "Now: " + ("idle or out of your sight." if ledger.measuring is None else f"run {ledger.measuring}.")
+    yield f"Now: {ledger.now.removesuffix('.') or 'unknown, as the farm is older'}."
     for waiting in ledger.next:
         what = f"run {waiting.run}" if waiting.run is not None else f"a run of {waiting.team}"
         if waiting.begins_in_minutes is None or waiting.minutes is None:

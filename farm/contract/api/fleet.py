@@ -84,6 +84,7 @@ class LedgerOut(Answer):
     minutes: float = Field(description="minutes from claim to end, of all of them")
     work: list[WorkOut] = Field(description="for whom, what took longest first")
     installed: list[InstalledOut] = Field(description="runtimes that were installed and removed, newest first")
+    now: str = Field(default="", description="what it does now, in words")
     measuring: int | None = Field(description="the run that it measures now; null: none, or none that you can access")
     next: list[NextOut] = Field(description="what waits for its machine, in its order")
 

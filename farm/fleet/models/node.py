@@ -115,7 +115,8 @@ class Node(models.Model):
     # whether its owner lets it try providers that others ask for, and whether its agent is new enough to be asked
     trials_allowed = models.CharField(max_length=5, choices=Trials.choices, default=Trials.ASK, db_default=Trials.ASK)
     understands_trials = models.BooleanField(default=False, db_default=False)
-    # what it does now or waits for, in its own words; empty: nothing, or an older node
+    # what it waits for or tries, in its own words; what it does for a block stands at that; empty: nothing, or an older
+    # node
     doing = models.CharField(max_length=MAX_DOING, blank=True, default="")
     log_tail = models.TextField(blank=True)
     seen_at = models.DateTimeField(null=True, blank=True)

@@ -10,5 +10,5 @@ from farm.fleet.services.health import (
 )
 from farm.fleet.services.lendings import agree, decline, end_lapsed_lendings, share
 from farm.fleet.services.noise import keep_null_estimates
-from farm.fleet.services.presence import hello, mark_offline, note_doing, welcome
+from farm.fleet.services.presence import end_wait, hello, mark_offline, welcome
 from farm.fleet.services.trials import allow_trial, ask_for_trial, begin_trial, decline_trial, end_late_trials

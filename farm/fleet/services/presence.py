@@ -70,11 +70,10 @@ def welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
     )
 
 
-def note_doing(node: Node, doing: str) -> bool:
-    """Keeps what a node says that it does; whether it said something else before."""
-    if node.doing == doing:
-        return False
-    return bool(Node.objects.filter(pk=node.pk).exclude(doing=doing).update(doing=doing))
+def end_wait(node: Node) -> None:
+    """A node that has a block waits for nothing any more, whatever it said at its last hello."""
+    if node.doing:
+        Node.objects.filter(pk=node.pk).update(doing="")
 
 
 def mark_offline() -> int:
@@ -115,6 +114,5 @@ def _keep(node: Node, hello: Hello, *, host: str) -> None:
     node.seen_at = timezone.now()
     fields = "contract_version facts_json tags providers runtimes loads sandbox is_emulated host log_tail seen_at"
     fields += " understands_trials"
-    said = [] if hello.state == "measuring" else ["doing"]  # while it measures its heartbeats say it
-    node.doing = hello.doing if said else node.doing
-    node.save(update_fields=[*fields.split(), *said])
+    node.doing = hello.doing
+    node.save(update_fields=[*fields.split(), "doing"])

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.functional import cached_property
 
+from farm.contract.node import MAX_DOING
 from farm.contract.reasons import Reason
 from farm.fleet.models import Node
 from farm.rules.planning.plans import PlannedBlock
@@ -46,6 +47,8 @@ class Block(models.Model):
     suspected_beat = models.PositiveIntegerField(null=True, blank=True)
     suspected_at_s = models.FloatField(default=0.0)
     suspected_boot = models.CharField(max_length=40, blank=True, default="")
+    # what its node does for it, in the node's own words; no longer read once the lease is over
+    doing = models.CharField(max_length=MAX_DOING, blank=True, default="", db_default="")
     rung_at = models.DateTimeField(null=True, blank=True)
     seed = models.PositiveBigIntegerField(default=0)
     max_rounds = models.PositiveSmallIntegerField(default=8)
@@ -131,17 +134,18 @@ class Block(models.Model):
             leased_at=timezone.now(),
             lease_expires_at=Now() + timedelta(seconds=lease_s),
             beats=0,
+            doing="",
         )
         if moved:
             text = f"{node.name} measures block {self.number}."
             self.log(EventKind.BLOCK_LEASED, text, attempt=attempt, node=node.pk)
         return moved
 
-    def extend(self, *, node: Node, attempt: int, lease_s: float) -> bool:
-        """A heartbeat: the lease starts anew. False: it is no longer this node's."""
+    def extend(self, *, node: Node, attempt: int, lease_s: float, doing: str = "") -> bool:
+        """A heartbeat: the lease starts anew, and what its node does is kept. False: it is no longer this node's."""
         leased = Block.objects.filter(pk=self.pk, state=BlockState.LEASED, attempt=attempt, node=node)
         expiry = Now() + timedelta(seconds=lease_s)
-        return bool(leased.update(lease_expires_at=expiry, beats=F("beats") + 1, suspected_beat=None))
+        return bool(leased.update(lease_expires_at=expiry, beats=F("beats") + 1, suspected_beat=None, doing=doing))
 
     def report(self) -> bool:
         """leased → reported: its node has said all, and it has to be settled."""

@@ -23,7 +23,6 @@ from farm.runs.selectors.files import (
 from farm.runs.selectors.runs import (
     Progress,
     address_of,
-    blocks_on,
     can_write_run,
     can_write_runs,
     events,

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, NamedTuple
 
-from django.db.models import FloatField
+from django.db.models import Exists, FloatField, OuterRef
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 
@@ -46,6 +47,25 @@ class Next:
     team: str
     begins_in_minutes: float | None
     minutes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What a node does, by its lease; without one, what it waits for or tries in its own words.
+
+    `run` is None where the reader may not see the one that it measures for `team`.
+    """
+
+    run: int | None = None
+    team: str = ""
+    since: datetime | None = None
+    waits_for: str = ""
+
+    @property
+    def words(self) -> str:
+        if not self.team:
+            return self.waits_for or "idle"
+        return f"run {self.run}" if self.run is not None else f"a run of {self.team}"
 
 
 class _Open(NamedTuple):
@@ -95,6 +115,17 @@ def _queue(hardware: str, blocks: Sequence[_Open], nodes: Sequence[Node], start_
         nodes=sum(not asked.isdisjoint(node.queues) for node in nodes),
         start_s=start_s,
     )
+
+
+def now_of(user: Anyone, nodes: Iterable[Node]) -> dict[int, Now]:
+    """What each node does, by the node's number. One query."""
+    found = {node.pk: Now(waits_for=node.doing if node.state == NodeState.ONLINE else "") for node in nodes}
+    leased = Block.objects.filter(state=BlockState.LEASED, node__in=found)
+    leased = leased.annotate(is_seen=Exists(Run.objects.visible_to(user).filter(pk=OuterRef("run"))))
+    columns = ("node", "run", "is_seen", "run__team__name", "leased_at")
+    for node, run, is_seen, team, since in leased.values_list(*columns):
+        found[node] = Now(run if is_seen else None, team, since)
+    return found
 
 
 def next_of(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast | None = None) -> dict[int, list[Next]]:

@@ -58,7 +58,7 @@ def busy_blocks(run: Run) -> list[Busy]:
 
 
 def _busy(row: Block, names: dict[tuple[int, int], str]) -> Busy:
-    doing = "" if row.node is None or _is_over(row.node.doing, row.rounds) else row.node.doing
+    doing = "" if _is_over(row.doing, row.rounds) else row.doing
     arm = _ARM.search(doing)
     cell = names.get((row.pk, int(arm[1])), "") if arm else ""
     rounds = row.rounds, max(row.rounds, row.max_rounds)
@@ -339,18 +339,13 @@ def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | Non
 
 def _doing(run: Run) -> tuple[str, ...]:
     """What the nodes at work on it say."""
-    at_work = Node.objects.filter(blocks__in=run.blocks.filter(state=BlockState.LEASED), state=NodeState.ONLINE)
-    doings = at_work.exclude(doing="").order_by("pk").distinct().values_list("name", "doing", "blocks__rounds")
+    at_work = run.blocks.filter(state=BlockState.LEASED, node__state=NodeState.ONLINE).exclude(doing="")
+    doings = at_work.order_by("node", "number").values_list("node__name", "doing", "rounds")
     return tuple(f"{name}: {doing}" for name, doing, rounds in doings[:MAX_DOING] if not _is_over(doing, rounds))
 
 
 def events(run: Run, *, after: int = 0) -> QuerySet[Event]:
     return run.events.filter(pk__gt=after).select_related("block")
-
-
-def blocks_on(nodes: Iterable[Node]) -> dict[int, Block]:
-    leased = Block.objects.filter(state=BlockState.LEASED, node__in=list(nodes)).defer("plan_json")
-    return {block.node_id: block for block in leased if block.node_id is not None}
 
 
 def devices_of(runs: Collection[int]) -> dict[tuple[int, str], str]:

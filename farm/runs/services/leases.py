@@ -33,7 +33,7 @@ from farm.contract.node import (
 from farm.contract.numbers import is_row_number
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
-from farm.fleet.services import note_doing
+from farm.fleet.services import end_wait
 from farm.registry.models import ArtifactFile
 from farm.registry.selectors import uploaded_words, wheels_of
 from farm.rules.cells import scenarios
@@ -224,9 +224,9 @@ def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str
     # the plan is only read once it may be held for too long
     if held.is_current and (held_s := _held_s(held.attempt)) > LEASE_GRACE_S and held_s > max_lease_s(held.block):
         raise _given_up(held)
-    if not held.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S):
+    if not held.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S, doing=doing):
         raise _stale(block_id, attempt)
-    if note_doing(node, doing):
+    if held.block.doing != doing:
         mark_run(held.block.run_id)
     return HeartbeatReply(lease_s=settings.LEASE_S)
 
@@ -316,8 +316,7 @@ def _take(node: Node, block: Block, attempt: int) -> None:
     with transaction.atomic():
         # locks it, before its block as everywhere
         mark_run(block.run_id)
-        # it waits for nothing any more, and says soon what it does
-        note_doing(node, "")
+        end_wait(node)
         if not _leased(node, block, attempt):
             raise _stale(str(block.pk), attempt)
         Attempt.objects.create(

@@ -11,7 +11,7 @@ from farm.accounts.models import Membership, Team, User
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import selectors
-from farm.runs.models import Run
+from farm.runs.models import Block, Run
 from farm.runs.selectors.pages import open_runs
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
@@ -51,7 +51,7 @@ def test_rounds_that_are_measured_and_the_round_that_is_measured_are_told_apart(
     signed_in: Client, half: Run, node: Node
 ) -> None:
     rows.MadeUpNode(node).measure(half, most_rounds=2)
-    Node.objects.filter(pk=node.pk).update(doing="round 3: onnxruntime==1.31.1, int8-dynamic, arm 2")
+    Block.objects.filter(node=node).update(doing="round 3: onnxruntime==1.31.1, int8-dynamic, arm 2")
     half.touch()
     words = page_of(signed_in, half)
     assert "2 of 8 rounds measured" in words
@@ -101,13 +101,13 @@ def test_a_row_of_the_map_is_called_the_same_before_while_and_after_it_is_measur
 def test_a_round_that_was_reported_is_not_said_to_be_measured(signed_in: Client, half: Run, node: Node) -> None:
     """ "1 of 8 rounds measured" stood above "round 1: …", the last word of a node that had reported it."""
     rows.MadeUpNode(node).measure(half, most_rounds=1)
-    Node.objects.filter(pk=node.pk).update(doing="round 1: onnxruntime==1.31.1, int8-dynamic, arm 2")
+    Block.objects.filter(node=node).update(doing="round 1: onnxruntime==1.31.1, int8-dynamic, arm 2")
     half.touch()
     words = page_of(signed_in, half)
     assert "1 of 8 rounds measured" in words
     assert "round 1: onnxruntime" not in words
     assert selectors.progress(half).doing == ()
-    Node.objects.filter(pk=node.pk).update(doing="round 2: onnxruntime==1.31.1, int8-dynamic, arm 2")
+    Block.objects.filter(node=node).update(doing="round 2: onnxruntime==1.31.1, int8-dynamic, arm 2")
     assert len(selectors.progress(half).doing) == 1
 
 

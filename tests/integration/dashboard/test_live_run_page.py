@@ -15,7 +15,7 @@ from farm.base.refusals import Missing
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import selectors
-from farm.runs.models import Report, Run
+from farm.runs.models import Block, Report, Run
 from farm.runs.selectors import runs
 from farm.runs.selectors.pages import revision_of
 from tests.integration.dashboard import rows
@@ -54,7 +54,7 @@ def test_a_waiting_run_shows_its_cells_waiting(signed_in: Client, begun: Run) ->
 
 def test_a_live_run_says_who_measures_what_since_when_and_how_it_ends(signed_in: Client, begun: Run, node: Node):
     rows.MadeUpNode(node).measure(begun, most_rounds=3)
-    Node.objects.filter(pk=node.pk).update(doing="round 4: onnxruntime==1.31.1, int8-dynamic, arm 2")
+    Block.objects.filter(node=node).update(doing="round 4: onnxruntime==1.31.1, int8-dynamic, arm 2")
     begun.touch()
     text = signed_in.get(f"/runs/{begun.pk}/?part=live").content.decode()
     now = text[text.index('id="now"') : text.index("</section>", text.index('id="now"'))]
@@ -110,7 +110,7 @@ def test_a_run_behind_another_one_says_which_and_not_what_the_node_does_for_that
 ) -> None:
     first, second = rows.begin_run(version, owner), rows.begin_run(version, owner)
     rows.MadeUpNode(node).measure(first, most_rounds=1)
-    Node.objects.filter(pk=node.pk).update(doing="round 2: onnxruntime==1.31.1, int8-dynamic, arm 2")
+    Block.objects.filter(node=node).update(doing="round 2: onnxruntime==1.31.1, int8-dynamic, arm 2")
     words = assert_is_page(signed_in.get(f"/runs/{second.pk}/"))
     assert re.search(rf"Queued: bench-1 has been measuring run {first.pk} since \d\d:\d\d UTC\.", words)
     assert "int8-dynamic, arm" not in words

@@ -1,6 +1,8 @@
 """What an owner reads of their machine: for whom it worked, for how long, what was installed, and what waits."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.test import Client
@@ -8,14 +10,17 @@ from django.utils import timezone
 
 from farm.accounts.models import Team, User
 from farm.contract.api.fleet import LedgerOut
+from farm.contract.blocks import Lease
+from farm.contract.reports import EndReport
 from farm.fleet.models import Node
 from farm.fleet.services import hello
 from farm.registry.models import Version
+from farm.runs import services
 from farm.runs.models import Attempt, Block, Run
 from farm.runs.states import RunReason
 from onnxfarm.commands.fleet import ledger_lines
 from tests.conftest import ApiOf
-from tests.integration.runs.making import claim, make_node, make_version, measure
+from tests.integration.runs.making import claim, make_node, make_version, measure, say
 from tests.integration.runs.test_turns import run_of
 from tests.unit.rules.making import make_facts
 
@@ -88,6 +93,52 @@ def test_what_it_measures_and_what_waits_is_in_it(
     assert 'id="ledger"' in own
 
 
+def cancelled(node: Node, lease: Lease) -> None:
+    run = Block.objects.get(pk=lease.order.block).run
+    services.cancel_run(run=run, by=node.owner)
+
+
+def lost(node: Node, lease: Lease) -> None:
+    Node.objects.filter(pk=node.pk).update(health="retired")
+    services.sweep()
+    Node.objects.filter(pk=node.pk).update(health="active")
+
+
+@pytest.mark.parametrize("ended", [partial(say, report=EndReport(wall_s=1.0)), cancelled, lost])
+def test_a_node_whose_block_is_over_is_idle_at_once_and_next_begins(
+    ended: Callable[[Node, Lease], object],
+    node: Node,
+    version: Version,
+    member: User,
+    owner: User,
+    api_of: ApiOf,
+) -> None:
+    """The last word of its heartbeats stood on, until its next hello, as what it did; nobody could tell what begins."""
+    owner.memberships.update(role="admin")
+    lease = claim(node, run_of(version, member))
+    beat = {"node": node, "block_id": lease.order.block, "attempt": lease.order.attempt, "token": lease.token}
+    services.heartbeat(**beat, doing="round 7: onnxruntime==1.31.1")
+    assert told(api_of(owner), node).now == f"run {Block.objects.get(pk=lease.order.block).run_id}"
+    run_of(version, member)
+    ended(node, lease)
+    found = told(api_of(owner), node)
+    assert (found.now, found.measuring, found.next[0].begins_in_minutes) == ("idle", None, 0.0)
+    assert "Now: idle." in list(ledger_lines(node.name, found, days=30))
+    page = Client()
+    page.force_login(owner)
+    for address in ("/fleet/", f"/fleet/{node.pk}/"):
+        shown = page.get(address).content.decode()
+        assert "idle" in shown.lower()
+        assert "round 7" not in shown
+
+
+def test_a_node_that_went_away_waits_for_nothing(node: Node, owner: User, api_of: ApiOf) -> None:
+    Node.objects.filter(pk=node.pk).update(doing="Another program is measuring on this machine.")
+    assert told(api_of(owner), node).now == "Another program is measuring on this machine."
+    Node.objects.filter(pk=node.pk).update(state="offline")
+    assert told(api_of(owner), node).now == "idle"
+
+
 def test_what_waits_is_in_it_while_another_program_has_the_machine(
     node: Node, version: Version, member: User, owner: User, api_of: ApiOf
 ) -> None:
@@ -119,10 +170,17 @@ def test_a_run_that_the_owner_may_not_see_waits_without_its_number(
     node.lendings.update(asked_by=member)
     (waiting,) = told(api_of(owner), node).next
     assert (waiting.run, waiting.team) == (None, "hidden")
+    claim(node, block)
+    found = told(api_of(owner), node)
+    assert (found.measuring, found.now) == (None, "a run of hidden")
+    page = Client()
+    page.force_login(owner)
+    for address in ("/fleet/", f"/fleet/{node.pk}/"):
+        assert f"/runs/{block.run_id}/" not in page.get(address).content.decode()
 
 
 def test_what_is_installed_and_removed_is_logged_once(node: Node, owner: User, api_of: ApiOf) -> None:
-    def say(*runtimes: str, block: str | None = None) -> None:
+    def install(*runtimes: str, block: str | None = None) -> None:
         from farm.contract.node import Hello
         from farm.contract.version import CONTRACT_VERSION
 
@@ -140,9 +198,9 @@ def test_what_is_installed_and_removed_is_logged_once(node: Node, owner: User, a
             ),
         )
 
-    say("onnxruntime==1.31.1", block="7")
-    say("onnxruntime==1.31.1")
-    say("onnxruntime==1.30.0")
+    install("onnxruntime==1.31.1", block="7")
+    install("onnxruntime==1.31.1")
+    install("onnxruntime==1.30.0")
     texts = [installed.text for installed in told(api_of(owner), node).installed]
     assert texts == [
         "Installed onnxruntime==1.30.0; removed onnxruntime==1.31.1.",

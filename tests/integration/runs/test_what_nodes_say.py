@@ -44,13 +44,14 @@ def test_the_same_words_again_change_nothing(run: Run, node: Node, lease: Lease)
 
 
 def test_a_round_that_is_counted_is_not_said_to_go_on(run: Run, node: Node, lease: Lease) -> None:
-    say(node, "round 1: onnxruntime==1.29.0, fp32, arm 1")
+    beat = {"node": node, "block_id": lease.order.block, "attempt": lease.order.attempt, "token": lease.token}
+    services.heartbeat(**beat, doing="round 1: onnxruntime==1.29.0, fp32, arm 1")
     assert "0 of 8 rounds; bench-1: round 1: onnxruntime==1.29.0" in selectors.runs.progress(run).words
     post(node, lease, make_round(0, {0: 1.0, 1: 1.0}))
     assert selectors.runs.progress(run).words.endswith("1 of 8 rounds")
     (busy,) = selectors.runs.busy_blocks(run)
     assert (busy.doing, busy.rounds) == ("", 1)
-    say(node, "round 2: onnxruntime==1.31.1, fp32, arm 0")
+    services.heartbeat(**beat, doing="round 2: onnxruntime==1.31.1, fp32, arm 0")
     assert "1 of 8 rounds; bench-1: round 2: onnxruntime==1.31.1" in selectors.runs.progress(run).words
 
 
