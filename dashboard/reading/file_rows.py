@@ -43,13 +43,13 @@ def model(one: "WithAnnotations[Model, Counted]", last: "Run | None" = None) -> 
     }
 
 
-def run(one: "Run") -> Row:
-    """A run."""
+def run(one: "Run", state: str) -> Row:
+    """A run; `state`: the word that pages show."""
     return {
         "id": one.pk,
         "model": one.version.model.name,
         "version": one.version.number,
-        "state": one.outcome or one.state,
+        "state": state,
         **_figures(lead_of(one)),
         "sentence": one.headline or one.sentence,
         "cells": one.cell_count,

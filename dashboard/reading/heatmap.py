@@ -327,7 +327,8 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     if state in OPEN_STATES:
         so_far = f"{sign.word}, {numbers.counted(len(cell.samples_ms), 'round')} so far"
         sign, tone = replace(sign, word=so_far), "running"
-    return Place(href, value, sign, tone, "; ".join(filter(None, (title, why))))
+    stopped = cell.reason.text if cell.reason is not None else ""
+    return Place(href, value, sign, tone, "; ".join(filter(None, (title, why, stopped))))
 
 
 def _value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tuple[str, str]:

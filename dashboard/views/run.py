@@ -318,7 +318,9 @@ def runs(request: HttpRequest) -> HttpResponse:
     ]
     rows = ordered(request, narrowed(selectors.runs_listed(user), wanted, filters), reading.ORDERS)
     if lists.is_wanted(request):
-        return lists.as_file(request, "runs", rows[: lists.MOST_ROWS], file_rows.run)
+        listed = list(rows[: lists.MOST_ROWS])
+        states = shown_states(listed)
+        return lists.as_file(request, "runs", listed, lambda row: file_rows.run(row, states[row.pk]))
     shown = paged(request, rows)
     writable = set(teams_writable_by(user).values_list("pk", flat=True))
     listing = Listing(

@@ -266,7 +266,8 @@ class Cell(LaterAxes, Part):
     node: str | None = None  # where it ran
     twin_of: str | None = None  # the `id` of the arm with which this one forms an A/A pair
     status: CellStatus  # `done`, `refused`, `failed`, `timeout`, `crashed` or `cancelled`
-    reason: Reason | None = None  # `code` and `text`; null exactly when `done`
+    # `code` and `text`; null when `done`, unless it was stopped before its end: then by whom, after how many rounds
+    reason: Reason | None = None
     # of what the plan refused, where a change of the matrix helps: `label` in words, the `axis` that changes, the
     # `values` that it then holds (none: it is left out), and the `command` that measures it on the machine at hand
     # (empty: another machine has to); else absent

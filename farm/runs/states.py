@@ -19,7 +19,7 @@ class RunOutcome(models.TextChoices):
     OPEN = "", "open"  # not finished
     COMPLETE = "complete"  # every planned cell is done, or was refused with its reason while others are done
     PARTIAL = "partial"  # some planned cell has no result, or all were refused
-    CANCELLED = "cancelled"  # a person cancelled blocks of it; what was done stays
+    CANCELLED = "cancelled"  # a person cancelled it; the rounds that were reported before stay
 
 
 class RunReason(models.TextChoices):
@@ -46,23 +46,23 @@ class BlockState(models.TextChoices):
     # holders
     QUEUED = "queued"
     LEASED = "leased"  # one node measures it, as long as its heartbeats extend the lease and its limits allow
-    # its node has said all and is free; a worker settles it, and until then it is neither claimed nor stopped nor
-    # continued
+    # its node has said all, or it was stopped after a round, and its node is free; a worker settles it, and until then
+    # it is neither claimed nor stopped nor continued
     REPORTED = "reported"
     DONE = "done"  # settled, with documents and comparisons
     FAILED = "failed"  # the third failure, the twelfth attempt without a result, or nothing of it can be prepared
-    CANCELLED = "cancelled"  # by a person, or by fail-fast
+    CANCELLED = "cancelled"  # by a person, or by fail-fast, before a round of it was reported
 
 
 class AttemptState(models.TextChoices):
     """leased → reported → done; leased → failed | lost | cancelled. The reports of the first three states count."""
 
     LEASED = "leased"  # the node holds the block
-    REPORTED = "reported"  # the node has said all
+    REPORTED = "reported"  # the node has said all, or the block was stopped after a round
     DONE = "done"  # settled: its reports count
     FAILED = "failed"  # the node said that it could not
     LOST = "lost"  # no heartbeat; its rounds are measured again
-    CANCELLED = "cancelled"  # the block was cancelled
+    CANCELLED = "cancelled"  # the block was cancelled before it reported a round
 
 
 class ReadingState(models.TextChoices):

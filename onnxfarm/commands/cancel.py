@@ -9,15 +9,16 @@ from onnxfarm.problems import Usage, main_guard
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption
 from onnxfarm.remote.client import ask_farm
+from onnxfarm.remote.runs import status_of
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's number.")]
 
 
 @main_guard()
 def cancel(run: RunArgument, server: ServerOption = None) -> None:
-    """Stop a run; what was measured stays."""
+    """Stop a run; the rounds that were measured stay."""
     answer = ask_farm(server, operations.CANCEL_RUN, run=run).shape
-    print(f"Run {run}: {answer.outcome or answer.state}.", file=sys.stderr)
+    print(f"Run {run}: {status_of(answer)}.", file=sys.stderr)
 
 
 @main_guard()
@@ -32,4 +33,4 @@ def more(
         raise Usage(f"--rounds is {rounds}: give 1 to 96.")
     asked = {"rounds": rounds} | ({"blocks": block} if block else {})
     answer = ask_farm(server, operations.MORE_ROUNDS, json=asked, run=run).shape
-    print(f"Run {run}: {answer.state}; follow it with `onnxfarm status {run} --wait`.", file=sys.stderr)
+    print(f"Run {run}: {status_of(answer)}; follow it with `onnxfarm status {run} --wait`.", file=sys.stderr)

@@ -15,7 +15,7 @@ from onnxfarm.problems import main_guard
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
-from onnxfarm.remote.runs import follow, read_document, standing_of
+from onnxfarm.remote.runs import follow, read_document, standing_of, status_of
 
 
 @main_guard()
@@ -41,7 +41,7 @@ def status(
             answer, found = asked.plain, asked.shape
             sentence = f" {found.sentence}" if found.sentence else ""
             standing = standing_of(found).words
-            show = f"Run {found.id}: {found.outcome or found.state}, {standing}.{sentence}\n{found.url}"
+            show = f"Run {found.id}: {status_of(found)}, {standing}.{sentence}\n{found.url}"
         document = read_document(client, run) if run is not None and wait else None
     if as_json:
         write_plain(answer)
@@ -56,6 +56,6 @@ def _table(runs: list[RunOut]) -> Table | str:
         return "No runs yet. Start one: onnxfarm submit model.onnx --wait"
     table = table_of("run", "model", "state", "progress", "started")
     for run in runs:
-        state, created = run.outcome or run.state, minute(run.created_at)
-        table.add_row(str(run.id), run.model, state, standing_of(run).words, f"{created} UTC")
+        standing, created = standing_of(run).words, minute(run.created_at)
+        table.add_row(str(run.id), run.model, status_of(run), standing, f"{created} UTC")
     return table

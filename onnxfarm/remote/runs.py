@@ -93,6 +93,11 @@ def read_document(client: Client, run_id: str) -> Document:
         ) from problem
 
 
+def status_of(run: RunOut) -> str:
+    """The word that the farm's pages show; an older farm does not say it."""
+    return run.status or run.outcome or run.state
+
+
 def standing_of(run: RunOut) -> Standing:
     """How far a run is, from the API's answer."""
     progress, is_finished = run.progress, run.state == "finished"

@@ -13,6 +13,7 @@ from farm.contract.numbers import is_row_number
 from farm.fleet.selectors import nodes_listed
 from farm.registry.selectors import models_visible_to, versions_visible_to
 from farm.runs.selectors import runs_listed
+from farm.runs.selectors.runs import shown_states
 
 # of each kind
 MAX_HITS = 8
@@ -48,7 +49,7 @@ def _numbered(user: Anyone, text: str) -> Iterator[Hit]:
     kind, number = (named[1] or "").lower(), int(named[2])
     if kind in ("", "run"):
         for run in runs_listed(user).filter(pk=number):
-            yield Hit("run", f"run {run.pk}", f"{run.version}, {run.outcome or run.state}", f"/runs/{run.pk}/")
+            yield Hit("run", f"run {run.pk}", f"{run.version}, {shown_states([run])[run.pk]}", f"/runs/{run.pk}/")
     if kind in ("", "alert"):
         for alert in Alert.objects.visible_to(user).filter(pk=number).select_related("model"):
             yield Hit("alert", f"alert {alert.pk}", f"{alert.model}, {alert.state}", f"/alerts/{alert.pk}/")

@@ -21,7 +21,7 @@ from farm.rules.searches.search import Measured
 from farm.runs import selectors as runs
 from farm.runs.models import Arm, Run, named
 from farm.runs.services import more_rounds, start_run
-from farm.runs.states import RunReason, RunState
+from farm.runs.states import RunOutcome, RunReason, RunState
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def go_on(watch: Watch, run: Run) -> bool:
 
 def _go_on(watch: Watch, run: Run, rounds: int) -> bool:
     by = runner_of(watch)
-    if by is None:
+    if by is None or run.outcome == RunOutcome.CANCELLED:
         return False
     try:
         more_rounds(run=run, by=by, rounds=rounds, asker=f"Watch “{watch.name}”")

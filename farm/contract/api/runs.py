@@ -49,6 +49,10 @@ class RunOut(Answer):
     url: str = Field(description="its page")
     state: str = Field(description="planned, running or finished")
     outcome: str = Field(description="complete, partial or cancelled once finished; empty before")
+    status: str = Field(
+        default="",
+        description="the word that pages show: preparing, queued, measuring or settling, then the outcome",
+    )
     sentence: str = Field(description="its status, in one sentence")
     headline: str = Field(description="its result, in one sentence; empty: none yet")
     model: str = Field(description="the model's name")

@@ -132,6 +132,7 @@ def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
     by_clock = latency(cell.p50_ms, cell.p50_ci_ms)
     is_short = any(OUT_OF_TIME in (pair.reason or "") for pair in comparisons)
     few = f" That is fewer than were asked for. {OUT_OF_TIME}" if is_short else ""
+    few += f" {cell.reason.text}" if cell.reason is not None else ""
     times = Times.of([cell], comparisons)
     if cell.id not in times.by_processor:
         return f"{what}: {by_clock} {launches}.{few}"

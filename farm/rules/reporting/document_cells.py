@@ -20,6 +20,7 @@ from farm.rules.reporting.fed import inputs_of
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes import providers
 from farm.rules.tracing import executions
+from farm.rules.wording.numbers import counted
 
 # of each cell, those that take the most time
 MAX_OPERATORS = 256
@@ -56,21 +57,29 @@ def refused_cell(point: RefusedPoint, record: RunRecord) -> doc_cells.Cell:
 
 
 def ending_of(arm: Arm, block: BlockRecord, evidence: Evidence) -> tuple[CellStatus, Reason | None] | None:
-    """How an arm ended; None while it has not."""
+    """How an arm ended; None while it has not. One that was stopped after a round is done, and says so."""
     failure = evidence.failure(arm.arm)
     if failure is not None:
         return failure.status, failure
-    if len(evidence.rounds) >= block.block.min_rounds and evidence.samples(arm.arm):
-        return CellStatus.DONE, None
+    reason = block.reason or (evidence.end.reason if evidence.end is not None else None)
+    is_stopped = reason is not None and reason.status == CellStatus.CANCELLED
+    is_enough = len(evidence.rounds) >= block.block.min_rounds or (block.is_over and (is_stopped or reason is None))
+    if is_enough and evidence.samples(arm.arm):
+        return CellStatus.DONE, _stopped(block, evidence) if is_stopped else None
     if not block.is_over:
         return None
-    reason = block.reason or (evidence.end.reason if evidence.end is not None else None)
-    if reason is None and evidence.samples(arm.arm):
-        return CellStatus.DONE, None
     if reason is None:
         text = f"The block ended before {arm.id} had a sample, without a reason: measure it again."
         reason = Reason(code=ReasonCode.INTERNAL, text=text)
     return reason.status, reason
+
+
+def _stopped(block: BlockRecord, evidence: Evidence) -> Reason:
+    """By whom or what an arm that has samples was stopped, and after how many rounds."""
+    why = block.reason.text if block.reason is not None else "Stopped."
+    count = len(evidence.rounds)
+    text = f"{why} {counted(count, 'round')} {'was' if count == 1 else 'were'} measured before."
+    return Reason(code=ReasonCode.CANCELLED if block.reason is None else block.reason.code, text=text)
 
 
 def _measured_cell(

@@ -15,7 +15,7 @@ from farm.rules.runtimes.models import ModelFacts
 class BlockRecord:
     """A block and what was reported of it. `reports`: of the attempts that count, oldest first.
 
-    `node`: the node's name. `reason`: why the block itself ended badly. `is_over`: nothing more will come.
+    `node`: the node's name. `reason`: why the block ended badly, or was stopped. `is_over`: nothing more will come.
     """
 
     block: PlannedBlock

@@ -13,6 +13,7 @@ from farm.contract.node import MAX_DOING
 from farm.contract.reasons import Reason
 from farm.fleet.models import Node
 from farm.rules.planning.plans import PlannedBlock
+from farm.rules.wording.numbers import counted
 from farm.runs.models.run import Run
 from farm.runs.states import BLOCK_ARROWS, OPEN_BLOCKS, BlockState, EventKind
 
@@ -91,7 +92,7 @@ class Block(models.Model):
 
     @property
     def reason(self) -> Reason | None:
-        """Why it failed or was cancelled."""
+        """Why it failed, or ended before its end."""
         if not self.reason_code:
             return None
         return Reason.model_validate({"code": self.reason_code, "text": self.reason_text})
@@ -115,7 +116,7 @@ class Block(models.Model):
             ended_at=None,
             rung_at=None,
             suspected_beat=None,
-            **changes,
+            **{"reason_code": "", "reason_text": "", **changes},
         )
         if moved:
             self.attempt += 1
@@ -147,12 +148,15 @@ class Block(models.Model):
         expiry = Now() + timedelta(seconds=lease_s)
         return bool(leased.update(lease_expires_at=expiry, beats=F("beats") + 1, suspected_beat=None, doing=doing))
 
-    def report(self) -> bool:
-        """leased → reported: its node has said all, and it has to be settled."""
+    def report(self, reason: Reason | None = None) -> bool:
+        """leased → reported: its node has said all, and it has to be settled. `reason`: why it ends before its end."""
+        why = {} if reason is None else {"reason_code": reason.code, "reason_text": reason.text}
         where = Q(attempt=self.attempt)
-        moved = self._move(BlockState.REPORTED, where=where, ended_at=timezone.now(), lease_expires_at=None)
+        moved = self._move(BlockState.REPORTED, where=where, ended_at=timezone.now(), lease_expires_at=None, **why)
         if moved:
-            self.log(EventKind.BLOCK_REPORTED, f"Block {self.number} was measured.", attempt=self.attempt)
+            rounds = counted(self.rounds, "round")
+            text = f"was measured for {rounds}: {reason.text}" if reason is not None else "was measured."
+            self.log(EventKind.BLOCK_REPORTED, f"Block {self.number} {text}", attempt=self.attempt)
         return moved
 
     def finish(self, *, attempt: int, rounds: int) -> bool:

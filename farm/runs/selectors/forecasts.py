@@ -267,7 +267,8 @@ class Forecast:
     @cached_property
     def _paces(self) -> dict[str, float]:
         """How many times longer than planned the newest blocks of each machine took, and those of all of them ("")."""
-        ended = Attempt.objects.filter(node__in=self.nodes, state=AttemptState.DONE, first_round=0).order_by("-pk")
+        whole = Attempt.objects.filter(state=AttemptState.DONE, first_round=0, reason_code="")
+        ended = whole.filter(node__in=self.nodes).order_by("-pk")
         planned = ended.annotate(minutes=Cast(KeyTextTransform("minutes", "block__plan_json"), FloatField()))
         recent: dict[str, list[tuple[float, float]]] = {}
         for node, claimed, over, minutes in planned.values_list("node", "claimed_at", "ended_at", "minutes")[

@@ -226,6 +226,11 @@ class Progress:
         return self.state == RunState.FINISHED
 
     @property
+    def status(self) -> str:
+        """How it ended, else what goes on in it: the word of `shown_states`."""
+        return self.outcome or self.state if self.is_finished else activity_of(self.blocks)
+
+    @property
     def cells_planned(self) -> int:
         """How many cells are measured: what was refused never is."""
         return sum(self.cells.values()) - self.cells.get("refused", 0)

@@ -67,7 +67,8 @@ def finish_run_if_over(run: Run) -> bool:
 
 
 def _outcome(run: Run, statuses: Counter[str]) -> tuple[RunOutcome, str]:
-    stopped = run.blocks.filter(state=BlockState.CANCELLED, reason_code=ReasonCode.CANCELLED)
+    ended = (BlockState.DONE, BlockState.CANCELLED)
+    stopped = run.blocks.filter(state__in=ended, reason_code=ReasonCode.CANCELLED)
     if by := stopped.values_list("reason_text", flat=True).first():
         return RunOutcome.CANCELLED, by
     unanswered = sum(count for status, count in statuses.items() if status not in ANSWERED)
@@ -93,13 +94,27 @@ def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
 
 
 def stop_block(block: Block, reason: Reason) -> None:
-    """Cancels an open block with its attempt; one that goes on keeps what it had."""
-    if block.first_round:
+    """Ends an open block with its attempt. Rounds that were reported stay: they are settled as at its own end."""
+    held = block.attempts.filter(state=AttemptState.LEASED, number=block.attempt).select_related("node").first()
+    if held is not None and held.reports.filter(kind="round").exists():
+        _end_early(block, held, reason)
+    elif block.first_round:
         _end_attempt(block, reason)
         keep_earlier(block, reason)
     elif block.cancel(reason):
         _end_attempt(block, reason)
         end_arms(block.arms.all(), reason)
+
+
+def _end_early(block: Block, held: Attempt, reason: Reason) -> None:
+    """leased → reported. A block that was done before, and went on, is none that was stopped before its end."""
+    held.end(AttemptState.REPORTED, code=reason.code, text=reason.text)
+    if block.first_round:
+        close_questions(block, reason.text)
+    block.report(None if block.first_round else reason)
+    if held.node is not None:
+        wake_neighbours(held.node)
+    hint_on_commit(block)
 
 
 def keep_earlier(block: Block, reason: Reason) -> None:

@@ -10,7 +10,7 @@ from django.test import Client
 from farm.accounts.models import Membership, Team, User
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.runs import selectors
+from farm.runs import selectors, services
 from farm.runs.models import Block, Run
 from farm.runs.selectors.pages import open_runs
 from tests.integration.dashboard import rows
@@ -157,12 +157,27 @@ def test_a_blocks_copy_of_its_baseline_is_no_row_of_its_own(signed_in: Client, h
     assert "twin" not in map_of(signed_in, half)
 
 
-def test_a_cancelled_cell_has_its_state_and_no_median(signed_in: Client, half: Run, node: Node) -> None:
-    rows.MadeUpNode(node).measure(half, most_rounds=3)
+def test_a_cancelled_cell_has_its_state_and_no_median(signed_in: Client, half: Run) -> None:
     assert_is_page(signed_in.post(f"/runs/{half.pk}/cancel/", follow=True))
     shown = map_of(signed_in, half)
     assert shown.count("cancelled") >= 8
     assert not re.search(r"\d ms", shown)
+
+
+def test_a_cell_that_was_cancelled_after_a_round_has_its_figure_and_says_so(
+    signed_in: Client, half: Run, node: Node
+) -> None:
+    """Cancelling promised that what was measured stays, and its cells had no figure afterwards."""
+    rows.MadeUpNode(node).measure(half, most_rounds=3)
+    assert_is_page(signed_in.post(f"/runs/{half.pk}/cancel/", follow=True))
+    assert services.settle(block_id=half.blocks.get().pk, attempt=1)
+    shown = map_of(signed_in, half)
+    assert "cancelled" not in shown
+    assert len(re.findall(r"\d ms", shown)) >= 8
+    cell = half.cells.filter(status="done").first()
+    assert cell is not None
+    for path in (f"/runs/{half.pk}/", f"/runs/{half.pk}/cells/{cell.name}/"):
+        assert "3 rounds were measured before." in assert_is_page(signed_in.get(path))
 
 
 def test_what_was_refused_stands_once_with_a_button_that_starts_a_run_with_its_way_out(

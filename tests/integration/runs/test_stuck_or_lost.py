@@ -127,7 +127,6 @@ def test_cancelling_more_rounds_leaves_a_complete_run_complete(run: Run, member:
 
 def test_cancelling_more_rounds_that_are_measured_lets_the_node_go(run: Run, node: Node, member: User, going_on: Block):
     lease = claim(node, going_on)
-    post(node, lease, make_round(8, ONE))
     services.cancel_run(run=run, by=member)
     assert is_as_before(run)
     with pytest.raises(Conflict):

@@ -161,7 +161,7 @@ def test_cells_with_all_their_rounds_are_done_before_their_block_ends():
         ({}, [], "failed"),
         ({}, [*make_rounds(2, {0: 1.0}), EndReport()], "done"),
         ({"reason": make_reason(ReasonCode.NODE_LOST, "Lost.")}, make_rounds(2, {0: 1.0}), "failed"),
-        ({"reason": make_reason(ReasonCode.CANCELLED, "Late.")}, make_rounds(8, {0: 1.0}), "done"),
+        ({"reason": make_reason(ReasonCode.NODE_LOST, "Late.")}, make_rounds(8, {0: 1.0}), "done"),
     ],
 )
 def test_a_block_that_ended_gives_each_cell_an_ending(known, reports, status):
@@ -169,6 +169,23 @@ def test_a_block_that_ended_gives_each_cell_an_ending(known, reports, status):
     (cell,) = document.cells
     assert cell.status == status
     assert (cell.reason is None) == (status == "done")
+
+
+@pytest.mark.parametrize(
+    ("known", "end", "rounds", "said"),
+    [
+        ({"reason": make_reason(ReasonCode.CANCELLED, "By ada.")}, [], 1, "By ada. 1 round was measured before."),
+        ({"reason": make_reason(ReasonCode.FAIL_FAST, "Failed.")}, [], 2, "Failed. 2 rounds were measured before."),
+        ({"reason": make_reason(ReasonCode.CANCELLED, "By ada.")}, [], 8, "By ada. 8 rounds were measured before."),
+        ({}, [EndReport(reason=make_reason(ReasonCode.CANCELLED))], 2, "Stopped. 2 rounds were measured before."),
+    ],
+)
+def test_a_cell_that_was_stopped_after_a_round_is_done_and_says_so(known, end, rounds, said):
+    block = make_block(runtime="1.31.1")
+    document = assemble(record_of(block, [*make_rounds(rounds, {0: 1.0}), *end], **known))
+    (cell,) = document.cells
+    assert (cell.status, len(cell.samples_ms), cell.reason.text) == ("done", rounds, said)
+    assert document.sentence.endswith(said)
 
 
 def test_an_a_a_twin_names_the_arm_it_repeats():
