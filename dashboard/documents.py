@@ -32,6 +32,14 @@ MOVED = {
     "security-open": "security",
     "threats-people": "threats",
     "threats-machines": "threats",
+    "across-hardware": "choosing",
+    "channels": "watch",
+    "genai": "generate",
+    "graph": "comparing",
+    "measuring": "samples",
+    "plug-ins": "nodes",
+    "retention": "operations",
+    "throughput": "scenarios",
 }
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 ATTACHMENTS = {".png": "image/png", ".yaml": "text/plain; charset=utf-8"}

@@ -16,7 +16,7 @@ def check(address: str) -> None:
     """Whether a mail could go there. Raises Invalid."""
     if not settings.HAS_MAIL:
         raise Invalid(
-            "This farm is not set up to send mail.", code="no_mail", hint="Set ONNXFARM_MAIL_URL, see docs/channels.md."
+            "This farm is not set up to send mail.", code="no_mail", hint="Set ONNXFARM_MAIL_URL, see docs/watch.md."
         )
     try:
         validate_email(address)

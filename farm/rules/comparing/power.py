@@ -1,7 +1,7 @@
 """What a number of rounds can see: the smallest detectable change, and the rounds that a wished one takes.
 
 Changes, margins and s, the standard deviation of ln(new / old) over rounds, are fractions. docs/results.md,
-"Power, simulated", has the simulated share of blocks that keep what is promised here.
+"Power", has the simulated share of blocks that keep what is promised here.
 """
 
 from collections.abc import Sequence

@@ -115,7 +115,7 @@ def test_apprise_reads_nothing_but_what_was_read_before_it() -> None:
 
 
 def test_the_documented_parameters_are_the_allowed_ones() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "channels.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "watch.md").read_text()
     text = text[text.index("| service | parameters |") : text.index("and `format` and `overflow` everywhere")]
     told = {
         scheme: frozenset({*names.split(", "), "format", "overflow"})
