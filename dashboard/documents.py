@@ -42,7 +42,8 @@ MOVED = {
     "throughput": "scenarios",
 }
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
-ATTACHMENTS = {".png": "image/png", ".yaml": "text/plain; charset=utf-8"}
+_TEXT = "text/plain; charset=utf-8"
+ATTACHMENTS = {".png": "image/png", ".yaml": _TEXT, ".py": _TEXT, ".toml": _TEXT}
 
 
 @dataclass(frozen=True)

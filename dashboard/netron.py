@@ -2,7 +2,7 @@
 
 The wheel is left as it is. Served are only the modules that draw ONNX models; its own host (`browser.js`, which asks
 ipinfo.io for a country and sends telemetry to Google), its start script and its page are not. The frame is the wheel's
-page without scripts and links, driven by `static/dashboard/netron/host.js`. docs/comparing.md, “On the graph”, says more.
+page without scripts and links, driven by `static/dashboard/netron/host.js`. docs/comparing.md says more.
 
 All of it comes from addresses of its own and not from the static files: a sandboxed frame is a stranger to its own
 server and loads modules only from answers that allow every origin, which whoever serves static files may not say.

@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md run as they stand there."""
+"""The examples of docs/extending.md, and the modules of its package, run as they stand there."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,9 @@ from tests.conftest import PROJECT
 from tests.integration.testing.test_fake_node import order
 
 PAGE = PROJECT / "docs" / "extending.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+PACKAGE = PROJECT / "docs" / "examples" / "acme"
+MODULES = {path.stem: path.read_text() for path in sorted(PACKAGE.glob("*.py"))}
+EXAMPLES = [*re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL), *MODULES.values()]
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))

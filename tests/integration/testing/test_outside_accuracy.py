@@ -8,8 +8,8 @@ import pytest
 
 from farm.workshop import arrays
 from farm.workshop.samples import builders
+from tests.integration.testing.test_examples import MODULES
 from tests.integration.testing.test_outside_provider import python
-from tests.integration.testing.test_outside_scenario import NAMED
 from tests.integration.worker.making import share_runtimes
 
 
@@ -20,7 +20,7 @@ def package(folder: Path) -> Path:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-accuracies\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[onnxfarm.accuracies]\nwithin = acme_accuracies:WITHIN\n")
     for name in ("acme_accuracies", "acme_within"):
-        (folder / f"{name}.py").write_text(NAMED[name])
+        (folder / f"{name}.py").write_text(MODULES[name])
     return folder
 
 

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 from onnxfarm.testing import FakeRuntime, Step
+from tests.integration.testing.test_examples import MODULES
 from tests.integration.testing.test_outside_provider import ACME, MODULE, python
-from tests.integration.testing.test_outside_scenario import NAMED
 from tests.integration.worker.making import MODELS
 
 POINTS = """
@@ -48,7 +48,7 @@ def package(folder: Path) -> Path:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-all\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(POINTS)
     for name in ("acme_engines", "acme_engine_runner", "acme_scenarios", "acme_paused", "acme_metrics", "acme_changes"):
-        (folder / f"{name}.py").write_text(NAMED[name])
+        (folder / f"{name}.py").write_text(MODULES[name])
     (folder / "acme_onnxfarm.py").write_text(
         MODULE.replace("acme-onnxruntime==1.31.1", "acme-engine==1.0").replace("acme-onnxruntime", "acme-engine")
     )

@@ -1,16 +1,14 @@
 """A scenario of a package from outside, that of docs/extending.md, is taken from its entry, and `bench` runs it."""
 
 import json
-import re
 from pathlib import Path
 
 from tests.conftest import PROJECT
-from tests.integration.testing.test_examples import EXAMPLES
+from tests.integration.testing.test_examples import MODULES
 from tests.integration.testing.test_outside_provider import python
 from tests.integration.worker.making import MODELS, share_runtimes
 
 WORST = "paused_worst_ms"
-NAMED = {match[1]: code for code in EXAMPLES if (match := re.match(r"# (acme_\w+)\.py\n", code))}
 
 
 def package(folder: Path) -> Path:
@@ -20,7 +18,7 @@ def package(folder: Path) -> Path:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-scenarios\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[onnxfarm.scenarios]\npaused = acme_scenarios:PAUSED\n")
     for name in ("acme_scenarios", "acme_paused"):
-        (folder / f"{name}.py").write_text(NAMED[name])
+        (folder / f"{name}.py").write_text(MODULES[name])
     return folder
 
 
