@@ -285,6 +285,7 @@ def _models(module: Any) -> Iterator[tuple[str, type[BaseModel]]]:
 
 def settings() -> Iterator[str]:
     """Settings of a farm's processes, from its environment."""
+    from farm.alerts.channels.apprise import PARAMETERS
     from farm.config.environment import Environment
 
     yield (
@@ -297,6 +298,10 @@ def settings() -> Iterator[str]:
         for name, field in Environment.model_fields.items()
     ]
     yield _table(("name", "means", "default"), rows)
+    yield "## Services of a channel\n\nWhat an Apprise address of a service may say, and nothing else."
+    yield _table(
+        ("service", "parameters"), [(_code(name), ", ".join(sorted(said))) for name, said in PARAMETERS.items()]
+    )
 
 
 def _plain(value: object) -> object:
@@ -306,6 +311,7 @@ def _plain(value: object) -> object:
 def metrics() -> Iterator[str]:
     """Every metric of ours, from its entry."""
     from farm.rules.cells.metrics import OWN
+    from farm.rules.quality import accuracy_metrics
 
     yield "What a cell has. *Judged*: two cells of a block have a verdict in it. *Alerts as*: by that kind of change."
     rows = [
@@ -321,6 +327,8 @@ def metrics() -> Iterator[str]:
         for metric in OWN
     ]
     yield _table(("name", "title", "unit", "better", "judged", "alerts as", "note"), rows)
+    judged = [(_code(each.name), each.note, _code(each.labels)) for each in accuracy_metrics.OWN]
+    yield f"## On labelled data\n\n{_table(('metric', 'a sample is', 'labels'), judged)}"
 
 
 def refusals() -> Iterator[str]:

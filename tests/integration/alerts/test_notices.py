@@ -3,7 +3,6 @@
 import datetime
 import ipaddress
 import json
-import re
 import socket
 import ssl
 import subprocess
@@ -112,16 +111,6 @@ def test_apprise_reads_nothing_but_what_was_read_before_it() -> None:
     assert address.partition("?")[0] == "matrixs://a:b@chat.example/#room"
     assert "version=3%26discovery%3Dyes&" in address
     assert address.endswith("&redirect=no&verify=yes&discovery=no&e2ee=no")
-
-
-def test_the_documented_parameters_are_the_allowed_ones() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "watch.md").read_text()
-    text = text[text.index("| service | parameters |") : text.index("and `format` and `overflow` everywhere")]
-    told = {
-        scheme: frozenset({*names.split(", "), "format", "overflow"})
-        for scheme, names in re.findall(r"^\| `(\w+)`(?: \([\w ]+\))? \| ([a-z_, -]+) \|$", text, re.MULTILINE)
-    }
-    assert told == PARAMETERS
 
 
 def certificate(folder: Path) -> Path:

@@ -2,17 +2,15 @@
 
 import sys
 from importlib.metadata import EntryPoint
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from farm.contract.document_cells import Accuracy
-from farm.rules.quality.accuracy_metrics import GROUP, METRICS, OWN, AccuracyMetric, of
+from farm.rules.quality.accuracy_metrics import GROUP, METRICS, AccuracyMetric, of
 from farm.rules.wording import numbers
 
-DOCS = Path(__file__).parents[3] / "docs" / "accuracy.md"
 BLEU = {"name": "bleu", "title": "BLEU", "judge": "acme_bleu", "labels": "any", "note": "as near as its n-grams"}
 
 
@@ -63,11 +61,6 @@ def test_a_figure_that_is_not_there_is_not_measured() -> None:
 def test_a_metric_that_nobody_here_knows_keeps_the_direction_of_its_document() -> None:
     assert not of(made("acme", higher_is_better=False)).higher_is_better
     assert of(made("acme")).higher_is_better
-
-
-@pytest.mark.parametrize("entry", OWN, ids=lambda entry: entry.name)
-def test_the_docs_tell_each_metric_and_what_a_sample_is_in_it(entry: AccuracyMetric) -> None:
-    assert f"| `{entry.name}` | {entry.note}" in DOCS.read_text()
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, *entries: object) -> Any:
