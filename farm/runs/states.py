@@ -14,11 +14,12 @@ class RunState(models.TextChoices):
 
 
 class RunOutcome(models.TextChoices):
-    """How a finished run ended. `partial`: some planned cell has no result, or every one was refused."""
+    """How a finished run ended."""
 
     OPEN = "", "open"  # not finished
     COMPLETE = "complete"  # every planned cell is done, or was refused with its reason while others are done
-    PARTIAL = "partial"  # some planned cell has no result, or all were refused
+    PARTIAL = "partial"  # some planned cell has no result
+    REFUSED = "refused"  # every cell was refused with its reason, so that nothing was measured
     CANCELLED = "cancelled"  # a person cancelled it; the rounds that were reported before stay
 
 

@@ -43,12 +43,12 @@ class ProgressOut(Answer):
 
 
 class RunOut(Answer):
-    """`state`: planned, running, finished; `outcome`: complete, partial or cancelled once finished."""
+    """`state`: planned, running, finished; `outcome`: complete, partial, refused or cancelled once finished."""
 
     id: int = Field(description="the run's number")
     url: str = Field(description="its page")
     state: str = Field(description="planned, running or finished")
-    outcome: str = Field(description="complete, partial or cancelled once finished; empty before")
+    outcome: str = Field(description="complete, partial, refused or cancelled once finished; empty before")
     status: str = Field(
         default="",
         description="the word that pages show: preparing, queued, measuring or settling, then the outcome",

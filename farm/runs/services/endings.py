@@ -21,8 +21,7 @@ from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, Diverge
 
 # attempts cleared at once
 CLEARED_AT_ONCE = 100
-# refused is an answer with a reason, like done; anything else is a planned cell without a result. Where nothing but
-# refusals came out, nothing was measured, which is not complete either.
+# refused is an answer with a reason, like done; anything else is a planned cell without a result
 ANSWERED = (CellStatus.DONE, CellStatus.REFUSED)
 # however an attempt ends, a block is tried at most so often between two results
 MAX_ATTEMPTS = 12
@@ -71,9 +70,9 @@ def _outcome(run: Run, statuses: Counter[str]) -> tuple[RunOutcome, str]:
     stopped = run.blocks.filter(state__in=ended, reason_code=ReasonCode.CANCELLED)
     if by := stopped.values_list("reason_text", flat=True).first():
         return RunOutcome.CANCELLED, by
-    unanswered = sum(count for status, count in statuses.items() if status not in ANSWERED)
-    is_complete = not unanswered and statuses[CellStatus.DONE] > 0
-    outcome = RunOutcome.COMPLETE if is_complete else RunOutcome.PARTIAL
+    outcome = RunOutcome.COMPLETE if statuses.keys() <= set(ANSWERED) else RunOutcome.PARTIAL
+    if statuses.keys() == {CellStatus.REFUSED}:
+        outcome = RunOutcome.REFUSED
     return outcome, _cells_in_words(statuses)
 
 

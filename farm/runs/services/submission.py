@@ -153,6 +153,8 @@ def start_run(
         run.log(EventKind.RUN_STARTED, _sentence(plan), cells=plan.cells, blocks=len(plan.blocks))
         if beside and (apart := difference_of([*beside, version])):
             run.log(EventKind.RUN_STARTED, f"They take different inputs ({apart}): compared by time alone.")
+        # one whose points were all refused waits for nothing
+        finish_run_if_over(run)
     release_ready_blocks(run=run, limit=MAX_AT_START)
     return run
 
@@ -284,6 +286,8 @@ def _queues(planned: PlannedBlock) -> list[str]:
 
 def _sentence(plan: Plan) -> str:
     refused = f", {counted(len(plan.refused), 'point')} refused" if plan.refused else ""
+    if not plan.blocks:
+        return f"Nothing to measure{refused}."
     size = f"{counted(plan.cells, 'cell')} in {counted(len(plan.blocks), 'block')}"
     return f"{size}{refused}, {about(60.0 * plan.minutes)}."
 

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from django.core.cache import caches
+from django.test import Client
 
 from farm.accounts.models import User
 from farm.contract.blocks import Lease
@@ -14,6 +15,7 @@ from farm.registry.models import Version
 from farm.runs import selectors, services
 from farm.runs.models import Arm, Attempt, Block, CellDocument, Comparison, FinishedDocument, Run
 from farm.runs.states import AttemptState, BlockState, RunOutcome, RunState
+from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, first_block, make_run, measure, post, reports_of
 
 pytestmark = pytest.mark.django_db
@@ -61,15 +63,25 @@ def test_a_measured_run_is_complete_and_names_the_slower_runtime(run: Run, node:
     assert verdicts["c1", "c2"] == "slower"
 
 
-def test_a_run_whose_points_were_all_refused_is_not_complete(version: Version, member: User, node: Node) -> None:
+def test_a_run_whose_points_were_all_refused_is_refused_at_once_and_everywhere(
+    version: Version, member: User, node: Node, api_of: ApiOf
+) -> None:
+    """It was *running* until a tick looked; then *partial* in one place and *refused* beside it."""
     run = services.start_run(
         version=version, matrix={"runtime": ["1.31.1"], "shapes": [{"none": 8}]}, requested_by=member
     )
-    services.sweep()
-    run.refresh_from_db()
     assert [cell.status for cell in run.cells.all()] == ["refused"]
-    assert (run.state, run.outcome) == (RunState.FINISHED, RunOutcome.PARTIAL)
+    assert (run.state, run.outcome) == (RunState.FINISHED, RunOutcome.REFUSED)
     assert "0 of 1 cells done, 1 refused" in run.sentence
+    assert run.events.filter(kind="run_started").get().text == "Nothing to measure, 1 point refused."
+    page = Client()
+    page.force_login(member)
+    shown = [page.get(address).content.decode() for address in (f"/runs/{run.pk}/", "/runs/", "/", "/models/")]
+    for text in shown:
+        assert "refused</span>" in text
+        assert not re.search(r"(partial|queued|running|finished|measuring)</span>", text)
+    assert api_of(member).get(f"/api/v1/runs/{run.pk}").json()["status"] == "refused"
+    assert f"run {run.pk}" in page.get("/runs/?state=refused").content.decode()
 
 
 def test_every_finding_is_written_down(run: Run, node: Node) -> None:
