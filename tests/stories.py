@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 FOLDER = "{folder}"
 # wheels and tools of the stories in containers, used again by the next
 KEPT = "/var/tmp/onnxfarm-containers"
+TUTORIALS = ("first-verdict", "second-machine", "first-gate", "first-watch")
 # releases that several stories offer on an index of their own
 WHEELS = "/var/tmp/onnxfarm-wheels"
 
@@ -129,6 +130,14 @@ STORIES = (
         4,
         ("farm/config", "deploy"),
         _tests("tests/acceptance/test_quickstart.py"),
+    ),
+    Story(
+        "tutorials",
+        "the four tutorials of docs/, typed in a clone: a verdict, a second machine, a gate that fails, an alert",
+        25,
+        ("onnxfarm", "farm/config/embedded", *(f"docs/{name}.md" for name in TUTORIALS)),
+        _tests("tests/acceptance/test_tutorials.py"),
+        is_alone=True,
     ),
     Story(
         "serve",
