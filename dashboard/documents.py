@@ -34,6 +34,7 @@ MOVED = {
     "threats-machines": "threats",
     "across-hardware": "choosing",
     "channels": "watch",
+    "decisions": "decisions/measuring",
     "genai": "generate",
     "graph": "comparing",
     "measuring": "samples",
