@@ -23,7 +23,7 @@ from tests.stories import TUTORIALS
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 BLOCK = re.compile(r"^ *```sh ?([a-z-]*)\n(.*?)^ *```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
-PRINTED = {"ofe_…": r"ofe_[\w-]{8,}", "12:34:…": r"\b[0-9a-f]{2}(?::[0-9a-f]{2}){7,}"}
+PRINTED = {"ofe_…": r"ofe_[\w-]{8,}", "1a2b:3c4d:…": r"\b[0-9a-f]{4}(?::[0-9a-f]{4}){7}"}
 MINUTES = 12
 
 
