@@ -328,6 +328,21 @@ def _named(candidate: Candidate) -> str:
     return f"Leaving out {', '.join(candidate.names[:4])}{more}"
 
 
+def remedy(candidate: Candidate) -> str:
+    """What to do, as a headline ends: `disable SkipLayerNormFusion`."""
+    match candidate.kind:
+        case "level":
+            return f"use the optimization level {candidate.level}"
+        case "threads":
+            return f"run on {counted(candidate.threads, 'thread')}"
+        case "setting":
+            return f"switch {candidate.names[0]} off"
+        case "option":
+            return f"leave out the provider option {candidate.names[0]}"
+    more = f" and {counted(len(candidate.names) - 1, 'more optimizer')}" if candidate.names[1:] else ""
+    return f"disable {candidate.names[0]}{more}"
+
+
 def code_for(trial: Trial) -> str:
     """The work-around as lines of Python for whoever makes the session."""
     candidate = trial.candidate

@@ -1,0 +1,263 @@
+"""A release's report card: models × nodes beside an older release, and the sentence that leads. Pure.
+
+A point is one series on one node. Where it was measured several times the newest pair stands, so that a fresh block
+that does not show a change again takes it back.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import log
+
+from farm.contract.cells import Runtime
+from farm.rules.comparing.quantities import Change, change_of
+from farm.rules.findings.cell_pairs import Pair
+from farm.rules.findings.checks import changes
+from farm.rules.findings.kind import Kind
+from farm.rules.findings.kinds import KINDS, kind_of, rank
+from farm.rules.presenting.headlines import lost_providers
+from farm.rules.presenting.lines import is_wrong, why_wrong
+from farm.rules.runtimes.order import release_order
+from farm.rules.wording import numbers, titles
+from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
+
+PLACEMENT = "placement"
+# what a pair shows by itself; of operators and further metrics alerts tell, once they are confirmed
+SHOWN = tuple(kind for kind in KINDS.values() if kind.compare is not None and kind.key != PLACEMENT)
+# models that are named beside the one that leads
+NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A pair of the older release and this one, in a run."""
+
+    run: int
+    pair: Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """A change that an alert confirmed. `size`: new / old, where it is a ratio; `low`, `high`: its interval."""
+
+    alert: int
+    kind: str
+    text: str
+    size: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a model came to on a node. `kind`: of the change that somebody must look at; empty: none was found.
+
+    `change`: of the latency of the point that stands for all; `detectable`: the smallest change that every point would
+    have shown, None where one could not be judged. `run` and `cell` measured it, `alert` tells more.
+    """
+
+    sign: Sign
+    kind: str = ""
+    text: str = ""
+    size: float | None = None
+    change: Change | None = None
+    run: int | None = None
+    cell: str = ""
+    alert: int | None = None
+    points: int = 0
+    detectable: float | None = None
+
+    @property
+    def weight(self) -> tuple[int, float]:
+        """What leads comes first."""
+        return rank(self.kind), -abs(log(self.size or 1.0))
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every point was judged, and nothing stands against it."""
+        return self.detectable is not None and not self.kind and self.sign.tone != "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One model, by its number. `places`: by node; `waits`: more of it is being measured."""
+
+    model: int
+    name: str
+    places: Mapping[str, Place] = field(default_factory=dict)
+    waits: bool = False
+
+    def at(self, node: str) -> Place:
+        """What stands on a node, also where it was not measured."""
+        return self.places.get(node) or Place(sign_of("running" if self.waits else "not_measured"))
+
+    @property
+    def worst(self) -> Place | None:
+        """What somebody must look at first."""
+        return min((place for place in self.places.values() if place.kind), key=lambda one: one.weight, default=None)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether it was measured, and nothing was found on any node."""
+        return bool(self.places) and all(place.is_clean for place in self.places.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """`old`: what it is compared with; None where nothing older was measured beside it. `remedies`: what takes the
+    change of an alert back, in a few words, by its number."""
+
+    new: Runtime
+    old: Runtime | None
+    rows: Sequence[Row]
+    remedies: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> list[str]:
+        """Those that measured anything, by name."""
+        return sorted({node for row in self.rows for node in row.places})
+
+    @property
+    def found(self) -> list[tuple[Row, Place]]:
+        """Models with what somebody must look at, the gravest first."""
+        return sorted(((row, worst) for row in self.rows if (worst := row.worst)), key=lambda found: found[1].weight)
+
+    @property
+    def detectable(self) -> float | None:
+        """The smallest change that would have been seen wherever nothing was found."""
+        clean = [place.detectable for row in self.rows if row.is_clean for place in row.places.values()]
+        return max((smallest for smallest in clean if smallest is not None), default=None)
+
+    @property
+    def headline(self) -> str:
+        """The answer: what leads, else that nothing was found, else that nobody knows yet."""
+        if not self.found:
+            return self.nothing_found or self._not_known
+        first, worst = self.found[0]
+        release = titles.runtime(self.new)
+        if not kind_of(worst.kind).is_headline:
+            return f"{first.name} with {release}: {worst.sign.word}"
+        remedy = self.remedies.get(worst.alert or 0)
+        return f"{first.name} is {worst.sign.word}" + (f": {remedy}" if remedy else f" with {release}")
+
+    @property
+    def nothing_found(self) -> str:
+        """`Nothing slower or wrong found on 3 of 4 models (a change of 4 % would have been seen)`; empty of none."""
+        clean = sum(row.is_clean for row in self.rows)
+        if self.detectable is None:
+            return ""
+        on = f"{clean} of {numbers.counted(len(self.rows), 'model')}"
+        return (
+            f"Nothing slower or wrong found on {on} (a change of {numbers.share(self.detectable)} would have been seen)"
+        )
+
+    @property
+    def because(self) -> str:
+        """What follows the headline: the other models with changes, and where nothing was found."""
+        others = [f"{row.name} ({worst.sign.word})" for row, worst in self.found[1:]]
+        parts = [f"Also {numbers.listed(others, most=NAMED)}."] if others else []
+        parts += [f"{self.nothing_found}."] if self.found and self.nothing_found else []
+        return " ".join(parts)
+
+    @property
+    def _not_known(self) -> str:
+        release = titles.runtime_in_words(self.new)
+        if not any(place.points for row in self.rows for place in row.places.values()):
+            return f"{release} has not been compared with an older release yet"
+        return f"{release}: no model is decided yet"
+
+
+def baselines(models: Mapping[str, Collection[int]], new: str) -> list[str]:
+    """The older versions that a release may be compared with, the first by itself: that of the most models, of those
+    the newest. `models`: by version, those that were measured with it beside the release."""
+    order = release_order(new)
+    older = [version for version in models if release_order(version) < order]
+    newest_first = sorted(older, key=release_order, reverse=True)
+    return sorted(newest_first, key=lambda version: -len(models[version]))
+
+
+def is_within(*, good: str, bad: str, first_bad: str, old: str, new: str) -> bool:
+    """Whether what an alert found surely came after `old`, and with `new` at the latest."""
+    low, high = release_order(old), release_order(new)
+    if first_bad:
+        return low < release_order(first_bad) <= high
+    return low <= release_order(good) and release_order(bad) <= high
+
+
+def place_of(measured: Iterable[Measured], raised: Collection[Raised] = ()) -> Place:
+    """The gravest change; else what the points came to. Of one of both there has to be something."""
+    newest = {(point.pair.series, point.pair.new.node): point for point in sorted(measured, key=lambda one: one.run)}
+    points = list(newest.values())
+    own = {kind.key for kind in SHOWN} if points else set()
+    found = [change for point in points for change in _worse(point)]
+    found += [_confirmed(one) for one in raised if one.kind not in own]
+    if found:
+        first = min(found, key=lambda one: one.weight)
+        alert = next((one.alert for one in raised if one.kind == first.kind), first.alert)
+        return replace(first, alert=alert, points=len(points))
+    shown = min(map(_unchanged, points), key=lambda one: (_order(one), one.weight))
+    return replace(shown, points=len(points), detectable=_detectable(points))
+
+
+def _worse(point: Measured) -> Iterator[Place]:
+    """Every change of the pair that somebody must look at, however small."""
+    pair = point.pair
+    for kind in SHOWN:
+        for change in changes(kind, pair, allowed=0.0):
+            if change.verdict == "worse":
+                told = _change(pair)
+                words = told.text if kind.is_headline and told is not None else ""
+                yield _place(point, _sign(kind, words), kind=kind.key, text=change.text, size=change.size)
+    if lost := [name for name in lost_providers(pair.new) if name not in lost_providers(pair.old)]:
+        text = f"{numbers.listed([titles.provider(name) for name in lost])} did not start on {pair.new.runtime}."
+        yield _place(point, KINDS[PLACEMENT].title, kind=PLACEMENT, text=text)
+
+
+def _confirmed(raised: Raised) -> Place:
+    kind = kind_of(raised.kind)
+    words = numbers.change(raised.size, raised.low, raised.high) if kind.is_headline and raised.size else ""
+    return Place(_sign(kind, words), kind=raised.kind, text=raised.text, size=raised.size, alert=raised.alert)
+
+
+def _sign(kind: Kind, words: str) -> Sign:
+    """The kind's own; of the latency by how much."""
+    return replace(kind.title, word=words or kind.title.word)
+
+
+def _unchanged(point: Measured) -> Place:
+    """A point that nobody must look at: wrong or failing as before, faster, undecided or equal."""
+    pair = point.pair
+    if is_wrong(pair.new):
+        return _place(point, replace(STATES[WRONG], word=f"{WRONG} with both"), text=why_wrong(pair.new))
+    if not pair.is_finished:
+        return _place(point, sign_of(pair.new.status.value), text=pair.new.reason.text if pair.new.reason else "")
+    change = _change(pair)
+    if change is None:
+        return _place(point, sign_of("undecided"))
+    word = sign_of(change.word)
+    sign = Sign(word.mark, change.text, word.tone) if change.is_gain and change.ratio else word
+    return _place(point, sign, size=change.ratio)
+
+
+def _change(pair: Pair) -> Change | None:
+    if pair.comparison is None:
+        return None
+    return change_of(pair.comparison, {pair.old.id: pair.old, pair.new.id: pair.new})
+
+
+def _place(point: Measured, sign: Sign, *, kind: str = "", text: str = "", size: float | None = None) -> Place:
+    pair = point.pair
+    return Place(sign, kind, text, size, change=_change(pair), run=point.run, cell=pair.new.id)
+
+
+def _order(place: Place) -> int:
+    """Of what nobody must look at: wrong or failing as before, gains, what is open, what is equal."""
+    if place.sign.tone == "bad":
+        return 0
+    if place.change is not None and place.change.is_gain:
+        return 1
+    return 3 if place.sign.word == "equal" else 2
+
+
+def _detectable(points: Iterable[Measured]) -> float | None:
+    known = [None if (pair := point.pair.comparison) is None else pair.smallest_detectable for point in points]
+    return None if None in known else max(smallest for smallest in known if smallest is not None)
