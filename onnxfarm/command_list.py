@@ -48,6 +48,7 @@ COMMANDS = {
     "diverge": Entry("Find the first tensor that a runtime computes differently.", "diverge:diverge"),
     "watch": Entry("Add, list, run, pause and remove a farm's watches.", "watch:app"),
     "alerts": Entry("List and triage a farm's alerts.", "alerts:app"),
+    "release": Entry("Print what a release made slower or wrong on a farm's models.", "release:release"),
     "report": Entry("Download what is needed to report an alert upstream.", "report:report"),
     "serve": Entry("Start a farm on this machine without measuring anything.", "serve:serve"),
     "farm": Entry("Manage a farm's people, teams and tokens; back it up.", "farm:app"),

@@ -198,7 +198,8 @@ def of_release(distribution: str, count: int, version: str, at: datetime) -> Cha
     """Releases that the package index offers since."""
     runtime = titles.runtime_in_words(Runtime(distribution=distribution, version=version))
     text = f"{runtime} appeared." if count == 1 else f"{count} releases of {distribution} became known."
-    return Change(at, Sign("→", "release", "quiet"), text, reverse("dashboard:runtimes"))
+    href = reverse("dashboard:release", args=[distribution, version]) if count == 1 else reverse("dashboard:runtimes")
+    return Change(at, Sign("→", "release", "quiet"), text, href)
 
 
 def newest_first(changes: Iterable[Change]) -> list[Change]:

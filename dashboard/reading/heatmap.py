@@ -12,7 +12,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.metrics import BY_NAME as MEASURED
-from farm.rules.comparing.quantities import Change, change_of
+from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import prefills
 from farm.rules.presenting.headlines import opening_of
 from farm.rules.presenting.lines import PROCESSOR, is_wrong, items_of, line_of, why_wrong
@@ -368,7 +368,8 @@ def _judged(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baselin
         return Sign("·", f"{numbers.plain(told.ratio)}× the time", "quiet"), "", grid.title(cell)
     words = told.text if told.is_decided else f"{sign.word}, {told.text}"
     title = f"{words}; {line_of(comparison, grid.cells).details}"
-    return Sign(sign.mark, words, sign.tone), _step(told), title
+    tone = step_of(told.size, is_gain=told.is_gain) if told.is_decided else ""
+    return Sign(sign.mark, words, sign.tone), tone, title
 
 
 def _against(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison | None:
@@ -384,11 +385,9 @@ def _differs_along(comparison: Comparison, grid: Grid) -> bool:
     return [axis.name for axis in axes.varying([baseline, candidate])] == [grid.column_axis.name]
 
 
-def _step(told: Change) -> str:
-    if not told.is_decided:
-        return ""
-    depth = 1 + sum(told.size >= log(1 + step) for step in STEPS)
-    return f"{'f' if told.is_gain else 's'}{depth}"
+def step_of(size: float, *, is_gain: bool) -> str:
+    """The colour of a change of this size, a logarithm."""
+    return f"{'f' if is_gain else 's'}{1 + sum(size >= log(1 + step) for step in STEPS)}"
 
 
 def _ramp(value: float | None, ends: tuple[float, float] | None) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.conf import settings
+from django.urls import reverse
 
 from dashboard.cache import cached
 from dashboard.figures.figure import thinned
@@ -149,13 +150,13 @@ def words_of(metric: str) -> Words:
     return TIME if judging is None else judging.words
 
 
-def table(lines: Sequence[Line], *, watch: int, words: Words = TIME) -> Table:
+def table(lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT_DISTRIBUTION, words: Words = TIME) -> Table:
     """Every line with its last value, its level shifts and its alerts; a name leads to that line alone."""
     columns: tuple[Column[Line], ...] = (
         Column("Series", lambda line: Entry(line.label, href=href_of(watch, line.key))),
         Column("Node", lambda line: Entry(line.node)),
         Number("points", lambda line: counted(len(line.spots))),
-        Column("Last release", lambda line: Entry(line.spots[-1].version, is_name=True)),
+        Column("Last release", lambda line: _release(distribution, line.spots[-1].version)),
         Column(
             "Change",
             lambda line: _direction(line, words),
@@ -178,6 +179,10 @@ def _direction(line: Line, words: Words) -> Entry:
     if last.outcome == "undecided" or last.low is None or last.high is None or last.low <= 1.0 <= last.high:
         return verdict_entry("undecided")
     return verdict_entry(words[0] if last.low > 1.0 else words[1])
+
+
+def _release(distribution: str, version: str) -> Entry:
+    return Entry(version, is_name=True, href=reverse("dashboard:release", args=[distribution, version]))
 
 
 def href_of(watch: int, key: str) -> str:

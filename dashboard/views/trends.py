@@ -89,7 +89,7 @@ def figure_of(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "
 
 def _drawn(watch: "Watch", lines: Lines, *, by: str, chosen: str, metric: str) -> tuple[Figure, str]:
     over_time, over_releases = lines
-    table = reading.table(over_time, watch=watch.pk, words=reading.words_of(metric))
+    table = reading.table(over_time, watch=watch.pk, distribution=watch.distribution, words=reading.words_of(metric))
     longest = max((len(line.spots) for line in over_time), default=0)
     shown = by if by in AXES else "time" if longest >= FEW else "release"
     chart = trend(

@@ -21,6 +21,7 @@ from farm.contract.api.people import (
     TokenOut,
 )
 from farm.contract.api.registry import HitOut, ModelOut, ModelPageOut, RemovedOut, VersionOut
+from farm.contract.api.releases import ReleaseCardOut
 from farm.contract.api.runs import RunOut
 
 Shape = TypeVar("Shape")
@@ -112,4 +113,5 @@ ALERT = Operation("GET", "/alerts/{alert}", AlertPageOut)
 ORDER_ALERT = _once("POST", "/alerts/{alert}/{what}", AlertPageOut)
 BISECT_ALERT = _once("POST", "/alerts/{alert}/bisections", InvestigationOut)
 ALERT_REPORT = Operation("GET", "/alerts/{alert}/report.zip", bytes)
+RELEASE = Operation("GET", "/releases/{distribution}/{version}", ReleaseCardOut)
 ALERT_ISSUE = Operation("GET", "/alerts/{alert}/issue.md", str)

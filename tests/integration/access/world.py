@@ -87,6 +87,7 @@ class World:
             "key": begin_upload(user=owner, name="a.onnx", length=3, team=team.name).key,
             "node_id": self.node.pk,
             "version": "1.30.0",
+            "distribution": "onnxruntime",
             "lending_id": self._lending(other.team),
             "trial_id": self._trial(people.get("mate", owner)),
             "team_id": team.pk,

@@ -15,7 +15,8 @@ from farm.fleet.models import Node
 from farm.registry import storage
 from farm.registry.models import Version
 from tests.integration.alerts.driving import Lab, make_watch, offer, slower_alert, slower_from
-from tests.integration.dashboard.rows import make_node, make_version
+from tests.integration.dashboard.rows import begin_run, make_node, make_version
+from tests.integration.dashboard.watching import WANTED, found_by_a_watch
 
 Command = Callable[..., Result]
 
@@ -171,3 +172,19 @@ def test_a_report_is_fetched_as_a_zip_or_as_the_issues_text(onnxfarm: Command, a
         assert {"repeat.py", "issue.md", "model/encoder.onnx", "timings-new.csv"} <= set(archive.namelist())
     assert onnxfarm("report", alert.pk, "--issue", "-").stdout.startswith("# [Performance] 24")
     assert "cannot be written" in sentence(onnxfarm("report", alert.pk, "-o", tmp_path / "none" / "x.zip"))
+
+
+def test_a_release_s_report_card_is_printed_with_its_work_around_and_refused_where_it_is_none(
+    onnxfarm: Command, version: Version, member: User, node: Node
+) -> None:
+    found_by_a_watch(version, node, member)
+    shown = onnxfarm("release", "1.30.0").stdout
+    assert f"% slower: disable {WANTED}" in shown
+    assert f"disabled_optimizers=['{WANTED}']" in shown
+    assert "onnxruntime==1.30.0 beside onnxruntime==1.29.0" in shown
+    begin_run(version, member, matrix={"matrix": {"runtime": ["1.30.0"]}})
+    assert "Still being measured: encoder; until" in onnxfarm("release", "onnxruntime==1.30.0").stdout
+    card = json.loads(onnxfarm("release", "1.30.0", "--against", "1.29.0", "--json").stdout)
+    assert (card["release"], card["models"][0]["nodes"][0]["kind"]) == ("onnxruntime==1.30.0", "slower")
+    assert "is no release that this farm knows" in sentence(onnxfarm("release", "9.9.9"))
+    assert "is no release" in sentence(onnxfarm("release", "onnxruntime=="))

@@ -1,0 +1,57 @@
+"""A release's report card as a page shows it: the map of models × nodes, and what it is about."""
+
+from collections.abc import Iterator
+from math import log
+from typing import TYPE_CHECKING
+
+from django.urls import reverse
+
+from dashboard import axes
+from dashboard.reading.facts import Fact
+from dashboard.reading.heatmap import METRICS, HeatMap, Place, Row, step_of
+from farm.rules.wording import numbers, titles
+
+if TYPE_CHECKING:
+    from farm.alerts.selectors.release_cards import ReleaseCard
+    from farm.rules.changes import release_card
+
+# models that the map has; those with something to look at come first
+MAX_ROWS = 100
+
+
+def map_of(card: "release_card.Card") -> HeatMap:
+    """Models down, nodes across, the gravest first."""
+    first = {row.model: place for place, (row, _) in enumerate(card.found)}
+    ordered = sorted(card.rows, key=lambda row: (first.get(row.model, len(first)), row.name, row.model))
+    rows = [Row((row.name,), [_place(row.at(node)) for node in card.nodes]) for row in ordered[:MAX_ROWS]]
+    return HeatMap(METRICS[0], axes.BY_NAME["node"], [axes.BY_NAME["model"]], card.nodes, rows)
+
+
+def _place(place: "release_card.Place") -> Place:
+    of = f"the gravest of {numbers.counted(place.points, 'point')}" if place.points > 1 else ""
+    title = "; ".join(part for part in (place.text.rstrip("."), of) if part)
+    return Place(_href(place), sign=place.sign, tone=_tone(place), title=title)
+
+
+def _href(place: "release_card.Place") -> str:
+    if place.alert is not None:
+        return reverse("dashboard:alert", args=[place.alert])
+    return "" if place.run is None else reverse("dashboard:cell", args=[place.run, place.cell])
+
+
+def _tone(place: "release_card.Place") -> str:
+    """A class of the stylesheet: by how much it is slower or faster, else what it is."""
+    if place.sign.tone in ("slower", "faster"):
+        return step_of(abs(log(place.size or 1.0)), is_gain=place.sign.tone == "faster")
+    if not place.points and not place.kind:
+        return "running" if place.sign.tone == "warn" else "none"
+    return place.sign.tone if place.sign.tone in ("bad", "warn") else ""
+
+
+def facts(found: "ReleaseCard") -> Iterator[Fact]:
+    """What is compared with what, and where."""
+    card = found.card
+    yield Fact("Release", str(card.new), is_name=True)
+    yield Fact("Compared with", titles.runtime(card.old) if card.old else "nothing yet", is_name=True)
+    yield Fact("Models", str(len(card.rows)))
+    yield Fact("Nodes", numbers.listed(card.nodes) or numbers.NOT_MEASURED)

@@ -1,0 +1,32 @@
+"""The report card of a release: what it made slower or wrong, on which models and nodes."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from dashboard.reading import alerts as alert_reading
+from dashboard.reading import release as reading
+from dashboard.views.access import page, person
+from farm.alerts.selectors.pages import alerts_in
+from farm.alerts.selectors.release_cards import alerts_about, card_of
+from farm.rules.wording import titles
+
+ALERTS = 20
+
+
+@page
+def release(request: HttpRequest, distribution: str, version: str) -> HttpResponse:
+    """Models × nodes beside the release that the address names (`against`), else the one before."""
+    user = person(request)
+    found = card_of(user, distribution, version, against=request.GET.get("against", ""))
+    new = found.card.new
+    context = {
+        "release": new,
+        "title": titles.runtime_in_words(new),
+        "found": found,
+        "headline": found.card.headline,
+        "because": found.card.because,
+        "facts": list(reading.facts(found)),
+        "map": reading.map_of(found.card),
+        "alert_table": alert_reading.table(alerts_in(user, "all").filter(alerts_about(new))[:ALERTS]),
+    }
+    return render(request, "dashboard/release.html", context)

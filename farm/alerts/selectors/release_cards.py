@@ -1,0 +1,244 @@
+"""What is known of a release's report card: who measured it beside an older one, what alerts say, and what is open."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import Q, QuerySet
+from django.db.models.fields.json import KeyTransform
+
+from farm.accounts.selectors import Anyone
+from farm.alerts.models import Alert, Investigation, Release, Symptom, Watch, WatchRound
+from farm.alerts.states import AlertState, InvestigationKind, InvestigationState, RoundState
+from farm.base.refusals import Missing
+from farm.contract.cells import Runtime
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
+from farm.registry.models import Model
+from farm.rules.changes.release_card import Card, Measured, Place, Raised, Row, baselines, is_within, place_of
+from farm.rules.findings.cell_pairs import pairs
+from farm.rules.runtimes import distributions
+from farm.rules.runtimes.releases import ONNXRUNTIME
+from farm.rules.searches.switches import CANDIDATES, remedy
+from farm.runs.models import Cell as CellRow
+from farm.runs.models import CellDocument, Run
+from farm.runs.models import Comparison as ComparisonRow
+from farm.runs.selectors.forecasts import Forecast
+from farm.runs.selectors.pages import MAX_OPEN, OPEN_RUNS
+from farm.runs.states import RunReason, RunState
+
+# newest finished runs, and rounds of watches, that are looked through; runs of each model that are read, and of all
+RUNS, ROUNDS, OF_A_MODEL, OF_ALL = 200, 200, 4, 100
+MAX_CELLS, MAX_SYMPTOMS, MAX_MODELS = 3000, 500, 500
+SEARCHES = (RunReason.BISECTION, RunReason.WORK_AROUND)
+NO_NODE = "no node"
+
+
+class WorkAround(NamedTuple):
+    """Session options that were measured to take a change back. `words`: what to do, in a few of them."""
+
+    alert: int
+    model: int
+    name: str
+    sentence: str
+    code: str
+    words: str
+
+
+class OpenRun(NamedTuple):
+    """What is still being measured with the release; `run` None: it was not started yet."""
+
+    model: int
+    name: str
+    run: int | None
+
+
+@dataclass(frozen=True)
+class ReleaseCard:
+    """`others`: older versions that it may be compared with; `ends_at`: None where nothing is open, or nobody can tell
+    when that ends."""
+
+    card: Card
+    others: Sequence[str]
+    work_arounds: Sequence[WorkAround]
+    open: Sequence[OpenRun]
+    ends_at: datetime | None
+
+
+# a model, by its number, and a node, by its name
+At = tuple[int, str]
+
+
+class _Run(NamedTuple):
+    pk: int
+    model: int
+    name: str
+
+
+def card_of(user: Anyone, distribution: str, version: str, *, against: str = "") -> ReleaseCard:
+    """The card as far as the user may see it, beside `against` where that was measured with it. As many queries for
+    many models as for few. Raises Missing for what is no release that is known here."""
+    new = _release(distribution, version)
+    rounds = list(_rounds(user, new)[:ROUNDS])
+    known = _measured_with(user, new, rounds)
+    others = baselines({older: {run.model for run in runs} for older, runs in known.items()}, new.version)
+    if not others and not rounds and not _is_known(new):
+        raise Missing(f"{new} is no release that this farm knows or has measured.", hint="See the page of runtimes.")
+    before = next((name for name in (against, *others) if name in others), None)
+    old = None if before is None else Runtime.of(f"{new.distribution}=={before}")
+    open_runs = _open(user, new, rounds)
+    measured = {} if old is None else _measured(known[old.version], old=old, new=new)
+    raised = {} if old is None else _raised(user, old=old, new=new)
+    work_arounds = _work_arounds({one.alert for found in raised.values() for one in found})
+    names = dict(_watched(user, new))
+    names |= {run.model: run.name for runs in known.values() for run in runs}
+    names |= {run.model: run.name for run in open_runs}
+    places: dict[int, dict[str, Place]] = defaultdict(dict)
+    for model, node in {**measured, **raised}:
+        places[model][node] = place_of(measured.get((model, node), ()), raised.get((model, node), ()))
+    waiting = {run.model for run in open_runs}
+    rows = [Row(model, name, places[model], model in waiting) for model, name in names.items()]
+    remedies = {found.alert: found.words for found in work_arounds}
+    return ReleaseCard(Card(new, old, rows, remedies), others, work_arounds, open_runs, _ends_at(open_runs))
+
+
+def alerts_about(runtime: Runtime) -> Q:
+    """Alerts that found the release, or whose bisection named it."""
+    return Q(Q(bad=runtime.version) | Q(first_bad=runtime.version), distribution=runtime.distribution)
+
+
+def _release(distribution: str, version: str) -> Runtime:
+    try:
+        return distributions.read(f"{distribution}=={version}", allowed=settings.ALLOWED_PACKAGES)
+    except distributions.RuntimeProblem as problem:
+        raise Missing(str(problem), hint="See the page of runtimes.") from problem
+
+
+def _is_known(runtime: Runtime) -> bool:
+    if runtime.distribution == distributions.DEFAULT_DISTRIBUTION and runtime.version in ONNXRUNTIME:
+        return True
+    return Release.objects.filter(distribution=runtime.distribution, version=runtime.version).exists()
+
+
+def _rounds(user: Anyone, new: Runtime) -> QuerySet[WatchRound]:
+    """The rounds of watches that measured the release, or will, the newest first."""
+    watches = Watch.objects.visible_to(user).filter(distribution=new.distribution)
+    rows = WatchRound.objects.filter(watch__in=watches, new=new.version, base=None, version__model__removed_at=None)
+    return (
+        rows.select_related("version__model").only("run", "confirming", "state", "version__model__name").order_by("-pk")
+    )
+
+
+def _runs(user: Anyone) -> QuerySet[Run]:
+    """Those of models that are there, without what the farm searches by itself, and without branches."""
+    rows = Run.objects.visible_to(user).filter(version__model__removed_at=None, version__branch="")
+    return rows.exclude(reason__in=SEARCHES)
+
+
+def _measured_with(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> dict[str, list[_Run]]:
+    """The newest finished runs that measured the release, by each other version that they measured beside it."""
+    finished = _runs(user).filter(state=RunState.FINISHED)
+    newest = finished.order_by("-pk").values_list("pk", flat=True)[:RUNS]
+    asked = {*newest, *(pk for one in rounds for pk in (one.run_id, one.confirming_id) if pk is not None)}
+    cells = CellRow.objects.filter(run__in=finished.filter(pk__in=asked), beside=None).order_by()
+    having = cells.filter(runtime=str(new)).values("run")
+    beside = cells.filter(run__in=having, runtime__startswith=f"{new.distribution}==").exclude(runtime=str(new))
+    columns = ("runtime", "run", "run__version__model", "run__version__model__name")
+    found: dict[str, list[_Run]] = defaultdict(list)
+    for runtime, *run in sorted(beside.values_list(*columns).distinct(), key=lambda row: -row[1]):
+        found[Runtime.of(runtime).version].append(_Run(*run))
+    return found
+
+
+def _measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[At, list[Measured]]:
+    """Pairs of the newest of these runs, by model and node. Two queries."""
+    of_a_model: dict[int, list[_Run]] = defaultdict(list)
+    for run in runs:
+        of_a_model[run.model].append(run)
+    read = {run.pk: run.model for mine in of_a_model.values() for run in mine[:OF_A_MODEL]}
+    chosen = sorted(read, reverse=True)[:OF_ALL]
+    # sorted by run, so that no database walks its newest rows of all runs for these
+    cells: dict[int, list[Cell]] = defaultdict(list)
+    documents = CellDocument.objects.filter(
+        arm__cell__run__in=chosen,
+        arm__cell__runtime__in=(str(old), str(new)),
+        arm__cell__beside=None,
+        arm__twin_of=None,
+    )
+    for number, body in documents.order_by("-arm__cell__run").values_list("arm__cell__run", "body")[:MAX_CELLS]:
+        cells[number].append(Cell.model_validate_json(body))
+    comparisons: dict[int, list[Comparison]] = defaultdict(list)
+    both = ComparisonRow.objects.filter(
+        run__in=chosen, axis="runtime", baseline__cell__runtime=str(old), candidate__cell__runtime=str(new)
+    )
+    for number, verdict, body in both.order_by("-run").values_list("run", "verdict", "body")[:MAX_CELLS]:
+        # as it holds across its run
+        own = Comparison.model_validate_json(body).model_copy(update={"verdict": verdict})
+        comparisons[number].append(own)
+    found: dict[At, list[Measured]] = defaultdict(list)
+    for number, shown in cells.items():
+        document = Document(machine={}, seed=0, cells=shown, comparisons=comparisons[number])
+        for pair in pairs(document, old=old, new=new):
+            found[read[number], pair.new.node or pair.old.node or NO_NODE].append(Measured(number, pair))
+    return found
+
+
+def _raised(user: Anyone, *, old: Runtime, new: Runtime) -> dict[At, list[Raised]]:
+    """What alerts found that came between the two, and is still there, by model and node. One query."""
+    alerts = Alert.objects.visible_to(user).filter(alerts_about(new), model__removed_at=None)
+    alerts = alerts.exclude(state__in=(AlertState.INVALID, AlertState.INFRA))
+    ends = {name: KeyTransform(key, "comparison") for name, key in (("low", "ci_low"), ("high", "ci_high"))}
+    rows = Symptom.objects.filter(alert__in=alerts, resolved_in="").annotate(**ends).order_by("-pk")
+    between = ("alert__good", "alert__bad", "alert__first_bad")
+    columns = ("alert__model", "node", "alert__node", *between, "alert", "kind", "text", "size", *ends)
+    found: dict[At, list[Raised]] = defaultdict(list)
+    for model, node, first, good, bad, first_bad, *told in rows.values_list(*columns)[:MAX_SYMPTOMS]:
+        if is_within(good=good, bad=bad, first_bad=first_bad, old=old.version, new=new.version):
+            found[model, node or first or NO_NODE].append(Raised(*told))
+    return found
+
+
+def _work_arounds(alerts: Collection[int]) -> list[WorkAround]:
+    """What was measured to take changes of these alerts back, the newest of each. One query."""
+    rows = Investigation.objects.filter(
+        alert__in=alerts, kind=InvestigationKind.WORK_AROUND, state=InvestigationState.ANSWERED
+    )
+    found = {}
+    for row in rows.select_related("alert__model").order_by("pk"):
+        answer = row.answer or {}
+        if answer.get("is_found"):
+            (candidate,) = CANDIDATES.validate_python([answer["candidate"]])
+            about = row.alert_id, row.alert.model_id, row.alert.model.name
+            found[row.alert_id] = WorkAround(*about, row.sentence, str(answer.get("code", "")), remedy(candidate))
+    return list(found.values())
+
+
+def _watched(user: Anyone, new: Runtime) -> Iterator[tuple[int, str]]:
+    """The models that watches of the distribution name."""
+    watches = Watch.objects.visible_to(user).filter(distribution=new.distribution, is_active=True)
+    rows = Model.objects.not_removed().filter(watches__in=watches).distinct().order_by("pk")
+    yield from rows.values_list("pk", "name")[:MAX_MODELS]
+
+
+def _open(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> list[OpenRun]:
+    """What is measured with the release now or will be, the oldest first."""
+    newest = _runs(user).filter(state__in=OPEN_RUNS).order_by("-pk").values_list("pk", flat=True)[:MAX_OPEN]
+    cells = CellRow.objects.filter(run__in=list(newest), beside=None, runtime=str(new)).order_by("run")
+    columns = ("run__version__model", "run__version__model__name", "run")
+    found = [OpenRun(*row) for row in cells.values_list(*columns).distinct()]
+    waiting = [one.version.model for one in rounds if one.state == RoundState.WAITING]
+    return found + [OpenRun(model.pk, model.name, None) for model in dict.fromkeys(waiting)]
+
+
+def _ends_at(runs: Iterable[OpenRun]) -> datetime | None:
+    """When all of it is measured, as the queue's one forecast has it."""
+    forecast = Forecast()
+    expected = [None if one.run is None else forecast.of_run(one.run) for one in runs]
+    ends = [None if one is None else one.ends_s for one in expected]
+    if not ends or None in ends:
+        return None
+    return forecast.now + timedelta(seconds=max(end for end in ends if end is not None))

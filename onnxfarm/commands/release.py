@@ -1,0 +1,56 @@
+"""`onnxfarm release`: what a release made slower or wrong, on which models and nodes of a farm."""
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from farm.contract.api.releases import ReleaseCardOut
+from onnxfarm.commands.listing import minute
+from onnxfarm.commands.options import JsonOption
+from onnxfarm.outputs import console_for, table_of, write_plain
+from onnxfarm.problems import Usage, main_guard
+from onnxfarm.remote import operations
+from onnxfarm.remote.account import ServerOption
+from onnxfarm.remote.client import ask_farm
+
+
+@main_guard()
+def release(
+    version: Annotated[str, typer.Argument(metavar="RELEASE", help="Such as 1.32.0, or PACKAGE==VERSION.")],
+    against: Annotated[str, typer.Option(help="An older version.", show_default="the one before")] = "",
+    server: ServerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a release's report card: models by node beside an older release, work-arounds, and what is still open."""
+    named, _, number = version.rpartition("==")
+    if not number:
+        raise Usage(f"{version!r} is no release: write it like 1.32.0 or onnxruntime==1.32.0.")
+    place = {"distribution": named or "onnxruntime", "version": number}
+    found = ask_farm(server, operations.RELEASE, params={"against": against} if against else None, **place)
+    if as_json:
+        write_plain(found.plain)
+        return
+    card, console = found.shape, console_for()
+    table = table_of("model", "node", "what", "run")
+    for model in card.models:
+        for node in model.nodes:
+            table.add_row(model.name, node.node, node.verdict, str(node.run or ""))
+    _print(console, [card.headline, card.because, f"{card.release} beside {card.against or 'nothing yet'}"])
+    if table.row_count:
+        console.print(table)
+    _print(console, [*(f"{one.model}: {one.sentence}\n{one.code}" for one in card.work_arounds), _open(card), card.url])
+
+
+def _print(console: Console, lines: Iterable[str]) -> None:
+    for line in filter(None, lines):
+        console.print(Text(line), soft_wrap=True)
+
+
+def _open(card: ReleaseCardOut) -> str:
+    if not card.open:
+        return ""
+    until = f"until {minute(card.ends_at)} UTC" if card.ends_at else "nobody can tell yet until when"
+    return f"Still being measured: {', '.join(one.model for one in card.open)}; {until}"
