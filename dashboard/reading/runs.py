@@ -111,7 +111,7 @@ FIGURES: tuple[Column["Run"], ...] = (
     Prose("What", lambda run: what(lead_of(run))),
     Column("Why", lambda run: Entry(run.reason)),
     Number("cells", lambda run: counted(run.cell_count), order="cells"),
-    Column("Started", lambda run: moment(run.created_at), order="at"),
+    Column("Submitted", lambda run: moment(run.created_at), order="at"),
     Column("By", lambda run: Entry(name_of(run.requested_by))),
 )
 ORDERS = {

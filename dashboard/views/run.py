@@ -146,7 +146,7 @@ def _head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_wri
 
 
 def _who(row: "Run") -> list[facts.Fact]:
-    return [facts.Fact("Started", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {name_of(row.requested_by)}")]
+    return [facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {name_of(row.requested_by)}")]
 
 
 class Live(TypedDict):
@@ -183,7 +183,7 @@ def _progress(row: "Run", moment: Moment | None) -> dict[str, object]:
     return {
         "percent": round(100 * progress.share),
         "words": "; ".join(parts),
-        "started_at": progress.started_at,
+        "since": ("started", progress.started_at) if progress.started_at else ("submitted", progress.created_at),
         "left": progress.words_left,
     }
 

@@ -107,7 +107,7 @@ def _run(request: HttpRequest, share: "Share") -> Context:
         "headline": first,
         "because": because,
         "warnings": runs.warnings(document.cells),
-        "facts": [*facts.of_run(document), facts.Fact("Started", f"{row.created_at:%Y-%m-%d %H:%M} UTC")],
+        "facts": [*facts.of_run(document), facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC")],
         "map": heatmap.heat_map(
             document.cells, document.comparisons, nowhere, columns=columns, metric=metric, part=part_of(request)
         ),

@@ -54,7 +54,7 @@ def status(
 def _table(runs: list[RunOut]) -> Table | str:
     if not runs:
         return "No runs yet. Start one: onnxfarm submit model.onnx --wait"
-    table = table_of("run", "model", "state", "progress", "started")
+    table = table_of("run", "model", "state", "progress", "submitted")
     for run in runs:
         standing, created = standing_of(run).words, minute(run.created_at)
         table.add_row(str(run.id), run.model, status_of(run), standing, f"{created} UTC")

@@ -61,6 +61,7 @@ class Run(models.Model):
     cell_count = models.PositiveIntegerField(default=0)
     revision = models.PositiveBigIntegerField(default=1)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    # when its first block was claimed; of runs of before 26 November 2026, when they were asked for
     started_at = models.DateTimeField(null=True, blank=True)
     # when more rounds of it were asked for: from then on it stands in the queue
     resumed_at = models.DateTimeField(null=True, blank=True)
@@ -102,7 +103,7 @@ class Run(models.Model):
         Run.objects.filter(pk=self.pk).update(revision=F("revision") + 1)
 
     def start(self) -> bool:
-        return self._move(RunState.RUNNING, started_at=timezone.now())
+        return self._move(RunState.RUNNING)
 
     def resume(self) -> bool:
         """finished → running, because more rounds were asked for."""

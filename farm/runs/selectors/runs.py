@@ -144,8 +144,8 @@ def _standstill(run_id: int) -> Moment:
     if not queued:
         tried = Trial.objects.filter(pk__in=run.cells.values("trial"), state=TrialState.PENDING).select_related("node")
         trials = [trial.words for trial in tried.order_by("pk")[:MAX_NAMED]]
-        return Moment(standstill(Waiting(preparing=len(preparing), trials=trials)), run.started_at)
-    since = min((block.since for block in queued if block.since is not None), default=run.started_at)
+        return Moment(standstill(Waiting(preparing=len(preparing), trials=trials)), run.created_at)
+    since = min((block.since for block in queued if block.since is not None), default=run.created_at)
     return Moment(standstill(_waiting(run, queued, preparing=len(preparing))), since)
 
 

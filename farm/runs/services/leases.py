@@ -315,7 +315,7 @@ def _take(node: Node, block: Block, attempt: int) -> None:
     moment = clocks.now()
     with transaction.atomic():
         # locks it, before its block as everywhere
-        mark_run(block.run_id)
+        mark_run(block.run_id, is_begun=True)
         end_wait(node)
         if not _leased(node, block, attempt):
             raise _stale(str(block.pk), attempt)

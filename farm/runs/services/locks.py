@@ -4,7 +4,9 @@ Every line of a run's log marks the run as changed, so whoever moves a block hol
 them the other way round wait for each other, and PostgreSQL ends one of them. SQLite has one lock for everything.
 """
 
-from django.db.models import F
+from django.db.models import F, Value
+from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from farm.runs.models import Block, Run
 
@@ -14,9 +16,11 @@ def lock_run(run_id: int) -> Run:
     return Run.objects.defer("matrix").select_for_update(no_key=True).get(pk=run_id)
 
 
-def mark_run(run_id: int) -> bool:
-    """Marks the run as changed, which locks it too until the transaction ends; False where it is no more."""
-    return bool(Run.objects.filter(pk=run_id).update(revision=F("revision") + 1))
+def mark_run(run_id: int, *, is_begun: bool = False) -> bool:
+    """Marks the run as changed, which locks it too until the transaction ends; False where it is no more. `is_begun`:
+    a node measures it, from now on if none did before."""
+    begun = {"started_at": Coalesce("started_at", Value(timezone.now()))} if is_begun else {}
+    return bool(Run.objects.filter(pk=run_id).update(revision=F("revision") + 1, **begun))
 
 
 def lock_block(block_id: int, *, run_id: int) -> Block:

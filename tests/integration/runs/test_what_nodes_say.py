@@ -1,11 +1,14 @@
 """What a node does, or waits for, reaches whoever looks at a run: in the API, and on its page."""
 
+import re
 from datetime import timedelta
 
 import pytest
 from django.test import Client
 
 from farm.contract.blocks import Lease
+from farm.contract.reasons import Reason, ReasonCode
+from farm.contract.reports import EndReport
 from farm.fleet.models import Node
 from farm.fleet.states import NodeState
 from farm.runs import selectors, services
@@ -33,6 +36,27 @@ def test_a_run_says_what_its_node_does(run: Run, node: Node) -> None:
     )
     assert selectors.runs.progress(run).words.endswith(f"; {node.name}: {INSTALLING}")
     assert Run.objects.get(pk=run.pk).revision > before
+
+
+def test_a_run_that_waits_is_submitted_and_starts_with_its_first_claim(run: Run, node: Node, api_of: ApiOf) -> None:
+    """ "started 19 s ago" stood beside "begins in about 35 s", and `started_at` was when it was asked for."""
+    assert run.requested_by is not None
+    page = Client()
+    page.force_login(run.requested_by)
+
+    def told() -> tuple[bool, str]:
+        shown = page.get(f"/runs/{run.pk}/").content.decode()
+        words = re.findall(r"(started|submitted) <time", shown)
+        is_started = api_of(run.requested_by).get(f"/api/v1/runs/{run.pk}").json()["started_at"] is not None
+        return is_started, *words
+
+    assert told() == (False, "submitted")
+    lease = claim(node, first_block(run))
+    assert told() == (True, "started")
+    at = Run.objects.get(pk=run.pk).started_at
+    post(node, lease, EndReport(wall_s=1.0, reason=Reason(code=ReasonCode.CANCELLED, text="It leaves.")))
+    claim(node, first_block(run))
+    assert Run.objects.get(pk=run.pk).started_at == at
 
 
 def test_the_same_words_again_change_nothing(run: Run, node: Node, lease: Lease) -> None:
