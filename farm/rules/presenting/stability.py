@@ -11,6 +11,7 @@ from typing import Final
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.planning.blocks import TWIN
+from farm.rules.planning.estimates import OUT_OF_TIME
 from farm.rules.wording.numbers import percent
 from farm.rules.wording.vocabulary import is_change
 
@@ -37,6 +38,15 @@ def more_may_decide(comparisons: Iterable[Comparison]) -> bool:
     """Whether more rounds are any use: not where all that is undecided stays so whatever their number."""
     undecided = [pair for pair in comparisons if pair.verdict == "undecided" and pair.axis != TWIN]
     return not undecided or any(pair.ratio is None or pair.rounds_needed is not None for pair in undecided)
+
+
+def measured_on(comparison: Comparison, *, rounds: int) -> Comparison:
+    """One whose block goes on up to so many rounds: what it would advise is asked for already."""
+    if comparison.verdict != "undecided" or comparison.axis == TWIN:
+        return comparison
+    known = (comparison.reason or "").replace(OUT_OF_TIME, "").strip()
+    reason = " ".join(filter(None, (known, f"It is measured on, up to {rounds} rounds.")))
+    return comparison.model_copy(update={"rounds_needed": None, "reason": reason})
 
 
 def _is_risky(cell: Cell, compared: Sequence[Comparison]) -> bool:

@@ -21,6 +21,7 @@ from farm.fleet.models import Node
 from farm.registry.models import ArtifactFile
 from farm.rules.planning.plans import RefusedPoint
 from farm.rules.presenting import metric_changes
+from farm.rules.presenting.stability import measured_on
 from farm.rules.reporting import accuracies
 from farm.rules.reporting.document_cells import refused_cell
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble, block_facts, with_sentence
@@ -30,7 +31,7 @@ from farm.runs.models import Arm, Attempt, Block, Cell, CellDocument, Comparison
 from farm.runs.selectors.evidence import COUNTED, judged_reports
 from farm.runs.selectors.runs import address_of
 from farm.runs.selectors.sides import facts_of
-from farm.runs.states import ENDED_BLOCKS, BlockState, RunState
+from farm.runs.states import ENDED_BLOCKS, UNSETTLED_BLOCKS, BlockState, RunState
 
 # long, and not said of a cell
 UNREAD = ("cell__variant__inspection", "cell__variant__history", "cell__variant__coverage")
@@ -177,7 +178,21 @@ def _joined(body: str, operators: str = "[]") -> str:
 
 def _raw_comparisons(run: Run, with_operators: bool) -> list[doc_comparisons.Comparison]:
     rows = Comparison.objects.filter(run=run).order_by("block__number", "pk")
-    return _COMPARISONS.validate_json(_list_of(rows, with_operators))
+    found = _COMPARISONS.validate_json(_list_of(rows, with_operators))
+    going_on = {} if run.state == RunState.FINISHED else _going_on(run)
+    if not going_on:
+        return found
+    blocks = rows.values_list("block", flat=True)
+    return [
+        measured_on(pair, rounds=going_on[block]) if block in going_on else pair
+        for pair, block in zip(found, blocks, strict=True)
+    ]
+
+
+def _going_on(run: Run) -> dict[int, int]:
+    """The blocks that measure more rounds than they were settled with, and up to how many."""
+    blocks = run.blocks.filter(state__in=UNSETTLED_BLOCKS, first_round__gt=0)
+    return dict(blocks.values_list("pk", "max_rounds"))
 
 
 def _concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list[doc_comparisons.Comparison]:

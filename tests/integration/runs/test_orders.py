@@ -1,6 +1,7 @@
 """Cancelling, measuring on, fail-fast, max-parallel, and what may be asked for at all."""
 
 import pytest
+from django.test import Client
 
 from farm.accounts.models import User
 from farm.base.refusals import Conflict, Invalid, NotAllowed, Refusal, Unprocessable
@@ -95,6 +96,25 @@ def test_what_was_measured_stays_when_the_continuation_fails(run: Run, node: Nod
     run.refresh_from_db()
     assert (states(run), run.outcome) == ([BlockState.DONE], RunOutcome.COMPLETE)
     assert [len(cell.samples_ms) for cell in selectors.document(run).cells] == [8, 8, 8]
+
+
+def test_rounds_that_are_queued_already_are_not_advised(run: Run, node: Node, member: User) -> None:
+    measure(node, first_block(run), {0: 1.0, 1: 1.02, 2: 1.0}, noise=0.05)
+    advised = [pair for pair in selectors.document(run).comparisons if pair.rounds_needed and pair.axis == "runtime"]
+    assert advised
+    services.more_rounds(run=run, by=member, rounds=8, blocks=[1])
+    run.refresh_from_db()
+    (pair,) = [pair for pair in selectors.document(run).comparisons if pair.axis == "runtime"]
+    assert (pair.verdict, pair.rounds_needed) == ("undecided", None)
+    assert (pair.reason or "").endswith("It is measured on, up to 16 rounds.")
+    assert pair in selectors.comparisons_of(run, name="c2")
+    page = Client()
+    page.force_login(member)
+    shown = page.get(f"/runs/{run.pk}/").content.decode()
+    assert "would decide" not in shown
+    services.cancel_run(run=run, by=member)
+    run.refresh_from_db()
+    assert [pair for pair in selectors.document(run).comparisons if pair.axis == "runtime"] == advised
 
 
 def test_cancelling_a_continuation_keeps_what_was_measured(run: Run, node: Node, member: User) -> None:
