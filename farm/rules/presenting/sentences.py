@@ -315,10 +315,10 @@ def _shared(axis: str, cell: Cell) -> str:
 
 
 def _uncompared(who: str, than: str, baseline: Cell, candidate: Cell) -> str:
-    """Of a pair without a ratio: each side's own latency where it has one."""
+    """Of a pair without a ratio: each side's own time where it has one, as the table of cells tells it."""
     if baseline.p50_ms is None or candidate.p50_ms is None:
         return f"{who} and {than} have no figures to compare."
-    new, old = (latency(cell.p50_ms or 0.0, cell.p50_ci_ms) for cell in (candidate, baseline))
+    new, old = map(Times.of([baseline, candidate]).words, (candidate, baseline))
     return f"{who} ({new}) and {than} ({old}) were measured but could not be compared."
 
 

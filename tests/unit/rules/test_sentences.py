@@ -135,6 +135,14 @@ def test_only_a_pair_of_which_one_side_was_not_measured_has_no_figures_to_compar
     assert "ONNX Runtime 1.31.1 and 1.29.0 have no figures to compare. It died." in text
 
 
+def test_a_time_of_a_pair_without_a_ratio_is_the_one_that_the_table_of_cells_tells():
+    """One disturbed launch was "11.0 ms" in the headline and "2.63 CPU time" in the table below it."""
+    busy = cell("c2", runtime="onnxruntime==1.31.1", p50_ms=11.0, p50_ci_ms=None, samples_ms=[11.0])
+    busy = busy.model_copy(update={"cpu_p50_ms": 2.63, "cpu_samples_ms": [2.63], "disturbed_samples": 1})
+    text = sentences.comparison_sentence(compared(verdict="undecided", ratio=None), {**CELLS, "c2": busy})
+    assert "1.31.1 (2.63 ms of CPU time) and 1.29.0 (0.228 ms ± 0.002) were measured" in text
+
+
 @pytest.mark.parametrize(
     ("axis", "changes", "words"),
     [
