@@ -29,7 +29,7 @@ def latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], address: A
     )
     table = Table.of(NAME, "Median latency of each cell", shown, measured)
     if not measured:
-        return nothing(NAME, "No cell has ended with a latency yet.", table)
+        return nothing(NAME, "No cell has ended with a latency.", table)
     rows = axes.places(measured, others)
     titled = times.title(measured, "p50 latency")
     values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]

@@ -17,7 +17,7 @@ from farm.rules.wording import numbers, titles
 if TYPE_CHECKING:
     from farm.fleet.models import Node
 
-NO_NODE = "none yet"
+NO_NODE = "none"
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def test_a_node_that_measures_is_named_before_its_first_cell_has_ended(document:
     def node(told: list[facts.Fact], *measuring: str) -> str:
         return {fact.name: fact.text for fact in facts.with_nodes(told, measuring)}["Node"]
 
-    assert node(waiting) == node(waiting, "") == "none yet"
+    assert node(waiting) == node(waiting, "") == "none"
     assert node(waiting, "gpu-1", "bench-1", "gpu-1") == "bench-1, gpu-1"
     assert node(facts.of_run(document), "arm-1", "bench-1") == "arm-1, bench-1"
 
