@@ -116,7 +116,7 @@ class Block(models.Model):
             ended_at=None,
             rung_at=None,
             suspected_beat=None,
-            **{"reason_code": "", "reason_text": "", **changes},
+            **changes,
         )
         if moved:
             self.attempt += 1
@@ -150,7 +150,8 @@ class Block(models.Model):
 
     def report(self, reason: Reason | None = None) -> bool:
         """leased → reported: its node has said all, and it has to be settled. `reason`: why it ends before its end."""
-        why = {} if reason is None else {"reason_code": reason.code, "reason_text": reason.text}
+        # that of an earlier end before its end is over
+        why = {"reason_code": reason.code if reason else "", "reason_text": reason.text if reason else ""}
         where = Q(attempt=self.attempt)
         moved = self._move(BlockState.REPORTED, where=where, ended_at=timezone.now(), lease_expires_at=None, **why)
         if moved:
@@ -164,7 +165,7 @@ class Block(models.Model):
         where = Q(attempt=attempt, state=BlockState.REPORTED)
         moved = self._move(BlockState.DONE, where=where, rounds=rounds)
         if moved:
-            text = f"Block {self.number} is done after {rounds} rounds."
+            text = f"Block {self.number} is done after {counted(rounds, 'round')}."
             self.log(EventKind.BLOCK_DONE, text, attempt=attempt, rounds=rounds)
         return moved
 

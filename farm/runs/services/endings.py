@@ -106,11 +106,11 @@ def stop_block(block: Block, reason: Reason) -> None:
 
 
 def _end_early(block: Block, held: Attempt, reason: Reason) -> None:
-    """leased → reported. A block that was done before, and went on, is none that was stopped before its end."""
+    """leased → reported. A block that went on is as it was before: done, or one that had been stopped."""
     held.end(AttemptState.REPORTED, code=reason.code, text=reason.text)
     if block.first_round:
         close_questions(block, reason.text)
-    block.report(None if block.first_round else reason)
+    block.report(block.reason if block.first_round else reason)
     if held.node is not None:
         wake_neighbours(held.node)
     hint_on_commit(block)

@@ -105,6 +105,21 @@ def test_a_cancelled_run_measures_more_rounds_where_a_person_asks_for_them_alone
     assert run.outcome == RunOutcome.COMPLETE
 
 
+def test_a_cancelled_run_that_goes_on_and_is_cancelled_again_is_cancelled(run: Run, node: Node, member: User) -> None:
+    """It was "complete" above cells that said that they were cancelled."""
+    stopped(run, node, member, rounds=3)
+    services.more_rounds(run=run, by=member, rounds=5, blocks=[1])
+    services.cancel_run(run=run, by=member)
+    run.refresh_from_db()
+    assert run.outcome == RunOutcome.CANCELLED
+    assert {cell.reason.text for cell in selectors.document(run).cells if cell.reason} == {SAID}
+    services.more_rounds(run=run, by=member, rounds=5, blocks=[1])
+    block = stopped(run, node, member, rounds=2)
+    said = {cell.reason.text for cell in selectors.document(run).cells if cell.reason}
+    assert (block.rounds, run.outcome) == (5, RunOutcome.CANCELLED)
+    assert said == {"Cancelled by member. 5 rounds were measured before."}
+
+
 def test_before_its_first_round_nothing_is_kept(run: Run, node: Node, member: User) -> None:
     lease = claim(node, first_block(run))
     post(node, lease, make_check(0))
