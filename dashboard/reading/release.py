@@ -1,6 +1,7 @@
 """A release's report card as a page shows it: the map of models × nodes, and what it is about."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from math import log
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from django.urls import reverse
 from dashboard import axes
 from dashboard.reading.facts import Fact
 from dashboard.reading.heatmap import METRICS, HeatMap, Place, Row, step_of
+from farm.rules.planning.time_left import about
 from farm.rules.wording import numbers, titles
 
 if TYPE_CHECKING:
@@ -46,6 +48,13 @@ def _tone(place: "release_card.Place") -> str:
     if not place.points and not place.kind:
         return "running" if place.sign.tone == "warn" else "none"
     return place.sign.tone if place.sign.tone in ("bad", "warn") else ""
+
+
+def until(ends_at: datetime | None, now: datetime) -> str:
+    """How long what is open takes yet, and until when; a moment to come is no matter of how long ago."""
+    if ends_at is None:
+        return "nobody can tell yet until when"
+    return f"{about((ends_at - now).total_seconds())} left, until {ends_at:%Y-%m-%d %H:%M} UTC"
 
 
 def facts(found: "ReleaseCard") -> Iterator[Fact]:

@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import release as reading
@@ -25,6 +26,7 @@ def release(request: HttpRequest, distribution: str, version: str) -> HttpRespon
         "found": found,
         "headline": found.card.headline,
         "because": found.card.because,
+        "until": reading.until(found.ends_at, timezone.now()),
         "facts": list(reading.facts(found)),
         "map": reading.map_of(found.card),
         "alert_table": alert_reading.table(alerts_in(user, "all").filter(alerts_about(new))[:ALERTS]),

@@ -95,6 +95,7 @@ def card_of(user: Anyone, distribution: str, version: str, *, against: str = "")
     raised = {} if old is None else _raised(user, old=old, new=new)
     work_arounds = _work_arounds({one.alert for found in raised.values() for one in found})
     names = dict(_watched(user, new))
+    names |= Model.objects.filter(pk__in={model for model, _ in raised}).values_list("pk", "name")
     names |= {run.model: run.name for runs in known.values() for run in runs}
     names |= {run.model: run.name for run in open_runs}
     places: dict[int, dict[str, Place]] = defaultdict(dict)
