@@ -28,6 +28,7 @@ from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting import metric_changes, sentences
 from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.markdown import as_code, as_text
+from farm.rules.presenting.session_code import LEVELS
 from farm.rules.reporting.locks import lock
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import goes_back
@@ -35,7 +36,6 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import is_change
 
 SIDES = ("old", "new")
-LEVELS = {"disable": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
 MODES = {"sequential": "ORT_SEQUENTIAL", "parallel": "ORT_PARALLEL"}
 # session settings that repeat.py takes; it says which others it leaves out
 _REPEATED = {*OPTIONS, "threads", "optimization", "call"}
@@ -229,7 +229,7 @@ def _order(case: Case) -> dict[str, object]:
         "threads": session.threads,
         "inter_op_threads": session.inter_op_threads,
         "execution_mode": MODES[session.execution_mode],
-        "optimization": LEVELS.get(session.optimization, "ORT_ENABLE_ALL"),
+        "optimization": LEVELS[session.optimization],
         "arena": session.arena,
         "memory_pattern": session.memory_pattern,
         "disabled_optimizers": list(session.disabled_optimizers),

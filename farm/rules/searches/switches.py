@@ -28,9 +28,9 @@ from farm.rules.cells.values import ProviderChoice, Value
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point
 from farm.rules.matrices.product import Selector
+from farm.rules.presenting.session_code import LEVELS, OFF, level_line
 from farm.rules.wording.numbers import counted, share
 
-LEVELS = ("disable", "basic", "extended", "all")
 # with the old and the new runtime, and an A/A twin, a block of 16
 MAX_CANDIDATES = 12
 SINGLES = 5
@@ -48,13 +48,6 @@ _AXIS: dict[Kind, str] = {
     "level": "optimization",
     "threads": "threads",
 }
-# session settings that may be switched off, with the line of Python that does it
-SETTINGS = {
-    "memory-pattern": "options.enable_mem_pattern = False",
-    "arena": "options.enable_cpu_mem_arena = False",
-    "spinning": 'options.add_session_config_entry("session.intra_op.allow_spinning", "0")',
-}
-
 # Endings by which ONNX Runtime names what rewrites a graph; that a name is one is not known before it was tried, and
 # one that is not does nothing.
 _REWRITES = (
@@ -135,7 +128,8 @@ def _parts(word: str) -> list[str]:
 
 def first_candidates(names: Sequence[str], *, level: str = "all", most: int = MAX_CANDIDATES) -> list[Candidate]:
     """Every lower level, the names ranked first alone, the others in groups. `names` in the order of `ranked`."""
-    lower = LEVELS[: LEVELS.index(level)]
+    levels = [*LEVELS]
+    lower = levels[: levels.index(level)]
     found = [Candidate("level", f"optimization {weaker}", level=weaker) for weaker in reversed(lower)][:most]
     room = most - len(found)
     singles = names[: min(SINGLES, room)]
@@ -177,7 +171,7 @@ def _others(point: Point) -> list[Candidate]:
     plain, provider = point.values.get("session", DEFAULT), point.values.get("provider")
     found = [
         Candidate("setting", f"{name} off", level=level, names=(name,))
-        for name in SETTINGS
+        for name in OFF
         if getattr(plain, name.replace("-", "_"))
     ]
     if isinstance(provider, ProviderChoice):
@@ -352,11 +346,9 @@ def code_for(trial: Trial) -> str:
     if candidate.kind == "option":
         return f"# without {candidate.names[0]!r} among the provider's options"
     if candidate.kind in ("setting", "threads"):
-        line = SETTINGS.get("".join(candidate.names), f"options.intra_op_num_threads = {candidate.threads}")
+        line = OFF.get("".join(candidate.names), f"options.intra_op_num_threads = {candidate.threads}")
         return f"options = onnxruntime.SessionOptions()\n{line}\nonnxruntime.InferenceSession(path, options)"
-    level = {"disable": "DISABLE_ALL", "basic": "ENABLE_BASIC", "extended": "ENABLE_EXTENDED", "all": "ENABLE_ALL"}
     return (
-        "options = onnxruntime.SessionOptions()\n"
-        f"options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_{level[candidate.level]}\n"
+        f"options = onnxruntime.SessionOptions()\n{level_line(candidate.level)}\n"
         "onnxruntime.InferenceSession(path, options)"
     )

@@ -1,0 +1,56 @@
+"""Lines of Python that make a session as a cell has it. Pure."""
+
+from collections.abc import Mapping
+
+from farm.contract.document_cells import Cell
+from farm.rules.cells.axes import BY_NAME
+
+# axes of a cell that its session does not have
+_BESIDE = ("policy", "concurrency", "memory-limit-mb")
+# session settings that may be switched off, with the line that does it
+OFF: Mapping[str, str] = {
+    "memory-pattern": "options.enable_mem_pattern = False",
+    "arena": "options.enable_cpu_mem_arena = False",
+    "spinning": 'options.add_session_config_entry("session.intra_op.allow_spinning", "0")',
+}
+LEVELS: Mapping[str, str] = {
+    "disable": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+
+
+def level_line(level: str) -> str:
+    """The line that sets a level of optimisation."""
+    return f"options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{LEVELS[level]}"
+
+
+def session_code(cell: Cell, path: str) -> str:
+    """A program that makes exactly this session. `path`: of the model's file."""
+    session = cell.session
+    lines = [
+        "import onnxruntime",
+        "",
+        "options = onnxruntime.SessionOptions()",
+        f"options.intra_op_num_threads = {cell.threads}",
+        f"options.inter_op_num_threads = {session.get('inter_op_threads', 1)}",
+        level_line(cell.optimization),
+    ]
+    if session.get("execution_mode") == "parallel":
+        lines.append("options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL")
+    lines += [line for name, line in OFF.items() if session.get(name.replace("-", "_")) is False]
+    if session.get("spinning") is False and session.get("inter_op_threads", 1) != 1:
+        lines.append(OFF["spinning"].replace("intra", "inter"))
+    config = session.get("config")
+    lines += [
+        f"options.add_session_config_entry({name!r}, {value!r})"
+        for name, value in (config.items() if isinstance(config, Mapping) else ())
+    ]
+    unset = [axis.label(cell) for name, axis in BY_NAME.items() if name in _BESIDE and not axis.is_default(cell)]
+    lines += [f"# beside the session: {', '.join(unset)}"] if unset else []
+    first, *others = cell.requested_providers or [cell.provider]
+    providers = [(first, dict(cell.provider_options)) if cell.provider_options else first, *others]
+    more = f", disabled_optimizers={session['disabled_optimizers']!r}" if session.get("disabled_optimizers") else ""
+    made = f"onnxruntime.InferenceSession({path!r}, options, providers={providers!r}{more})"
+    return "\n".join([*lines, f"session = {made}"])
