@@ -107,7 +107,7 @@ class Preparation:
         reference, made_by = self._reference(inputs)
         if made_by:
             self.references[spec.digest] = made_by
-        bundle = self._variant(spec)
+        bundle = self.variant(spec)
         self.sizes[spec.digest] = bundle.measured_bytes
         return ArmOrder(
             arm=number,
@@ -170,9 +170,10 @@ class Preparation:
 
     def _tried(self, spec: CellSpec) -> None:
         with contextlib.suppress(orders.WorkshopError):  # the arm says it
-            self._variant(spec)
+            self.variant(spec)
 
-    def _variant(self, spec: CellSpec) -> Bundle:
+    def variant(self, spec: CellSpec) -> Bundle:
+        """The files that a cell runs, made where they are not there yet. Raises WorkshopError."""
         if spec.recipe.is_identity:
             return self.model.bundle
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from rich.console import Console
 
-from farm.contract.cells import Runtime
+from farm.contract.cells import CellSpec, Runtime
 from farm.contract.document import Document
 from farm.rules.generation import decoders
 from farm.rules.matrices.matrix import Matrix
@@ -29,6 +29,7 @@ from onnxfarm.disks import WAY_OUT, room_in
 from onnxfarm.here import bench, bundle, progress, published
 from onnxfarm.here import given as bench_given
 from onnxfarm.here.orders import Given, Preparation
+from onnxfarm.outputs import write_bytes
 from onnxfarm.problems import Infrastructure, Stopped, Usage
 from onnxfarm.subject import Judging, OwnJudge, Subject
 from worker.agent.abilities.probes import machine_tags
@@ -148,6 +149,13 @@ class Workbench:
         self._note(lambda made: {"calibration_sha256": made.calibration and made.calibration.sha256})
         if few_sentence(count):
             run.console.print(few_sentence(count), highlight=False, soft_wrap=True)
+
+    def save(self, spec: CellSpec, folder: Path) -> Path:
+        """Writes the model that a cell runs into a folder, and says where its main file is. Raises Usage."""
+        bundle = self.template.preparation.variant(spec)
+        for file in bundle.files:
+            write_bytes(self.template.files.paths[file.sha256].read_bytes(), folder / file.name)
+        return folder / bundle.main
 
     def _note(self, found: Callable[[Preparation], Mapping[str, object]]) -> None:
         """Adds to the facts of each model what was found of it."""
