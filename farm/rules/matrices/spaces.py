@@ -1,0 +1,37 @@
+"""The settings among which one looks for the best where nobody names some, by what a provider runs on. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+from farm.rules.matrices.matrix import Matrix, parse
+from farm.rules.runtimes import providers
+
+MAX_COUNTS = 4
+ARENA_OFF = {"name": "arena off", "arena": False}
+SPINNING_OFF = {"name": "spinning off", "spinning": False}
+
+
+def default_space(names: Sequence[str], *, cores: int, beside: Sequence[Mapping[str, object]] = ({},)) -> Matrix:
+    """The space of these providers; its first point is what a session has where nobody chooses: the upload's own
+    numbers and a thread a core. `beside`: further values, each of which every point has. Raises MatrixProblem."""
+    points = [point for name in names for point in _points(name, cores)]
+    return parse({"include": [{**point, **more} for more, point in product(beside, points)]})
+
+
+def _points(name: str, cores: int) -> Iterator[dict[str, object]]:
+    if providers.of(name).device != "cpu":
+        for precision, level in product(("fp32", "fp16"), ("all", "extended")):
+            yield {"provider": name, "precision": precision, "threads": 1, "optimization": level}
+        return
+    for precision, threads in product(("fp32", "int8-dynamic"), _counts(cores)):
+        plain = {"provider": name, "precision": precision, "threads": threads}
+        # one thread waits for no other
+        sessions = ["default", ARENA_OFF, *([SPINNING_OFF] if threads > 1 else [])]
+        yield from ({**plain, "session": session, "optimization": "all"} for session in sessions)
+        yield {**plain, "session": "default", "optimization": "extended"}
+
+
+def _counts(cores: int) -> list[int]:
+    """Threads: all cores, then halves of them, and one."""
+    halves = [max(1, cores >> place) for place in range(MAX_COUNTS - 1)]
+    return list(dict.fromkeys([*halves, 1]))

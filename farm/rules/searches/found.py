@@ -1,0 +1,235 @@
+"""The answer of a race as a document, and in a sentence."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from farm.contract.document_cells import Cell
+from farm.contract.document_find import Found, FoundSetting, LeftSetting
+from farm.rules.cells.values import plain_of
+from farm.rules.presenting.session_code import session_code
+from farm.rules.presenting.times import latency_of
+from farm.rules.quality import accuracy_metrics
+from farm.rules.searches.limits import Limits
+from farm.rules.searches.race import Contender, Gone, Outcome, Race
+from farm.rules.searches.standings import Cost, Goal, words_of
+from farm.rules.wording.numbers import counted, latency, memory, percent, plain
+
+# what is told of an answer
+FIGURES = ("p50_ms", "p50_ci_ms", "p99_ms", "cpu_p50_ms", "throughput", "peak_memory_bytes")
+NO_JUDGE = "Nobody can say what lower precisions lose: give --evaluation with labels, --judge, or a --tolerance."
+WAITING = "other programs kept the machine busy, and settings of several threads wait for quiet rounds"
+FAILED, UNJUDGED = "No setting could be measured", "No setting is known to be accurate enough"
+# what is said first where nothing keeps them
+BUDGETS = ("p50", "p99", "memory", "accuracy", "outputs")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What beside the race the document says. `path`: of the model's file, as the user wrote it; `saved`: of the one
+    that the answer runs, which is the same where nobody had it written."""
+
+    model: str
+    path: str
+    saved: str
+    minutes: float = 0.0
+    refused: Sequence[LeftSetting] = ()
+    is_stopped: bool = False
+
+
+def document_of(race: Race, asked: Asked) -> Found:
+    """The whole document of a race, over or not."""
+    outcome = race.answer()
+    first = outcome.found[0] if outcome.found else None
+    base = race.contenders[0]
+    cells = race.cells
+    left = [_left(gone) for gone in outcome.gone]
+    settings = {each.digest: _setting(each, race, outcome) for each in race.contenders if each.digest in cells}
+    apart = [
+        settings[digest].model_copy(update={"note": why}) for digest, why in outcome.apart.items() if digest in settings
+    ]
+    return Found(
+        model=asked.model,
+        goal=race.goal,
+        budgets=_budgets(race.limits),
+        state=outcome.state,
+        sentence=_sentence(race, outcome, asked),
+        size=len(race.contenders),
+        answer=[settings[each.digest] for each in outcome.found],
+        resolution=outcome.resolution,
+        default=settings.get(base.digest),
+        apart=apart,
+        close=[each.label for each in outcome.close],
+        left=[*left, *asked.refused],
+        is_final=outcome.is_final,
+        is_stopped=asked.is_stopped,
+        python=_python(cells[first.digest], asked) if first is not None else "",
+        gate=_gate(first, cells[first.digest], asked.path) if first is not None else "",
+        minutes=round(asked.minutes, 2),
+        launches=sum(len(cell.samples_ms) for block in race.blocks for cell in block.cells.values()),
+    )
+
+
+def plain_settings(contender: Contender) -> dict[str, object]:
+    """Its point of the matrix, as a file writes it."""
+    return {axis: plain_of(value) for axis, value in contender.values.items()}
+
+
+def _setting(contender: Contender, race: Race, outcome: Outcome) -> FoundSetting:
+    cell, cost = race.cells[contender.digest], outcome.costs.get(contender.digest)
+    known = {name: getattr(cell, name) for name in FIGURES}
+    if cost is not None:
+        known |= {"ratio": cost.ratio, "ratio_low": cost.low, "ratio_high": cost.high}
+    return FoundSetting.model_validate(
+        {
+            **known,
+            "label": contender.label,
+            "settings": plain_settings(contender),
+            "accuracy": _accuracy(cell),
+            "parity": cell.parity.text or cell.parity.verdict,
+        }
+    )
+
+
+def _accuracy(cell: Cell) -> str:
+    if cell.accuracy is None or cell.accuracy.value is None:
+        return ""
+    metric = accuracy_metrics.of(cell.accuracy)
+    interval = metric.interval(cell.accuracy.ci_low, cell.accuracy.ci_high)
+    return f"{metric.title} {metric.value(cell.accuracy.value)}{f' ({interval})' if interval else ''}"
+
+
+def _left(gone: Gone) -> LeftSetting:
+    settings = plain_settings(gone.contender)
+    return LeftSetting(label=gone.contender.label, settings=settings, why=gone.why, budget=gone.budget, text=gone.text)
+
+
+def _budgets(limits: Limits) -> dict[str, float]:
+    known = {
+        "max-p50": limits.max_p50_ms,
+        "max-p99": limits.max_p99_ms,
+        "max-memory": limits.max_memory_bytes,
+        "min-accuracy": limits.min_accuracy,
+    }
+    return {name: limit for name, limit in known.items() if limit is not None}
+
+
+def _python(cell: Cell, asked: Asked) -> str:
+    if not cell.recipe or asked.saved != asked.path:
+        return session_code(cell, asked.saved)
+    path = f"{asked.path.removesuffix('.onnx')}.{cell.precision}.onnx"
+    return f"# {path}: the model as {cell.recipe}, which --save FOLDER writes\n{session_code(cell, path)}"
+
+
+def _gate(contender: Contender, cell: Cell, path: str) -> str:
+    """The gate of these settings that a newer release has to pass."""
+    axes = {axis: [value] for axis, value in plain_settings(contender).items() if axis != "runtime"}
+    words = ["onnxfarm", "gate", path, "--baseline", str(cell.runtime), "--candidate", "newest"]
+    return shlex.join([*words, "--matrix", json.dumps({"matrix": axes}, sort_keys=True)])
+
+
+# the answer in words
+
+
+def _sentence(race: Race, outcome: Outcome, asked: Asked) -> str:
+    say = {"decided": _decided, "close": _close, "undecided": _undecided, "nothing": _nothing}[outcome.state]
+    said = [say(race, outcome), *_tail(race, outcome)]
+    if asked.is_stopped:
+        said.insert(0, "Stopped before the end.")
+    return " ".join(filter(None, said))
+
+
+def _decided(race: Race, outcome: Outcome) -> str:
+    first = outcome.found[0]
+    gain = outcome.costs.get(race.contenders[0].digest)
+    figure = _figure(race, first.digest)
+    if first is race.contenders[0]:
+        return f"{first.label}, the default, is the {_best(race.goal)}: {figure}."
+    if gain is None:
+        return f"{first.label} is the {_best(race.goal)}: {figure}."
+    return f"{first.label} is {_gain(gain, race.goal)} than the default, {race.contenders[0].label}: {figure}."
+
+
+def _close(race: Race, outcome: Outcome) -> str:
+    base, names = race.contenders[0], [each.label for each in outcome.found]
+    more = f" {counted(len(outcome.close), 'more setting')} came as near in short rounds." if outcome.close else ""
+    if len(names) == 1:
+        return f"{_decided(race, outcome)}{more}"
+    known = f"no difference above {percent(outcome.resolution or 0.0)} (what these rounds could show)"
+    gain = None if base in outcome.found else outcome.costs.get(base.digest)
+    better = f" It is {_gain(gain, race.goal)} than the default, {base.label}." if gain is not None else ""
+    figure = _figure(race, outcome.found[0].digest)
+    return f"One of these {len(names)}: {known}. {names[0]} stands first by its memory: {figure}.{better}{more}"
+
+
+def _undecided(race: Race, outcome: Outcome) -> str:
+    measured = [each for each in outcome.found if each.digest in race.cells]
+    if not measured:
+        return "Not decided: nothing was measured to its end."
+    best = f"Best so far, not decided: {measured[0].label}, {_figure(race, measured[0].digest)}"
+    open_budgets = [gone for gone in outcome.gone if gone.why == "undecided" and gone.contender in measured]
+    if outcome.waiting:
+        return f"{best}: {WAITING}."
+    if open_budgets:
+        return f"{best}: whether it keeps its budget is not known ({open_budgets[0].text})."
+    return f"{best}{'' if outcome.is_final else ', by short rounds'}."
+
+
+def _nothing(race: Race, outcome: Outcome) -> str:
+    budget = next((budget for budget in BUDGETS if any(gone.budget == budget for gone in outcome.gone)), "")
+    beyond = [gone for gone in outcome.gone if gone.budget == budget and budget]
+    proven = [gone for gone in beyond if not race.limits.unproven(race.cells[gone.contender.digest])]
+    over = proven or beyond
+    if not over:
+        why = [*outcome.apart.values(), *(gone.text for gone in outcome.gone)][0]
+        return f"{UNJUDGED if outcome.apart else FAILED}: {why}"
+    nearest = min(over, key=lambda gone: _beyond(race.cells[gone.contender.digest], budget))
+    name, limit = nearest.contender.label, {"p50": race.limits.max_p50_ms, "p99": race.limits.max_p99_ms}.get(budget)
+    if limit is None:
+        return f"Nothing keeps the budget of {budget}: {name} comes nearest, with {nearest.text}."
+    value = nearest.text.partition(",")[0].removeprefix("p50 ")
+    return f"Nothing within {limit:g} ms: the fastest accurate one, {name}, takes {value}."
+
+
+def _beyond(cell: Cell, budget: str) -> float:
+    """How far from a budget, for cells that are all beyond it."""
+    judged = cell.accuracy
+    if budget == "accuracy" and judged is not None and judged.value is not None:
+        return -judged.value if judged.higher_is_better else judged.value
+    return float((cell.peak_memory_bytes if budget == "memory" else cell.p50_ms) or 0.0)
+
+
+def _tail(race: Race, outcome: Outcome) -> list[str]:
+    """What stands beside the answer."""
+    said = []
+    if outcome.is_by_processor and outcome.found:
+        said.append("Processor time decided, as the machine was busy.")
+    if outcome.apart:
+        names = [each.label for each in race.contenders if each.digest in outcome.apart]
+        said.append(f"{names[0]} stands apart." if len(names) == 1 else f"{len(names)} settings stand apart.")
+        said.append("" if race.limits.has_judge else NO_JUDGE)
+    late = sum(gone.why == "no time" for gone in outcome.gone)
+    said.append(f"{counted(late, 'setting')} had no time: give more --minutes." if late else "")
+    return said
+
+
+def _gain(cost: Cost, goal: Goal) -> str:
+    """How much better the answer is, from what the other takes against it."""
+    return words_of(cost._replace(ratio=1.0 / cost.ratio, low=1.0 / cost.high, high=1.0 / cost.low), goal)
+
+
+def _best(goal: Goal) -> str:
+    return "smallest" if goal == "memory" else "fastest"
+
+
+def _figure(race: Race, digest: str) -> str:
+    """What is to be best; of latency the time that the verdicts rest on."""
+    cell = race.cells[digest]
+    if race.goal == "memory":
+        return memory(cell.peak_memory_bytes)
+    if race.goal == "throughput":
+        return f"{plain(cell.throughput)} items/s"
+    if race.goal == "processor-time":
+        return f"{latency(cell.cpu_p50_ms)} of CPU time"
+    return latency_of(cell, race.blocks[-1].pairs.values())

@@ -1,0 +1,66 @@
+"""How settings of one block stand to each other, by documents that say it outright."""
+
+import pytest
+
+from farm.contract.document_comparisons import Comparison
+from farm.rules.searches.standings import Cost, Standing, cost_of, words_of
+from tests.documents import make_cell, make_comparison, make_document
+
+
+def pair(baseline: str, candidate: str, ratio: float, *, half: float = 0.01, **changes: object) -> Comparison:
+    ends = {"ci_low": ratio / (1.0 + half), "ci_high": ratio * (1.0 + half), "rounds": 2, "verdict": "undecided"}
+    return make_comparison(ratio=ratio, baseline=baseline, candidate=candidate, **ends | changes)
+
+
+def standing(*pairs: Comparison, goal: str = "latency") -> Standing:
+    cells = [make_cell(name) for name in ("a", "b", "c")]
+    return Standing.of(make_document(*cells, comparisons=[*pairs]), goal)
+
+
+def test_the_spread_is_pooled_over_all_pairs() -> None:
+    wide = [pair("a", "b", 1.1, half=0.1), pair("a", "c", 1.1, half=0.1), pair("b", "c", 1.0, half=0.1)]
+    # two rounds of a pair alone have a t of 12.7; of three settings that of two degrees of freedom
+    assert standing(*wide).freedom == 2
+    assert standing(*wide).shut_out("b", by="a") is not None
+    assert standing(wide[0]).deviation == pytest.approx(wide[0].ci_high and 0.0106, rel=0.02)
+    assert standing(pair("a", "b", 1.03, half=0.1)).shut_out("b", by="a") is None
+    assert standing(pair("a", "b", 1.015, half=0.0)).shut_out("b", by="a") is None, "within the margin"
+
+
+def test_of_two_rounds_each_has_to_say_it() -> None:
+    # one launch of two was slow by half: the pooled spread of quiet others alone would shut it out
+    slow = [pair("a", "b", 1.22, half=11.0), *(pair("a", "c", 1.0, half=0.0) for _ in range(60))]
+    assert standing(*slow).shut_out("b", by="a") is None
+
+
+def test_what_nothing_compares_leads_only_alone() -> None:
+    block = standing(pair("a", "b", 0.9), pair("a", "c", 0.8, verdict="not comparable"))
+    assert block.leader(["a", "b", "c"]) == "b"
+    assert block.leader(["c"]) == "c"
+    assert block.leader(["b", "c"]) is None
+    assert block.leader([]) is block.leader(["d"]) is None
+    assert block.cost("d", of="a") is block.cost("c", of="b") is None
+    assert block.shut_out("c", by="a") is None
+    one_round = standing(pair("a", "b", 1.9, rounds=1))
+    assert (one_round.freedom, one_round.shut_out("b", by="a")) == (0, None)
+
+
+def test_a_goal_has_its_own_figures() -> None:
+    change = {"name": "peak_memory_bytes", "unit": "bytes", "baseline": 1e8, "candidate": 2e8, "margin": 0.1} | {
+        "ratio": 2.0, "ci_low": 1.9, "ci_high": 2.1, "verdict": "bigger", "rounds": 2,
+    }  # fmt: skip
+    of_memory = pair("a", "b", 0.5, metrics=[change])
+    assert cost_of(of_memory, "memory") == Cost(2.0, 1.9, 2.1, 2, True)
+    assert standing(of_memory, goal="memory").shut_out("b", by="a") is not None
+    assert standing(of_memory, goal="memory").shut_out("a", by="b") is None
+    assert cost_of(of_memory, "processor-time") is None
+    items = pair("a", "b", 4.0, items_ratio=2.0, items_ci_low=1.6, items_ci_high=2.5, items_verdict="more")
+    assert cost_of(items, "throughput") == Cost(0.5, 0.4, 0.625, 2, True)
+    assert cost_of(items.model_copy(update={"items_ratio": None}), "throughput") is None
+
+
+def test_costs_are_said_in_the_words_of_their_goal() -> None:
+    cost = Cost(1.25, 1.2, 1.3, 8, True)
+    assert words_of(cost, "latency") == "25 % slower"
+    assert words_of(cost, "memory") == "25 % bigger"
+    assert words_of(cost, "throughput") == "20 % fewer items/s"
