@@ -1,0 +1,200 @@
+"""How often a race finds what a whole grid says: recorded launches, raced again and again, beside halving alone.
+
+    python -m tests.bench.find_replay record GRID.jsonl MODEL.onnx… [--rounds 16] [--ort 1.31.1]
+    python -m tests.bench.find_replay replay GRID.jsonl [--times 500] [--seed 1]
+
+`record` measures every setting of a space of 32 in interleaved rounds, in blocks of 16, four rounds at a time. Each
+launch is a line as soon as its block is measured, so that a second call goes on where the first one ended. Three models
+take about 75 minutes of machine.
+
+`replay` races the odd rounds, drawn with replacement, and holds the answer against the even ones: whether the grid's
+best is in the answer, whether the first is within 2 % or the resolution printed, and by what share of the odd launches.
+Halving alone has as many launches, and no interval.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import log
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import numpy as np
+
+from farm.contract.document import Document
+from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
+from farm.rules.comparing import verdicts
+from farm.rules.comparing.signed_ranks import median_interval
+from farm.rules.matrices.matrix import Matrix, parse
+from farm.rules.searches.race import Contender, Race
+from farm.rules.searches.search import Experiment, Measured, Search, carry_out
+from onnxfarm.here import find, workbench
+from onnxfarm.here.home import default_home
+from onnxfarm.outputs import console_for
+from onnxfarm.subject import Subject
+
+SESSIONS = [{"name": f"{name} off", name: False} for name in ("spinning", "arena", "memory-pattern")]
+SPACE = {
+    "precision": ["fp32", "int8-dynamic"],
+    "threads": [2, 1],
+    "session": ["default", *SESSIONS],
+    "optimization": ["all", "extended"],
+}
+PART = 16
+ROUNDS_AT_ONCE = 4
+# of a final block
+FINAL_ROUNDS = 8
+NEAR = 0.02
+
+# the p50 of each launch by setting, in the order of rounds
+Grid = Mapping[str, Sequence[float]]
+
+
+def record(path: Path, model: Path, *, rounds: int, ort: str) -> None:
+    """Measure what the file does not have yet of a model."""
+    space = parse({**SPACE, "runtime": ort})
+    with workbench.opened(Subject(model), home=default_home(), console=console_for(stderr=True)) as bench:
+        contenders, _ = find.contenders_of(bench.plan(space), space)
+        for first in range(0, rounds, ROUNDS_AT_ONCE):
+            for start in range(0, len(contenders), PART):
+                part = contenders[start : start + PART]
+                if known(path, model.name, first) >= {each.label for each in part}:
+                    continue
+                matrix = Race(space, part).among(part)
+                asked = Experiment(matrix, asked={"rounds": ROUNDS_AT_ONCE})
+                measured = find.Track(bench, lambda: 1e9).measure(asked, Race(space, part))
+                append(path, model.name, first, part, measured.document)
+
+
+def append(path: Path, model: str, first: int, part: Sequence[Contender], document: Document) -> None:
+    labels = {each.digest: each.label for each in part}
+    with path.open("a", encoding="utf-8") as file:
+        for cell in document.cells:
+            line = {"model": model, "setting": labels[cell.digest], "first": first, "p50_ms": cell.samples_ms}
+            file.write(json.dumps(line) + "\n")
+
+
+def known(path: Path, model: str, first: int) -> set[str]:
+    """The settings whose rounds from this one on are there."""
+    return {line["setting"] for line in lines_of(path) if (line["model"], line["first"]) == (model, first)}
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def grids(lines: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
+    """The grid of each model; settings that lack launches of others are left out."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for line in sorted(lines, key=lambda line: line["first"]):
+        found.setdefault(line["model"], {}).setdefault(line["setting"], []).extend(line["p50_ms"])
+    for model, grid in found.items():
+        most = max(map(len, grid.values()))
+        found[model] = {setting: launches for setting, launches in grid.items() if len(launches) == most}
+    return found
+
+
+@dataclass
+class Recorded:
+    """A bench whose rounds are drawn from recorded ones: all settings of a block have the same round each time."""
+
+    raced: Grid
+    dice: np.random.Generator
+    launches: int = 0
+
+    def measure(self, experiment: Experiment, search: Search[Measured, Any]) -> Measured:
+        settings = list(experiment.asked["settings"])
+        samples = self.drawn(settings, int(str(experiment.asked["rounds"] or FINAL_ROUNDS)))
+        cells = [_cell(setting, samples[setting]) for setting in settings]
+        pairs = list(combinations(settings, 2))
+        both = [[*zip(samples[old], samples[new], strict=True)] for old, new in pairs]
+        judged = verdicts.judge_many(both, margin=NEAR)
+        compared = [_comparison(old, new, told) for (old, new), told in zip(pairs, judged, strict=True)]
+        document = Document(machine={}, seed=0, cells=cells, comparisons=compared)
+        return Measured(experiment.matrix, document, lambda cell: {})
+
+    def drawn(self, settings: Sequence[str], rounds: int) -> dict[str, list[float]]:
+        self.launches += rounds * len(settings)
+        chosen = self.dice.integers(0, len(next(iter(self.raced.values()))), rounds)
+        return {setting: [self.raced[setting][place] for place in chosen] for setting in settings}
+
+
+def _cell(setting: str, samples: list[float]) -> Cell:
+    known = {"id": setting, "digest": setting, "model_sha256": "", "runtime": "onnxruntime", "precision": "fp32"}
+    timed = {"p50_ms": median(samples), "samples_ms": samples, "p50_ci_ms": median_interval(samples)}
+    return Cell.model_validate(known | timed | {"provider": "CPU", "threads": 1, "status": "done"})
+
+
+def _comparison(old: str, new: str, told: Any) -> Comparison:
+    figures = {"ratio": told.ratio, "ci_low": told.ci_low, "ci_high": told.ci_high, "rounds": told.rounds_used}
+    return Comparison(baseline=old, candidate=new, verdict=told.verdict, margin=told.margin, **figures)
+
+
+def halved(bench: Recorded, settings: Sequence[str], launches: int) -> str:
+    """The winner of successive halving with so many launches."""
+    left, stages = list(settings), max(1, len(settings).bit_length() - 1)
+    sums: dict[str, list[float]] = {setting: [] for setting in settings}
+    for _ in range(stages):
+        drawn = bench.drawn(left, max(1, round(launches / stages / len(left))))
+        for setting in left:
+            sums[setting] += map(log, drawn[setting])
+        left = sorted(left, key=lambda setting: mean(sums[setting]))[: max(1, len(left) // 2)]
+    return left[0]
+
+
+def replay(grid: Grid, *, times: int, seed: int) -> dict[str, float]:
+    """Shares of the replays in which each held, and the median share of the odd launches that a race took."""
+    raced = {setting: launches[1::2] for setting, launches in grid.items()}
+    truth = {setting: median(launches[::2]) for setting, launches in grid.items()}
+    best = min(truth, key=truth.__getitem__)
+    found = [_replayed(raced, truth, best, np.random.default_rng([seed, number])) for number in range(times)]
+    shares: dict[str, float] = {name: mean(each[name] for each in found) for name in found[0] if name != "launches"}
+    whole = sum(map(len, raced.values()))
+    return shares | {"launches": median(each["launches"] for each in found) / whole}
+
+
+def _replayed(raced: Grid, truth: Mapping[str, float], best: str, dice: np.random.Generator) -> dict[str, float]:
+    bench = Recorded(raced, dice)
+    contenders = [Contender(setting, {}, setting) for setting in raced]
+    outcome = carry_out(Race(Matrix(), contenders), bench)
+    launches, first = bench.launches, outcome.found[0].digest
+    winner = halved(bench, [*raced], launches)
+    allowed = max(NEAR, outcome.resolution or 0.0)
+    return {
+        "best is in the answer": best in {each.digest for each in (*outcome.found, *outcome.close)},
+        "first is near": truth[first] <= truth[best] * (1.0 + allowed),
+        "first is within 2 %": truth[first] <= truth[best] * (1.0 + NEAR),
+        "answers are one": len(outcome.found) == 1,
+        "halving is within 2 %": truth[winner] <= truth[best] * (1.0 + NEAR),
+        "launches": launches,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("record", "replay"))
+    parser.add_argument("grid", type=Path)
+    parser.add_argument("models", nargs="*", type=Path)
+    parser.add_argument("--rounds", type=int, default=16)
+    parser.add_argument("--ort", default="1.31.1")
+    parser.add_argument("--times", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    if given.what == "record":
+        for model in given.models:
+            record(given.grid, model, rounds=given.rounds, ort=given.ort)
+        return 0
+    for model, grid in grids(lines_of(given.grid)).items():
+        print(f"{model}, {len(grid)} settings:")
+        for name, value in replay(grid, times=given.times, seed=given.seed).items():
+            print(f"  {name}: {value:.1%}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
