@@ -40,6 +40,7 @@ COMMANDS = {
     "gate": Entry("Measure two runtimes side by side and fail when the new one is worse.", "gate:gate"),
     "bisect": Entry("Find the release that made a model slower, wrong or differently placed.", "bisect:bisect"),
     "sweep": Entry("Measure one model over many releases and mark where it changed.", "sweep:sweep"),
+    "find": Entry("Find the fastest settings that are accurate enough and fit.", "find:find"),
     "evaluate": Entry("Judge a model and its variants on labelled data, on this machine.", "evaluate:evaluate"),
     "compare": Entry("Measure two models side by side, or compare two files of `bench`.", "compare:compare"),
     "schema": Entry("Print the JSON schema of a document.", "schema:schema"),

@@ -32,7 +32,7 @@ def pages() -> dict[str, str]:
         "commands.md": ("Commands", commands),
         "matrix-keys.md": ("Keys of a matrix", matrix_keys),
         "api.md": ("The API", api),
-        "document.md": ("Keys of the bench document", document),
+        "document.md": ("Keys of the bench and find documents", document),
         "settings.md": ("Settings of a farm", settings),
         "metrics.md": ("Metrics", metrics),
         "refusals.md": ("Refusals", refusals),
@@ -256,23 +256,26 @@ def _fields(schema: Mapping[str, Any], meanings: Mapping[str, str] | None = None
 
 
 def document() -> Iterator[str]:
-    """The document's schema with what stands beside each field."""
+    """The documents' schemas with what stands beside each field."""
     from farm.contract import document as whole
-    from farm.contract import document_cells, document_comparisons
+    from farm.contract import document_cells, document_comparisons, document_find
     from farm.contract.cells import LaterAxes
 
     yield (
         "`onnxfarm.bench/1`, as `onnxfarm schema bench` prints it; [the document](../bench.md) says who writes it. "
-        "`?`: documents may lack it."
+        "`onnxfarm.find/1` begins with [Found](#found). `?`: documents may lack it."
     )
-    schema = whole.json_schema()
-    kinds = {name: kind for module in (document_cells, document_comparisons, whole) for name, kind in _models(module)}
+    modules = (document_cells, document_comparisons, document_find, whole)
+    kinds = {name: kind for module in modules for name, kind in _models(module)}
     axes = {name: _sentence(field.description or "") for name, field in LaterAxes.model_fields.items()}
-    for name, part in [("Document", schema), *sorted(schema["$defs"].items())]:
+    first, second = whole.json_schema(), document_find.json_schema()
+    parts = [("Document", first), *sorted(first["$defs"].items()), ("Found", second), *sorted(second["$defs"].items())]
+    for name, part in parts:
         if "properties" in part:
             yield f"## {name}"
             meanings = comments(kinds[name]) if name in kinds else {}
-            yield _fields(part, axes | meanings | {"schema": "`onnxfarm.bench/1`"})
+            schema = part["properties"].get("schema", {}).get("default")
+            yield _fields(part, axes | meanings | {"schema": _code(schema)})
         else:
             yield f"## {name}\n\n{_kind(part)}"
 

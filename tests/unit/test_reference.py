@@ -6,6 +6,7 @@ from farm.config.environment import Environment
 from farm.contract.document import Document
 from farm.contract.document_cells import Accuracy, Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.contract.document_find import Found, FoundSetting, LeftSetting
 from farm.contract.reasons import ReasonCode
 from farm.runs.states import BlockState
 from tests import reference
@@ -23,7 +24,9 @@ def test_the_reference_is_what_the_code_says(pages: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [Accuracy, Cell, Comparison, Document, Environment, MetricChange], ids=lambda kind: kind.__name__
+    "kind",
+    [Accuracy, Cell, Comparison, Document, Environment, Found, FoundSetting, LeftSetting, MetricChange],
+    ids=lambda kind: kind.__name__,
 )
 def test_every_field_has_a_meaning(kind: type) -> None:
     said = reference.comments(kind)

@@ -50,7 +50,7 @@ WITHOUT_DEFAULT = {
     *("--probe", "--block"),
     *("--prompt", "--prompt-file", "--text-file"),
 }
-MEASURING = {"bench", "submit", "gate", "bisect", "sweep", "evaluate", "conformance", "diverge"}
+MEASURING = {"bench", "submit", "gate", "bisect", "sweep", "evaluate", "conformance", "diverge", "find"}
 
 
 def commands() -> Iterator[tuple[str, TyperCommand | TyperGroup]]:

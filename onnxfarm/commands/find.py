@@ -1,0 +1,254 @@
+"""`onnxfarm find MODEL`: the fastest settings that are accurate enough and fit, by a race on this machine.
+
+The JSON document is `onnxfarm.find/1`: the answer with its figures, what nobody could judge, and why the others left.
+"""
+
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+from rich.console import Console
+from rich.table import Column
+from rich.text import Text
+
+from farm.base.grouping import grouped
+from farm.contract.document_find import Found, FoundSetting
+from farm.rules.cells.problems import MatrixProblem
+from farm.rules.cells.values import plain_of
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.matrices.points import expand
+from farm.rules.matrices.spaces import default_space
+from farm.rules.runtimes.nearest import choice_sentence
+from farm.rules.wording.numbers import MIB, change_interval, counted, latency, memory, plain
+from onnxfarm.commands import options
+from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
+from onnxfarm.commands.bench_options import matrix_of, tolerances_of, with_settings
+from onnxfarm.commands.feed_options import fills_of, sizes_of
+from onnxfarm.here.home import default_home
+from onnxfarm.here.published import named
+from onnxfarm.outputs import console_for, made_folder, say, table_of, write_text
+from onnxfarm.problems import GateFailed, Stopped, Usage, main_guard, needs_extra
+from onnxfarm.subject import Judging, Subject
+from onnxfarm.terminal_tables import fitting
+
+if TYPE_CHECKING:
+    from farm.rules.searches.standings import Goal
+    from onnxfarm.here.find import Question
+
+GOALS = ("latency", "throughput", "processor-time", "memory")
+BATCHES = "1,8,32"
+MAX_MINUTES = 24 * 60.0
+# a block that goes on after the time is ended once all took so many times as much
+LATE = 2.0
+SHOWN_LEFT = 24
+NO_ANSWER = {"undecided": "It was not decided, as told above.", "nothing": "Nothing keeps the budgets, as told above."}
+_TIMES = {"us": 0.001, "ms": 1.0, "": 1.0, "s": 1000.0}
+_SIZES = {"kb": 1e3, "mb": 1e6, "": 1e6, "gb": 1e9, "kib": 1024.0, "mib": float(MIB), "gib": 1024.0 * MIB}
+_SHARES = {"": 1.0, "%": 0.01}
+
+
+@main_guard()
+def find(  # noqa: PLR0913  every option of the command
+    model: options.ModelArgument,
+    over: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPACE",
+            help="A matrix file whose points compete, - for stdin, or JSON text.",
+            show_default="by the provider: precisions, threads, spinning, arena, optimization",
+        ),
+    ] = None,
+    max_p50: Annotated[str, typer.Option(metavar="TIME", help="Budget, such as 5ms.", show_default="none")] = "",
+    max_p99: Annotated[str, typer.Option(metavar="TIME", help="Budget, such as 8ms.", show_default="none")] = "",
+    min_accuracy: Annotated[
+        str, typer.Option(metavar="SHARE", help="Budget on --evaluation: 0.97 or 97%.", show_default="none")
+    ] = "",
+    max_memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Budget of the peak, such as 300MB.", show_default="none")
+    ] = "",
+    tolerance: ToleranceOption = None,
+    goal: Annotated[str, typer.Option(help=f"What is to be best: {', '.join(GOALS)}.")] = GOALS[0],
+    minutes: Annotated[float, typer.Option(help="Of this machine, about.")] = 10.0,
+    ort: RuntimesOption = None,
+    provider: Annotated[
+        str | None, typer.Option(help="Of the usual space, e.g. cpu,openvino.", show_default="cpu")
+    ] = None,
+    batch: options.BatchOption = None,
+    shape: options.ShapeOption = None,
+    input_: options.InputOption = None,
+    inputs: options.InputsOption = None,
+    expected: options.ExpectedOption = None,
+    evaluation: options.EvaluationOption = None,
+    recipe: options.RecipeOption = "",
+    judge: options.JudgeOption = "",
+    calibration: options.CalibrationOption = None,
+    seed: options.SeedOption = 0,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write the model that the answer runs, converted.", show_default="none"),
+    ] = None,
+    json_file: options.DocumentOption = None,
+    home: options.HomeOption = None,
+) -> None:
+    """Find the fastest settings that are accurate enough and fit, and say what could not be told apart.
+
+    Exit code 0: an answer, be it one of several; 1: nothing keeps the budgets, or it was not decided; 2: something
+    given cannot be used; 130: stopped by Ctrl-C, with the best so far.
+    """
+    place = home or default_home()
+    _check(goal, minutes, has_accuracy=bool(min_accuracy), evaluation=evaluation)
+    judging = options.judging_of(recipe, judge, evaluation)
+    batches = batch or (BATCHES if goal == "throughput" else None)
+    axes = {"runtime": named(ort, home=place), "batch": batches, "shapes": sizes_of(shape)}
+    with needs_extra("node"):
+        from farm.rules.searches.limits import Limits
+        from onnxfarm.here.find import Question, cores
+    limits = Limits(
+        max_p50_ms=_amount(max_p50, "--max-p50", _TIMES, "a time, such as 5ms"),
+        max_p99_ms=_amount(max_p99, "--max-p99", _TIMES, "a time, such as 8ms"),
+        max_memory_bytes=_amount(max_memory, "--max-memory", _SIZES, "a size, such as 300MB"),
+        min_accuracy=_amount(min_accuracy, "--min-accuracy", _SHARES, "a share, such as 0.97 or 97%"),
+        has_labels=evaluation is not None,
+        has_tolerance=bool(tolerance),
+    )
+    space = _space(over, provider, axes, cores=cores())
+    space = with_settings(space, inputs=fills_of(input_), tolerance=tolerances_of(tolerance))
+    question = Question(str(model), cast("Goal", goal), limits, minutes)
+    console = console_for(stderr=True)
+    given = _Given(Subject(model, inputs, expected, seed), place, calibration, evaluation, judging, save)
+    _told(_found(space, question, given, console=console), json_file, console=console)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What a race is given beside its space."""
+
+    subject: Subject
+    home: Path
+    calibration: Path | None
+    evaluation: Path | None
+    judging: Judging
+    save: Path | None
+
+
+def _found(space: Matrix, question: "Question", given: _Given, *, console: Console) -> Found:
+    """Raises Usage, Infrastructure and Stopped."""
+    from onnxfarm.here import find as race
+    from onnxfarm.here import workbench
+
+    folder = given.save and made_folder(given.save, option="--save")
+    late_at = time.monotonic() + 60.0 * LATE * question.minutes
+    with workbench.opened(
+        given.subject, home=given.home, console=console, is_late=lambda: time.monotonic() > late_at
+    ) as bench:
+        if given.calibration is not None:
+            bench.calibrate(given.calibration)
+        if given.evaluation is not None:
+            bench.label(given.evaluation, given.judging)
+        saving = None if folder is None else partial(bench.save, folder=folder)
+        return race.answered(bench, space, replace(question, save=saving))
+
+
+def _told(found: Found, json_file: Path | None, *, console: Console) -> None:
+    """Writes and shows it. Raises Stopped, and GateFailed where there is no answer."""
+    if json_file is not None:
+        write_text(found.to_json() + "\n", json_file)
+    show(found, console=console)
+    if found.is_stopped:
+        raise Stopped("Stopped before the end; what was known until then is shown above.")
+    if found.state in NO_ANSWER:
+        raise GateFailed(NO_ANSWER[found.state])
+
+
+def _check(goal: str, minutes: float, *, has_accuracy: bool, evaluation: Path | None) -> None:
+    """Raises Usage."""
+    if goal not in GOALS:
+        raise Usage(f"--goal: {choice_sentence('goal', goal, GOALS)}")
+    if not 0 < minutes <= MAX_MINUTES:
+        raise Usage(f"--minutes is {minutes:g}: give minutes above 0, and {MAX_MINUTES:g} at most.")
+    if has_accuracy and evaluation is None:
+        raise Usage("--min-accuracy needs labelled data: add them with --evaluation.")
+
+
+def _space(over: str | None, provider: str | None, axes: Mapping[str, object], *, cores: int) -> Matrix:
+    """What competes: the points of a file, or the usual space of the providers. Raises Usage."""
+    if over is None:
+        given = matrix_of(None, axes).axes if any(axes.values()) else {}
+        values = [[(axis, plain_of(value)) for value in given[axis]] for axis in given]
+        try:
+            names = [name.strip() for name in (provider or "cpu").split(",")]
+            return default_space(names, cores=cores, beside=[dict(some) for some in product(*values)])
+        except MatrixProblem as problem:
+            raise Usage(str(problem)) from problem
+    if provider is not None:
+        raise Usage("--provider is of the usual space, and --over names another: leave out one of the two.")
+    space = matrix_of(over, axes)
+    scenarios = {str(point.values.get("scenario", "single")) for point in expand(space).points}
+    if scenarios != {"single"}:
+        raise Usage(
+            f"--over has the scenario {min(scenarios - {'single'})}: find races single inferences, leave it out."
+        )
+    return space
+
+
+def _amount(text: str, option: str, units: Mapping[str, float], such: str) -> float | None:
+    """A number above zero with its unit; None where nothing is given. Raises Usage."""
+    if not text:
+        return None
+    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,12})?) ?([A-Za-z%]*)", text.strip())
+    unit = units.get(found[2].lower()) if found else None
+    if found is None or unit is None or not 0 < float(found[1]) * unit < math.inf:
+        raise Usage(f"{option} is {text[:40]!r}: give {such}.")
+    return float(found[1]) * unit
+
+
+def show(found: Found, *, console: Console) -> None:
+    """Print a document `onnxfarm.find/1` for people."""
+    console.print(Text(f"\n{found.sentence}\n", style="bold"), soft_wrap=True)
+    known = found.answer or ([found.default] if found.default else [])
+    is_beside = found.default is not None and all(found.default.settings != each.settings for each in found.answer)
+    rows = [*known, *([found.default] if found.default and found.answer and is_beside else [])]
+    if rows:
+        _show_table(found, rows, console=console)
+    for each in found.apart:
+        figure = _p50(each)
+        say(f"apart: {each.label}, {figure}; {each.note}", console=console)
+    for why, some in grouped(found.left, lambda left: left.why).items():
+        say("", f"{why}:", *(f"  {left.label}: {left.text}" for left in some[:SHOWN_LEFT]), console=console)
+        if len(some) > SHOWN_LEFT:
+            say(f"  and {len(some) - SHOWN_LEFT} more, which --json has", console=console)
+    if found.python:
+        say("", *found.python.splitlines(), "", f"Check it again: {found.gate}", console=console)
+    say(f"\nIt took {found.minutes:.1f} minutes and {counted(found.launches, 'launch', 'launches')}.", console=console)
+
+
+def _show_table(found: Found, rows: Sequence[FoundSetting], *, console: Console) -> None:
+    figures = ["p50", "memory", *(["items/s"] if found.goal == "throughput" else []), "against the first"]
+    heads = [*figures, *(["accuracy"] if any(row.accuracy for row in rows) else [])]
+    columns = (Column(head, justify="right", no_wrap=True) for head in heads)
+    table = table_of("setting", *columns)
+    for row in rows:
+        interval = (
+            change_interval(row.ratio_low, row.ratio_high, ratio=row.ratio, is_directed=False) if row.ratio else ""
+        )
+        texts = {
+            "p50": _p50(row),
+            "memory": memory(row.peak_memory_bytes),
+            "items/s": plain(row.throughput),
+            "against the first": interval,
+            "accuracy": row.accuracy,
+        }
+        table.add_row(row.label, *(texts[head] for head in heads))
+    for part in fitting(table, width=console.width):
+        console.print(part)
+
+
+def _p50(row: FoundSetting) -> str:
+    return latency(row.p50_ms, row.p50_ci_ms)

@@ -1,0 +1,160 @@
+"""`onnxfarm find`: what it prints and writes of a race on a made-up bench, and what cannot be asked."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import onnxruntime
+import pytest
+from rich.console import Console
+
+from farm.contract.cells import CellSpec
+from farm.contract.document_find import Found, json_schema
+from onnxfarm.commands import find as command
+from onnxfarm.here import workbench
+from onnxfarm.problems import Stopped
+from tests.conftest import MODELS
+from tests.unit.commands.conftest import Call, Write, refused
+from tests.unit.commands.made_up import MadeUpBench
+
+MODEL = MODELS / "relu_op13_ir7.onnx"
+pytestmark = pytest.mark.usefixtures("package_index")
+
+
+def p50_ms(spec: CellSpec) -> float:
+    settings = spec.session
+    return (0.4 if spec.recipe.precision != "fp32" else 1.0) * (1.2 if settings.arena else 1.0) * (1 + settings.threads)
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> MadeUpBench:
+    """What `find` measures with in place of this machine."""
+    made_up = MadeUpBench(p50_ms=p50_ms)
+
+    @contextlib.contextmanager
+    def opened(*_: object, **__: object) -> Iterator[MadeUpBench]:
+        yield made_up
+
+    monkeypatch.setattr(workbench, "opened", opened)
+    return made_up
+
+
+def document(call: Call, path: Path, *words: object, code: int = 0) -> dict[str, Any]:
+    result = call("find", MODEL, "--ort", "1.31.1", "--json", path, *words)
+    assert result.exit_code == code, result.output
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+@pytest.mark.usefixtures("bench")
+def test_the_document_passes_its_schema_and_its_code_makes_that_session(call: Call, tmp_path: Path) -> None:
+    found = document(call, tmp_path / "found.json", "--minutes", "30")
+    jsonschema_rs.Draft202012Validator(json_schema()).validate(found)
+    assert found["state"] == "decided"
+    assert found["answer"][0]["settings"]["session"] == {"name": "arena off", "arena": False}
+    names: dict[str, Any] = {}
+    exec(found["python"], names)
+    options = names["options"]
+    assert (options.intra_op_num_threads, options.enable_cpu_mem_arena) == (1, False)
+    assert names["session"].get_providers() == ["CPUExecutionProvider"]
+    assert isinstance(names["session"], onnxruntime.InferenceSession)
+    again = json.loads(call("schema", "find").stdout)
+    assert again == json_schema()
+
+
+@pytest.mark.usefixtures("bench")
+def test_the_gate_checks_the_same_settings(call: Call, tmp_path: Path) -> None:
+    found = document(call, tmp_path / "found.json")
+    words = found["gate"].split(" --matrix ")
+    assert words[0] == f"onnxfarm gate {MODEL} --baseline onnxruntime==1.31.1 --candidate newest"
+    matrix = json.loads(words[1].strip("'"))
+    assert matrix["matrix"]["threads"] == [1]
+    assert "runtime" not in matrix["matrix"]
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_a_terminal_cuts_no_figure(width: int, bench: MadeUpBench, call: Call, tmp_path: Path) -> None:
+    bench.noise = 0.02
+    found = Found.model_validate(document(call, tmp_path / "found.json"))
+    screen = StringIO()
+    command.show(found, console=Console(file=screen, width=width))
+    said = screen.getvalue()
+    assert "…" not in said
+    for each in found.answer:
+        assert command._p50(each) in said
+    assert found.sentence in said
+    assert "apart: int8-dynamic" in said
+    assert "slower:" in said
+    assert "launches." in said
+
+
+def test_a_long_list_of_those_that_left_is_cut(bench: MadeUpBench, call: Call, tmp_path: Path) -> None:
+    bench.p50_ms = lambda spec: float(spec.session.threads)
+    space = json.dumps({"threads": [*range(1, 41)], "precision": "fp32", "batch": 1})
+    found = Found.model_validate(document(call, tmp_path / "found.json", "--over", space))
+    screen = StringIO()
+    command.show(found, console=Console(file=screen, width=120))
+    assert f"and {len(found.left) - command.SHOWN_LEFT} more, which --json has" in screen.getvalue()
+
+
+def test_nothing_within_a_budget_ends_with_1(bench: MadeUpBench, call: Call, tmp_path: Path) -> None:
+    found = document(call, tmp_path / "found.json", "--max-p50", "1us", code=1)
+    assert found["sentence"].startswith("Nothing within 0.001 ms: the fastest accurate one,")
+    assert found["budgets"] == {"max-p50": 0.001}
+
+
+def test_ctrl_c_ends_with_130_and_what_is_known(bench: MadeUpBench, call: Call, tmp_path: Path) -> None:
+    measure = bench.measure
+
+    def stopped(plan: Any) -> Any:
+        if bench.measured:
+            raise Stopped("Stopped before the end.")
+        return measure(plan)
+
+    bench.measure = stopped  # type: ignore[method-assign]
+    found = document(call, tmp_path / "found.json", code=130)
+    assert (found["is_stopped"], found["state"]) == (True, "undecided")
+    assert found["answer"]
+
+
+@pytest.mark.usefixtures("bench")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--goal", "speed"], "--goal: "),
+        (["--minutes", "0"], "--minutes is 0"),
+        (["--max-p50", "fast"], "--max-p50 is 'fast': give a time"),
+        (["--max-p50", "0ms"], "give a time"),
+        (["--max-memory", "1 XB"], "--max-memory is '1 XB': give a size"),
+        (["--min-accuracy", "97%"], "--min-accuracy needs labelled data"),
+        (["--provider", "cpux"], "did you mean 'cpu'"),
+        (["--over", "thread: [1]"], "did you mean"),
+        (["--over", '{"threads": []}'], "is empty"),
+        (["--over", '{"threads": [1]}', "--provider", "cpu"], "leave out one of the two"),
+        (["--over", '{"threads": [1], "scenario": "fresh"}'], "has the scenario fresh"),
+        (["--over", '{"threads": [1]}'], "The space has one setting that can run"),
+        (["--over", '{"provider": ["cuda"], "threads": [1, 2]}'], "No setting of the space can run here"),
+        (["--over", '{"provider": ["cpu", "cuda"], "threads": [1]}'], "1 cannot run"),
+        (["--batch", "none"], "whole number"),
+    ],
+)
+def test_what_cannot_be_asked_ends_with_2(words: list[str], said: str, call: Call, write: Write) -> None:
+    if words[0] == "--over" and not words[1].startswith("{"):
+        words = ["--over", write("space.yaml", words[1])]
+    assert said in refused(call("find", MODEL, "--ort", "1.31.1", *words))
+
+
+@pytest.mark.usefixtures("bench")
+def test_sizes_and_times_have_units() -> None:
+    assert command._amount("300MB", "--max-memory", command._SIZES, "") == 3e8
+    assert command._amount("1 GiB", "--max-memory", command._SIZES, "") == 2**30
+    assert command._amount("0.5 s", "--max-p50", command._TIMES, "") == 500.0
+    assert command._amount("97 %", "--min-accuracy", command._SHARES, "") == pytest.approx(0.97)
+
+
+def test_goals_are_those_of_the_document() -> None:
+    assert set(command.GOALS) == {*Found.model_fields["goal"].annotation.__args__}
