@@ -5,6 +5,7 @@ The `text` behind it is its output: each line has to come, in this order; number
 fingerprint and a port stand for those that were printed; what quickstart would install is here already.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -33,7 +34,7 @@ class Terminal:
     def __init__(self, folder: Path) -> None:
         self.folder, self.printed = folder / "clone", ""
         self.port, self.exported = free_port(), ""
-        self.running: list[tuple[subprocess.Popen[bytes], Path]] = []
+        self.running: list[subprocess.Popen[bytes]] = []
         subprocess.run(["git", "clone", "-q", PROJECT, self.folder], check=True)
         (self.folder / ".venv/bin").mkdir(parents=True)
         python = f'#!/bin/sh\nPYTHONPATH={self.folder} exec {sys.executable} "$@"\n'
@@ -55,7 +56,7 @@ class Terminal:
         gateway = re.findall(r"enroll http://127\.0\.0\.1:(\d+)", self.printed)
         block = block.replace(":8001", f":{gateway[-1]}" if gateway else ":8001").replace(":8000", f":{self.port}")
         starts = r"(bash deploy/quickstart|onnxfarm serve)( --no-node)?$"
-        quickstart = f"cd {self.folder} \\&\\& .venv/bin/python -m farm.config.embedded.quickstart"
+        quickstart = f"cd {self.folder} && .venv/bin/python -m farm.config.embedded.quickstart"
         block = re.sub(starts, rf"\1\2 --port {self.port}", block, flags=re.MULTILINE)
         return re.sub(r"^bash deploy/quickstart", quickstart, block, flags=re.MULTILINE)
 
@@ -79,13 +80,19 @@ class Terminal:
                 ["bash", "-c", self.words(block)],
                 cwd=self.folder, env=self.environment, stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
-        self.running.append((started, log))
-        wait_for(lambda: missing(self.words(output), log.read_text()) is None, what=output, seconds=60 * MINUTES)
+        self.running.append(started)
+
+        def has_printed() -> bool:
+            return missing(self.words(output), log.read_text()) is None or started.poll() is not None
+
+        wait_for(has_printed, what=output, seconds=60 * MINUTES)
+        assert started.poll() is None, log.read_text()
         self.printed += log.read_text()
 
     def end(self) -> None:
-        for started, _ in reversed(self.running):
-            os.killpg(started.pid, signal.SIGINT)
+        for started in reversed(self.running):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGINT)
             started.wait(60)
 
 
