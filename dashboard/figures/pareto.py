@@ -6,14 +6,14 @@ from math import sqrt
 
 from dashboard import axes
 from dashboard.figures import accuracies, colours, theme
-from dashboard.figures.figure import Address, Figure, nothing, p50
+from dashboard.figures.figure import Address, Figure, milliseconds, nothing
 from farm.contract.document_cells import Accuracy, Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.hardware import Measured, fault_of
 from farm.rules.presenting.lines import is_wrong
 from farm.rules.presenting.tables import Column, Entry, Number, Table
-from farm.rules.presenting.times import BY_CLOCK, Times
+from farm.rules.presenting.times import Times, title_of
 from farm.rules.quality import accuracy_metrics
 from farm.rules.quality.accuracy import pareto_front, undominated
 from farm.rules.wording import numbers
@@ -43,6 +43,7 @@ class Judged:
     href: str
     target: str = ""
     setting: str = ""
+    is_processor: bool = False
 
     @property
     def goodness(self) -> float:
@@ -62,14 +63,24 @@ class Judged:
     def words(self) -> str:
         interval = accuracies.interval(self.accuracy)
         judged = accuracies.value(self.accuracy) + (f" ({interval})" if interval else "")
-        return f"{numbers.latency(self.cell.p50_ms, self.cell.p50_ci_ms)}<br>{judged}"
+        return f"{self.time}<br>{judged}"
+
+    @property
+    def time(self) -> str:
+        """Its latency; where that is processor time, it says so."""
+        latency = numbers.latency(self.cell.p50_ms, self.cell.p50_ci_ms)
+        return f"{latency} of CPU time" if self.is_processor else latency
 
 
 def pareto(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
     """Every cell that has a latency, by the time that the verdicts rest on, and an accuracy; the metric is the one that
     most of them have. Dominated cells are faded, and areas as large as models."""
-    times = Times.of(cells, comparisons)
-    judged = _of_usual_recipe(_judged(times.told(cell), address(cell.id)) for cell in cells if cell.twin_of is None)
+    times = Times.of(cells, comparisons).alike(cells)
+    judged = _of_usual_recipe(
+        _judged(times.told(cell), address(cell.id), is_processor=cell.id in times.by_processor)
+        for cell in cells
+        if cell.twin_of is None
+    )
     if not judged:
         return nothing(CELLS, NO_CELL, accuracies.table([], frozenset(), address, times))
     known = [point.cell for point in judged]
@@ -120,13 +131,13 @@ def _title(judged: Sequence[Judged], front: Sequence[Judged], along: Sequence[ax
     fastest = min(front or judged, key=lambda point: point.p50_ms)
     reached = f"{accuracies.title(fastest.accuracy)} {accuracies.value(fastest.accuracy)}"
     if len(judged) == 1:
-        return f"{_latency(fastest)}, {reached}{'' if front else f': {WRONG}'}"
+        return f"{fastest.time}, {reached}{'' if front else f': {WRONG}'}"
     if not front:
         return f"{WRONG.capitalize()} in all {len(judged)} cells, {reached} in the fastest"
     named = axes.name_of(fastest.cell, along)
     return (
         f"{len(front)} of {len(judged)} cells are on the Pareto front; the fastest, {named}, takes "
-        f"{_latency(fastest)} at {reached}"
+        f"{fastest.time} at {reached}"
     )
 
 
@@ -134,7 +145,7 @@ def over_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
     """Settings of one batch size, the one that most of them have, that may be recommended, in the colour of their
     target or provider. `names`: targets in the order of their colours."""
     judged = _of_usual_recipe(
-        _judged(own.cell, address(own), target_of(own), hardware_words.setting(own))
+        _judged(own.cell, address(own), target_of(own), hardware_words.setting(own), is_processor=own.is_processor)
         for own in measured
         if fault_of(own.cell) is None
     )
@@ -145,12 +156,13 @@ def over_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
     table = Table.of(
         HARDWARE,
         "Accuracy and latency of each judged setting",
-        _columns(front),
+        _columns(front, judged),
         sorted(judged, key=lambda point: point.p50_ms),
     )
     if not judged:
         return nothing(HARDWARE, NO_SETTING, table)
     metric = accuracies.title(judged[0].accuracy)
+    time = title_of([point.is_processor for point in judged])
     targets = list(dict.fromkeys(point.target for point in judged))
     fastest = min(front, key=lambda point: point.p50_ms)
     with_batch = f"batch {batch}" if batch is not None else "no batch"
@@ -162,14 +174,14 @@ def over_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
         title=(
             f"{len(front)} of {numbers.counted(len(judged), 'setting')} on {numbers.counted(len(targets), 'target')} "
             f"{'is' if len(front) == 1 else 'are'} on the Pareto front; the fastest of them, on {fastest.target}, "
-            f"takes {_latency(fastest)} at {metric} {accuracies.value(fastest.accuracy)}"
+            f"takes {fastest.time} at {metric} {accuracies.value(fastest.accuracy)}"
         ),
         summary=(
-            f"{metric} against p50 latency of {numbers.counted(len(judged), 'setting')} with {with_batch}, one "
+            f"{metric} against {time} of {numbers.counted(len(judged), 'setting')} with {with_batch}, one "
             "mark a target. Different hardware, side by side. The table below has every number."
         ),
         data=[{**_front_line(judged), "showlegend": False}, *data],
-        layout=_layout(judged, metric, f"p50 of one inference, {with_batch}, ms", showlegend=len(targets) > 1),
+        layout=_layout(judged, metric, f"{time} of one inference, {with_batch}, ms", showlegend=len(targets) > 1),
         table=table,
         note="Whiskers: 95 % intervals. Dotted: the Pareto front, over all targets.",
     )
@@ -195,10 +207,10 @@ def target_of(measured: Measured) -> str:
     return f"{measured.node} ({measured.tag})"
 
 
-def _judged(cell: Cell, href: str, target: str = "", setting: str = "") -> Judged | None:
+def _judged(cell: Cell, href: str, target: str = "", setting: str = "", *, is_processor: bool) -> Judged | None:
     if cell.p50_ms is None or cell.accuracy is None or cell.accuracy.value is None:
         return None
-    return Judged(cell, cell.accuracy, cell.p50_ms, cell.accuracy.value, href, target, setting)
+    return Judged(cell, cell.accuracy, cell.p50_ms, cell.accuracy.value, href, target, setting, is_processor)
 
 
 def _of_usual_recipe(points: Iterable[Judged | None]) -> list[Judged]:
@@ -211,10 +223,6 @@ def _of_usual_recipe(points: Iterable[Judged | None]) -> list[Judged]:
 
 def _front(judged: Sequence[Judged]) -> list[int]:
     return pareto_front([(point.p50_ms, point.goodness) for point in judged])
-
-
-def _latency(point: Judged) -> str:
-    return numbers.latency(point.cell.p50_ms, point.cell.p50_ci_ms)
 
 
 def _layout(judged: Sequence[Judged], metric: str, xaxis: str, *, showlegend: bool) -> theme.Json:
@@ -262,13 +270,13 @@ def _diameter(cell: Cell, largest: int) -> float:
     return round(max(SMALLEST, LARGEST * sqrt(cell.model_bytes / largest)), 1)
 
 
-def _columns(front: Sequence[Judged]) -> tuple[Column[Judged], ...]:
-    # no setting of a busy machine is among them
-    measured = p50(BY_CLOCK, [])
+def _columns(front: Sequence[Judged], judged: Sequence[Judged]) -> tuple[Column[Judged], ...]:
+    by = [point.is_processor for point in judged]
+    says = len(set(by)) > 1
     return (
         Column("Target", lambda point: Entry(point.target)),
         Column("Setting", lambda point: Entry(point.setting, href=point.href)),
-        Number(measured.text, lambda point: measured.entry(point.cell)),
+        Number(f"{title_of(by)}, ms", lambda point: milliseconds(point.cell, says=says and point.is_processor)),
         Number("accuracy", lambda point: accuracies.entry(point.cell), note="with its 95 % interval"),
         Column("Pareto front", lambda point: Entry("on the front" if point in front else "", int(point not in front))),
     )

@@ -6,23 +6,17 @@ from math import isfinite
 
 from django.urls import reverse
 
-from farm.rules.presenting.best import Best, best_settings, is_only_busy, left_out
+from dashboard.figures.figure import milliseconds
+from farm.rules.presenting import hardware_words
+from farm.rules.presenting.best import Best, best_settings, left_out
 from farm.rules.presenting.hardware import Measured
 from farm.rules.presenting.hardware_words import setting
 from farm.rules.presenting.lines import items_of, outputs_of, why_wrong
 from farm.rules.presenting.tables import Entry, Head, Table, verdict_entry
+from farm.rules.presenting.times import title_of
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, signed
 
-HEADS = (
-    Head("Machine"),
-    Head("Wanted"),
-    Head("Setting"),
-    Head("p50, ms", is_number=True),
-    Head("±, ms", is_number=True, note="half of the 95 % interval over process launches"),
-    Head("items/s", is_number=True),
-    Head("Outputs"),
-)
 LONGEST_MS = 1e7
 # of settings that launches do not tell apart so many have a row
 MAX_ALIKE = 4
@@ -41,6 +35,8 @@ class Panel:
     most: float
     # what does not take part; empty where everything does
     left_out: str = ""
+    # that times are processor time; empty where none is
+    busy: str = ""
 
 
 def panel(version: int | None, settings: Sequence[Measured], typed: str) -> Panel | None:
@@ -50,16 +46,30 @@ def panel(version: int | None, settings: Sequence[Measured], typed: str) -> Pane
     budget, error = read_budget(typed)
     best_of_nodes = best_settings(settings, budget_ms=budget)
     latencies = [measured.cell.p50_ms or 0.0 for measured in settings]
-    rows = [row for best in best_of_nodes for row in _rows(best, budget)]
+    kinds = {measured.is_processor for best in best_of_nodes for measured in (*best.most, *best.fastest)}
+    rows = [row for best in best_of_nodes for row in _rows(best, budget, says=len(kinds) > 1)]
     return Panel(
         version=version,
         sentence=_sentence(best_of_nodes, budget),
         left_out=_left_out(settings),
-        table=Table("best-settings", "Best settings on each machine", HEADS, rows),
+        busy=hardware_words.by_processor(settings),
+        table=Table("best-settings", "Best settings on each machine", _heads(title_of(sorted(kinds))), rows),
         typed=typed,
         error=error,
         least=min(latencies),
         most=max(latencies),
+    )
+
+
+def _heads(time: str) -> tuple[Head, ...]:
+    return (
+        Head("Machine"),
+        Head("Wanted"),
+        Head("Setting"),
+        Head(f"{time}, ms", is_number=True),
+        Head("±, ms", is_number=True, note="half of the 95 % interval over process launches"),
+        Head("items/s", is_number=True, note=f"by {time}"),
+        Head("Outputs"),
     )
 
 
@@ -97,43 +107,41 @@ def _alike(others: int) -> str:
 
 def _left_out(settings: Sequence[Measured]) -> str:
     """What does not take part, so that nobody wonders where the fastest one is."""
-    others, busy = left_out(settings), sum(is_only_busy(measured.cell) for measured in settings)
-    said = []
-    if others is not None:
-        what = "setting whose outputs do" if others.count == 1 else "settings whose outputs do"
-        fastest, wrong = others.fastest, why_wrong(others.fastest.cell)
-        why = f": {signed(WRONG)}. {wrong}" if wrong else "."
-        said.append(f"{others.count} {what} not pass; the fastest of them is {_setting(fastest)}{why}")
-    if busy:
-        said.append(f"{numbers.counted(busy, 'setting')} measured while other programs took the processor.")
-    return f"Left out: {' '.join(said)}" if said else ""
+    others = left_out(settings)
+    if others is None:
+        return ""
+    what = "setting whose outputs do" if others.count == 1 else "settings whose outputs do"
+    fastest, wrong = others.fastest, why_wrong(others.fastest.cell)
+    why = f": {signed(WRONG)}. {wrong}" if wrong else "."
+    return f"Left out: {others.count} {what} not pass; the fastest of them is {_setting(fastest)}{why}"
 
 
 def _setting(one: Measured) -> str:
-    return f"{setting(one)} on {one.node}, {numbers.latency(one.cell.p50_ms, one.cell.p50_ci_ms)}"
+    return f"{setting(one)} on {one.node}, {hardware_words.time(one)}"
 
 
-def _rows(best: Best, budget: float | None) -> list[tuple[Entry, ...]]:
+def _rows(best: Best, budget: float | None, *, says: bool) -> list[tuple[Entry, ...]]:
+    """`says`: which time is processor time."""
     wanted = "most items/s" if budget is None else f"most within {numbers.plain(budget)} ms"
     if best.most == best.fastest:
-        return _each(best.node, f"{wanted} and lowest latency", best.fastest)
-    rows = _each(best.node, wanted, best.most) if best.most else [_none(best.node, wanted)]
-    return [*rows, *_each(best.node, "lowest latency", best.fastest)]
+        return _each(best.node, f"{wanted} and lowest latency", best.fastest, says=says)
+    rows = _each(best.node, wanted, best.most, says=says) if best.most else [_none(best.node, wanted)]
+    return [*rows, *_each(best.node, "lowest latency", best.fastest, says=says)]
 
 
-def _each(node: str, wanted: str, alike: Sequence[Measured]) -> list[tuple[Entry, ...]]:
+def _each(node: str, wanted: str, alike: Sequence[Measured], *, says: bool) -> list[tuple[Entry, ...]]:
     """A row; of several that are not told apart a row each, up to so many."""
     which = f", one of {len(alike)} that launches do not tell apart" if len(alike) > 1 else ""
-    return [_row(node, f"{wanted}{which}", measured) for measured in alike[:MAX_ALIKE]]
+    return [_row(node, f"{wanted}{which}", measured, says=says) for measured in alike[:MAX_ALIKE]]
 
 
-def _row(node: str, wanted: str, one: Measured) -> tuple[Entry, ...]:
+def _row(node: str, wanted: str, one: Measured, *, says: bool) -> tuple[Entry, ...]:
     cell = one.cell
     return (
         Entry(node),
         Entry(wanted),
         Entry(setting(one), href=reverse("dashboard:cell", args=[one.run, cell.id])),
-        Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms),
+        milliseconds(cell, says=says and one.is_processor),
         Entry(numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms)),
         Entry(items_of(cell), cell.throughput),
         verdict_entry(outputs_of(cell)),

@@ -12,6 +12,7 @@ from farm.rules.presenting.hardware import loss_of
 from farm.rules.presenting.hardware_words import setting
 from farm.rules.presenting.headlines import Lead
 from farm.rules.presenting.lines import outputs_of
+from farm.rules.presenting.times import title_of
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -156,6 +157,7 @@ def target(one: "Target") -> Row:
         "setting": setting(best) if best else "",
         "run": best.run if best else None,
         "cell": cell.id if cell else "",
+        "time": title_of([best.is_processor]) if best else "",
         "p50_ms": cell.p50_ms if cell else None,
         "p50_low_ms": interval[0],
         "p50_high_ms": interval[1],

@@ -21,6 +21,7 @@ from farm.rules.presenting.hardware import By, Goal, Measured, Target, Wish, los
 from farm.rules.presenting.hardware_words import KEEPINGS
 from farm.rules.presenting.lines import outputs_of
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry, written
+from farm.rules.presenting.times import title_of
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign
 from farm.runs.selectors.hardware import measured_across
@@ -97,13 +98,14 @@ def panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel
     shown = [target for target in found if asked.every or not asked.wish.is_asked or target.keeping != "exceeded"]
     names = sorted({pareto.target_of(cell) for cell in measured})
     versions = sorted({cell.version for cell in measured}, reverse=True)
+    by_processor = hardware_words.by_processor([target.best for target in shown if target.best])
     drawn = [cell for cell in measured if newest and cell.version == newest[0].version]
     return Panel(
         asked=asked,
         sentence=hardware_words.answer(newest, asked.wish, asked.goal),
         left_out=hardware_words.left_out(found),
-        note=hardware_words.side_by_side(measured),
-        table=Table.of("targets", "Best setting on each target", _columns(asked, address), shown),
+        note=" ".join(filter(None, (hardware_words.side_by_side(measured), by_processor and f"{by_processor}."))),
+        table=Table.of("targets", "Best setting on each target", _columns(asked, address, shown), shown),
         hidden=len(found) - len(shown),
         grid=_grid(targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,
         figure=pareto.over_hardware(drawn, names, address),
@@ -133,7 +135,9 @@ def _read_loss(typed: str) -> tuple[float | None, str]:
     return value / 100, ""
 
 
-def _columns(asked: Asked, address: Address) -> list[Column[Target]]:
+def _columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Column[Target]]:
+    by = [target.best.is_processor for target in shown if target.best is not None]
+    time, says = title_of(by), len(set(by)) > 1
     version = [Number[Target]("version", lambda one: Entry(str(one.version), one.version))]
     within = [Column[Target](f"Within {hardware_words.limits(asked.wish)}", _keeping)]
     return [
@@ -142,7 +146,7 @@ def _columns(asked: Asked, address: Address) -> list[Column[Target]]:
         Column("Hardware", lambda one: Entry(one.machine or "not known")),
         *(within if asked.wish.is_asked else []),
         Prose("Best setting", lambda one: _setting(one, address)),
-        Number("p50, ms", _p50, note="with half of its 95 % interval over process launches"),
+        Number(f"{time}, ms", lambda one: _time(one, says=says), note="with half of its 95 % interval over launches"),
         Number("items/s", lambda one: _of(one, lambda best: ITEMS.entry(best.cell)), note="in its batch"),
         Number("accuracy", lambda one: _of(one, lambda best: accuracies.entry(best.cell)), note="on labelled data"),
         Number(
@@ -179,8 +183,10 @@ def _setting(one: Target, address: Address) -> Entry:
     return Entry(hardware_words.setting(one.best), href=address(one.best))
 
 
-def _p50(one: Target) -> Entry:
-    return _of(one, lambda best: _latency(best, soft=_spread(best)))
+def _time(one: Target, *, says: bool) -> Entry:
+    """`says`: whether it is processor time."""
+    by = ", CPU time"
+    return _of(one, lambda best: _latency(best, soft=f"{_spread(best)}{by if says and best.is_processor else ''}"))
 
 
 def _latency(best: Measured, *, soft: str = "", href: str = "") -> Entry:
@@ -217,9 +223,10 @@ def _grid(every: Sequence[Target], address: Address) -> Table:
         return Entry("left out") if best is None else _latency(best, soft=_spread(best), href=address(best))
 
     columns: list[Column[int]] = [Column("Version", lambda version: Entry(f"version {version}", version))]
-    columns += [Number(name, _at(entry, name), note="p50, ms") for name in names]
+    by = title_of([target.best.is_processor for target in every if target.best is not None])
+    columns += [Number(name, _at(entry, name), note=f"{by}, ms") for name in names]
     versions = dict.fromkeys(target.version for target in every)
-    return Table.of("versions-on-targets", "Best p50 in ms of each version on each target", columns, versions)
+    return Table.of("versions-on-targets", f"Best {by} in ms of each version on each target", columns, versions)
 
 
 def _at(entry: Callable[[int, str], Entry], name: str) -> Callable[[int], Entry]:

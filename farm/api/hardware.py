@@ -13,6 +13,7 @@ from farm.registry import selectors
 from farm.rules.presenting import hardware, hardware_words
 from farm.rules.presenting.hardware import Loss, Measured, Target, Wish
 from farm.rules.presenting.lines import outputs_of
+from farm.rules.presenting.times import title_of
 from farm.runs.selectors.hardware import measured_across
 
 router = Router(tags=["registry"])
@@ -60,6 +61,7 @@ class BestOut(Schema):
     precision: str = Field(description="fp32, fp16, int8-dynamic, int8-qdq, int8-qoperator or int4")
     batch: int | None = Field(description="rows of one inference; null: the model has no batch")
     threads: int = Field(description="threads inside one operator")
+    time: str = Field(description="what p50_ms and items_s are by: p50, or processor time where the machine was busy")
     p50_ms: float = Field(description="median latency of one inference, milliseconds")
     p50_ci_ms: tuple[float, float] | None = Field(description="its 95 % interval over launches; null: too few")
     items_s: float | None = Field(description="items a second, in batches of `batch`; null: not measured")
@@ -84,7 +86,7 @@ class TargetOut(Schema):
     machine: str = Field(description="processor or accelerator; empty: not known")
     settings: int = Field(description="how many settings were measured there")
     left_out: dict[str, int] = Field(
-        description="settings that are never the best: wrong (outputs), elsewhere (ran on the CPU), untimed, busy"
+        description="settings that are never the best: wrong (outputs), elsewhere (ran on the CPU), untimed"
     )
     keeping: str = Field(
         description="whether the best setting keeps what was asked: kept, undecided (its interval reaches beyond), "
@@ -144,6 +146,7 @@ def _best(best: Measured) -> BestOut:
         precision=cell.precision,
         batch=cell.batch,
         threads=cell.threads,
+        time=title_of([best.is_processor]),
         p50_ms=cell.p50_ms or 0.0,
         p50_ci_ms=cell.p50_ci_ms,
         items_s=cell.throughput,

@@ -42,11 +42,6 @@ def _is_right(cell: Cell) -> bool:
     return outputs_of(cell) == "pass" and fault_of(cell) is None
 
 
-def is_only_busy(cell: Cell) -> bool:
-    """Whether nothing but other programs, which took the processor, keeps it from taking part."""
-    return outputs_of(cell) == "pass" and fault_of(cell) == "busy"
-
-
 def _best(node: str, known: Sequence[Measured], budget_ms: float | None) -> Best:
     timed = [setting for setting in known if setting.cell.throughput]
     within = [setting for setting in timed if budget_ms is None or _longest(setting.cell) <= budget_ms]
@@ -87,5 +82,5 @@ class LeftOut:
 
 def left_out(measured: Iterable[Measured]) -> LeftOut | None:
     """What was left out; None where nothing was."""
-    others = [setting for setting in measured if not (_is_right(setting.cell) or is_only_busy(setting.cell))]
+    others = [setting for setting in measured if not _is_right(setting.cell)]
     return LeftOut(len(others), min(others, key=lambda setting: setting.cell.p50_ms or 0.0)) if others else None

@@ -4,20 +4,21 @@ A target is a node with the hardware tag that a provider runs on there, or a tag
 are never judged against each other: they were not measured in one block, often not on one day.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
 from farm.base.grouping import grouped
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.lines import fails_parity, is_busy, is_loss_shown
+from farm.rules.presenting.lines import fails_parity, is_loss_shown
+from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import providers
 
 By = Literal["node", "tag"]
 Goal = Literal["latency", "items"]
-Fault = Literal["wrong", "elsewhere", "untimed", "busy"]
+Fault = Literal["wrong", "elsewhere", "untimed"]
 Keeping = Literal["kept", "undecided", "unknown", "exceeded"]
 
 # why a setting is never the best one, in words that follow a number of settings
@@ -25,7 +26,6 @@ FAULTS: Mapping[Fault, str] = {
     "wrong": "with wrong outputs",
     "elsewhere": "that ran on the CPU instead of the provider asked for",
     "untimed": "without a latency",
-    "busy": "measured while other programs took the processor",
 }
 # from the best to the worst
 _ORDER: tuple[Keeping, ...] = ("kept", "undecided", "unknown", "exceeded")
@@ -35,7 +35,7 @@ CPU = providers.CPU.name
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One cell as a node measured it. `machine`: the processor or accelerator in words; `at`: when its block ended;
-    `device`: what nodes of one machine share; empty: not known."""
+    `device`: what nodes of one machine share; empty: not known; `is_processor`: its times are processor time."""
 
     run: int
     version: int
@@ -44,6 +44,7 @@ class Measured:
     at: datetime | None
     cell: Cell
     device: str = ""
+    is_processor: bool = False
 
     @property
     def tag(self) -> str:
@@ -94,6 +95,18 @@ class Target:
     keeping: Keeping
 
 
+def in_one_quantity(measured: Sequence[Measured], by_processor: Collection[int]) -> list[Measured]:
+    """Settings with the figures that they are compared by. `by_processor`: places of those whose verdicts rest on
+    processor time; then that of every setting of the node is told that has it."""
+    busy = {measured[place].node for place in by_processor}
+    return [_by_processor(own) if own.node in busy else own for own in measured]
+
+
+def _by_processor(measured: Measured) -> Measured:
+    told = Times(frozenset({measured.cell.id})).told(measured.cell)
+    return measured if told is measured.cell else replace(measured, cell=told, is_processor=True)
+
+
 def fault_of(cell: Cell, wish: Wish = Wish()) -> Fault | None:
     """Why a cell is never the best one; None for one that may be. What may be lost is the wish's where it says that."""
     if fails_parity(cell) or (wish.loss is None and is_loss_shown(cell.accuracy)):
@@ -103,7 +116,7 @@ def fault_of(cell: Cell, wish: Wish = Wish()) -> Fault | None:
     # a simulator's latency is none of the hardware
     if cell.p50_ms is None or cell.simulated:
         return "untimed"
-    return "busy" if is_busy(cell) else None
+    return None
 
 
 def loss_of(cell: Cell) -> Loss | None:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from farm.base.grouping import grouped
 from farm.rules.cells import label
 from farm.rules.presenting.hardware import FAULTS, Goal, Keeping, Measured, Target, Wish
-from farm.rules.presenting.lines import items_of
+from farm.rules.presenting.lines import BUSY, items_of
+from farm.rules.presenting.times import title_of
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, latency, listed, plain
 
-GOALS: Mapping[Goal, str] = {"latency": "lowest p50", "items": "most items/s"}
 # said of a target whose best setting stands so
 KEEPINGS: Mapping[Keeping, str] = {
     "kept": "within",
@@ -38,6 +38,23 @@ def side_by_side(measured: Iterable[Measured]) -> str:
 def setting(measured: Measured) -> str:
     """A setting as one says it: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
     return f"{titles.runtime(measured.cell.runtime)}, {label.workload(measured.cell)}"
+
+
+def time(measured: Measured) -> str:
+    """`0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
+    lowest = latency(measured.cell.p50_ms, measured.cell.p50_ci_ms)
+    return f"{lowest} of CPU time" if measured.is_processor else lowest
+
+
+def by_processor(measured: Sequence[Measured]) -> str:
+    """That settings are compared by processor time, and of how many there is none; empty where none is."""
+    busy = {own.node for own in measured if own.is_processor}
+    others = sum(own.node in busy and not own.is_processor and own.cell.p50_ms is not None for own in measured)
+    if not busy:
+        return ""
+    it = "it has" if others == 1 else "they have"
+    more = f"; {counted(others, 'setting')} by the clock, as {it} no processor time of one thread" if others else ""
+    return f"{BUSY}{more}"
 
 
 def target(found: Target) -> str:
@@ -82,11 +99,10 @@ def _best(kept: Sequence[Target], goal: Goal) -> str:
     first = next((row for row in kept if row.best is not None), None)
     if first is None or first.best is None:
         return "Every measured setting was left out, so none is recommended."
-    cell = first.best.cell
-    lowest = latency(cell.p50_ms or 0.0, cell.p50_ci_ms)
+    cell, lowest = first.best.cell, time(first.best)
     items = f"{items_of(cell)} items/s" if cell.throughput is not None else ""
     figures = ", ".join(filter(None, (items, lowest) if goal == "items" else (lowest, items)))
-    words = GOALS[goal][:1].upper() + GOALS[goal][1:]
+    words = f"Lowest {title_of([first.best.is_processor])}" if goal == "latency" else "Most items/s"
     return f"{words}: {figures} on {target(first)} with {setting(first.best)}."
 
 
@@ -96,8 +112,7 @@ def _nearest(found: Sequence[Target]) -> str:
     if not known:
         return "Every measured setting was left out."
     fastest = min(known, key=lambda point: point.cell.p50_ms or 0.0)
-    lowest = latency(fastest.cell.p50_ms or 0.0, fastest.cell.p50_ci_ms)
-    return f"The lowest latency is {lowest}, on {fastest.node} ({fastest.tag}) with {setting(fastest)}."
+    return f"The lowest latency is {time(fastest)}, on {fastest.node} ({fastest.tag}) with {setting(fastest)}."
 
 
 def _open(found: Sequence[Target]) -> str:

@@ -4,7 +4,7 @@ The one place that decides between processor time and the clock: pages, charts, 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isclose
 
 from farm.contract.document_cells import Cell
@@ -55,6 +55,14 @@ class Times:
         }
         return cls(frozenset(by_processor), {side: _launched(side, pairs) for side, pairs in beside.items()})
 
+    def alike(self, cells: Iterable[Cell]) -> "Times":
+        """The same of cells that are compared with each other: where processor time is told of one, it is of all that
+        have it."""
+        known = [cell for cell in cells if cell.p50_ms and cell.cpu_p50_ms]
+        if self.by_processor.isdisjoint(cell.id for cell in known):
+            return self
+        return replace(self, by_processor=self.by_processor | {cell.id for cell in known})
+
     def told(self, cell: Cell) -> Cell:
         """The cell with that time, its interval and its launches in place of p50, and with the items per second that
         are worked out from it."""
@@ -104,8 +112,7 @@ class Times:
 
     def title(self, cells: Sequence[Cell], clock: str = "p50") -> str:
         """What the times of these cells are called together, where those by the clock are called `clock`."""
-        count = sum(cell.id in self.by_processor for cell in cells)
-        return clock if not count else PROCESSOR if count == len(cells) else f"{clock} or {PROCESSOR}"
+        return title_of([cell.id in self.by_processor for cell in cells], clock)
 
     def words(self, cell: Cell) -> str:
         """`0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
@@ -115,6 +122,12 @@ class Times:
 
 
 BY_CLOCK = Times(frozenset())
+
+
+def title_of(by_processor: Sequence[bool], clock: str = "p50") -> str:
+    """What times are called together of which each is processor time or not."""
+    count = sum(by_processor)
+    return clock if not count else PROCESSOR if count == len(by_processor) else f"{clock} or {PROCESSOR}"
 
 
 def latency_of(cell: Cell, comparisons: Iterable[Comparison] = ()) -> str:

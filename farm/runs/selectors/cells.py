@@ -10,7 +10,9 @@ from typing import Final
 from django.db.models import Q, QuerySet
 
 from farm.accounts.selectors import Anyone
+from farm.base.grouping import grouped
 from farm.contract import document_cells as doc_cells
+from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.numbers import is_row_number
 from farm.contract.reasons import CellStatus
 from farm.contract.reports import RoundReport
@@ -19,9 +21,10 @@ from farm.registry.models import Model, Version
 from farm.rules.cells import recipes
 from farm.rules.cells.axes import AXES
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
-from farm.rules.presenting.hardware import Measured
+from farm.rules.presenting.hardware import Measured, in_one_quantity
+from farm.rules.presenting.times import Times
 from farm.rules.reporting import accuracies
-from farm.runs.models import Arm, Cell, CellDocument, Report, Run, named
+from farm.runs.models import Arm, Cell, CellDocument, Comparison, Report, Run, named
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.states import FARM_MADE
 
@@ -42,10 +45,12 @@ MAX_MEASURED = 500
 MAX_EARLIER = 10
 # wide columns that no setting needs
 UNUSED = ("operators", "arm__cell__spec_json", "arm__block__plan_json", "arm__block__node__facts_json")
+# what of a comparison's says by which clock its cells are told
+COMPARED = ("baseline", "candidate", "axis", "ratio", "verdict", "verdict_from", "margin")
 # what of a cell's document tells settings apart and says how good one is: the rest of it is not read
 READ = {field for axis in AXES for field in axis.fields} | {
     *("id", "digest", "model_sha256", "uploaded", "status", "p50_ms", "p50_ci_ms", "throughput", "parity", "simulated"),
-    *("active_providers", "providers", "cpu_p50_ms", "disturbed_samples", "samples_ms", "accuracy"),
+    *("active_providers", "providers", "cpu_p50_ms", "cpu_samples_ms", "disturbed_samples", "samples_ms", "accuracy"),
 }
 
 
@@ -167,7 +172,25 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
             found[cell.digest, name] = Measured(cell.run_id, number, name, machine="", at=at, cell=body)
     own = accuracies.paired_across([measured.cell for measured in found.values()])
     held = held_against_earlier(user, model, number, own)
-    return number, [replace(measured, cell=cell) for measured, cell in zip(found.values(), held, strict=True)]
+    settings = [replace(measured, cell=cell) for measured, cell in zip(found.values(), held, strict=True)]
+    return number, told(settings)
+
+
+def told(measured: Sequence[Measured]) -> list[Measured]:
+    """Cells with the figures that their verdicts rest on, of one quantity on each node."""
+    by_run = grouped(range(len(measured)), lambda place: measured[place].run)
+    # a verdict rests on processor time where launches were disturbed
+    disturbed = {own.run for own in measured if own.cell.disturbed_samples}
+    rows = Comparison.objects.filter(run__in=disturbed).order_by("pk").values_list("run", "body")
+    compared: dict[int, list[doc_comparisons.Comparison]] = {}
+    for run, body in rows:
+        known = {key: value for key, value in json.loads(body).items() if key in COMPARED}
+        compared.setdefault(run, []).append(doc_comparisons.Comparison.model_validate(known))
+    places: list[int] = []
+    for run, own in by_run.items():
+        times = Times.of([measured[place].cell for place in own], compared.get(run, ()))
+        places += [place for place in own if measured[place].cell.id in times.by_processor]
+    return in_one_quantity(measured, places)
 
 
 def held_against_earlier(

@@ -16,6 +16,7 @@ from farm.rules.presenting.hardware import Measured
 from farm.rules.reporting import accuracies
 from farm.rules.runtimes import providers
 from farm.runs.models import Arm, CellDocument, Run
+from farm.runs.selectors.cells import told
 from farm.runs.states import FARM_MADE
 
 # cells of so many arms are looked at, the newest first, and so many different ones are read
@@ -47,10 +48,12 @@ def measured_across(user: Anyone, model: Model) -> list[Measured]:
     bodies = dict(CellDocument.objects.filter(arm__in=[place.arm for place in places]).values_list("arm", "body"))
     known = [place for place in places if place.arm in bodies]
     cells = _judged(known, [CellPart.model_validate_json(bodies[place.arm]) for place in known])
-    return [
-        _measured(place, cell, nodes.get(place.node) if place.node else None)
-        for place, cell in zip(known, cells, strict=True)
-    ]
+    return told(
+        [
+            _measured(place, cell, nodes.get(place.node) if place.node else None)
+            for place, cell in zip(known, cells, strict=True)
+        ]
+    )
 
 
 def _newest(user: Anyone, model: Model) -> list[_Place]:

@@ -9,8 +9,12 @@ from django.test import Client
 from farm.accounts.models import User
 from farm.fleet.models import Node
 from farm.registry.models import Version
+from farm.rules.presenting.best import best_settings
+from farm.rules.presenting.times import Times
+from farm.rules.wording import numbers
 from farm.runs import selectors
 from farm.runs.models import Run
+from farm.runs.selectors.cells import measured_settings
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.pages import assert_is_page
 
@@ -71,3 +75,27 @@ def test_a_node_whose_pairs_were_all_disturbed_says_why_nothing_is_known_of_its_
     busy.measure(rows.begin_run(version, owner, matrix={"matrix": {"runtime": ["1.31.1"], "threads": [1]}}))
     words = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
     assert "no A/A pair of its last 1 block counts" in words
+
+
+def test_best_settings_are_told_by_the_time_that_the_run_tells(
+    signed_in: Client, version: Version, owner: User, begun: Run, busy: rows.MadeUpNode
+) -> None:
+    busy.measure(begun)
+    begun.refresh_from_db()
+    found = selectors.document(begun)
+    times = Times.of(found.cells, found.comparisons)
+    _, settings = measured_settings(owner, version.model)
+    assert len(settings) == 4
+    assert all(one.is_processor for one in settings)
+    known = {cell.id: times.told(cell) for cell in found.cells}
+    for one in settings:
+        own = known[one.cell.id]
+        assert (one.cell.p50_ms, one.cell.p50_ci_ms, one.cell.throughput) == (own.p50_ms, own.p50_ci_ms, own.throughput)
+    (best,) = best_settings(settings, budget_ms=None)
+    for path in ("", "hardware/"):
+        page = assert_is_page(signed_in.get(f"/models/{version.model_id}/{path}"))
+        assert "CPU time: this machine was busy" in page
+        assert "processor time, ms" in page
+        assert numbers.latency(best.fastest[0].cell.p50_ms, best.fastest[0].cell.p50_ci_ms) in page
+    table = signed_in.get(f"/models/{version.model_id}/hardware/", {"as": "json"}).json()
+    assert {(row["time"], row["p50_ms"]) for row in table} == {("processor time", best.fastest[0].cell.p50_ms)}

@@ -3,8 +3,9 @@
 import pytest
 
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.best import best_settings, is_only_busy, left_out
-from farm.rules.presenting.hardware import Measured
+from farm.rules.presenting import hardware_words
+from farm.rules.presenting.best import best_settings, left_out
+from farm.rules.presenting.hardware import Measured, in_one_quantity
 from farm.rules.presenting.hardware_words import setting
 
 
@@ -88,13 +89,35 @@ def test_launches_too_few_for_an_interval_tell_nothing_apart() -> None:
     assert found.fastest == found.most == [once, ONE]
 
 
-def test_a_setting_of_a_busy_machine_is_not_recommended_and_no_failure() -> None:
-    launches = {"samples_ms": [119.0, 3.33], "disturbed_samples": 2, "cpu_p50_ms": 3.05}
-    busy = measured("c4", p50_ms=1.5, p50_ci_ms=None, **{**launches, "cpu_p50_ms": 1.2})
-    assert is_only_busy(busy.cell)
-    assert not is_only_busy(ONE.cell)
-    assert best_settings([busy, ONE], budget_ms=None)[0].fastest == [ONE]
-    assert left_out([busy, ONE]) is None
+def busy(name: str, cpu_ms: float, **changes: object) -> Measured:
+    """A setting whose clock ran 40 times as long as its thread."""
+    launches = {"samples_ms": [40 * cpu_ms] * 8, "cpu_samples_ms": [cpu_ms] * 8, "disturbed_samples": 8}
+    known = {"p50_ms": 40 * cpu_ms, "p50_ci_ms": (30 * cpu_ms, 50 * cpu_ms), "throughput": 25 / cpu_ms}
+    return measured(name, cpu_p50_ms=cpu_ms, **{**known, **launches, **changes})
+
+
+def test_on_a_busy_machine_settings_are_compared_by_processor_time_as_far_as_they_have_it() -> None:
+    quiet = measured("c4", cpu_p50_ms=1.95, cpu_samples_ms=[1.95] * 8)
+    two_threads = measured("c5", threads=2, p50_ms=9.0, p50_ci_ms=(8.0, 10.0))
+    elsewhere = measured("c6", node="b", cpu_p50_ms=1.5)
+    asked = [busy("c7", 1.2), quiet, two_threads, elsewhere]
+    told = in_one_quantity(asked, [0])
+    assert [(one.is_processor, one.cell.p50_ms) for one in told] == [
+        (True, 1.2), (True, 1.95), (False, 9.0), (False, 2.0)
+    ]  # fmt: skip
+    assert [best.fastest[0].cell.id for best in best_settings(told, budget_ms=None)] == ["c7", "c6"]
+    assert told[0].cell.throughput == pytest.approx(1000 / 1.2)
+    assert left_out(told) is None
+    assert hardware_words.by_processor(told) == (
+        "CPU time: this machine was busy; 1 setting by the clock, as it has no processor time of one thread"
+    )
+    assert hardware_words.by_processor(told[:2]) == "CPU time: this machine was busy"
+    assert hardware_words.time(told[0]).endswith(" of CPU time")
+
+
+def test_on_a_quiet_machine_settings_are_compared_by_the_clock() -> None:
+    assert in_one_quantity([ONE, EIGHT], []) == [ONE, EIGHT]
+    assert hardware_words.by_processor([ONE]) == ""
 
 
 def test_a_setting_that_labelled_data_show_to_be_wrong_is_not_recommended_although_parity_passes() -> None:

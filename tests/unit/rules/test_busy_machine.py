@@ -11,7 +11,9 @@ from farm.rules.comparing import sides
 from farm.rules.judging import counted_rounds
 from farm.rules.judging.block_verdicts import BlockJudge, surely_goes_on
 from farm.rules.judging.counted_rounds import Paired
+from farm.rules.presenting.times import Times
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
+from tests.documents import make_cell
 from tests.unit.rules.making import make_block, make_check, make_model, make_round, make_sample
 
 
@@ -144,3 +146,12 @@ def test_a_comparison_read_from_its_other_side_turns_both_times():
     assert turned.verdict == "faster"
     assert (turned.cpu_ratio, turned.cpu_ci_low) == (1 / one.cpu_ratio, 1 / one.cpu_ci_high)
     assert sides.turned(turned).wall_ci_low == pytest.approx(one.wall_ci_low)
+
+
+def test_cells_that_are_compared_are_told_by_processor_time_as_soon_as_one_is() -> None:
+    busy, quiet, clock = (
+        make_cell("c1", p50_ms=9.0, cpu_p50_ms=1.0), make_cell("c2", p50_ms=2.0, cpu_p50_ms=1.9), make_cell("c3")
+    )  # fmt: skip
+    times = Times(frozenset({"c1"}))
+    assert times.alike([busy, quiet, clock]).by_processor == {"c1", "c2"}
+    assert times.alike([quiet, clock]) == times
