@@ -289,7 +289,7 @@ def _node_of(pair: EngineParity) -> str:
 
 def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Table:
     cells = {cell.id: cell for cell in document.cells}
-    ordered = _ordered(document.comparisons, cells)
+    ordered = [metric_changes.per_item(pair, cells) for pair in _ordered(document.comparisons, cells)]
     beside = {"prefill": prefills.prefill_of, "memory": metric_changes.standing_for} | {
         titles.CALLS[call]: partial(metric_changes.of, metric.name) for call, metric in OF_CALLS.items()
     }

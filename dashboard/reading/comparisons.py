@@ -133,7 +133,8 @@ def named(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address:
         if comparison.baseline in cells and comparison.candidate in cells:
             where, step = names(comparison, cells, shared)
             line = line_of(comparison, cells)
-            named_comparisons.append(Named(comparison, where, step, address(comparison.candidate), line))
+            told = metric_changes.per_item(comparison, cells)
+            named_comparisons.append(Named(told, where, step, address(comparison.candidate), line))
     return named_comparisons
 
 
@@ -154,8 +155,8 @@ def _note(one: Named) -> str:
     parts = [] if comparison.interleaved else ["different hardware: not interleaved."]
     if comparison.reason:
         parts.append(comparison.reason)
-    elif one.change.quantity == "items":
-        parts.append(f"Latency of the whole batch: {numbers.change(comparison.ratio)}.")
+    elif one.change.quantity == "items" and comparison.ratio is not None:
+        parts.append(f"One call, with the whole batch, takes {numbers.plain(comparison.ratio)}× the time.")
     elif comparison.verdict == "undecided" and comparison.rounds_needed is None:
         parts.append("More rounds would not decide it.")
     if comparison.verdict == "undecided" and (comparison.rounds_needed or 0) > comparison.rounds:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.contract.verdicts import Word
+from farm.contract.verdicts import ItemsVerdict, Word
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import GAINS, is_change
 
@@ -115,7 +115,7 @@ def change_between(comparison: Comparison, baseline: Cell, candidate: Cell) -> C
     ratio, low, high = (times / end for end in (own.ratio or 1.0, own.high or 1.0, own.low or 1.0))
     # before the first look nothing is decided of either
     is_early = word == "undecided" and comparison.smallest_detectable is None
-    told = word if is_early else _judged((ratio, low, high), margin=comparison.margin)
+    told = word if is_early else judged_items((ratio, low, high), margin=comparison.margin)
     return Change("items", told, ratio, low, high)
 
 
@@ -135,8 +135,8 @@ def items_factor(baseline: Cell, candidate: Cell) -> float | None:
     return candidate.batch / baseline.batch
 
 
-def _judged(figures: tuple[float, float, float], *, margin: float) -> Word:
-    """More or fewer, where 99 % sure and beyond the margin; equal, where 97.5 % sure to be within it."""
+def judged_items(figures: tuple[float, float, float], *, margin: float) -> ItemsVerdict:
+    """Items per second: more or fewer, where 99 % sure and beyond the margin; equal, where 97.5 % sure to be in it."""
     ratio, edge = figures[0], log1p(margin)
     low, high = _widened(figures, TO_CHANGE)
     if abs(log(ratio)) > edge and not low <= 1.0 <= high:

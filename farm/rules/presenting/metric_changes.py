@@ -4,15 +4,21 @@ from collections.abc import Mapping
 from math import log
 
 from farm.base.grouping import grouped
+from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.verdicts import MetricVerdict
 from farm.rules.cells.metric import RATE, SIZE, TIME, Metric
-from farm.rules.cells.metrics import BY_NAME, JUDGED
+from farm.rules.cells.metrics import BY_NAME, JUDGED, OF_CALLS
 from farm.rules.cells.scenario_metrics import MAX_RATE, OUTSIDE, OUTSIDE_CPU, TPOT, TTFT, TTFT_CPU
+from farm.rules.comparing.power import LOOKS
+from farm.rules.comparing.quantities import items_factor, judged_items
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import MIB, memory, plain
 from farm.rules.wording.vocabulary import CHANGES, GAINS, is_change, sign_of, signed
 
+ITEMS = "items/s"
+# of these one figure is the time of one call, whatever its batch
+OF_A_CALL = frozenset({"cpu_p50_ms", TPOT, *(metric.name for metric in OF_CALLS.values())})
 # metrics that are the processor time of another, which is of the clock
 OF_PROCESSOR: Mapping[str, str] = {TTFT_CPU: TTFT, OUTSIDE_CPU: OUTSIDE}
 
@@ -44,6 +50,31 @@ def beside(comparison: Comparison) -> list[MetricChange]:
     known = {change.name for change in told}
     again = {"cpu_p50_ms", TPOT} | {OF_PROCESSOR[name] for name in OF_PROCESSOR.keys() & known}
     return [change for change in told if change.name not in again]
+
+
+def per_item(comparison: Comparison, cells: Mapping[str, Cell]) -> Comparison:
+    """The comparison, where batches differ with the times of a call as items per second, as its own verdict is told."""
+    old, new = cells.get(comparison.baseline), cells.get(comparison.candidate)
+    times = items_factor(old, new) if old is not None and new is not None else None
+    if old is None or new is None or times is None:
+        return comparison
+    batches = float(old.batch or 1), float(new.batch or 1)
+    told = [_of_items(change, batches) if change.name in OF_A_CALL else change for change in comparison.metrics]
+    return comparison.model_copy(update={"metrics": told})
+
+
+def _of_items(change: MetricChange, batches: tuple[float, float]) -> MetricChange:
+    if change.ratio is None or not change.baseline or not change.candidate:
+        return change
+    times = batches[1] / batches[0]
+    ratio, low, high = (times / (end or change.ratio) for end in (change.ratio, change.ci_high, change.ci_low))
+    # before the first look nothing is decided of either
+    is_early = change.verdict == "undecided" and change.rounds < LOOKS[0]
+    word = "undecided" if is_early else judged_items((ratio, low, high), margin=change.margin)
+    verdict = {"more": "higher", "fewer": "lower"}.get(word, word)
+    baseline, candidate = 1000.0 * batches[0] / change.baseline, 1000.0 * batches[1] / change.candidate
+    figures = {"ratio": ratio, "ci_low": low, "ci_high": high, "baseline": baseline, "candidate": candidate}
+    return change.model_copy(update={**figures, "unit": ITEMS, "verdict": verdict})
 
 
 def of_memory(comparison: Comparison) -> list[MetricChange]:
@@ -89,7 +120,8 @@ def is_gain(change: MetricChange) -> bool:
     if change.verdict not in RATE:
         return change.verdict in GAINS
     known = BY_NAME.get(change.name)
-    return (change.verdict == "higher") == (known is not None and known.better == "more")
+    is_more_better = change.unit == ITEMS or (known is not None and known.better == "more")
+    return (change.verdict == "higher") == is_more_better
 
 
 def is_loss(change: MetricChange) -> bool:
@@ -102,6 +134,8 @@ def title(change: MetricChange) -> str:
     knows, by its name."""
     known = BY_NAME.get(change.name)
     text = change.name.replace("_", " ") if known is None else known.title
+    if change.unit == ITEMS:
+        text = f"{ITEMS} by {text.removeprefix('p50 by ')}"
     return f"{text} (processor time)" if change.is_processor else text
 
 
@@ -116,6 +150,7 @@ def size(change: MetricChange) -> str:
         return ""
     known = BY_NAME.get(change.name)
     own = known.judging.words if known is not None and known.judging is not None else TIME
+    own = RATE if change.unit == ITEMS else own
     return numbers.change(change.ratio, change.ci_low, change.ci_high, words=own)
 
 

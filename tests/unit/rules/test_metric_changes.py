@@ -14,6 +14,7 @@ from farm.contract.reports import EndReport, Report
 from farm.rules.presenting import metric_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from onnxfarm.screen import show
+from tests.documents import make_cell, make_comparison
 from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_round, make_sample
 
 BOTH = ["1.30.0", "1.31.1"]
@@ -71,3 +72,48 @@ def test_medians_that_do_not_give_the_change_are_left_out_of_its_words() -> None
     apart = {"ratio": 3.0, "ci_low": 2.9, "ci_high": 3.1}
     assert metric_changes.words(made("p99_ms", "slower")) == "p99 2.00 ms instead of 1.00 ms"
     assert metric_changes.words(made("p99_ms", "slower", **apart)) == "p99 3.0× slower"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "told"),
+    [
+        (2.4, "▲ 3.33× higher"),
+        (12.0, "▼ 33.3 % lower"),
+        (8.0, "= equal"),
+    ],
+)
+def test_of_different_batches_the_time_of_a_call_is_told_as_items_per_second_like_the_verdict(
+    ratio: float, told: str
+) -> None:
+    ends = {"ratio": ratio, "ci_low": 0.99 * ratio, "ci_high": 1.01 * ratio}
+    call = made(
+        "run_p50_ms", "slower", unit="ms", baseline=1.0, candidate=ratio, rounds=8, margin=0.02, p=0.001, **ends
+    )
+    memory = made("peak_memory_bytes", "bigger")
+    pair = make_comparison("slower", axis="batch", metrics=[call, memory])
+    cells = {"c1": make_cell("c1", batch=1), "c2": make_cell("c2", batch=8)}
+    found, same = metric_changes.per_item(pair, cells).metrics
+    assert (metric_changes.marked(found), same) == (told, memory)
+    assert metric_changes.title(found) == "items/s by session.run"
+    assert metric_changes.is_gain(found) == told.startswith("▲")
+    assert found.candidate / found.baseline == pytest.approx(found.ratio)
+    # of the same batch, of cells that are not known and before the first look it stays as it was
+    for known in ({}, {"c1": cells["c1"], "c2": cells["c1"]}):
+        assert metric_changes.per_item(pair, known) == pair
+    early = call.model_copy(update={"verdict": "undecided", "rounds": 3})
+    bare = call.model_copy(update={"ratio": None})
+    told_of = metric_changes.per_item(pair.model_copy(update={"metrics": [early, bare]}), cells).metrics
+    assert (told_of[0].verdict, told_of[1]) == ("undecided", bare)
+
+
+def test_a_page_of_batches_says_the_same_of_both_calls() -> None:
+    call = made("run_p50_ms", "slower", unit="ms", baseline=1.0, candidate=2.4, ratio=2.4, ci_low=2.38, ci_high=2.42)
+    pair = make_comparison(
+        "slower", 2.5, axis="batch", ci_low=2.48, ci_high=2.52, metrics=[call.model_copy(update={"rounds": 8})]
+    )
+    cells = {"c1": make_cell("c1", batch=1), "c2": make_cell("c2", batch=8)}
+    (row,) = page.table([pair], cells, str).rows
+    said = [f"{entry.sign.word if entry.sign else ''} {entry.text} {entry.soft}".strip() for entry in row]
+    assert "more items/s" in said
+    assert "higher  items/s by session.run 3.33× higher" in said
+    assert not [text for text in said if "slower" in text]
