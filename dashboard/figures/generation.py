@@ -1,6 +1,6 @@
 """Cells that generate: where a generation's time goes, the first token over the prompt, the next ones over position."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dashboard import axes
 from dashboard.figures import figure, theme
@@ -9,16 +9,13 @@ from dashboard.figures.cell_lines import CellLines, Curve
 from dashboard.figures.figure import Address, Figure, barred, rounded
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import scenarios
-from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT, TTFT
+from farm.rules.cells.scenario_metrics import TPOT
+from farm.rules.presenting.generations import first_token_ms, generation_of
 from farm.rules.presenting.tables import Column, Entry, Number, Table, written
+from farm.rules.presenting.times import BY_CLOCK, Times, title_of
 from farm.rules.wording import numbers, titles
 
 PHASES, PROMPTS, TOKENS = "phases", "first-token", "tokens"
-
-
-def has_parts(cell: Cell) -> bool:
-    """Whether launches told the prompt, the tokens behind it and the time outside the graph."""
-    return {TPOT, TTFT, OUTSIDE} <= {metric.name for metric in cell.metrics} and bool(_prefill_ms(cell))
 
 
 def stretches_of(cell: Cell) -> list[CellPhase]:
@@ -26,30 +23,47 @@ def stretches_of(cell: Cell) -> list[CellPhase]:
     return [phase for phase in cell.phases if TPOT in phase.metrics]
 
 
-def phases(cells: Sequence[Cell], address: Address | None = None) -> Figure:
-    """A bar for each cell: what a generation takes in the prompt, in the tokens behind it, and outside the graph."""
-    bars = CellBars(cells, address)
-    shown, rest = barred(cells, _whole_ms)
-    prompt = numbers.share(_prefill_ms(cells[0]) / _whole_ms(cells[0]))
+def phases(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
+    """A bar for each cell: what a generation takes in the prompt, in the tokens behind it, and outside the graph, all
+    by the clock that its time per token is told by."""
+    bars, times = CellBars(cells, address), times.alike(cells)
+    known = {cell.id: generation_of(cell, times) for cell in cells}
+    parts = (
+        Part("prefill", "@accent", lambda cell: known[cell.id].prompt_ms),
+        Part("decoding", "@accent/45", lambda cell: known[cell.id].decoding_ms),
+        Part("outside the graph", theme.OTHER, lambda cell: known[cell.id].choosing_ms),
+    )
+
+    def whole_ms(cell: Cell) -> float:
+        return known[cell.id].whole_ms
+
+    shown, rest = barred(cells, whole_ms)
+    first, kinds = known[cells[0].id], [each.is_processor for each in known.values()]
+    by = title_of(kinds, "time of the clock") if any(kinds) else ""
+    of = f" of {by}" if by else ""
+    of_prompt = numbers.share(first.prompt_ms / first.whole_ms)
     own: tuple[Column[Cell], ...] = (
-        Number("prefill, ms", lambda cell: written(_prefill_ms(cell))),
-        Number("decoding, ms", lambda cell: written(_decode_ms(cell))),
-        Number("outside the graph, ms", lambda cell: written(_outside_ms(cell)), note="choosing the tokens"),
-        Number("together, ms", lambda cell: written(_whole_ms(cell))),
+        *(Number[Cell](f"{part.name}, ms", _written(part.of), note=by) for part in parts),
+        Number("together, ms", lambda cell: written(whole_ms(cell)), note=by),
+        Number(
+            "tokens/s",
+            lambda cell: written(known[cell.id].tokens_per_s),
+            note="new tokens of all sequences over the time together: waiting between the calls is left out",
+        ),
     )
     return Figure(
         name=PHASES,
-        title=f"{ms(_whole_ms(cells[0]))} a generation, {prompt} of it the prompt"
+        title=f"{ms(first.whole_ms)}{of} a generation, {of_prompt} of it the prompt"
         if len(cells) == 1
-        else f"A generation takes {bars.extremes(_whole_ms, ms)}",
+        else f"A generation takes {bars.extremes(whole_ms, ms)}{of}",
         summary=(
             f"Prompt, tokens and choosing them in a generation of {numbers.counted(len(cells), 'cell')}, from medians "
             f"of launches.{rest} The table has every number."
         ),
-        data=bars.stacked(PARTS, shown),
+        data=bars.stacked(parts, shown),
         layout=theme.row_layout(
             len(shown),
-            theme.axis("ms of one generation", **theme.linear([_whole_ms(cell) for cell in shown])),
+            theme.axis(f"ms{of} of one generation", **theme.linear([whole_ms(cell) for cell in shown])),
             barmode="stack",
             showlegend=True,
         ),
@@ -62,22 +76,30 @@ def phases(cells: Sequence[Cell], address: Address | None = None) -> Figure:
     )
 
 
-def prompts(cells: Sequence[Cell], address: Address | None = None) -> Figure:
+def _written(of: Callable[[Cell], float]) -> Callable[[Cell], Entry]:
+    return lambda cell: written(of(cell))
+
+
+def prompts(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
     """The time to the first token over the length of the prompt: a line of cells that differ in nothing else."""
-    ordered = sorted(cells, key=_prompt)
+    ordered, times = sorted(cells, key=_prompt), times.alike(cells)
     along = [axis for axis in axes.varying(ordered) if axis.name != "scenario"]
     alike: dict[str, list[Cell]] = {}
     for cell in ordered:
         name = axes.name_of(cell, along) if along else titles.runtime(cell.runtime)
         alike.setdefault(name, []).append(cell)
     lines = CellLines([some[0] for some in alike.values()], None)
+
+    def first_ms(cell: Cell) -> float:
+        return first_token_ms(cell, times)
+
     columns = (
         Column[Cell]("runtime", lambda cell: Entry(titles.runtime(cell.runtime), is_name=True)),
         Number[Cell]("tokens of the prompt", lambda cell: rounded(float(_prompt(cell)))),
-        Number[Cell]("to the first token, ms", lambda cell: written(_first_ms(cell), numbers.milliseconds)),
+        Number[Cell]("to the first token, ms", lambda cell: written(first_ms(cell), numbers.milliseconds)),
     )
     first, last = (
-        f"{numbers.milliseconds(_first_ms(end))} ms behind {_prompt(end)}" for end in (ordered[0], ordered[-1])
+        f"{numbers.milliseconds(first_ms(end))} ms behind {_prompt(end)}" for end in (ordered[0], ordered[-1])
     )
     return Figure(
         name=PROMPTS,
@@ -86,7 +108,7 @@ def prompts(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         data=[
             {
                 **lines.line(
-                    some[0], map(_prompt, some), map(_first_ms, some), hover="%{x} tokens: %{y:.5~g} ms", name=name
+                    some[0], map(_prompt, some), map(first_ms, some), hover="%{x} tokens: %{y:.5~g} ms", name=name
                 ),
                 "customdata": [address(cell.id) for cell in some] if address else [],
             }
@@ -95,7 +117,7 @@ def prompts(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         layout=theme.layout(
             height=260,
             xaxis=theme.axis("tokens of the prompt", **theme.linear([float(_prompt(cell)) for cell in ordered])),
-            yaxis=theme.axis("to the first token, ms", **theme.linear([_first_ms(cell) for cell in ordered])),
+            yaxis=theme.axis("to the first token, ms", **theme.linear([*map(first_ms, ordered)])),
             showlegend=len(alike) > 1,
         ),
         table=Table.of(PROMPTS, "Time to the first token", columns, ordered),
@@ -107,22 +129,22 @@ def differ_in_prompts(cells: Sequence[Cell]) -> bool:
     return len({_prompt(cell) for cell in cells}) > 1
 
 
-def tokens(cells: Sequence[Cell], address: Address | None = None) -> Figure:
-    """A line for each cell: the time per token over the tokens before it."""
-    lines = CellLines(cells, address)
+def tokens(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
+    """A line for each cell: the time per token over the tokens before it, which the clock alone says."""
+    lines, by = CellLines(cells, address), " by the clock" if times.by_processor else ""
     stretches = [placed.row for placed in lines.rows(stretches_of)]
-    times = [_tpot_ms(stretch) for stretch in stretches]
+    each_ms = [_tpot_ms(stretch) for stretch in stretches]
     first, last, low, high = (
-        f"{numbers.milliseconds(time)} ms" for time in (times[0], times[-1], min(times), max(times))
+        f"{numbers.milliseconds(time)} ms" for time in (each_ms[0], each_ms[-1], min(each_ms), max(each_ms))
     )
     return lines.figure(
         CURVE,
-        title=f"Time per token from {first} to {last} along the sequence"
+        title=f"Time per token{by} from {first} to {last} along the sequence"
         if lines.is_alone
-        else f"Time per token along the sequence: {low} to {high}",
-        summary=f"In {numbers.counted(len(times), 'stretch', 'stretches')} of a launch. The table has every one.",
+        else f"Time per token{by} along the sequence: {low} to {high}",
+        summary=f"In {numbers.counted(len(each_ms), 'stretch', 'stretches')} of a launch. The table has every one.",
         xaxis=theme.axis("tokens before", **theme.linear(list(map(_position, stretches)), from_zero=False)),
-        yaxis=theme.axis("time per token, ms", **theme.linear(times)),
+        yaxis=theme.axis(f"time per token{by}, ms", **theme.linear(each_ms)),
     )
 
 
@@ -155,32 +177,3 @@ def _tokens(cell: Cell) -> int:
 
 def _prompt(cell: Cell) -> int:
     return scenarios.of_text(cell.scenario).context - _tokens(cell)
-
-
-def _first_ms(cell: Cell) -> float:
-    return cell.figures[TTFT].value
-
-
-def _prefill_ms(cell: Cell) -> float:
-    return next((phase.metrics["prefill_ms"] for phase in cell.phases if "prefill_ms" in phase.metrics), 0.0)
-
-
-def _decode_ms(cell: Cell) -> float:
-    """In the graph: where the call chooses the token too, launches say what of it that is by processor time besides."""
-    choosing = cell.figures[OUTSIDE].value if OUTSIDE_CPU in cell.figures else 0.0
-    return max(0.0, cell.figures[TPOT].value - choosing) * (_tokens(cell) - 1)
-
-
-def _outside_ms(cell: Cell) -> float:
-    return cell.figures[OUTSIDE].value * _tokens(cell)
-
-
-PARTS = (
-    Part("prefill", "@accent", _prefill_ms),
-    Part("decoding", "@accent/45", _decode_ms),
-    Part("outside the graph", theme.OTHER, _outside_ms),
-)
-
-
-def _whole_ms(cell: Cell) -> float:
-    return sum(part.of(cell) for part in PARTS)

@@ -9,9 +9,12 @@ from dashboard.figures import cell_lines, generation, over_rates, sustained, the
 from dashboard.figures.cell_lines import CellLines, Curve
 from dashboard.figures.figure import Address, Figure, rounded
 from farm.contract.document_cells import Cell, CellPhase
+from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import growth
 from farm.rules.cells.scenario_metrics import GROWTH
+from farm.rules.presenting.generations import is_told
 from farm.rules.presenting.tables import Column, Entry, Number, Table, written
+from farm.rules.presenting.times import BY_CLOCK, Times
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import MIB
 
@@ -89,34 +92,39 @@ class Panel:
     table: Table | None = None
 
 
-def figures_of(cell: Cell) -> list[Figure]:
+def figures_of(cell: Cell, times: Times = BY_CLOCK) -> list[Figure]:
     """The figures of the cell's scenario; none where it has no phases."""
     shapes = [phase for phase in cell.phases if "p50_ms" in phase.metrics and "rate_per_s" not in phase.metrics]
     found = [figure([cell])] if readings_of(cell) else []
     found += [_shapes(cell, shapes)] if shapes else []
     found += [draw([cell]) for draw in over_rates.FIGURES.values()] if over_rates.rates_of(cell) else []
-    found += [generation.phases([cell])] if generation.has_parts(cell) else []
-    return [*found, *([generation.tokens([cell])] if generation.stretches_of(cell) else [])]
+    found += [generation.phases([cell], None, times)] if is_told(cell) else []
+    return [*found, *([generation.tokens([cell], None, times)] if generation.stretches_of(cell) else [])]
 
 
-def panels_of(cell: Cell) -> list[Panel]:
+def panels_of(cell: Cell, times: Times) -> list[Panel]:
     """What the cell's page shows of its scenario. The figures of a load have one table."""
     lasting = [sustained.sustained(cell)] if cell.sustained else []
-    found = [*lasting, *figures_of(cell)]
+    found = [*lasting, *figures_of(cell, times)]
     beside = [figure for figure in found if figure.name in (over_rates.GOODPUT, over_rates.PROCESSOR)]
     panels = [Panel([figure], figure.table) for figure in found if figure not in beside]
     return [*panels, *([Panel(beside)] if beside else [])]
 
 
-def of_run(cells: Iterable[Cell], address: Address) -> dict[str, Callable[[], Figure]]:
+def of_run(
+    cells: Iterable[Cell], address: Address, comparisons: Iterable[Comparison] = ()
+) -> dict[str, Callable[[], Figure]]:
     """What draws each figure that cells of a run have together, by its name; those of the load first."""
     known = [cell for cell in cells if cell.twin_of is None]
+    times = Times.of(known, comparisons)
     # several charts ask the same of a cell
     having = {is_of: [cell for cell in known if is_of(cell)] for is_of in {chart.is_of for chart in CHARTS}}
     found: dict[str, Callable[[], Figure]] = {
-        chart.name: partial(chart.draw, having[chart.is_of], address) for chart in CHARTS if having[chart.is_of]
+        chart.name: partial(chart.draw, having[chart.is_of], address, *([times] if chart.is_by_times else []))
+        for chart in CHARTS
+        if having[chart.is_of]
     }
-    if not generation.differ_in_prompts(having[generation.has_parts]):
+    if not generation.differ_in_prompts(having[is_told]):
         found.pop(generation.PROMPTS, None)
     return found
 
@@ -124,14 +132,16 @@ def of_run(cells: Iterable[Cell], address: Address) -> dict[str, Callable[[], Fi
 class Chart(NamedTuple):
     """A chart of what scenarios found: its name in the address, what its tab is called, which cells it is of.
 
-    `leads`: whether a page of such cells alone opens with it.
+    `draw`: of cells, with their address. `leads`: whether a page of such cells alone opens with it. `is_by_times`:
+    whether it is told, third, by which clock cells are.
     """
 
     name: str
     label: str
     is_of: Callable[[Cell], object]
-    draw: Callable[[Sequence[Cell], Address], Figure]
+    draw: Callable[..., Figure]
     leads: bool = False
+    is_by_times: bool = False
 
 
 CHARTS = (
@@ -140,9 +150,9 @@ CHARTS = (
     Chart(over_rates.PROCESSOR, "Processor time", over_rates.rates_of, over_rates.processor),
     Chart(NAME, "Memory over inferences", readings_of, figure, leads=True),
     Chart(sustained.NAME, "Over minutes", sustained.points_of, sustained.together, leads=True),
-    Chart(generation.PHASES, "Prefill and decoding", generation.has_parts, generation.phases, leads=True),
-    Chart(generation.TOKENS, "Time per token", generation.has_parts, generation.tokens),
-    Chart(generation.PROMPTS, "First token", generation.has_parts, generation.prompts),
+    Chart(generation.PHASES, "Prefill and decoding", is_told, generation.phases, leads=True, is_by_times=True),
+    Chart(generation.TOKENS, "Time per token", is_told, generation.tokens, is_by_times=True),
+    Chart(generation.PROMPTS, "First token", is_told, generation.prompts, is_by_times=True),
 )
 
 

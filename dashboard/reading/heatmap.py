@@ -112,9 +112,18 @@ class HeatMap:
         return len(self.columns) >= COMPACT_FROM
 
     @property
-    def is_of_tokens(self) -> bool:
-        """Whether its times are of one token, which nobody would take them for."""
-        return self.metric.name in ("verdict", "p50") and any(map(prefills.is_generated, self.cells))
+    def is_of_items(self) -> bool:
+        """Whether its fields are items per second, as batches are compared by."""
+        return self.metric.name == "verdict" and self.column_axis.name == "batch"
+
+    @property
+    def of_tokens(self) -> str:
+        """What its figures are of tokens, which nobody would take them for; empty where they are of inferences."""
+        is_timed = self.metric.name in ("verdict", "p50", "throughput")
+        if not is_timed or not any(map(prefills.is_generated, self.cells)):
+            return ""
+        is_rate = self.is_of_items or self.metric.name == "throughput"
+        return "Items are new tokens, of all sequences" if is_rate else "Times are of one new token"
 
 
 Places = Mapping[str, Sequence[Cell]]
@@ -343,7 +352,8 @@ def _value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tuple[str, 
         if is_of_figures and base and own and numbers.pair(base, own, low=low, high=high) is None:
             return "", "its own median, over all its launches, is apart otherwise than the pairs, so it is left out"
     told = grid.told[cell.id]
-    return f"{items_of(told)} items/s" if grid.is_of_items and own is not None else grid.metric.write(told), ""
+    unit = "tokens/s" if prefills.is_generated(cell) else "items/s"
+    return f"{items_of(told)} {unit}" if grid.is_of_items and own is not None else grid.metric.write(told), ""
 
 
 def _open_place(cell: Cell, state: str, href: str, times: Times) -> Place:

@@ -170,7 +170,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "state": state,
         "is_open": state in OPEN,
         "title": f"{found.id} of run {row.pk}",
-        "scenario": scenarios.panels_of(found),
+        "scenario": scenarios.panels_of(found, Times.of([found], document.comparisons)),
         "inputs": reading.inputs(found),
         "quantised": [text for text in (accuracies.stayed(found), *accuracy.advice(found, arch=arch)) if text],
         "beside": beside(document.cells, found, address),

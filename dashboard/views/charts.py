@@ -62,7 +62,7 @@ NAMES = tuple(tab.name for tab in TABS)
 def of_run(request: HttpRequest, row: "Run", document: Document, address: Address) -> Chart:
     """The chart that the address names; where it names none, the one that the run is about."""
     wanted = request.GET.get("chart", "")
-    own = scenarios.of_run(document.cells, address)
+    own = scenarios.of_run(document.cells, address, document.comparisons)
     tabs = (*(Tab(chart.name, chart.label) for chart in scenarios.CHARTS if chart.name in own), *TABS)
     if not wanted and _is_about_accuracy(document):
         wanted = "pareto"

@@ -1,5 +1,6 @@
 """Pages of a run that generates: what it draws, its tokens with the first that differs, and its prompt's operators."""
 
+import re
 from typing import Any
 
 import pytest
@@ -128,3 +129,13 @@ def test_a_first_cell_shows_its_own_tokens_alone(signed_in: Client, generating: 
 def test_a_cell_that_generates_nothing_has_no_such_panel(signed_in: Client, run: Run) -> None:
     assert "What was generated" not in assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c1/"))
     assert "Times are of one new token" not in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+
+
+def test_batches_of_sequences_are_compared_by_tokens_per_second(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    run = run_of(version, node, owner, {**DECLARED, "runtime": ["1.31.1"], "batch": [1, 4]})
+    text = assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+    assert "Items are new tokens, of all sequences; the prompt, which is read before, is in the chart." in text
+    assert "▲ more items/s than its row’s baseline" in text
+    assert re.search(r"\d tokens/s", text)

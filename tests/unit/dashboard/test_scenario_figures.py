@@ -2,14 +2,17 @@
 
 from typing import Any
 
+import pytest
 from django.test import RequestFactory
 
 from dashboard.figures import scenarios
 from dashboard.views import charts
 from farm.contract.document_cells import Cell
+from farm.rules.presenting.times import BY_CLOCK, Times
 from farm.rules.wording import numbers
-from tests.documents import make_document
+from tests.documents import make_comparison, make_document
 from tests.unit.rules.test_cell_axes import cell
+from tests.unit.rules.test_generations import generated
 
 MEMORY = [
     {"name": f"memory {n}", "launches": 8, "metrics": {"inferences": 125.0 * n, "resident_bytes": 70e6 + n}}
@@ -75,7 +78,7 @@ def test_a_load_is_a_curve_over_its_rates_with_the_bound() -> None:
     assert goodput.layout["shapes"] == [
         {"type": "line", "x0": 0, "y0": 0, "x1": 200.0, "y1": 200.0, "line": goodput.layout["shapes"][0]["line"]}
     ]
-    first, second = scenarios.panels_of(loaded)
+    first, second = scenarios.panels_of(loaded, BY_CLOCK)
     assert (first.table, second.table) == (figure.table, None)
     assert [one.name for one in second.figures] == ["goodput", "processor"]
     plain, *_ = scenarios.figures_of(cell(scenario="load:rate=100", phases=curve[1:]))
@@ -159,3 +162,17 @@ def test_a_run_without_scenarios_has_no_tab_of_theirs() -> None:
     shown = opened("rates", cell())
     assert shown["chart"] == "latency"
     assert not {chart.name for chart in scenarios.CHARTS} & {tab.name for tab in shown["tabs"]}
+
+
+def test_a_generation_has_one_length_of_the_clock_that_its_verdict_rests_on() -> None:
+    cells = [generated(), generated("c2", runtime="onnxruntime==1.31.1", cpu_p50_ms=2.0)]
+    pair = make_comparison("slower", 2.0, verdict_from="processor")
+    drawn = scenarios.of_run(cells, "/{}".format, [pair])
+    figure = drawn["phases"]()
+    assert figure.title == "A generation takes 21.0 ms (1.29.0) to 28.0 ms (1.31.1) of processor time"
+    assert figure.layout["xaxis"]["title"]["text"] == "ms of processor time of one generation"
+    lengths = [(row[-2].value, row[-1].value) for row in figure.table.rows]
+    assert [tokens * whole / 1000.0 for whole, tokens in lengths] == pytest.approx([8, 8])
+    assert "by the clock" not in scenarios.of_run(cells, "/{}".format)["phases"]().title
+    alone = scenarios.figures_of(cells[0], Times(frozenset({"c1"})))
+    assert alone[0].title == "21.0 ms of processor time a generation, 48 % of it the prompt"

@@ -1,0 +1,62 @@
+"""How long cells that generate take: the prompt, the tokens behind it and choosing them, all by one clock. Pure."""
+
+from dataclasses import dataclass
+
+from farm.contract.document_cells import Cell
+from farm.rules.cells import scenarios
+from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT, TTFT, TTFT_CPU
+from farm.rules.presenting.times import Times
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One generation, from medians of launches; `tokens`: new ones of all its sequences. `is_processor`: the graph's
+    times are processor time."""
+
+    prompt_ms: float
+    decoding_ms: float
+    choosing_ms: float
+    tokens: int
+    is_processor: bool
+
+    @property
+    def whole_ms(self) -> float:
+        """All of it."""
+        return self.prompt_ms + self.decoding_ms + self.choosing_ms
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Over the whole of it."""
+        return 1000.0 * self.tokens / self.whole_ms
+
+
+def is_told(cell: Cell) -> bool:
+    """Whether launches told the prompt, the tokens behind it and the time outside the graph."""
+    return {TPOT, TTFT, OUTSIDE} <= {metric.name for metric in cell.metrics} and bool(_prompt_ms(cell))
+
+
+def generation_of(cell: Cell, times: Times) -> Generation:
+    """By the clock that the cell's time per token is told by; of one that `is_told`."""
+    figures, count = cell.figures, scenarios.of_text(cell.scenario).tokens
+    is_processor = cell.id in times.by_processor and TTFT_CPU in figures
+    choosing = figures[OUTSIDE_CPU if is_processor and OUTSIDE_CPU in figures else OUTSIDE].value
+    each = times.told(cell).p50_ms if is_processor else figures[TPOT].value
+    # where the call chooses the token too, launches say what of it that is by processor time besides
+    in_call = choosing if OUTSIDE_CPU in figures else 0.0
+    return Generation(
+        prompt_ms=figures[TTFT_CPU].value if is_processor else _prompt_ms(cell),
+        decoding_ms=max(0.0, (each or 0.0) - in_call) * (count - 1),
+        choosing_ms=choosing * count,
+        tokens=count * (cell.batch or 1),
+        is_processor=is_processor,
+    )
+
+
+def first_token_ms(cell: Cell, times: Times) -> float:
+    """Until the first token, by the same clock."""
+    figures = cell.figures
+    return figures[TTFT_CPU if cell.id in times.by_processor and TTFT_CPU in figures else TTFT].value
+
+
+def _prompt_ms(cell: Cell) -> float:
+    return next((phase.metrics["prefill_ms"] for phase in cell.phases if "prefill_ms" in phase.metrics), 0.0)
