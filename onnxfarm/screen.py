@@ -32,6 +32,7 @@ from farm.rules.presenting.lines import (
     PROCESSOR,
     is_by_processor,
     is_less_accurate,
+    is_wrong,
     items_of,
     line_of,
     outside_words,
@@ -44,7 +45,7 @@ from farm.rules.quality.parity import UNJUDGED
 from farm.rules.runtimes import engines
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain, share
-from farm.rules.wording.vocabulary import is_change, rank, sign_of, signed
+from farm.rules.wording.vocabulary import WRONG, is_change, rank, sign_of, signed
 from onnxfarm.outputs import say, table_of
 from onnxfarm.terminal_tables import COLOURS, coloured, fitting, lifted
 
@@ -137,7 +138,7 @@ def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *
     others = {call: of for call, of in OF_CALLS.items() if any(map(of.value, cells))}
     is_by_cpu = bool(times.by_processor)
     is_apart = width >= NARROW and asked <= width - FIGURES_WIDTH - CALL_WIDTH * (len(others) + is_by_cpu)
-    is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated for cell in cells)
+    is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated or is_wrong(cell) for cell in cells)
     named = [axis.heading.lower() for axis in varying] if is_apart else ["measured"] if varying else []
     table = _table("cell", *named)
     own, *rest = (TOKEN_HEADS if all(map(prefills.is_generated, cells)) else HEADS).items()
@@ -153,13 +154,12 @@ def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *
     for cell in cells:
         what = [_text(axis, cell) for axis in varying] if is_apart else [_in_words(cell, varying)][: len(named)]
         figures = [_figure(metric, cell if head == BY_CLOCK else times.whole(cell)) for head, metric in columns]
-        row: list[str | Text] = [cell.id, *what, *figures]
-        row.append(coloured(_parity(cell.parity), cell.parity.verdict))
-        if is_judged:
-            row.append(_accuracy(cell))
+        row: list[str | Text] = [cell.id, *what, *figures, coloured(_parity(cell.parity), cell.parity.verdict)]
+        row += [_accuracy(cell)] if is_judged else []
         if is_eventful:
+            state = WRONG if is_wrong(cell) else str(cell.status)
             notes = ["simulated"] if cell.simulated else ["unstable"] if cell.id in risky else []
-            row.append(coloured(", ".join([signed(cell.status), *notes]), cell.status))
+            row.append(coloured(", ".join([signed(state), *notes]), state))
         table.add_row(*row)
     return table
 

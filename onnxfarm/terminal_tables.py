@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from rich.table import Column, Table
 from rich.text import Text
 
-from farm.rules.wording.vocabulary import sign_of
+from farm.rules.wording.vocabulary import WRONG, sign_of, signed
 from onnxfarm.outputs import table_of
 
 # by the tone of a word
@@ -22,7 +22,7 @@ def lifted(table: Table, *heads: str) -> tuple[str, Table]:
     same = {
         head: said.pop()
         for head, said in texts.items()
-        if table.row_count > 1 and len(said) == 1 and not min(said).startswith("fail")
+        if table.row_count > 1 and len(said) == 1 and not min(said).startswith(("fail", signed(WRONG)))
     }
     narrower = _of(table, [column for column in table.columns if column.header not in same])
     return ", ".join(f"{head} {said}" for head, said in same.items() if said), narrower

@@ -214,7 +214,10 @@ def test_a_column_with_one_value_is_a_line_above_the_table() -> None:
     ]
     wrong = {"parity": {"verdict": "fail", "outputs": []}}
     off = document(cells=[cell("c1", runtime="onnxruntime==1.29.0", **wrong), cell("c2", **wrong)])
-    assert sum(line.rstrip().endswith("fail") for line in screen(off, width=120).splitlines()) == 2
+    assert sum(line.rstrip().endswith("fail    ✕ wrong outputs") for line in screen(off, width=120).splitlines()) == 2
+    lost = {"metric": "top1", "value": 0.006, "difference": -0.97, "difference_low": -0.98, "difference_high": -0.96}
+    broken = document(cells=[cell("c1", **passed, accuracy=lost), cell("c2", threads=2, **passed)])
+    assert sum("✕ wrong outputs" in line for line in screen(broken, width=160).splitlines()) == 1
 
 
 def test_the_three_operators_of_the_largest_change_are_named() -> None:
