@@ -124,12 +124,14 @@ def _points(verdict: str, drawn: Sequence[Named]) -> theme.Json:
         theme.verdict_colour(verdict),
         theme.verdict_mark(verdict),
         name=f"{verdict}{mine[0].change.unit}",
-        text=[_in_words(row.change) for row in mine],
+        text=[_in_words(row) for row in mine],
         customdata=[row.href for row in mine],
         hover="%{y}<br>%{text}",
     )
 
 
-def _in_words(change: Change) -> str:
+def _in_words(row: Named) -> str:
+    """The change with its interval, and below it the two medians and what all of it is of."""
+    change, medians = row.change, row.line.values if row.line else ""
     told = change.text if change.is_decided else f"{change.word}, {change.text}"
-    return f"{told} ({change.interval})"
+    return f"{told} ({change.interval})<br>{f'{row.quantity} {medians}'.rstrip()}"

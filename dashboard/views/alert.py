@@ -154,9 +154,9 @@ def named(alert: "Alert") -> list[Named]:
     """The compared series, as the figure of ratios labels them."""
     step = f"{alert.good} → {alert.bad}"
     symptoms = {(symptom.node, symptom.series): symptom for symptom in alert.symptoms.all() if symptom.comparison}
+    pairs = [(symptom, Comparison.model_validate(symptom.comparison)) for symptom in symptoms.values()]
     return [
-        Named(Comparison.model_validate(symptom.comparison), _place(alert, symptom), step, address_of(symptom))
-        for symptom in symptoms.values()
+        Named(pair, _place(alert, symptom), step, address_of(symptom), line_of(pair, {})) for symptom, pair in pairs
     ]
 
 

@@ -73,6 +73,7 @@ def test_a_chart_of_changes_says_of_what_they_are(judged: Document) -> None:
     by_id = {cell.id: cell for cell in judged.cells}
     figure = ratios.ratios(comparisons.named(judged.comparisons, by_id, address))
     assert figure.layout["xaxis"]["title"]["text"].startswith("change of processor time 1.29.0 → 1.31.1")
+    assert "<br>processor time 0.945 → 1.27 ms" in f"{figure.data[0]['text']}"
 
 
 def test_the_table_of_cells_and_the_steps_aside_show_it_too(judged: Document) -> None:
