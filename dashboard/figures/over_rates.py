@@ -95,7 +95,7 @@ def processor(cells: Sequence[Cell], address: Address | None = None) -> Figure:
         summary=_summary(lines, "Processor time of the whole process for each request"),
         xaxis=_rate_axis(lines),
         yaxis=theme.axis("processor time, ms each", **theme.linear(times)),
-        note="Waiting for the next arrival ends in looking at the clock, which is in it.",
+        note="Of all threads together, so that it may pass the latency; waiting for arrivals looks at the clock, too.",
     )
 
 
