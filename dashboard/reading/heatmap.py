@@ -8,6 +8,7 @@ from math import log
 from dashboard import axes
 from dashboard.figures.figure import Address
 from dashboard.metrics import metric_with_unit
+from farm.base.grouping import grouped
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
@@ -230,7 +231,7 @@ def layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns:
             ),
         ),
         by_id={cell.id: cell for cell in shown},
-        compared=_by_candidate(comparisons),
+        compared=grouped(comparisons, lambda comparison: comparison.candidate),
         times=Times.of(shown, comparisons),
     )
     return replace(laid, rows=_worst_first(laid)) if laid.is_large else laid
@@ -295,13 +296,6 @@ def _column_axis(choices: Sequence[axes.Axis], *wished: str) -> axes.Axis:
     return next((named[name] for name in (*wished, "runtime") if name in named), last)
 
 
-def _by_candidate(comparisons: Sequence[Comparison]) -> dict[str, list[Comparison]]:
-    compared: dict[str, list[Comparison]] = {}
-    for comparison in comparisons:
-        compared.setdefault(comparison.candidate, []).append(comparison)
-    return compared
-
-
 def _ends_in_words(cells: Sequence[Cell], metric: Metric) -> list[str]:
     """The smallest and the largest value, as fields show them; none where the map is coloured by verdicts."""
     known = sorted((value, place) for place, cell in enumerate(cells) if (value := metric.read(cell)) and value > 0)
@@ -336,7 +330,7 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     if state in OPEN_STATES:
         so_far = f"{sign.word}, {numbers.counted(len(cell.samples_ms), 'round')} so far"
         sign, tone = replace(sign, word=so_far), "running"
-    stopped = cell.reason.text if cell.reason is not None else ""
+    stopped = cell.reason.text if cell.reason else ""
     return Place(href, value, sign, tone, "; ".join(filter(None, (title, why, stopped))))
 
 
@@ -385,14 +379,10 @@ def _judged(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baselin
 def _against(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison | None:
     """The comparison along the columns with the first of them, else with any of them."""
     compared = [pair for cell in group for pair in grid.compared.get(cell.id, ()) if pair.baseline in grid.cells]
-    along = [pair for pair in compared if _differs_along(pair, grid)]
+    sides = ((pair, [grid.cells[pair.baseline], grid.cells[pair.candidate]]) for pair in compared)
+    along = [pair for pair, cells in sides if [axis.name for axis in axes.varying(cells)] == [grid.column_axis.name]]
     first = [pair for pair in along if grid.column_axis.label(grid.cells[pair.baseline]) == first_head]
     return next(iter(first or along), None)
-
-
-def _differs_along(comparison: Comparison, grid: Grid) -> bool:
-    baseline, candidate = grid.cells[comparison.baseline], grid.cells[comparison.candidate]
-    return [axis.name for axis in axes.varying([baseline, candidate])] == [grid.column_axis.name]
 
 
 def step_of(size: float, *, is_gain: bool) -> str:
