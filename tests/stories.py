@@ -134,10 +134,9 @@ STORIES = (
     Story(
         "tutorials",
         "the four tutorials of docs/, typed in a clone: a verdict, a second machine, a gate that fails, an alert",
-        25,
+        10,
         ("onnxfarm", "farm/config/embedded", *(f"docs/{name}.md" for name in TUTORIALS)),
         _tests("tests/acceptance/test_tutorials.py"),
-        is_alone=True,
     ),
     Story(
         "serve",

@@ -104,7 +104,7 @@ def test_shards_are_all_stories_once_and_take_about_as_long_as_each_other() -> N
     assert sorted(story.name for stories in shards for story in stories) == sorted(story.name for story in STORIES)
     minutes = [sum(map(long.cost, stories)) for stories in shards]
     assert max(minutes) - min(minutes) < 5
-    assert sum(minutes) <= 160
+    assert sum(minutes) <= 165
 
 
 @pytest.mark.parametrize("asked", ["0/6", "7/6", "2", "a/b", "/6", "2/", "²/6"])
