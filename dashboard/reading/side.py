@@ -13,22 +13,20 @@ from farm.rules.cells.metrics import METRICS
 from farm.rules.comparing import verdicts
 from farm.rules.comparing.quantities import change_between, items_factor
 from farm.rules.comparing.sides import between, by_sides
-from farm.rules.presenting import metric_changes, simulated
-from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor
+from farm.rules.presenting import metric_changes, sentences, simulated
+from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor, is_wrong, why_wrong
 from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.presenting.times import Times, latency_of
 from farm.rules.wording import numbers, titles
-from farm.rules.wording.vocabulary import Sign, sign_of
+from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
 
 MOST = 4
 FEWEST_SAMPLES = 2
-DIFFERENT_MODELS = Sign("≠", "different models", "quiet")
 
-# a cell whose outputs differ from the reference is not praised, however fast it is
 # of figures that nobody judges, as they were not measured side by side
 UNJUDGED: numbers.Words = ("longer", "shorter")
-WRONG = Sign("✕", "fails parity", "bad")
-WRONG_BASE = Sign("✕", "base fails parity", "bad")
+# a cell of wrong outputs is not praised, however fast it is
+WRONG_BASE = replace(STATES[WRONG], word=f"base: {WRONG}")
 P50, PROCESSOR_TIME, THROUGHPUT = "p50_ms", "cpu_p50_ms", "throughput"
 # what differs between any two cells says nothing: counts and spreads of single launches
 SELDOM = frozenset({"mean_ms", "std_ms", "min_ms", "max_ms", "disturbed_samples"})
@@ -62,8 +60,8 @@ class Chosen:
 class Judged:
     """A cell against the base. `how` says what the figures rest on; `change` is empty for none, the figures None.
 
-    `is_items`: the figures are of items per second, as the batches differ; `is_wrong`: one of the two fails parity;
-    `by_processor`: they are of processor time, as other programs lengthened that of the clock.
+    `is_items`: the figures are of items per second, as the batches differ; `wrong`: the keys of those of the two whose
+    outputs are; `by_processor`: they are of processor time, as other programs lengthened that of the clock.
     """
 
     sign: Sign
@@ -73,7 +71,7 @@ class Judged:
     low: float | None = None
     high: float | None = None
     is_items: bool = False
-    is_wrong: bool = False
+    wrong: tuple[str, ...] = ()
     by_processor: bool = False
     # of the highest rate under load
     is_rate: bool = False
@@ -158,29 +156,35 @@ def names(chosen: Sequence[Chosen]) -> list[str]:
 
 
 def headline(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> str:
-    """The cells against the first one, in a sentence; empty for a single cell."""
+    """Whose outputs are wrong, then the others against the first one, in a sentence; empty for a single cell."""
     if not judged:
         return ""
-    base, *others = names(chosen)
-    said = [f"{name} {_in_words(verdict)}" for name, verdict in zip(others, judged, strict=True)]
-    return numbers.unbroken(f"Against {base}: {numbers.listed(said, most=MOST)}")
+    called, keys = names(chosen), {key for verdict in judged for key in verdict.wrong}
+    wrong = {name: choice.cell for name, choice in zip(called, chosen, strict=True) if choice.key in keys}
+    base, *others = called
+    said = [f"{name} {_in_words(verdict)}" for name, verdict in zip(others, judged, strict=True) if not verdict.wrong]
+    first = sentences.wrong_among([*wrong.values()], numbers.listed([*wrong], most=MOST), of=len(chosen))
+    told = [first] * bool(wrong) + [f"Against {base}: {numbers.listed(said, most=MOST)}"] * bool(said)
+    return numbers.unbroken(". ".join(told))
 
 
 def _in_words(one: Judged) -> str:
-    if not one.change or one.is_wrong:
+    if not one.change:
         return one.sign.word
     return one.change if one.change.endswith(one.sign.word) else f"{one.sign.word} ({one.change})"
 
 
 def judge(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged:
     """A cell against the base, whichever of them was measured as the baseline: paired where one block measured both,
-    else unpaired and labelled as such."""
+    else unpaired and labelled as such. Of wrong outputs there is no verdict on speed."""
     judged = _judged(base, other, measured)
-    wrong = [each for each in (base, other) if each.cell.parity.verdict == "fail"]
-    if not wrong or judged.sign == DIFFERENT_MODELS:
+    # ids of another run are of other cells
+    wrong = [each for each in (base, other) if is_wrong(each.cell, measured if each.run_id == base.run_id else ())]
+    if not wrong:
         return judged
-    how = "; ".join(filter(None, (judged.how, wrong[-1].cell.parity.text, "there is no verdict on speed")))
-    return replace(judged, sign=WRONG if other in wrong else WRONG_BASE, how=how, is_wrong=True)
+    how = "; ".join(filter(None, (judged.how, why_wrong(wrong[-1].cell), "there is no verdict on speed")))
+    sign = STATES[WRONG] if wrong[-1] is other else WRONG_BASE
+    return replace(judged, sign=sign, how=how, wrong=tuple(each.key for each in wrong))
 
 
 def _judged(base: Chosen, other: Chosen, measured: Sequence[Comparison]) -> Judged:
@@ -215,7 +219,7 @@ def _metrics(paired: Comparison) -> dict[str, MetricChange]:
 def _unpaired(base: Cell, other: Cell, *, is_one_machine: bool) -> Judged:
     if base.model != other.model:
         how = f"{other.model} is a different model than {base.model}: shown side by side, without a verdict."
-        return Judged(DIFFERENT_MODELS, "", how)
+        return Judged(Sign("≠", "different models", "quiet"), "", how)
     if len(base.samples_ms) < FEWEST_SAMPLES or len(other.samples_ms) < FEWEST_SAMPLES:
         return Judged(sign_of("not comparable"), "", "One of the two has no samples.")
     if base.shapes != other.shapes or (base.batch != other.batch and items_factor(base, other) is None):
@@ -278,7 +282,9 @@ def lines(chosen: Sequence[Chosen], judged: Sequence[Judged]) -> list[Line]:
     measured = [_measured(metric, cells, judged) for metric in METRICS if _is_row(metric, cells)]
     settings = [(axis.heading, axis.label) for axis in axes.AXES]
     told = [_fact(name, [write(cell) for cell in cells]) for name, write in (*JUDGEMENTS, *settings, *FACTS)]
-    return [line for line in (*measured, *told) if any(line.texts)]
+    keys = {key for verdict in judged for key in verdict.wrong}
+    outputs = _fact("Outputs", [WRONG if choice.key in keys else "" for choice in chosen])
+    return [line for line in (*measured, outputs, *told) if any(line.texts)]
 
 
 def _is_row(metric: Metric, cells: Sequence[Cell]) -> bool:

@@ -22,13 +22,14 @@ from farm.contract.document_cells import Cell, EngineParity
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import parities, prefills, sentences, simulated
 from farm.rules.presenting.headlines import opening_of
+from farm.rules.presenting.lines import is_wrong, why_wrong
 from farm.rules.presenting.stability import UNSTABLE, at_risk
 from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.presenting.times import Times, latency_of
 from farm.rules.quality.parity import LEVELS
 from farm.rules.reporting import compiled_models
 from farm.rules.wording import numbers, titles
-from farm.rules.wording.vocabulary import Sign, sign_of
+from farm.rules.wording.vocabulary import WRONG, Sign, sign_of
 from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.selectors.cells import launches_of
@@ -208,7 +209,7 @@ def panels(cell: Cell, document: Document, address: Address, *, state: str) -> d
         "cell": cell,
         "placement": reading.placement(cell),
         "headline": headline(cell, state, compared),
-        "because": _because(compared, by_id),
+        "because": _because(cell, compared, by_id),
         "notes": notes(cell, compared),
         "facts": facts.of_cell(cell),
         "figure": samples.samples(cell, Times.of([cell], compared)),
@@ -219,8 +220,7 @@ def panels(cell: Cell, document: Document, address: Address, *, state: str) -> d
         "prompt_operators": operators.of_prompt(cell),
         "generated": reading.generated(document.cells, cell, address),
         "parity": reading.parity(cell),
-        # held against cells of every block, which the cell's own row does not know
-        "accuracy": accuracy.panel(by_id.get(cell.id, cell)),
+        "accuracy": accuracy.panel(cell),
         "comparisons": comparisons.table(compared, by_id, address),
     }
 
@@ -239,7 +239,8 @@ def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
 
 
 def headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) -> str:
-    """The cell in one sentence: its latency, or why it has none."""
+    """The cell in one sentence: that its outputs are wrong, its latency, or why it has none."""
+    marked = f"{WRONG.capitalize()}: " if is_wrong(cell, compared) else ""
     what = f"{cell.model or 'The model'} on {titles.runtime_in_words(cell.runtime)}, {titles.provider(cell.provider)}"
     if state in OPEN:
         return f"{what}: {OPEN[state]}"
@@ -247,7 +248,7 @@ def headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) -> str
         return f"{what}: {cell.reason.text if cell.reason else numbers.NOT_MEASURED}"
     batch = f"batch {cell.batch}, " if cell.batch is not None else ""
     each = " a token" if prefills.is_generated(cell) else ""
-    return f"{what}, {batch}{axes.BY_NAME['precision'].label(cell)}: {latency_of(cell, compared)}{each}"
+    return f"{marked}{what}, {batch}{axes.BY_NAME['precision'].label(cell)}: {latency_of(cell, compared)}{each}"
 
 
 def notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
@@ -269,11 +270,13 @@ def notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
     return sentences
 
 
-def _because(compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
-    """The comparison that matters most, in words."""
+def _because(cell: Cell, compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
+    """What shows that its outputs are wrong, and the comparison that matters most, in words."""
+    why = why_wrong(cell) if is_wrong(cell, compared) else ""
     known = [comparison for comparison in compared if comparison.baseline in by_id and comparison.candidate in by_id]
     lead = opening_of(known, by_id).lead
-    return sentences.comparison_sentence(lead.comparison, by_id) if lead is not None else ""
+    told = sentences.comparison_sentence(lead.comparison, by_id) if lead is not None else ""
+    return " ".join(filter(None, (why, told)))
 
 
 def _compiled(row: "Run", cell: Cell) -> dict[str, object] | None:

@@ -14,14 +14,14 @@ from dashboard import axes
 from dashboard.figures import beside
 from dashboard.figures.figure import milliseconds
 from dashboard.reading import copies
-from dashboard.reading.side import DIFFERENT_MODELS, FACTS, PROCESSOR_TIME, Chosen, Judged, judge
+from dashboard.reading.side import FACTS, PROCESSOR_TIME, Chosen, Judged, judge
 from dashboard.views import lists
 from dashboard.views.access import person
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.wording import numbers
-from farm.rules.wording.vocabulary import sign_of
+from farm.rules.wording.vocabulary import WRONG, sign_of
 from farm.runs import selectors
 
 # from a run's number and a cell's id to its page
@@ -117,9 +117,10 @@ def headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     both = [row for row in rows if None not in row.judged]
     if not both:
         return f"{first}: no cell was measured in {'both' if len(runs) == 2 else 'all of them'}"
-    if all(each.sign == DIFFERENT_MODELS for match in both for each in match.judged if each is not None):
-        return f"{first}: different models, shown side by side without a verdict"
-    return f"{first}: {_largest_change(both)}{_failing(both)}"
+    told = _largest_change(both)
+    if all(len({cell.model for cell in match.cells if cell is not None}) > 1 for match in both):
+        told = "different models, shown side by side without a verdict"
+    return f"{first}: {_wrong(both)}{told}"
 
 
 def _largest_change(both: Sequence[Match]) -> str:
@@ -131,14 +132,14 @@ def _largest_change(both: Sequence[Match]) -> str:
     return f"{counted} {'differs' if len(sure) == 1 else 'differ'}, most {sure[0].name} with {top.change}"
 
 
-def _failing(both: Sequence[Match]) -> str:
-    wrong = [match for match in both if any(each is not None and each.is_wrong for each in match.judged)]
-    return f"; {len(wrong)} {'fails' if len(wrong) == 1 else 'fail'} parity" if wrong else ""
+def _wrong(both: Sequence[Match]) -> str:
+    wrong = [match for match in both if any(each is not None and each.wrong for each in match.judged)]
+    return f"{WRONG} in {len(wrong)} of {numbers.counted(len(both), 'cell')}; " if wrong else ""
 
 
 def _counts(judged: Judged | None) -> TypeGuard[Judged]:
     """Whether a change is sure, and of outputs that are right: others are not praised, however fast they are."""
-    return judged is not None and judged.is_sure and not judged.is_wrong
+    return judged is not None and judged.is_sure and not judged.wrong
 
 
 def differing(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:

@@ -123,7 +123,8 @@ def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
     entries = [
         _entry(match, comparison, differing=differing) for match, comparison in zip(matches, judged, strict=True)
     ]
-    for text in [*(entry["sentence"] for entry in entries), *(entry["reason"] for entry in unmatched)]:
+    wrong_first = sorted(entries, key=lambda entry: not entry["wrong_outputs"])
+    for text in [*(entry["sentence"] for entry in wrong_first), *(entry["reason"] for entry in unmatched)]:
         print(text, file=sys.stderr if as_json else sys.stdout)
     if as_json:
         is_other = confounders.is_other_hardware(before.machine, after.machine)
@@ -188,6 +189,8 @@ def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dic
             "both in one block."
         )
     comparison = comparisons.not_comparable(judged, reasons=[NOT_INTERLEAVED, *reasons, way_out])
+    sides = {"BASE": same_cells.wrong_outputs(match.old), "NEW": same_cells.wrong_outputs(match.new)}
+    wrong = [f"Wrong outputs of {side}: {why}" for side, why in sides.items() if why]
     axes = ", ".join(f"{axis} {a} → {b}" for axis, (a, b) in match.differs.items()) or "nothing but the time differs"
     return {
         "baseline": match.old["id"],
@@ -199,5 +202,6 @@ def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dic
         **dataclasses.asdict(comparison),
         "command": repeat.command if repeat else None,
         "matrix": repeat.matrix if repeat else None,
-        "sentence": f"{same_cells.label(match.new)} ({axes}): {comparisons.sentence(comparison)}",
+        "wrong_outputs": wrong,
+        "sentence": " ".join([*wrong, f"{same_cells.label(match.new)} ({axes}): {comparisons.sentence(comparison)}"]),
     }

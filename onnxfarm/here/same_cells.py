@@ -12,6 +12,7 @@ from farm.contract import document_cells as doc_cells
 from farm.rules.cells import axes
 from farm.rules.cells.commands import as_file
 from farm.rules.cells.label import WORKLOAD
+from farm.rules.presenting.lines import is_wrong, why_wrong
 
 # What a cell measures. A document that leaves one out, or has null, means the same by it.
 AXES = tuple(field for axis in axes.AXES if axis.is_setting for field in axis.fields)
@@ -86,6 +87,17 @@ def label(cell: Cell) -> str:
     known = _readable(cell)
     said = [axis for axis in SAID if hasattr(known, axis.fields[0]) and not axis.is_default(known)]
     return ", ".join(filter(None, (axis.label(known) for axis in said)))
+
+
+def wrong_outputs(cell: Cell) -> str:
+    """What shows that its outputs are wrong; empty where nothing does, or what would cannot be read."""
+    try:
+        parity = doc_cells.Parity.model_validate(cell.get("parity") or {})
+        accuracy = doc_cells.Accuracy.model_validate(cell["accuracy"]) if cell.get("accuracy") else None
+    except ValidationError:
+        return ""
+    known = _readable(cell).model_copy(update={"parity": parity, "accuracy": accuracy})
+    return why_wrong(known) if is_wrong(known) else ""
 
 
 def _readable(cell: Cell) -> doc_cells.Cell:

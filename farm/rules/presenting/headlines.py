@@ -127,7 +127,7 @@ def _standing(comparison: Comparison, cells: Mapping[str, Cell]) -> Standing:
         (comparison.candidate, comparison.baseline) if change.is_gain else (comparison.baseline, comparison.candidate)
     )
     # of two sides that are wrong alike, a loss stands
-    is_bad = is_wrong(cells.get(better)) or is_other_model(comparison, cells.get(better))
+    is_bad = is_wrong(cells.get(better), [comparison])
     is_won = change.is_decided and is_bad and (change.is_gain or not is_wrong(cells.get(other)))
     return Standing(comparison, change, is_right=not is_won)
 

@@ -4,7 +4,7 @@ The change is the paired estimate. The two values beside it are the medians of t
 divides them would get something that the change's interval leaves out, they are left out and the line says why.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from farm.contract.document_cells import Accuracy, Cell
@@ -66,13 +66,15 @@ def line_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Line:
     sides, why = _sides(_medians(comparison, change, cells), change, unit=unit)
     quantity = title.get(change.quantity, "p50 latency")
     sides_of = [cells.get(side) for side in (comparison.baseline, comparison.candidate)]
-    is_marked = any(is_wrong(cell) or is_other_model(comparison, cell) for cell in sides_of)
+    is_marked = any(is_wrong(cell, [comparison]) for cell in sides_of)
     return Line(change, quantity, unit, comparison.rounds, sides, why, is_marked)
 
 
-def is_wrong(cell: Cell | None) -> bool:
-    """Whether its outputs fail parity, or labelled data show that it lost too much accuracy."""
-    return fails_parity(cell) or (cell is not None and is_loss_shown(cell.accuracy))
+def is_wrong(cell: Cell | None, compared: Iterable[Comparison] = ()) -> bool:
+    """Whether its outputs fail parity, or labelled data show that it lost too much accuracy, or they are of another
+    model than that of the base of one of these comparisons."""
+    is_own = fails_parity(cell) or (cell is not None and is_loss_shown(cell.accuracy))
+    return is_own or any(is_other_model(comparison, cell) for comparison in compared)
 
 
 def outputs_of(cell: Cell) -> str:
@@ -130,7 +132,7 @@ def is_less_accurate(accuracy: Accuracy) -> bool:
 
 def is_other_model(comparison: Comparison, cell: Cell | None) -> bool:
     """Whether a cell is of another model, whose outputs are not those of the base that it is compared with."""
-    if comparison.axis != "model" or cell is None:
+    if comparison.axis != "model" or cell is None or cell.id != comparison.candidate:
         return False
     return any(pair.cell == comparison.baseline and pair.verdict == "fail" for pair in cell.engines)
 

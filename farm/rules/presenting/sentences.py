@@ -201,17 +201,22 @@ def wrong_outputs(document: Document) -> str:
     if not found.wrong:
         return ""
     measured = [cell for cell in cells.values() if cell.twin_of is None and cell.p50_ms is not None]
-    count, won = len(found.wrong), len(found.left_out)
-    lost = [cell.accuracy for cell in found.wrong if cell.accuracy and not fails_parity(cell) and is_wrong(cell)]
-    said = []
-    if failed := count - len(lost):
-        said.append(f"{failed} of {counted(len(measured), 'cell')} fail{'s' if failed == 1 else ''} parity")
-    if lost:
-        loses = f"{len(lost)} of {counted(len(measured), 'cell')} lose{'s' if len(lost) == 1 else ''} accuracy"
-        said.append(f"{loses}, {accuracy_metrics.of(lost[0]).loss(lost[0])}")
+    won = len(found.left_out)
     gains = f", so {counted(won, 'change')} in their favour do{'es' if won == 1 else ''} not count" if won else ""
-    who = f" of {named(found.wrong, measured)}" if count < len(measured) else ""
-    return f"Wrong outputs{who}: {'; '.join(said)}{gains}."
+    return f"{wrong_among(found.wrong, named(found.wrong, measured), of=len(measured))}{gains}."
+
+
+def wrong_among(wrong: Sequence[Cell], names: str, *, of: int) -> str:
+    """Which of so many cells give wrong outputs, and what shows it; no names where all do."""
+    lost = [cell.accuracy for cell in wrong if cell.accuracy and not fails_parity(cell) and is_wrong(cell)]
+    said = []
+    if failed := len(wrong) - len(lost):
+        said.append(f"{failed} of {counted(of, 'cell')} fail{'s' if failed == 1 else ''} parity")
+    if lost:
+        loses = f"{len(lost)} of {counted(of, 'cell')} lose{'s' if len(lost) == 1 else ''} accuracy"
+        said.append(f"{loses}, {accuracy_metrics.of(lost[0]).loss(lost[0])}")
+    who = f" of {names}" if len(wrong) < of else ""
+    return f"Wrong outputs{who}: {'; '.join(said)}"
 
 
 def _elsewhere(found: Opening, cells: Mapping[str, Cell]) -> str:

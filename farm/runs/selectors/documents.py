@@ -98,7 +98,16 @@ def document_json(run: Run) -> str:
 
 
 def cell_document(run: Run, name: str) -> doc_cells.Cell:
-    """One cell with its operators, by the id it has in the document. Raises Missing."""
+    """One cell with its operators, as the document has it, by the id it has there. Raises Missing."""
+    cell = _cell_alone(run, name)
+    if cell.accuracy is None:
+        return cell
+    # what it lost is known from cells of every block
+    whole = {other.id: other.accuracy for other in document(run, with_operators=False).cells}
+    return cell.model_copy(update={"accuracy": whole.get(name, cell.accuracy)})
+
+
+def _cell_alone(run: Run, name: str) -> doc_cells.Cell:
     # in no order that an index of the documents has: PostgreSQL would walk along it until it meets the cell
     found = CellDocument.objects.filter(named(run, name, of="arm__")).order_by("arm__number").first()
     if found is not None:

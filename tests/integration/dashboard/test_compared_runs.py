@@ -68,13 +68,13 @@ def test_the_base_is_pinned_cells_are_searched_and_the_chart_has_the_chosen_metr
         assert f"Run {newer.pk} against run {older.pk}" in assert_is_page(signed_in.get(f"{chosen}{odd}"))
 
 
-def test_a_cell_that_fails_parity_is_not_what_the_comparison_leads_with(
+def test_wrong_outputs_lead_a_comparison_of_runs(
     signed_in: Client, older: Run, version: Version, node: Node, owner: User
 ) -> None:
     wrong = rows.finished_run(version, node, owner, matrix=OTHER_RELEASE, wrong=True)
     words = assert_is_page(signed_in.get(address(older, wrong)))
-    assert "none of 2 cells differs by more than its interval; 2 fail parity" in words
-    assert words.count("✕ fails parity") == 2
+    assert "wrong outputs in 2 of 2 cells; none of 2 cells differs by more than its interval" in words
+    assert words.count("✕ wrong outputs") == 2
 
 
 def test_runs_that_are_alike_differ_by_no_more_than_their_intervals(

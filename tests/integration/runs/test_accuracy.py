@@ -159,6 +159,23 @@ def test_the_pages_show_accuracy_size_and_the_pareto_chart(
     assert "100 samples of 10 classes, judged by top1" in model
 
 
+def test_each_page_of_a_cell_that_lost_accuracy_leads_with_its_wrong_outputs(
+    node: Node, version: Version, member: User, labelled: EvaluationData, client: Client
+) -> None:
+    run = make_run(version, member, matrix=VARIANTS)
+    measured(node, run, judged(0, RIGHT), judged(1, WORSE))
+    client.force_login(member)
+    own = [cell for cell in selectors.document(Run.objects.get(pk=run.pk)).cells if cell.twin_of is None]
+    names = {cell.precision: cell.id for cell in own}
+    plain, lost = (names[precision] for precision in ("fp32", "int8-dynamic"))
+    both = "&".join(f"cells={run.pk}:{name}" for name in (plain, lost))
+    for page in (f"/runs/{run.pk}/", f"/runs/{run.pk}/cells/{lost}/", f"/compare/?{both}"):
+        head = client.get(page).content.decode().partition("<h1")[2].partition("</h1>")[0]
+        assert "Wrong outputs" in head, page
+    assert "Outputs,,wrong outputs," in client.get(f"/compare/?{both}&as=csv").content.decode()
+    assert "Wrong outputs" not in client.get(f"/runs/{run.pk}/cells/{plain}/").content.decode()
+
+
 def test_a_metric_that_is_no_share_reaches_the_document_and_the_pages(
     node: Node, version: Version, member: User, labelled: EvaluationData, client: Client
 ) -> None:

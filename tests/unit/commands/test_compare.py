@@ -69,6 +69,15 @@ def test_the_sentence_is_for_people(call: Call, write: Write) -> None:
     )
 
 
+def test_wrong_outputs_of_a_file_are_told_first(call: Call, write: Write) -> None:
+    lost = {"metric": "top1", "n": 400, "value": 0.006, "difference": -0.97, "text": "It is lower."}
+    lost |= {"difference_low": -0.99, "difference_high": -0.95}
+    cells = [cell("a"), cell("b", batch=8, accuracy=lost), cell("c", batch=9, accuracy={"value": "none"})]
+    result = call("compare", write("o.json", bench(*cells)), write("n.json", bench(*cells)))
+    assert result.stdout.startswith("Wrong outputs of BASE: It is lower. Wrong outputs of NEW: It is lower. encoder")
+    assert result.stdout.count("Wrong outputs") == 2
+
+
 def test_cells_that_measure_the_same_are_matched_before_releases_are(call: Call, write: Write) -> None:
     old = bench(cell("old 29"), cell("old 31", runtime=NEW), cell("old 8", batch=8))
     new = bench(cell("new 8", batch=8, runtime=NEW), cell("new 31", runtime=NEW), cell("new 29"))

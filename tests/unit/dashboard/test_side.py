@@ -8,9 +8,10 @@ import pytest
 from dashboard.figures import beside
 from dashboard.reading import side
 from farm.contract.document import Document
-from farm.contract.document_cells import Cell, Parity
+from farm.contract.document_cells import Accuracy, Cell, EngineParity, Parity
 from farm.contract.document_comparisons import MetricChange
 from farm.rules.cells.metrics import BY_NAME
+from farm.rules.wording import numbers
 
 KEYS = ("b1-a0", "b1-a1")
 
@@ -83,13 +84,47 @@ def test_two_nodes_of_one_machine_are_no_different_hardware(
     assert (side.judge(base, other, []).sign.word == "different hardware") == are_apart
 
 
-def test_a_cell_that_fails_parity_is_not_praised_in_the_sentence(chosen: list[side.Chosen], document: Document) -> None:
-    wrong = other_than(chosen, parity=Parity(verdict="fail"))
-    judged = side.judge(*wrong, document.comparisons)  # type: ignore[call-arg]
-    assert (judged.sign.word, judged.is_wrong) == ("fails parity", True)
-    assert side.headline(wrong, [judged]) == "Against 1.29.0: 1.31.1 fails parity"
-    assert "no verdict on speed" in judged.how
-    assert side.judge(wrong[1], wrong[0], document.comparisons).sign.word == "base fails parity"
+# what labelled data show of 400 samples, and what an engine's outputs are of another model
+LOST = Accuracy(
+    metric="top1",
+    n=400,
+    value=0.006,
+    difference=-0.974,
+    difference_low=-0.99,
+    difference_high=-0.95,
+    text="It is lower.",
+)
+APART = EngineParity(cell=KEYS[0], verdict="fail", text="2 of 10 are no numbers.")
+
+
+@pytest.mark.parametrize(
+    ("changes", "axis", "led", "why"),
+    [
+        ({"parity": Parity(verdict="fail", text="Far off.")}, "runtime", "fails parity", "Far off."),
+        ({"accuracy": LOST}, "runtime", "loses accuracy, top-1 98.0 → 0.6 %", LOST.text),
+        ({"engines": [APART]}, "model", "fails parity", APART.text),
+    ],
+)
+def test_wrong_outputs_lead_and_are_not_praised(
+    chosen: list[side.Chosen], document: Document, changes: dict[str, object], axis: str, led: str, why: str
+) -> None:
+    wrong = other_than(chosen, **changes)
+    measured = [pair.model_copy(update={"axis": axis}) for pair in document.comparisons]
+    judged, turned = side.judge(*wrong, measured), side.judge(*reversed(wrong), measured)  # type: ignore[call-arg]
+    assert [one.sign.word for one in (judged, turned)] == ["wrong outputs", "base: wrong outputs"]
+    assert side.headline(wrong, [judged]) == numbers.unbroken(f"Wrong outputs of 1.31.1: 1 of 2 cells {led}")
+    assert judged.how.endswith(f"; {why}; there is no verdict on speed")
+    (outputs,) = [line for line in side.lines(wrong, [judged]) if line.name == "Outputs"]
+    assert outputs.texts == ["", "wrong outputs"]
+
+
+def test_what_is_right_is_told_behind_what_is_wrong(chosen: list[side.Chosen], document: Document) -> None:
+    base, other = chosen
+    wrong = replace(other, key="2:c9", run_id=2, cell=other.cell.model_copy(update={"threads": 8, "accuracy": LOST}))
+    judged = [side.judge(base, each, document.comparisons) for each in (other, wrong)]
+    said = side.headline([base, other, wrong], judged)
+    assert said.startswith(numbers.unbroken("Wrong outputs of 8 threads · 1.31.1: 1 of 3 cells loses accuracy"))
+    assert ". Against 1 thread · 1.29.0: 1 thread" in said
 
 
 def test_bars_begin_at_zero_with_the_base_at_the_top_and_whiskers_that_the_axis_reaches(chosen: list[side.Chosen]):
