@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from farm.contract.document import Document
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.sides import turned
-from farm.rules.findings.cell_pairs import place_of
+from farm.rules.findings.cell_pairs import series_of
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.searches.search import Experiment, Measured, Result, Search
 
@@ -42,27 +42,36 @@ class Confirmation(Search[Measured, Result]):
 
 
 def explained_by(document: Document, again: Document) -> Document:
-    """The document with the operators of the second one, in comparisons of the same cells where those were judged.
+    """The document with the operators of the second one, in comparisons of the same cells where those tell more.
 
     Figures and verdicts of the comparisons stay: what is told is what was found first, and was shown again.
     """
-    places = _places(again)
-    judged = [comparison for comparison in again.comparisons if any(change.verdict for change in comparison.operators)]
-    fresh = {_sides(side, places): side for comparison in judged for side in (comparison, turned(comparison))}
-    known = _places(document)
+    places = places_of(again)
+    fresh = {
+        _sides(side, places): side for comparison in again.comparisons for side in (comparison, turned(comparison))
+    }
+    known = places_of(document)
     comparisons = [_explained(comparison, fresh.get(_sides(comparison, known))) for comparison in document.comparisons]
     return document.model_copy(update={"comparisons": comparisons})
 
 
 def _explained(comparison: Comparison, fresh: Comparison | None) -> Comparison:
-    if fresh is None:
+    if fresh is None or _evidence(fresh) <= _evidence(comparison):
         return comparison
-    return comparison.model_copy(update={"operators": fresh.operators, "traces": fresh.traces})
+    told = {"operators": fresh.operators, "prompt_operators": fresh.prompt_operators, "traces": fresh.traces}
+    return comparison.model_copy(update=told)
 
 
-def _places(document: Document) -> dict[str, Place]:
-    """What tells a cell of one run from others of it, by the cell's name."""
-    return {cell.id: (*place_of(cell), str(cell.runtime), cell.node or "") for cell in document.cells}
+def _evidence(comparison: Comparison) -> tuple[bool, bool]:
+    """How much its operators tell: which part of the change is theirs, and whether each changed."""
+    operators = comparison.operators
+    return any(change.share is not None for change in operators), any(change.verdict for change in operators)
+
+
+def places_of(document: Document) -> dict[str, Place]:
+    """What tells a cell of one run from others of it, by the cell's name. Not the hardware that was asked for: a run
+    that confirms asks for the very node."""
+    return {cell.id: (series_of(cell), str(cell.runtime), cell.node or "") for cell in document.cells}
 
 
 def _sides(comparison: Comparison, places: Mapping[str, Place]) -> tuple[Place, Place]:

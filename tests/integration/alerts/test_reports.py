@@ -10,11 +10,12 @@ from django.test import Client
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Symptom, Watch
+from farm.alerts.selectors.origins import graph_changes
 from farm.contract.reasons import Reason, ReasonCode
 from farm.fleet.models import Node
 from farm.registry import storage
 from farm.registry.models import Version
-from farm.runs.models import Run
+from farm.runs.models import CellDocument, Comparison, FinishedDocument, Run
 from tests.conftest import ApiOf
 from tests.integration.alerts.driving import Lab, make_ready, offer, slower_alert, slower_from
 
@@ -59,6 +60,25 @@ def test_the_issue_is_there_by_itself(client: Client, alert: Alert) -> None:
     answer = client.get(f"/api/v1/alerts/{alert.pk}/issue.md")
     assert answer.headers["Content-Type"] == "text/markdown; charset=utf-8"
     assert answer.content.decode().startswith("# [Performance] 24")
+
+
+def test_a_report_and_the_page_read_what_the_confirming_run_traced(client: Client, watch: Watch, node: Node) -> None:
+    offer("1.29.0", "1.30.0")
+    lab = Lab(node, p50_ms=slower_from("1.30.0"))
+    lab.slow = {"onnxruntime==1.30.0": 1.24}
+    lab.live()
+    alert = Alert.objects.get()
+    symptom = alert.lead
+    assert symptom is not None
+    # the first run traced nothing
+    CellDocument.objects.filter(arm__block__run=symptom.run).update(operators="[]")
+    Comparison.objects.filter(run=symptom.run).update(operators="[]")
+    FinishedDocument.objects.filter(run=symptom.run).delete()
+    issue = client.get(f"/api/v1/alerts/{alert.pk}/issue.md").content.decode()
+    assert "**Why.** SkipLayerNormalization: 2 nodes, " in issue
+    assert graph_changes(symptom)
+    Run.objects.filter(reason="confirmation").delete()
+    assert graph_changes(symptom) == []
 
 
 def test_a_report_without_evidence_or_files_is_refused_in_a_sentence(client: Client, alert: Alert) -> None:

@@ -35,6 +35,27 @@ def test_a_comparison_that_was_confirmed_from_its_other_side_is_explained_as_wel
     assert (one.operators[0].baseline_us, one.operators[0].candidate_us) == (350.0, 250.0)
 
 
+def test_a_block_that_was_asked_of_the_very_node_confirms_one_that_was_asked_of_any() -> None:
+    again = confirming()
+    cells = [cell.model_copy(update={"hardware": f"node:{cell.node}"}) for cell in again.cells]
+    (one,) = explained_by(measured("slower", 1.25), again.model_copy(update={"cells": cells})).comparisons
+    assert one.operators[0].verdict == "slower"
+
+
+def test_operators_that_explain_stand_for_those_that_do_not() -> None:
+    first = measured("slower", 1.25)
+    silent = [GELU.model_copy(update={"share": None})]
+    (told,) = first.comparisons
+    few = told.model_copy(update={"operators": silent, "traces": 2})
+    # no verdicts, and a share that the first block has not
+    (one,) = explained_by(first.model_copy(update={"comparisons": [few]}), measured("slower", 1.2)).comparisons
+    assert (one.operators[0].share, one.traces) == (0.75, 5)
+    (again,) = confirming().comparisons
+    doubtful = [change.model_copy(update={"share": None}) for change in again.operators]
+    unsure = confirming().model_copy(update={"comparisons": [again.model_copy(update={"operators": doubtful})]})
+    assert explained_by(first, unsure) == first
+
+
 def test_another_cell_or_one_whose_operators_were_not_judged_explains_nothing() -> None:
     first = measured("slower", 1.25)
     assert explained_by(first, confirming(batch=8)) == first
