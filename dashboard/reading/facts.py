@@ -53,6 +53,15 @@ def digest(sha256: str) -> Fact:
     return Fact("Model file digest", sha256[:12], copy=sha256, is_name=True)
 
 
+def _digests(cells: Sequence[Cell]) -> Fact:
+    """That of the one model; of several each beside its name."""
+    found = {cell.model_sha256: cell.model for cell in cells}
+    if len(found) == 1:
+        return digest(cells[0].model_sha256)
+    named = [f"{name} {sha256[:12]}".strip() for sha256, name in found.items()]
+    return Fact("Model file digests", ", ".join(_shortened(named, most=4)), is_name=True)
+
+
 def providers(cells: Iterable[Cell]) -> Fact:
     """Requested against active providers of many cells, a difference said."""
     pairs = dict.fromkeys((_asked(cell), tuple(cell.active_providers)) for cell in cells if cell.active_providers)
@@ -85,7 +94,7 @@ def of_run(document: Document) -> list[Fact]:
     ran = [cell for cell in cells if cell.status.value != "refused"] or cells
     nodes = sorted({cell.node for cell in ran if cell.node})
     facts = [
-        digest(cells[0].model_sha256),
+        _digests(cells),
         Fact("Opset", ", ".join(sorted({str(cell.opset) for cell in cells if cell.opset}))),
         Fact("ONNX Runtime", _distinct(ran, "runtime"), is_name=True),
         providers(ran),

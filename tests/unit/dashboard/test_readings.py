@@ -117,6 +117,16 @@ def test_facts_of_a_run_cover_what_was_measured_where(document: Document) -> Non
     assert facts.of_run(document.model_copy(update={"cells": []})) == []
 
 
+def test_a_run_of_two_versions_names_the_digest_of_each(document: Document) -> None:
+    first, second, *_ = document.cells
+    cells = [
+        cell.model_copy(update={"model": name, "model_sha256": name[-1] * 64})
+        for cell, name in ((first, "encoder v1"), (second, "encoder v2"))
+    ]
+    (told, *_) = facts.of_run(document.model_copy(update={"cells": cells}))
+    assert (told.text, told.copy) == ("encoder v1 111111111111, encoder v2 222222222222", "")
+
+
 def test_a_node_that_measures_is_named_before_its_first_cell_has_ended(document: Document) -> None:
     waiting = facts.of_run(
         document.model_copy(update={"cells": [cell.model_copy(update={"node": None}) for cell in document.cells]})
