@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
-from farm.contract.document_comparisons import Comparison
+from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.reasons import CellStatus
 from farm.rules.cells import label
 from farm.rules.cells.metrics import COMPARED
+from farm.rules.comparing.quantities import Change, change_between
 from farm.rules.findings import cell_pairs, checks
 from farm.rules.findings.cell_pairs import Pair
 from farm.rules.findings.checks import changes
@@ -18,6 +19,7 @@ from farm.rules.presenting import metric_changes
 from farm.rules.presenting.lines import fails_parity, is_less_accurate
 from farm.rules.tracing.placement import cell_changes
 from farm.rules.wording.numbers import change, change_interval, percent
+from farm.rules.wording.vocabulary import LOSSES
 
 # what is checked besides the headline, unless it is said: what runs tell in their sentence, or watches alert on; what a
 # program waits for once is asked for by name
@@ -102,6 +104,8 @@ def judge_gate(
     slower by `max_slowdown` at most, as a fraction, fails nothing.
     """
     pairs = cell_pairs.pairs(document, old=old, new=new, of_models=of_models)
+    if of_models:
+        pairs += cell_pairs.compared_models(document, old=str(old), new=str(new))
     findings = [
         Finding(
             check,
@@ -113,9 +117,9 @@ def judge_gate(
         )
         for pair in pairs
         for check, text, metric in (
-            *((check, text, "") for check, text in _checks(pair.comparison, old=pair.old, new=pair.new, names=metrics)),
+            *((check, text, "") for check, text in _checks(pair, names=metrics)),
             *((check, text, "") for check, text in _of_packages(pair)),
-            *_metrics(pair.comparison, old=pair.old, new=pair.new, names=metrics),
+            *_metrics(pair, names=metrics),
         )
     ]
     return GateAnswer(
@@ -130,7 +134,10 @@ def judge_gate(
 
 
 def _is_within(pair: Pair, max_slowdown: float) -> bool:
-    ratio = pair.comparison.ratio if pair.comparison is not None else None
+    if pair.comparison is None:
+        return False
+    told = change_between(pair.comparison, pair.old, pair.new)
+    ratio = 1 / told.ratio if told.quantity == "items" and told.ratio else pair.comparison.ratio
     return ratio is not None and ratio <= 1 + max_slowdown
 
 
@@ -176,8 +183,9 @@ def setting_label(old: Cell, new: Cell) -> str:
     return cell_label(new) if old.runtime == new.runtime else point_label(new)
 
 
-def _checks(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[str]) -> list[tuple[Check, str]]:
+def _checks(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str]]:
     found: list[tuple[Check, str]] = []
+    old, new, comparison = pair.old, pair.new, pair.comparison
     where, than = _named(old, new)
     if not _is_done(new):
         return [("failed", f"{where} is {new.status}: {_why(new)}")] if _is_done(old) else []
@@ -185,14 +193,15 @@ def _checks(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[
         return [
             ("undecided", f"{where} has nothing to be compared with: {cell_label(old)} is {old.status}: {_why(old)}")
         ]
-    if pair is None:
+    told = None if comparison is None else change_between(comparison, old, new)
+    if comparison is None or told is None:
         found.append(("undecided", f"{where} and {than} were not measured in one block"))
-    elif pair.verdict == "slower":
-        found.append(_slower(pair, where=where, than=than))
-    elif pair.verdict in ("undecided", "not comparable"):
-        why = f": {pair.reason}" if pair.reason else ""
-        found.append(("undecided", f"{where} against {than} is {pair.verdict}{why}"))
-    found += _bigger(pair, where=where, than=than, names=names)
+    elif told.word in LOSSES:
+        found.append(_slower(comparison, told, where=where, than=than))
+    elif told.word in ("undecided", "not comparable"):
+        why = f": {comparison.reason}" if comparison.reason else ""
+        found.append(("undecided", f"{where} against {than} is {told.word}{why}"))
+    found += _bigger(_further(pair), where=where, than=than, names=names)
     if fails_parity(new) and old.parity.verdict != "fail":
         found.append(("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}"))
     elif fails_parity(new) and (grown := checks.parity_growth(old.parity.outputs, new.parity.outputs)):
@@ -213,9 +222,17 @@ def _beside(old: Cell, new: Cell, *, where: str, than: str) -> list[tuple[Check,
     return found
 
 
-def _bigger(pair: Comparison | None, *, where: str, than: str, names: Collection[str]) -> list[tuple[Check, str]]:
+def _further(pair: Pair) -> Sequence[MetricChange]:
+    """Metrics beside the headline; of other batches they say nothing."""
+    return (
+        [] if pair.comparison is None or pair.old.batch != pair.new.batch else metric_changes.further(pair.comparison)
+    )
+
+
+def _bigger(
+    further: Sequence[MetricChange], *, where: str, than: str, names: Collection[str]
+) -> list[tuple[Check, str]]:
     """Memory, where a repeat decides."""
-    further = [] if pair is None else metric_changes.further(pair)
     repeated = [metric for metric in further if metric.name in _BY_REPEAT and metric.name in names]
     said = " and ".join(metric_changes.words(metric) for metric in repeated if metric.verdict == "bigger")
     found: list[tuple[Check, str]] = []
@@ -229,11 +246,11 @@ def _bigger(pair: Comparison | None, *, where: str, than: str, names: Collection
     return found
 
 
-def _metrics(pair: Comparison | None, *, old: Cell, new: Cell, names: Collection[str]) -> list[tuple[Check, str, str]]:
+def _metrics(pair: Pair, *, names: Collection[str]) -> list[tuple[Check, str, str]]:
     """Other metrics that are worse; of those that somebody named also what is undecided."""
     found: list[tuple[Check, str, str]] = []
-    further = [] if pair is None or not (_is_done(old) and _is_done(new)) else metric_changes.further(pair)
-    for metric in further:
+    old, new = pair.old, pair.new
+    for metric in _further(pair) if _is_done(old) and _is_done(new) else ():
         if metric.name not in names or metric.name in _BY_REPEAT:
             continue
         title, (where, than) = metric_changes.title(metric), _named(old, new)
@@ -271,8 +288,11 @@ def _size(pair: Comparison) -> str:
     return f"{size} ({percent(pair.ci_level or 0.95)} interval {interval})"
 
 
-def _slower(pair: Comparison, *, where: str, than: str) -> tuple[Check, str]:
-    """The headline: latency, or the highest rate where a load looks for it."""
+def _slower(pair: Comparison, judged: Change, *, where: str, than: str) -> tuple[Check, str]:
+    """The headline: latency, items per second of other batches, or the highest rate where a load looks for it."""
+    if judged.quantity == "items":
+        level = percent(pair.ci_level or 0.95)
+        return "slower", f"{where} has {judged.text} ({level} interval {judged.interval}) against {than}"
     if pair.verdict_from != "rate":
         return "slower", f"{where} is {_size(pair)} than {than}"
     headline = metric_changes.headline_of(pair)

@@ -91,6 +91,19 @@ def pairs(document: Document, *, old: Runtime | str, new: Runtime | str, of_mode
     ]
 
 
+def compared_models(document: Document, *, old: str, new: str) -> list[Pair]:
+    """Cells of two models that are compared though each has a place of its own, as another fixed batch has."""
+    cells = {cell.id: cell for cell in document.cells}
+    return [
+        Pair(cells[comparison.baseline], cells[comparison.candidate], comparison)
+        for comparison in document.comparisons
+        if comparison.axis == "model"
+        and {comparison.baseline, comparison.candidate} <= cells.keys()
+        and (cells[comparison.baseline].model, cells[comparison.candidate].model) == (old, new)
+        and cells[comparison.baseline].batch != cells[comparison.candidate].batch
+    ]
+
+
 def _pair(olds: Sequence[Cell], news: Sequence[Cell], comparisons: BySides) -> Pair:
     together = [(a, b) for a in olds for b in news if a.block and a.block == b.block]
     old, new = together[0] if together else (olds[0], news[0])

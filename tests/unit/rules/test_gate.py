@@ -51,6 +51,35 @@ def test_an_equal_candidate_passes() -> None:
     assert ElementTree.fromstring(gate_reports.as_junit(answer, document)).get("failures") == "0"
 
 
+@pytest.mark.parametrize(
+    ("ratio", "max_slowdown", "word", "checks", "is_passed"),
+    [
+        (5.0, 0.0, "fewer items/s", ["slower"], False),
+        (5.0, 0.3, "fewer items/s", ["slower"], True),
+        (4.0, 0.0, "equal", [], True),
+        (2.0, 0.0, "more items/s", [], True),
+    ],
+)
+def test_models_of_other_fixed_batches_are_judged_by_items_per_second(
+    ratio: float, max_slowdown: float, word: str, checks: list[str], is_passed: bool
+) -> None:
+    figures = {"ci_low": 0.999 * ratio, "ci_high": 1.001 * ratio, "margin": 0.02, "smallest_detectable": 0.02}
+    sides = {"baseline": "1.0", "candidate": "2.0", "axis": "model"}
+    cells = [
+        _cell("1.0", model="base", batch=1),
+        _cell("2.0", model="new", batch=4, runtime="onnxruntime==1.0", model_sha256="1" * 64),
+    ]
+    document = make_document(*cells, comparisons=[make_comparison("slower", ratio, **sides, **figures)])
+    answer = gate.judge_gate(
+        document, old="base", new="new", fail_on=["slower"], of_models=True, max_slowdown=max_slowdown
+    )
+    assert (answer.compared, answer.is_passed) == (1, is_passed)
+    assert [finding.check for finding in answer.findings] == checks
+    markdown = gate_reports.as_markdown(answer, document)
+    assert word in markdown
+    assert gate_reports.NOTHING not in markdown
+
+
 def test_a_slower_candidate_fails_only_when_asked_to() -> None:
     document = _document("slower")
     failing, passing = (_judged(document, fail_on=names) for names in (["slower"], ["parity"]))
