@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
@@ -134,11 +135,13 @@ def judge_gate(
 
 
 def _is_within(pair: Pair, max_slowdown: float) -> bool:
-    if pair.comparison is None:
-        return False
-    told = change_between(pair.comparison, pair.old, pair.new)
-    ratio = 1 / told.ratio if told.quantity == "items" and told.ratio else pair.comparison.ratio
-    return ratio is not None and ratio <= 1 + max_slowdown
+    return pair.comparison is not None and _slowdown(pair.comparison, pair) <= 1 + max_slowdown
+
+
+def _slowdown(comparison: Comparison, pair: Pair) -> float:
+    """The candidate's time divided by the baseline's, of an item where their batches differ."""
+    told = change_between(comparison, pair.old, pair.new)
+    return 1 / told.ratio if told.quantity == "items" and told.ratio else comparison.ratio or inf
 
 
 def confirmed(answer: GateAnswer, *, again: Collection[tuple[str, str]]) -> GateAnswer:

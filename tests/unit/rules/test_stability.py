@@ -6,7 +6,8 @@ import pytest
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.presenting.stability import at_risk, more_may_decide
+from farm.rules.planning.estimates import OUT_OF_TIME
+from farm.rules.presenting.stability import at_risk, measured_on, more_may_decide
 from tests.documents import make_cell, make_comparison
 
 UNDECIDED = ("undecided", 1.01, 0.95, 1.07)
@@ -78,3 +79,14 @@ def test_a_cell_without_latency_is_at_risk_and_comparisons_of_others_are_not_its
 )
 def test_more_rounds_are_no_use_where_all_that_is_undecided_stays_so(made: list[Comparison], is_use: bool) -> None:
     assert more_may_decide(made) == is_use
+
+
+def test_a_pair_that_is_measured_on_advises_no_rounds_that_are_asked_for() -> None:
+    advised = compared(*UNDECIDED).model_copy(update={"rounds_needed": 14, "reason": f"Noisy. {OUT_OF_TIME}"})
+    told = measured_on(advised, rounds=16)
+    assert (told.rounds_needed, told.reason) == (None, "Noisy. It is measured on, up to 16 rounds.")
+
+
+def test_a_pair_that_is_decided_stays_as_it_is() -> None:
+    decided = compared(*EQUAL)
+    assert measured_on(decided, rounds=16) is decided
