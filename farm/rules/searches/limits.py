@@ -40,17 +40,19 @@ class Limits:
     def has_judge(self) -> bool:
         return self.has_labels or self.has_tolerance
 
-    def broken(self, cell: Cell) -> Judged | None:
-        """The first budget that a short block proves to be broken."""
-        return next((found for found in (*self._lasting(cell), *self._early(cell)) if found.keeping == "broken"), None)
+    def broken(self, cell: Cell, *, is_busy: bool = False) -> Judged | None:
+        """The first budget that a short block proves to be broken; times of a busy one prove nothing."""
+        found = (*self._lasting(cell), *(() if is_busy else self._early(cell)))
+        return next((judged for judged in found if judged.keeping == "broken"), None)
 
     def unproven(self, cell: Cell) -> str:
         """Why nobody can say that its outputs are accurate enough, in words; empty where that is known."""
         return next((found.words for found in self._lasting(cell) if found.keeping == "open"), "")
 
-    def judged(self, cell: Cell) -> list[Judged]:
-        """Every budget, by a final block: times by the worse end of their intervals."""
-        return [*self._lasting(cell), *self._times(cell)]
+    def judged(self, cell: Cell, *, is_busy: bool = False) -> list[Judged]:
+        """Every budget, by a final block: times by the worse end of their intervals, and open where it was busy."""
+        times = self._times(cell)
+        return [*self._lasting(cell), *(found._replace(keeping="open") if is_busy else found for found in times)]
 
     def _lasting(self, cell: Cell) -> Iterator[Judged]:
         """What one launch says for good."""
@@ -89,9 +91,9 @@ class Limits:
         return f"{said}, {beside}" if beside else said
 
     def _early(self, cell: Cell) -> Iterator[Judged]:
-        """Times of a few launches, each of which has to be beyond the margin; busy ones prove nothing."""
+        """Times of a few launches, each of which has to be beyond the margin."""
         shortest = min(cell.samples_ms, default=0.0) / (1.0 + MARGIN)
-        if len(cell.samples_ms) < 2 or is_disturbed(cell):
+        if len(cell.samples_ms) < 2:
             return
         if self.max_p50_ms is not None and shortest > self.max_p50_ms:
             yield Judged("p50", "broken", _times_words(cell.p50_ms, self.max_p50_ms))
@@ -102,21 +104,17 @@ class Limits:
         p50 = cell.p50_ms
         low, high = cell.p50_ci_ms or (0.0, inf)
         if self.max_p50_ms is not None:
-            yield Judged("p50", _timed(cell, p50, (low, high), self.max_p50_ms), _times_words(p50, self.max_p50_ms))
+            yield Judged("p50", _within(p50, low, high, self.max_p50_ms), _times_words(p50, self.max_p50_ms))
         if self.max_p99_ms is not None:
             # all timings together have no interval of their own: it is as wide as that of the launches
-            ends = tuple(end * (cell.p99_ms or 0.0) / p50 if p50 else end for end in (low, high))
-            keeping = _timed(cell, cell.p99_ms, (ends[0], ends[1]), self.max_p99_ms)
+            low, high = (end * (cell.p99_ms or 0.0) / p50 if p50 else end for end in (low, high))
+            keeping = _within(cell.p99_ms, low, high, self.max_p99_ms)
             yield Judged("p99", keeping, _times_words(cell.p99_ms, self.max_p99_ms, "p99"))
 
 
 def is_disturbed(cell: Cell) -> bool:
     """Whether other programs took a part of so many launches that the clock says little."""
     return cell.disturbed_samples > BUSY_SHARE * len(cell.samples_ms)
-
-
-def _timed(cell: Cell, value: float | None, ends: tuple[float, float], limit: float) -> Keeping:
-    return "open" if is_disturbed(cell) else _within(value, *ends, limit)
 
 
 def _within(value: float | None, low: float | None, high: float | None, limit: float) -> Keeping:

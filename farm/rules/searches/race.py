@@ -88,11 +88,12 @@ class Race(Search[Measured, Outcome]):
     is_final: bool = field(default=False, init=False)
     _queue: list[Contender] = field(init=False)
     _heat: int = field(default=0, init=False)
-    _against_first: dict[str, float] = field(default_factory=dict, init=False)
+    _against_first: dict[str, float] = field(init=False)
     _pending: Experiment | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._queue = list(self.contenders)
+        self._against_first = {self.contenders[0].digest: 1.0}
 
     # what is measured next
 
@@ -165,7 +166,7 @@ class Race(Search[Measured, Outcome]):
         self.cells[contender.digest] = cell
         if cell.status is not CellStatus.DONE:
             self._leave([contender], "failed", cell.reason.text if cell.reason else cell.status.value)
-        elif (broken := self.limits.broken(cell)) is not None:
+        elif (broken := self.limits.broken(cell, is_busy=standing.is_busy)) is not None:
             self._leave([contender], "budget", broken.words, broken.budget)
         if (cost := standing.cost(contender.digest, of=self.contenders[0].digest)) is not None:
             self._against_first[contender.digest] = cost.ratio
@@ -236,8 +237,7 @@ class Race(Search[Measured, Outcome]):
             found = self._in_order(undecided)
             return Outcome("undecided" if found else "nothing", found, gone=gone, is_final=True)
         leader = standing.leader([each.digest for each in kept]) or kept[0].digest
-        costs = {each.digest: standing.cost(each.digest, of=leader) for each in kept}
-        slower = {digest: cost for digest, cost in costs.items() if cost and cost.is_told_apart and cost.ratio > 1.0}
+        slower = {each.digest: cost for each in kept if (cost := standing.slower(each.digest, than=leader)) is not None}
         labels = {each.digest: each.label for each in kept}
         gone += [
             Gone(each, "slower", f"{words_of(slower[each.digest], self.goal)} than {labels[leader]}")
@@ -270,7 +270,7 @@ class Race(Search[Measured, Outcome]):
 
     def _over_budget(self, contender: Contender, standing: Standing) -> Iterator[Gone]:
         """The first budget that the final block shows to be broken, or does not show to be kept."""
-        judged = self.limits.judged(self.cells[contender.digest])
+        judged = self.limits.judged(self.cells[contender.digest], is_busy=standing.is_busy)
         for keeping, why in (("broken", "budget"), ("open", "undecided")):
             lost = next((found for found in judged if found.keeping == keeping), None)
             if lost is not None:

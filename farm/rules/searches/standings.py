@@ -15,8 +15,10 @@ from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.comparing import special
 from farm.rules.comparing.comparisons import INTERVAL_LEVEL, MARGIN
+from farm.rules.comparing.look_levels import LOOKS
 from farm.rules.comparing.sides import BySides, between, by_sides
 from farm.rules.presenting import metric_changes
+from farm.rules.searches.limits import is_disturbed
 from farm.rules.wording.numbers import TIMES, change
 from farm.rules.wording.vocabulary import is_change
 
@@ -24,6 +26,8 @@ Goal = Literal["latency", "throughput", "processor-time", "memory"]
 MEMORY = "peak_memory_bytes"
 # goals that are judged by a metric beside the headline
 OF_METRICS: Mapping[Goal, str] = {"memory": MEMORY, "processor-time": "cpu_p50_ms"}
+# of the machine just before a block, by other programs
+MAX_BUSY = 0.1
 _UPPER = (1.0 + INTERVAL_LEVEL) / 2.0
 
 
@@ -62,11 +66,13 @@ def cost_of(pair: Comparison, goal: Goal) -> Cost | None:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One block. `cells`: those that are done, by their digests."""
+    """One block. `cells`: those that are done, by their digests. `is_busy`: other programs took so much of the machine
+    that elapsed times of several threads, which nobody gates, say nothing."""
 
     goal: Goal
     cells: Mapping[str, Cell]
     pairs: BySides
+    is_busy: bool
     # of the pairs of its cells, pooled, and the degrees of freedom
     deviation: float
     freedom: int
@@ -74,12 +80,17 @@ class Standing:
     @classmethod
     def of(cls, document: Document, goal: Goal) -> "Standing":
         done = [cell for cell in document.cells if cell.twin_of is None and cell.status is CellStatus.DONE]
-        names = {cell.id for cell in done}
+        shares = [facts.busy_share or 0.0 for facts in document.blocks]
+        is_busy = max(shares, default=0.0) > MAX_BUSY or any(map(is_disturbed, done))
+        blind = {cell.id for cell in done if is_busy and goal != "memory" and cell.threads > 1}
+        names = {cell.id for cell in done} - blind
         pairs = [pair for pair in document.comparisons if {pair.baseline, pair.candidate} <= names]
-        known = [cost for pair in pairs if (cost := cost_of(pair, goal)) is not None and cost.rounds > 1]
-        variance = sum(cost.deviation**2 for cost in known) / len(known) if known else 0.0
-        freedom = (len(done) - 1) * (min(cost.rounds for cost in known) - 1) if known else 0
-        return cls(goal, {cell.digest: cell for cell in done}, by_sides(pairs), sqrt(variance), freedom)
+        costs = {(pair.baseline, pair.candidate): cost_of(pair, goal) for pair in pairs}
+        known = {sides: cost for sides, cost in costs.items() if cost is not None and cost.rounds > 1}
+        variance = sum(cost.deviation**2 for cost in known.values()) / len(known) if known else 0.0
+        arms = {side for sides in known for side in sides}
+        freedom = (len(arms) - 1) * (min(cost.rounds for cost in known.values()) - 1) if known else 0
+        return cls(goal, {cell.digest: cell for cell in done}, by_sides(pairs), is_busy, sqrt(variance), freedom)
 
     def cost(self, setting: str, *, of: str) -> Cost | None:
         """What a setting takes against another, by their digests."""
@@ -108,6 +119,13 @@ class Standing:
             return cost if cost.is_told_apart and cost.ratio > 1.0 else None
         reach = _t(self.freedom) * self.deviation / sqrt(cost.rounds)
         return cost if log(cost.ratio) - max(reach, cost.deviation / sqrt(2.0)) > log1p(MARGIN) else None
+
+    def slower(self, setting: str, *, than: str) -> Cost | None:
+        """The same by a whole block, whose verdict says it; where time cut it short, as in a short one."""
+        cost = self.cost(setting, of=than)
+        if cost is None or cost.rounds < LOOKS[0]:
+            return self.shut_out(setting, by=than)
+        return cost if cost.is_told_apart and cost.ratio > 1.0 else None
 
 
 def words_of(cost: Cost, goal: Goal) -> str:

@@ -279,6 +279,17 @@ def test_a_final_block_has_as_many_settings_as_the_time_has_room_for() -> None:
     assert f"{len(found.close)} more settings came as near in short rounds." in found.sentence
 
 
+def test_a_final_block_that_time_cut_short_tells_apart_what_its_rounds_show() -> None:
+    bench = machine({4: 1.0, 1: 1.4, 2: 1.4}, rounds=4)
+    found = raced(bench, space(threads=[4, 1, 2], optimization=["all", "disable"]))
+    assert {label.partition(",")[0] for label in labels(found)} == {"4 threads"}
+
+
+def test_of_equals_in_memory_the_one_that_took_least_stands_first() -> None:
+    found = raced(machine({4: 1.0, 1: 1.01}, noise=0.0), space(threads=[4, 1]))
+    assert labels(found) == ["4 threads", "1 thread"]
+
+
 def test_what_the_final_block_tells_apart_leaves_too() -> None:
     over, times = space(threads=[*range(1, 17)]), dict.fromkeys(range(1, 17), 1.0)
     near = labels(raced(machine(times), over, minutes=4.0, clock=lambda: 0.0))

@@ -2,8 +2,9 @@
 
 import pytest
 
+from farm.contract.document import BlockFacts, Document
 from farm.contract.document_comparisons import Comparison
-from farm.rules.searches.standings import Cost, Standing, cost_of, words_of
+from farm.rules.searches.standings import Cost, Goal, Standing, cost_of, words_of
 from tests.documents import make_cell, make_comparison, make_document
 
 
@@ -64,3 +65,19 @@ def test_costs_are_said_in_the_words_of_their_goal() -> None:
     assert words_of(cost, "latency") == "25 % slower"
     assert words_of(cost, "memory") == "25 % bigger"
     assert words_of(cost, "throughput") == "20 % fewer items/s"
+
+
+def test_on_a_busy_machine_elapsed_times_of_several_threads_say_nothing() -> None:
+    cells = [make_cell("a"), make_cell("b", threads=2), make_cell("c", threads=4), make_cell("d")]
+    pairs = [pair(*sides, 1.5) for sides in ("ab", "bc", "ad")]
+    document = make_document(*cells, comparisons=pairs)
+
+    def told(found: Document, goal: Goal = "latency") -> set[tuple[str, str]]:
+        return {*Standing.of(found, goal).pairs}
+
+    assert told(document) == {("a", "b"), ("b", "c"), ("a", "d")}
+    busy = document.model_copy(update={"blocks": [BlockFacts(block="b1", busy_share=0.5)]})
+    assert told(busy) == {("a", "d")}
+    assert told(busy, "memory") == told(document)
+    disturbed = cells[0].model_copy(update={"disturbed_samples": 2, "samples_ms": [1.0, 1.0]})
+    assert told(document.model_copy(update={"cells": [disturbed, *cells[1:]]})) == {("a", "d")}
