@@ -19,7 +19,7 @@ from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth, NodeState
 from farm.registry.models import Model
 from farm.registry.states import VersionState
-from farm.runs.services import cancel_run
+from farm.runs.services import cancel_run, settle
 from farm.runs.services.share_links import share
 from tests.integration.alerts.driving import make_watch
 from tests.integration.dashboard import rows, watching
@@ -63,6 +63,7 @@ def farm(team: Team, owner: User) -> list[str]:
     half = rows.begin_run(named, owner, matrix=PARTLY)
     rows.MadeUpNode(rows.make_node(team, owner, name="half")).measure(half, most_rounds=2)
     cancel_run(run=half, by=owner)
+    settle(block_id=half.blocks.get().pk, attempt=1)
     rows.begin_run(named, owner, matrix=PARTLY)
     _nodes(team, owner)
     _watches(team, owner, named, long)

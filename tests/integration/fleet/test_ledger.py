@@ -133,8 +133,8 @@ def test_a_node_whose_block_is_over_is_idle_at_once_and_next_begins(
 
 
 def test_a_node_that_went_away_waits_for_nothing(node: Node, owner: User, api_of: ApiOf) -> None:
-    Node.objects.filter(pk=node.pk).update(doing="Another program is measuring on this machine.")
-    assert told(api_of(owner), node).now == "Another program is measuring on this machine."
+    Node.objects.filter(pk=node.pk).update(doing="another program")
+    assert told(api_of(owner), node).now == "another program"
     Node.objects.filter(pk=node.pk).update(state="offline")
     assert told(api_of(owner), node).now == "idle"
 
@@ -143,7 +143,7 @@ def test_what_waits_is_in_it_while_another_program_has_the_machine(
     node: Node, version: Version, member: User, owner: User, api_of: ApiOf
 ) -> None:
     blocks = [run_of(version, member) for _ in range(2)]
-    Node.objects.filter(pk=node.pk).update(doing="Another program is measuring on this machine.")
+    Node.objects.filter(pk=node.pk).update(doing="another program")
     found = told(api_of(owner), node)
     assert [(waiting.run, waiting.begins_in_minutes, waiting.minutes) for waiting in found.next] == [
         (block.run_id, None, None) for block in blocks

@@ -7,6 +7,7 @@ from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import best_settings, left_out
 from farm.rules.presenting.hardware import Measured, in_one_quantity
 from farm.rules.presenting.hardware_words import setting
+from farm.rules.presenting.lines import BUSY
 
 
 def measured(name: str = "c1", *, node: str = "a", **changes: object) -> Measured:
@@ -109,9 +110,9 @@ def test_on_a_busy_machine_settings_are_compared_by_processor_time_as_far_as_the
     assert told[0].cell.throughput == pytest.approx(1000 / 1.2)
     assert left_out(told) is None
     assert hardware_words.by_processor(told) == (
-        "CPU time: this machine was busy; 1 setting by the clock, as it has no processor time of one thread"
+        f"{BUSY}; 1 setting by the clock, as it has no processor time of one thread"
     )
-    assert hardware_words.by_processor(told[:2]) == "CPU time: this machine was busy"
+    assert hardware_words.by_processor(told[:2]) == BUSY
     assert hardware_words.time(told[0]).endswith(" of CPU time")
 
 
