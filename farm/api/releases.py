@@ -45,8 +45,10 @@ def read_release(request: HttpRequest, distribution: str, version: str, asked: Q
             )
             for row in card.rows
         ],
-        work_arounds=[shaped(ReleaseWorkAroundOut, one, model=one.name) for one in found.work_arounds],
-        open=[ReleaseOpenOut(model=one.name, run=one.run) for one in found.open],
+        work_arounds=[
+            shaped(ReleaseWorkAroundOut, work_around, model=work_around.name) for work_around in found.work_arounds
+        ],
+        open=[ReleaseOpenOut(model=waiting.name, run=waiting.run) for waiting in found.open],
         ends_at=found.ends_at,
     )
 

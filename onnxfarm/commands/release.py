@@ -41,7 +41,10 @@ def release(
     _print(console, [card.headline, card.because, f"{card.release} beside {card.against or 'nothing yet'}"])
     if table.row_count:
         console.print(table)
-    _print(console, [*(f"{one.model}: {one.sentence}\n{one.code}" for one in card.work_arounds), _open(card), card.url])
+    _print(
+        console,
+        [*(f"{found.model}: {found.sentence}\n{found.code}" for found in card.work_arounds), _open(card), card.url],
+    )
 
 
 def _print(console: Console, lines: Iterable[str]) -> None:
@@ -53,4 +56,4 @@ def _open(card: ReleaseCardOut) -> str:
     if not card.open:
         return ""
     until = f"until {minute(card.ends_at)} UTC" if card.ends_at else "nobody can tell yet until when"
-    return f"Still being measured: {', '.join(one.model for one in card.open)}; {until}"
+    return f"Still being measured: {', '.join(waiting.model for waiting in card.open)}; {until}"

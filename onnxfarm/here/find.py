@@ -102,7 +102,9 @@ class Track:
 
         def every_pair(block: PlannedBlock) -> PlannedBlock:
             pairs = combinations([arm.arm for arm in block.arms], 2)
-            compared = tuple(PlannedComparison(baseline=one, candidate=other, axis=AXIS) for one, other in pairs)
+            compared = tuple(
+                PlannedComparison(baseline=baseline, candidate=candidate, axis=AXIS) for baseline, candidate in pairs
+            )
             most = _most_rounds(block, self.left_s()) if rounds is None else int(str(rounds))
             changes = {"comparisons": compared, "max_rounds": most, "min_rounds": min(block.min_rounds, most)}
             return block.model_copy(update=changes)

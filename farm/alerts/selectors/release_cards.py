@@ -93,7 +93,7 @@ def card_of(user: Anyone, distribution: str, version: str, *, against: str = "")
     open_runs = _open(user, new, rounds)
     measured = {} if old is None else _measured(known[old.version], old=old, new=new)
     raised = {} if old is None else _raised(user, old=old, new=new)
-    work_arounds = _work_arounds({one.alert for found in raised.values() for one in found})
+    work_arounds = _work_arounds({known.alert for found in raised.values() for known in found})
     names = dict(_watched(user, new))
     names |= Model.objects.filter(pk__in={model for model, _ in raised}).values_list("pk", "name")
     names |= {run.model: run.name for runs in known.values() for run in runs}
@@ -144,7 +144,7 @@ def _measured_with(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> 
     """The newest finished runs that measured the release, by each other version that they measured beside it."""
     finished = _runs(user).filter(state=RunState.FINISHED)
     newest = finished.order_by("-pk").values_list("pk", flat=True)[:RUNS]
-    asked = {*newest, *(pk for one in rounds for pk in (one.run_id, one.confirming_id) if pk is not None)}
+    asked = {*newest, *(pk for watched in rounds for pk in (watched.run_id, watched.confirming_id) if pk is not None)}
     cells = CellRow.objects.filter(run__in=finished.filter(pk__in=asked), beside=None).order_by()
     having = cells.filter(runtime=str(new)).values("run")
     beside = cells.filter(run__in=having, runtime__startswith=f"{new.distribution}==").exclude(runtime=str(new))
@@ -231,15 +231,15 @@ def _open(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> list[Open
     cells = CellRow.objects.filter(run__in=list(newest), beside=None, runtime=str(new)).order_by("run")
     columns = ("run__version__model", "run__version__model__name", "run")
     found = [OpenRun(*row) for row in cells.values_list(*columns).distinct()]
-    waiting = [one.version.model for one in rounds if one.state == RoundState.WAITING]
+    waiting = [watched.version.model for watched in rounds if watched.state == RoundState.WAITING]
     return found + [OpenRun(model.pk, model.name, None) for model in dict.fromkeys(waiting)]
 
 
 def _ends_at(runs: Iterable[OpenRun]) -> datetime | None:
     """When all of it is measured, as the queue's one forecast has it."""
     forecast = Forecast()
-    expected = [None if one.run is None else forecast.of_run(one.run) for one in runs]
-    ends = [None if one is None else one.ends_s for one in expected]
+    expected = [None if watched.run is None else forecast.of_run(watched.run) for watched in runs]
+    ends = [None if times is None else times.ends_s for times in expected]
     if not ends or None in ends:
         return None
     return forecast.now + timedelta(seconds=max(end for end in ends if end is not None))

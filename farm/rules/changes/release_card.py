@@ -189,10 +189,10 @@ def place_of(measured: Iterable[Measured], raised: Collection[Raised] = ()) -> P
     points = list(newest.values())
     own = {kind.key for kind in SHOWN} if points else set()
     found = [change for point in points for change in _worse(point)]
-    found += [_confirmed(one) for one in raised if one.kind not in own]
+    found += [_confirmed(alert) for alert in raised if alert.kind not in own]
     if found:
         first = min(found, key=lambda one: one.weight)
-        alert = next((one.alert for one in raised if one.kind == first.kind), first.alert)
+        alert = next((known.alert for known in raised if known.kind == first.kind), first.alert)
         return replace(first, alert=alert, points=len(points))
     shown = min(map(_unchanged, points), key=lambda one: (_order(one), one.weight))
     return replace(shown, points=len(points), detectable=_detectable(points))
