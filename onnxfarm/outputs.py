@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Column, Table
 
+from farm.contract.texts import one_line
 from onnxfarm.problems import Usage
 
 if TYPE_CHECKING:
@@ -74,10 +75,10 @@ def console_for(*, stderr: bool = False) -> Console:
 
 
 def say(*lines: str, console: Console | None = None) -> None:
-    """Print lines for people as they are, on stderr unless a console is given: nothing is folded or coloured."""
+    """Print lines for people, on stderr unless a console is given: nothing in one is folded, coloured or a command."""
     shown = console or Console(stderr=True)
     for line in lines:
-        shown.print(line, highlight=False, markup=False, soft_wrap=True)
+        shown.print(one_line(line), highlight=False, markup=False, soft_wrap=True)
 
 
 def table_of(*heads: str | Column) -> Table:

@@ -23,7 +23,7 @@ from typing import Any
 import typer
 from typer.models import CommandFunctionType
 
-from farm.contract.texts import plain_text
+from farm.contract.texts import one_line
 from onnxfarm.gate_process import INTERNAL
 
 
@@ -72,8 +72,8 @@ def main_guard() -> Iterator[None]:
     try:
         yield
     except Problem as problem:
-        # the sentence may quote a model, a node or a member, whose escape sequences a terminal would obey
-        print(f"onnxfarm: {plain_text(str(problem))}", file=sys.stderr)
+        # the sentence may quote a model, a node or a member, whose signs a terminal would obey, or a pipeline
+        print(f"onnxfarm: {one_line(str(problem))}", file=sys.stderr)
         raise typer.Exit(problem.exit_code) from problem
     except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
         raise

@@ -4,9 +4,13 @@ import hashlib
 import json
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+
+from farm.contract.texts import one_line
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+# a text of a model, a node or a member as people read it
+Line = Annotated[str, AfterValidator(one_line)]
 FILE_NAME = r"^[A-Za-z0-9._-]{1,128}$"
 FileName = Annotated[str, StringConstraints(pattern=FILE_NAME)]
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from farm.contract.base import Message, Sha256
+from farm.contract.base import Line, Message, Sha256
 from farm.contract.outputs import Count, OutputParity
 from farm.contract.reasons import Reason
 
@@ -97,7 +97,7 @@ class DivergenceDocument(Message):
     reference: str
     atol: float
     rtol: float
-    sentence: str
+    sentence: Line
     output: TensorLook | None = None
     found: FirstDivergence | None = None
     seen: tuple[Seen, ...] = ()

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from farm.contract.base import Line
 from farm.contract.document_cells import Cell, Part
 from farm.contract.document_comparisons import Comparison
 
@@ -45,7 +46,7 @@ class Document(Part):
     command: str | None = None  # what was called
     run: str | None = None  # the run's id on a farm
     url: str | None = None  # the run's page
-    sentence: str = ""  # what the run comes to, in a sentence or two
+    sentence: Line = ""  # what the run comes to, in a sentence or two
     # one for each arm of each block and for each refused point; a baseline that several blocks repeat has several
     # with the same `digest`; of an unfinished run those that are measured are left out
     cells: list[Cell] = Field(default_factory=list)

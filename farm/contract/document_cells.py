@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from farm.contract.base import Line
 from farm.contract.cells import BOUND, Call, LaterAxes, SpelledRuntime
 from farm.contract.reasons import CellStatus, Reason, WayOut
 
@@ -19,7 +20,7 @@ class Part(BaseModel):
 
 
 class ParityOutput(Part):
-    name: str  # of the output
+    name: Line  # of the output
     max_abs: float | None = None  # largest difference
     max_rel: float | None = None  # largest difference as a share of the value
     rmse: float | None = None  # root mean square of the differences
@@ -38,7 +39,7 @@ class Parity(Part):
 
     verdict: Literal["pass", "fail", "not_measured"] = "not_measured"  # `pass`, `fail` or `not_measured`
     reference: str | None = None  # what the outputs were compared with
-    text: str = ""  # the verdict in words
+    text: Line = ""  # the verdict in words
     # the element-wise tolerance; null where outputs are judged by direction (INT8)
     atol: float | None = None
     rtol: float | None = None
@@ -82,7 +83,7 @@ class Accuracy(Part):
     # samples that only one of the two got right
     only_baseline: int | None = None
     only_this: int | None = None
-    text: str = ""  # all of it in words
+    text: Line = ""  # all of it in words
     samples: str = ""  # empty in whole documents
 
 
@@ -93,8 +94,8 @@ class EngineParity(Parity):
     """
 
     cell: str  # the earlier cell of the block
-    node: str = ""  # the first divergent node, by `bench --diverge`; else empty
-    divergence: str = ""  # what it says in a sentence
+    node: Line = ""  # the first divergent node, by `bench --diverge`; else empty
+    divergence: Line = ""  # what it says in a sentence
 
 
 class ProviderTime(Part):
@@ -109,7 +110,7 @@ class Input(Part):
     `fill` is empty for inputs that were given.
     """
 
-    name: str  # of the input
+    name: Line  # of the input
     dtype: str  # its type
     shape: list[int]  # in numbers
     made_by: str  # how its values were made, in words
@@ -117,9 +118,9 @@ class Input(Part):
 
 
 class OperatorTime(Part):
-    node: str  # the model's own
-    covers: list[str] = Field(default_factory=list)  # own nodes that are fused into it
-    op_type: str  # as executed
+    node: Line  # the model's own
+    covers: list[Line] = Field(default_factory=list)  # own nodes that are fused into it
+    op_type: Line  # as executed
     provider: str  # that ran it
     time_us: float  # median over the runs of the first trace
     # what one call asked of its provider's arena and kept, the most of any profiled inference; absent before ONNX
@@ -236,7 +237,7 @@ class Cell(LaterAxes, Part):
     id: str  # unique in the document
     digest: str  # SHA-256 of what is measured: the same digest is the same measurement
     block: str = ""  # cells of one block were measured in interleaved rounds; empty for refused points
-    model: str = ""  # the model's name
+    model: Line = ""  # the model's name
     model_sha256: str  # the model file digest: SHA-256 of the uploaded `.onnx` file
     opset: int | None = None  # of the default domain, as measured
     runtime: SpelledRuntime  # `onnxruntime==1.31.1`

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from farm.contract.base import Line
 from farm.contract.document_cells import Part
 from farm.contract.verdicts import ItemsVerdict, MetricVerdict, Verdict
 
@@ -18,9 +19,9 @@ class OperatorChange(Part):
     follows; `rounds`: those it rests on. Without a verdict these keys are left out.
     """
 
-    node: str  # the model's own
-    covers: list[str] = Field(default_factory=list)  # own nodes that either side executes fused
-    op_type: str  # as executed
+    node: Line  # the model's own
+    covers: list[Line] = Field(default_factory=list)  # own nodes that either side executes fused
+    op_type: Line  # as executed
     baseline_us: float  # median over traces
     candidate_us: float  # median over traces
     # low end of the interval of the change over paired traces, at 90 % or more; null with fewer than 5 traces an arm
@@ -35,7 +36,7 @@ class OperatorChange(Part):
     p: Annotated[float | None, _LEFT_OUT] = None
     verdict: Annotated[Verdict | None, _LEFT_OUT] = None  # `slower`, `faster`, `equal` or `undecided`, of this operator
     # why it is undecided where the figures alone would call it, such as time that a neighbour took over
-    reason: Annotated[str | None, _LEFT_OUT] = None
+    reason: Annotated[Line | None, _LEFT_OUT] = None
     rounds: Annotated[int | None, _LEFT_OUT] = None  # rounds behind it
 
 
@@ -124,7 +125,7 @@ class Comparison(Part):
     # `more`, `fewer`, `equal`, `undecided` or `not comparable`, of items per second: what pages, terminal and
     # `sentence` say of different batches, where `verdict` is about the latency of the whole batch
     items_verdict: ItemsVerdict | None = None
-    reason: str | None = None  # what stands beside or against the verdict
+    reason: Line | None = None  # what stands beside or against the verdict
     rounds: int = 0  # rounds behind it
     rounds_needed: int | None = None  # of an undecided one: the rounds expected to decide; null: no number will
     rounds_set_aside: int = 0  # of `rounds`, those that do not count because a launch of theirs was slow

@@ -12,6 +12,8 @@ _RAW = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _SIGNS = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
 
+_SPELLED = str.maketrans({"\t": r"\t", "\n": r"\n", "\r": r"\r", "\u2028": r"\u2028", "\u2029": r"\u2029"})
+
 
 def without_controls(text: bytes) -> bytes:
     """JSON with U+FFFD for every sign in its strings that is no text.
@@ -38,3 +40,8 @@ def own_words(message: str) -> str:
 
 def plain_text(text: str) -> str:
     return _SIGNS.sub("\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    """With line ends and tabs spelled out: nobody's words begin another line, of which a pipeline might obey."""
+    return plain_text(text).translate(_SPELLED)

@@ -226,7 +226,9 @@ def show(found: Found, *, console: Console) -> None:
             say(f"  and {len(some) - SHOWN_LEFT} more, which --json has", console=console)
     if found.python:
         say("", *found.python.splitlines(), "", f"Check it again: {found.gate}", console=console)
-    say(f"\nIt took {found.minutes:.1f} minutes and {counted(found.launches, 'launch', 'launches')}.", console=console)
+    say(
+        "", f"It took {found.minutes:.1f} minutes and {counted(found.launches, 'launch', 'launches')}.", console=console
+    )
 
 
 def _show_table(found: Found, rows: Sequence[FoundSetting], *, console: Console) -> None:

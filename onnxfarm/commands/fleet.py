@@ -81,7 +81,7 @@ def invite(
         write_plain(answer.plain)
         return
     if made.install:
-        say(f"On the machine that joins, where onnxfarm is not installed yet:\n{made.install}\nThen:")
+        say("On the machine that joins, where onnxfarm is not installed yet:", made.install, "Then:")
     print(made.command)
     until = f"{made.expires_at:%Y-%m-%dT%H:%M:%SZ}"
     say(f"It lets one machine into team {made.team or team}, until {until}. Then: onnxfarm node list")

@@ -241,7 +241,7 @@ def gate(  # noqa: PLR0913  every option of the command
     files = {"summary": summary, "comment": comment, "junit": junit}
     write(outcome, asked, **files, benchmark_json=benchmark_json, json_file=json_file)
     show(outcome.document, console=console, address=outcome.document.url or "")
-    say(f"\n{outcome.headline}", *filter(None, [gate_comment.sight(outcome.document)]), console=console)
+    say("", outcome.headline, *filter(None, [gate_comment.sight(outcome.document)]), console=console)
     if outcome.answer.infra:
         if server is None:
             refuse_uninstalled(outcome.document)

@@ -98,5 +98,5 @@ def show(swept: Mapping[str, Any], *, console: Console) -> None:
     """Print a document `onnxfarm.sweep/1` for people."""
     for line in swept["lines"]:
         turns = [f"  {turn['after']}: {turn['explanation']}" for turn in line["turns"] if turn["explanation"]]
-        say(f"\n{line['sentence']}", *turns, console=console)
+        say("", str(line["sentence"]), *turns, console=console)
     console.print(f"\nIt took {swept['minutes']:.1f} minutes.", highlight=False)

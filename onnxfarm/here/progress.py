@@ -17,6 +17,7 @@ from farm.contract.reports import CheckReport, Report, RoundReport, TraceReport
 from farm.rules.planning import time_left
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.wording.numbers import counted
+from onnxfarm.outputs import say
 
 # so that nobody waits five seconds for a word; what a bar says of seconds is renewed as often
 SAY_EVERY_S = 4.0
@@ -165,7 +166,7 @@ class Follower:
     def _line(self, text: str) -> None:
         if not self._bar:
             self._said_at = self._clock()
-            self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+            say(text, console=self._console)
 
 
 @contextmanager
@@ -199,7 +200,7 @@ def saying(what: str, *, console: Console, every_s: float = SAY_EVERY_S) -> Iter
         now = time.monotonic()
         if now - said_at >= every_s:
             said_at = now
-            console.print(f"{what}, for {now - began:.0f} s", highlight=False, markup=False, soft_wrap=True)
+            say(f"{what}, for {now - began:.0f} s", console=console)
 
     with _reminding(say_again):
         yield

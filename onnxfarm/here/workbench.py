@@ -29,7 +29,7 @@ from onnxfarm.disks import WAY_OUT, room_in
 from onnxfarm.here import bench, bundle, progress, published
 from onnxfarm.here import given as bench_given
 from onnxfarm.here.orders import Given, Preparation
-from onnxfarm.outputs import write_bytes
+from onnxfarm.outputs import say, write_bytes
 from onnxfarm.problems import Infrastructure, Stopped, Usage
 from onnxfarm.subject import Judging, OwnJudge, Subject
 from worker.agent.abilities.probes import machine_tags
@@ -227,7 +227,7 @@ def measured(bench: Bench, matrix: Matrix, reshape: Reshape, *, is_announced: bo
     """A matrix as a search reads it, and its plan with each of its blocks changed. `is_announced`: what it takes."""
     plan = reshaped(bench.plan(matrix), reshape)
     if is_announced and (told := planner.announcement(plan)):
-        bench.console.print(told, highlight=False, markup=False, soft_wrap=True)
+        say(told, console=bench.console)
     document = bench.measure(plan)
     return Measured(matrix, document, positions_of(plan.blocks, plan.refused).__getitem__), plan
 
@@ -242,7 +242,7 @@ class Machine:
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         if experiment.title:
-            self.bench.console.print(experiment.title, highlight=False, markup=False)
+            say(experiment.title, console=self.bench.console)
         found, _ = measured(self.bench, experiment.matrix, self.reshape, is_announced=self.is_announcing)
         return search.read(experiment.asked, found)
 
@@ -313,7 +313,7 @@ def _side_by_side(facts: ModelFacts, other: ModelFacts, *, console: Console) -> 
         )
     (facts, other), apart = side_by_side.side_by_side([facts, other])
     if apart:
-        console.print(f"They take different inputs ({apart}): compared by time alone.", highlight=False, markup=False)
+        say(f"They take different inputs ({apart}): compared by time alone.", console=console)
     return facts, other
 
 

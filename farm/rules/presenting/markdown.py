@@ -2,6 +2,8 @@
 
 import re
 
+from farm.contract.texts import plain_text
+
 # what begins markup, a link, a picture, a formula, an entity, HTML or a cell of a table
 _MARKS = re.compile(r"[\\`*_\[\]<>|~$&]")
 # what GitHub and GitLab link without any markup: people, who would be told, issues, merge requests and addresses
@@ -11,10 +13,10 @@ _WORD_JOINER = "\u2060"
 
 def as_text(text: str) -> str:
     """The text with its marks escaped, in one line."""
-    return _LINKED.sub(rf"\g<0>{_WORD_JOINER}", _MARKS.sub(r"\\\g<0>", " ".join(text.split())))
+    return _LINKED.sub(rf"\g<0>{_WORD_JOINER}", _MARKS.sub(r"\\\g<0>", " ".join(plain_text(text).split())))
 
 
 def as_code(text: str) -> str:
     """The text as a code span, in which nothing is read as markup; also inside a table."""
-    plain = " ".join(text.split()).replace("`", "'").replace("|", "/")
+    plain = " ".join(plain_text(text).split()).replace("`", "'").replace("|", "/")
     return f"`{plain}`" if plain else ""

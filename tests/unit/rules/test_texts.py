@@ -1,14 +1,21 @@
 """Words of nodes, models and members: no sign in them commands a terminal, a log, a chat or Markdown."""
 
 import logging
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from farm.alerts.channels.apprise import as_words
 from farm.config.logs import WithoutSecrets
+from farm.contract.document_cells import Input, Parity
+from farm.contract.document_comparisons import OperatorChange
 from farm.contract.texts import plain_text, without_controls
 from farm.rules.presenting.markdown import as_code, as_text
+from onnxfarm.outputs import say
 from onnxfarm.problems import Usage, main_guard
+from onnxfarm.screen import show
+from tests.documents import make_cell, make_comparison, make_document
 
 
 @pytest.mark.parametrize(
@@ -31,6 +38,30 @@ def test_a_sentence_on_a_terminal_commands_it_nothing(capsys: pytest.CaptureFixt
         raise Usage("The model \x1b]52;c;ZXZpbA==\x07 is not there.")
     assert capsys.readouterr().err == "onnxfarm: The model \ufffd]52;c;ZXZpbA==\ufffd is not there.\n"
     assert plain_text("two\nlines\t\u202e") == "two\nlines\t\ufffd"
+
+
+def test_a_model_whose_nodes_inputs_and_outputs_are_named_so_commands_no_pipeline() -> None:
+    """GitHub obeys a line that begins with `::`."""
+    evil = "\n::error::pwned <img src=x>\x1b[2J"
+    cells = [
+        make_cell(
+            name, model=f"{name}{evil}", parity=Parity(text=f"Outputs are not judged{evil}"),
+            inputs=[Input(name=evil, dtype="float32", shape=[1], made_by="seeded")],
+        )
+        for name in ("c1", "c2")
+    ]  # fmt: skip
+    figures = {"baseline_us": 10.0, "candidate_us": 20.0, "share": 0.8}
+    called = {"verdict": "slower", "ratio": 2.0, "ci_low": 1.9, "ci_high": 2.1, "rounds": 8}
+    operators = [OperatorChange(node=evil, covers=[evil], op_type=f"Mul{evil}", **figures, **called)]
+    document = make_document(
+        *cells, comparisons=[make_comparison(axis="model", operators=operators, reason=evil)], sentence=f"It is{evil}"
+    )
+    told = StringIO()
+    console = Console(file=told, width=200)
+    show(document, console=console)
+    say(f"reading {evil}", console=console)
+    assert told.getvalue().count("::error::pwned") > 5
+    assert not [line for line in told.getvalue().splitlines() if line.strip().startswith("::") or "\x1b" in line]
 
 
 def test_a_node_cannot_write_a_line_of_its_own_into_the_log() -> None:
