@@ -128,7 +128,10 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
         text = without_secrets(comment.read_text(), environment) if comment.exists() else ""
     code = gate_process.exit_code(child.returncode, is_judged=bool(text))
     if text and code not in CANCELLED and not gate_process.is_broken(code):
-        return Answer(code, text.splitlines()[0].removeprefix("### ").replace("`", ""), text)
+        from farm.rules.changes.gate_comment import BESIDE
+
+        line = text.splitlines()[0].removeprefix("### ").replace("`", "")
+        return Answer(code, line, text, is_open=BESIDE in line)
     return _unjudged(code, line, environment)
 
 

@@ -94,6 +94,8 @@ class EngineParity(Parity):
     """
 
     cell: str  # the earlier cell of the block
+    # of another model's outputs, which were compared in their order: what they were called, and now are
+    renamed: dict[Line, Line] = Field(default_factory=dict, exclude_if=lambda names: not names)
     node: Line = ""  # the first divergent node, by `bench --diverge`; else empty
     divergence: Line = ""  # what it says in a sentence
 

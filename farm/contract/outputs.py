@@ -28,3 +28,5 @@ class OutputParity(Message):
     # NaN and infinity that the reference has in the same places do not count as violations
     violations: Count = 0
     elements: Count = 0
+    # what the output that it was compared with is called, where that is another name
+    reference_name: Annotated[str | None, Field(exclude_if=lambda name: name is None)] = None

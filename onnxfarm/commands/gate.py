@@ -57,7 +57,8 @@ DEFAULT_CHECKS = "slower,lower,parity,placement,failed"
 MAX_ROUNDS = 96
 
 FailOnOption = Annotated[
-    str, typer.Option(help="What fails the gate: slower, bigger, lower, parity, placement, failed, undecided.")
+    str,
+    typer.Option(help="What fails the gate: slower, bigger, lower, parity, placement, failed, unjudged, undecided."),
 ]
 MetricOption = Annotated[
     str | None,
@@ -84,9 +85,7 @@ SlowdownOption = Annotated[
 FarmOption = Annotated[
     str | None, typer.Option("--server", metavar="URL", help="Measure on this farm.", show_default="on this machine")
 ]
-SummaryOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Markdown; also added to $GITHUB_STEP_SUMMARY.")
-]
+SummaryOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Markdown with every comparison and finding.")]
 CommentOption = Annotated[
     Path | None,
     typer.Option(
@@ -117,13 +116,13 @@ def write(
 ) -> None:
     """Write what was asked for. Raises Usage for a file that cannot be written."""
     answer, document = outcome.answer, outcome.document
-    markdown = gate_reports.as_markdown(answer, document)
+    told = gate_comment.as_comment(answer, document, asked)
     if summary is not None:
-        write_text(markdown, summary)
+        write_text(gate_reports.as_markdown(answer, document), summary)
     if step := os.environ.get(STEP_SUMMARY):
-        _append(markdown, Path(step))
+        _append(f"{told}\n{gate_reports.findings_table(answer)}\n", Path(step))
     if comment is not None:
-        write_text(gate_comment.as_comment(answer, document, asked), comment)
+        write_text(told, comment)
     if junit is not None:
         write_text(gate_reports.as_junit(answer, document), junit)
     write_plain(gate_reports.as_benchmark_entries(answer, document), benchmark_json)

@@ -34,9 +34,9 @@ def _compared(pair: Pair, first: Arrays, other: Arrays) -> dict[str, object]:
     for name, value in other.items():
         atol, rtol = pair["own"].get(name, (pair["atol"], pair["rtol"]))
         compared = first.get(names.get(name, ""))
-        outputs.append(
-            parity.compare_output(name, value, compared, atol=atol, rtol=rtol, is_absolute=name in pair["own"])
-        )
+        found = parity.compare_output(name, value, compared, atol=atol, rtol=rtol, is_absolute=name in pair["own"])
+        is_renamed = compared is not None and names[name] != name
+        outputs.append({**found, "reference_name": names[name]} if is_renamed else found)
     return {"one": pair["one"], "other": pair["other"], "outputs": outputs}
 
 

@@ -6,7 +6,7 @@ from math import inf
 
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
-from farm.contract.document_cells import Cell
+from farm.contract.document_cells import Cell, EngineParity
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.contract.reasons import CellStatus
 from farm.rules.cells import label
@@ -18,6 +18,7 @@ from farm.rules.findings.checks import changes
 from farm.rules.findings.kinds import CHECKS, COMPARED_OUTSIDE, NOISY_CHECKS, Check
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.lines import fails_parity, is_less_accurate
+from farm.rules.quality.parity import UNJUDGED
 from farm.rules.tracing.placement import cell_changes
 from farm.rules.wording.numbers import change, change_interval, percent
 from farm.rules.wording.vocabulary import LOSSES
@@ -220,9 +221,15 @@ def _beside(old: Cell, new: Cell, *, where: str, than: str) -> list[tuple[Check,
         return []
     wrong = [beside for beside in new.engines if beside.cell == old.id and beside.verdict == "fail"]
     found: list[tuple[Check, str]] = [("parity", f"{where}: {beside.text}") for beside in wrong]
+    found += [("unjudged", f"{where}: {beside.text}") for beside in unjudged_outputs(old, new)]
     if new.accuracy is not None and is_less_accurate(new.accuracy):
         found.append(("lower", f"{where} is less accurate than {than}: {new.accuracy.text}"))
     return found
+
+
+def unjudged_outputs(old: Cell, new: Cell) -> list[EngineParity]:
+    """Outputs of another model that differ, and nobody said how close they should come."""
+    return [beside for beside in new.engines if beside.cell == old.id and beside.text.startswith(UNJUDGED)]
 
 
 def _further(pair: Pair) -> Sequence[MetricChange]:

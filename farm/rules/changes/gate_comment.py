@@ -8,7 +8,7 @@ from farm.contract.cells import Budget
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.changes.gate import Finding, GateAnswer, setting_label
+from farm.rules.changes.gate import Finding, GateAnswer, setting_label, unjudged_outputs
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
@@ -22,6 +22,8 @@ MAX_ROWS = 8
 MAX_REASONS = 3
 MAX_NAME = 60
 AGAIN = "Nothing is said of the model: mend that and run the gate again"
+# in a headline, before what somebody should look at though the gate passed; no name holds it
+BESIDE = "; "
 # an address that ends no link of Markdown
 _LINK = re.compile(r"https?://[^\s()<>\[\]]+")
 # what fails a gate, the worst first; a kind of change from outside comes behind them
@@ -32,6 +34,7 @@ _HEADLINES = {
     "lower": "{} has a lower rate or accuracy than its base",
     "placement": "{} lost a placement or fusion of its base",
     "bigger": "{} takes more memory than its base",
+    "unjudged": "{} gives other outputs than its base, which nobody judged",
     "undecided": "Whether {} is as fast as its base is undecided",
 }
 
@@ -102,8 +105,7 @@ def rows_of(answer: GateAnswer, document: Document) -> list[Row]:
 
 def headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
     """At most twelve words: what fails the gate, or else what changed most."""
-    # a name is one word, whatever is in it
-    who = as_code("_".join(name.split())[:MAX_NAME])
+    who = _named(name)
     change = next((row.line.change for row in rows if row.line), None)
     found = {finding.check for finding in answer.failures}
     if any(_loses_accuracy(row) for row in rows):
@@ -116,11 +118,30 @@ def headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
     if not answer.is_passed:
         return f"{who} is worse than its base" if found else f"Nothing of {who} could be compared"
     if any(finding.is_unconfirmed for finding in answer.findings):
-        return f"{who} looked worse than its base, not in a fresh block"
-    if change is not None and change.is_decided:
-        return f"{who}: {change.text} than its base"
-    undecided = any(finding.check == "undecided" for finding in answer.findings)
-    return _HEADLINES["undecided"].format(who) if undecided else f"{who} is as fast as its base"
+        told = f"{who} looked worse than its base, not in a fresh block"
+    elif change is not None and change.is_decided:
+        told = f"{who}: {change.text} than its base"
+    elif any(finding.check == "undecided" for finding in answer.findings):
+        told = _HEADLINES["undecided"].format(who)
+    else:
+        told = f"{who} is as fast as its base"
+    return BESIDE.join([told, *_beside(rows)])
+
+
+def _beside(rows: Sequence[Row]) -> Iterator[str]:
+    """What fails nothing and breaks callers: outputs under other names, and those that differ and nobody judged."""
+    besides = [beside for row in rows for beside in row.new.engines if beside.cell == row.old.id]
+    if renamed := next((beside.renamed for beside in besides if beside.renamed), None):
+        old, new = next(iter(renamed.items()))
+        yield f"output {_named(old)} is now called {_named(new)}"
+    if unjudged := [beside for row in rows for beside in unjudged_outputs(row.old, row.new)]:
+        largest = max((output.max_abs or 0.0 for beside in unjudged for output in beside.outputs), default=0.0)
+        yield f"its outputs{f' differ by up to {largest:.2g} and' if largest else ''} were not judged"
+
+
+def _named(name: str) -> str:
+    """In a headline a name is one word, whatever is in it."""
+    return as_code("_".join(name.split())[:MAX_NAME])
 
 
 def _loses_accuracy(row: Row) -> bool:

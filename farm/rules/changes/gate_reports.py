@@ -13,6 +13,8 @@ from farm.rules.presenting.markdown import as_text
 from farm.rules.presenting.sentences import explanation
 from farm.rules.wording.numbers import counted
 
+# findings that say that something was not judged, in words
+OPEN = {"unjudged": "with outputs that differ and were not judged", "undecided": "undecided"}
 NOTHING = "Nothing was compared: no pair of cells ran on both sides."
 # what XML 1.0 cannot hold
 _UNPRINTABLE = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
@@ -32,27 +34,38 @@ def headline(answer: GateAnswer) -> str:
 
 def _left_open(answer: GateAnswer) -> str:
     """What passed without having been decided; a gate whose time ran out is no proof that nothing changed."""
-    undecided = {finding.candidate for finding in answer.findings if finding.check == "undecided"}
-    return f", but {len(undecided)} undecided, which --fail-on undecided counts as a failure" if undecided else ""
+    found = {check: {finding.candidate for finding in answer.findings if finding.check == check} for check in OPEN}
+    told = [
+        f"{len(cells)} {OPEN[check]}, which --fail-on {check} counts as a failure"
+        for check, cells in found.items()
+        if cells
+    ]
+    return f", but {', and '.join(told)}" if told else ""
 
 
 def as_markdown(answer: GateAnswer, document: Document) -> str:
     """A summary for a pull request: verdict, comparisons, findings."""
     mark = "✅" if answer.is_passed else "❌"
-    lines = [f"## {mark} onnxfarm gate: {answer.verdict}", "", as_text(headline(answer)), ""]
+    is_unjudged = answer.is_passed and any(finding.check == "unjudged" for finding in answer.findings)
+    unjudged = "; outputs differ and were not judged" if is_unjudged else ""
+    lines = [f"## {mark} onnxfarm gate: {answer.verdict}{unjudged}", "", as_text(headline(answer)), ""]
     if document.sentence:
         lines += [as_text(document.sentence), ""]
     lines += _comparison_table(answer, document)
     if answer.findings:
-        lines += ["| check | fails the gate | finding |", "|---|---|---|"]
-        lines += [
-            f"| {finding.check} | {'yes' if finding in answer.failures else 'no'} | {as_text(finding.text)} |"
-            for finding in answer.findings
-        ]
-        lines.append("")
+        lines += [findings_table(answer), ""]
     if document.url:
         lines += [f"[The run]({document.url})", ""]
     return "\n".join(lines)
+
+
+def findings_table(answer: GateAnswer) -> str:
+    """What was found, and whether it fails the gate; empty where nothing was."""
+    rows = [
+        f"| {finding.check} | {'yes' if finding in answer.failures else 'no'} | {as_text(finding.text)} |"
+        for finding in answer.findings
+    ]
+    return "\n".join(["| check | fails the gate | finding |", "|---|---|---|", *rows]) if rows else ""
 
 
 def as_junit(answer: GateAnswer, document: Document) -> str:

@@ -99,7 +99,7 @@ MAX_WORDS = 200
 TONES = ("bad", "slower", "warn")
 _KEY = re.compile(r"[a-z][a-z0-9_]{0,31}")
 # what else a gate may fail on: what verdicts on metrics say, and what is open
-_GATES_OWN = ("bigger", "lower", "undecided")
+_GATES_OWN = ("bigger", "lower", "unjudged", "undecided")
 
 
 def _checked(entry: Kind, taken: Sequence[Kind]) -> Kind:
@@ -168,7 +168,10 @@ KEYS = tuple(KINDS)
 warn_of_unknown(ALERTING, KEYS)
 # kinds that a gate knows by what packages compare
 COMPARED_OUTSIDE = tuple(kind for kind in OUTSIDE.entries if kind.compare is not None)
-CHECKS = ("slower", "bigger", "lower", "parity", "placement", "failed", "undecided", *(k.key for k in COMPARED_OUTSIDE))
+CHECKS = (
+    *("slower", "bigger", "lower", "parity", "placement", "failed", "unjudged", "undecided"),
+    *(kind.key for kind in COMPARED_OUTSIDE),
+)
 # checks that a fresh block has to show again; the others follow from the graph, the outputs and a repeat
 NOISY_CHECKS = frozenset({"lower", *(key for key, kind in KINDS.items() if kind.is_noisy and key in CHECKS)})
 # those of which a value is one: a type of no fixed words, since packages add theirs

@@ -101,10 +101,11 @@ def _engine(pair: EnginePair, block: PlannedBlock, *, model: ModelFacts, is_labe
         judgement = parity.judge(pair.outputs, preset).compared_with(f"{one.id}'s")
     found = _parity(judgement, preset, pair.outputs, reference=f"{one.id}, {one.spec.runtime}")
     known = dict(found)
+    known["renamed"] = {output.reference_name: output.name for output in pair.outputs if output.reference_name}
     if judgement.verdict == "fail":
         known["command"] = command_of(other.spec, model.main, against=one.spec)
-    else:
-        # of those that agree, the sentence is enough
+    elif judgement.verdict == "pass":
+        # the sentence is enough
         known["outputs"] = []
     return doc_cells.EngineParity(**known, cell=one.id)
 

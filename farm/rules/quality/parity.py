@@ -137,6 +137,13 @@ def judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset], 
     Without one an output that differs is not judged: how close a retrained or pruned model should come is for its team
     to say. Wrong in any case is another shape, and what is not finite where the other's is.
     """
+    judged = _judge_models(outputs, own=own, is_labelled=is_labelled)
+    renamed = [f"{out.reference_name!r} is now called {out.name!r}" for out in outputs if out.reference_name]
+    broken = [f" Output {', '.join(renamed)}: callers that name it break."] if renamed else []
+    return replace(judged, text="".join([judged.text, *broken]))
+
+
+def _judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset], is_labelled: bool) -> Judgement:
     compared = [output for output in outputs if output.reference_shape is not None]
     if not compared:
         return Judgement("not_measured", "No outputs of the two models could be compared.")

@@ -209,6 +209,19 @@ def test_a_model_that_labelled_data_show_to_be_wrong_is_led_with_and_nothing_say
     assert line_of(found.comparisons[0], {cell.id: cell for cell in found.cells}).is_wrong
 
 
+def test_an_output_under_another_name_is_told_in_the_runs_sentence() -> None:
+    (block,) = planner.plan(matrices.from_options(runtime="1.31.1"), [BASE, NEW]).blocks
+    same = make_output(name="logits", reference_name="scores")
+    reports = [
+        *make_reports({0: 1.0, 1: 1.0}, end=False),
+        *(make_check(arm.arm) for arm in block.arms),
+        EnginesReport(pairs=(EnginePair(one=0, other=1, outputs=(same,)),)),
+    ]
+    found = assemble(RunRecord(model=BASE, beside=[NEW], blocks=[BlockRecord(block=block, reports=reports)]))
+    assert "Output 'scores' is now called 'logits': callers that name it break." in found.sentence
+    assert found.cells[1].engines[0].renamed == {"scores": "logits"}
+
+
 def test_a_model_that_labelled_data_show_to_be_as_right_is_told_with_what_they_say() -> None:
     found = labelled(1)
     assert found.cells[1].accuracy is not None

@@ -8,18 +8,23 @@ import pytest
 from markdown_it import MarkdownIt
 
 from farm.contract.document import Document
-from farm.contract.document_cells import Accuracy, Cell, EngineParity, OperatorTime
+from farm.contract.document_cells import Accuracy, Cell, EngineParity, OperatorTime, ParityOutput
 from farm.contract.document_comparisons import MetricChange, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
-from farm.rules.changes import gate
+from farm.rules.changes import gate, gate_reports
 from farm.rules.changes.gate_comment import AGAIN, MAX_ROWS, Asked, as_comment
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting.markdown import as_text
+from farm.rules.quality import parity
 from farm.rules.wording.vocabulary import Sign
 from tests.documents import make_cell, make_comparison, make_document
 
 COMMAND = "onnxfarm gate encoder.onnx --against git:origin/main"
+UNJUDGED = EngineParity(
+    cell="c1", outputs=[ParityOutput(name="y", max_abs=0.6789)],
+    text=f"{parity.UNJUDGED}: y is off; try --tolerance y=ATOL",
+)  # fmt: skip
 REFUSED = Reason(code=ReasonCode.CRASHED, text="It died.")
 
 
@@ -93,6 +98,37 @@ def test_the_headline_is_the_worst_that_was_found_in_twelve_words(document: Docu
     assert head(comment(document)) == words
     longest = comment(document, name="a name of more words than any headline has, so that it must be one")
     assert len(head(longest).split()) <= 12
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outputs", "words"),
+    [
+        ("equal", UNJUDGED.outputs, "is as fast as its base; its outputs differ by up to 0.68 and were not judged"),
+        ("equal", [], "is as fast as its base; its outputs were not judged"),
+        ("slower", UNJUDGED.outputs, "looked worse than its base, not in a fresh block; its outputs differ by up to"),
+    ],
+)
+def test_outputs_that_nobody_judged_are_told_in_the_first_line(
+    verdict: str, outputs: list[ParityOutput], words: str
+) -> None:
+    """They fail nothing until a team wants them to."""
+    document = gated(verdict, new={"engines": [UNJUDGED.model_copy(update={"outputs": outputs})]})
+    answer = gate.judge_gate(document, old="base", new="new", fail_on=("slower",), of_models=True)
+    answer = gate.confirmed(answer, again=())
+    told = [as_comment(answer, document, Asked("m", COMMAND, 1.0)), gate_reports.as_markdown(answer, document)]
+    assert head(told[0]).startswith(f"`m` {words}")
+    assert told[1].splitlines()[0] == "## ✅ onnxfarm gate: passed; outputs differ and were not judged"
+    assert "--fail-on unjudged counts as a failure" in gate_reports.headline(answer)
+    failed = comment(document, fail_on=("unjudged",))
+    assert failed.startswith("### ❌ `encoder.onnx` gives other outputs than its base, which nobody judged")
+    assert "--tolerance y=ATOL" in failed
+
+
+def test_an_output_of_another_name_is_told_in_the_first_line_whatever_it_is_called() -> None:
+    """Callers that name it break, though its values are the same."""
+    named = EngineParity(cell="c1", verdict="pass", renamed={"scores": "a\n::error::`b"})
+    first = comment(gated("equal", new={"engines": [named]})).splitlines()[0]
+    assert first == "### ✅ `encoder.onnx` is as fast as its base; output `scores` is now called `a\\n::error::'b`"
 
 
 def test_a_metric_that_fails_the_gate_is_told_though_the_p50_is_equal() -> None:

@@ -51,6 +51,8 @@ def test_of_two_models_outputs_of_other_names_are_compared_in_their_order_by_the
     (found,) = compared(order)["pairs"]
     told = {one["name"]: (one.get("max_abs"), one.get("violations")) for one in found["outputs"]}
     assert told == {"new_a": (0.0, 0), "y": (0.25, 0), "new_b": (0.0, 0), "more": (None, None)}
+    renamed = {one["name"]: one["reference_name"] for one in found["outputs"] if "reference_name" in one}
+    assert renamed == {"new_a": "old_a", "new_b": "old_b"}
 
 
 def test_what_is_too_much_to_compare_is_counted_and_the_smaller_pairs_are_compared(tmp_path: Path) -> None:
