@@ -10,6 +10,8 @@ import contextlib
 import hashlib
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,6 +27,9 @@ from onnxfarm.gate_process import CANCELLED, FAILED, PASSED
 UNCHANGED = "--unchanged"
 # before a commit in what is compared with
 GIT = "git:"
+SHA = re.compile("[0-9a-f]{40,64}")
+# the exit code of a gate that was given what it cannot use
+UNUSABLE = 2
 # what holds no weights of a model beside it
 NO_WEIGHTS = (".onnx", ".npz", ".zip", ".md")
 # GitHub ends a cancelled job's processes 10 s after it asked them to end
@@ -49,11 +54,10 @@ def main(kind: str, environment: Mapping[str, str], *words: str) -> int:
     forge: Forge = GitHub(environment) if kind == "github" else GitLab(environment)
     model = environment["GATE_MODEL"]
     if UNCHANGED in words:
-        if not _is_unchanged(model, _commit(forge, environment)):
+        told = _told_unmeasured(model, _commit(forge, environment))
+        if not told:
             return FAILED
-        answer = _unjudged(
-            PASSED, f"Unchanged: {model} is its base, byte for byte, and nothing was measured.", environment
-        )
+        answer = _unjudged(PASSED, told, environment)
         _tell(forge, answer, environment)
         return answer.code
     try:
@@ -69,7 +73,9 @@ def _tell(forge: Forge, answer: Answer, environment: Mapping[str, str]) -> None:
     model = environment["GATE_MODEL"]
     with _passing_refusals():
         # of a push that came after this one, another job will write the comment
-        if answer.code not in CANCELLED:
+        if forge.mute:
+            print(forge.mute, flush=True)
+        elif answer.code not in CANCELLED:
             _comment(forge, _mark(model, environment), answer)
     with _passing_refusals():
         forge.tell(answer, model)
@@ -99,7 +105,12 @@ def _passing_refusals() -> Iterator[None]:
 
 
 def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
-    words = _words(model, forge, environment)
+    try:
+        words = _words(model, forge, environment)
+    except ValueError as problem:
+        return _unjudged(
+            UNUSABLE, f"options cannot be read ({str(problem).rstrip('.')}): mend its quotes.", environment
+        )
     with tempfile.TemporaryDirectory(prefix="onnxfarm-ci-") as folder:
         comment = Path(folder) / "comment.md"
         before, after = forge.quiet()
@@ -155,12 +166,16 @@ def _unjudged(code: int, line: str, environment: Mapping[str, str]) -> Answer:
 
 
 def _words(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str]:
-    """The options of the gate: against another model, or two runtimes on a farm where those alone are named."""
+    """The options of the gate: against another model, or two runtimes on a farm where those alone are named. Raises
+    ValueError where those that were given freely end within quotes."""
     runtimes = environment.get("GATE_RUNTIMES", "").split()
     words = [f"./{model}" if model.startswith("-") else model]
     words += [f"--fail-on={environment.get('GATE_FAIL_ON') or 'slower,lower,parity,placement,failed'}"]
     words += [f"--budget={environment['GATE_BUDGET']}"] if environment.get("GATE_BUDGET") else []
     words += [f"--junit={environment['GATE_JUNIT']}"] if environment.get("GATE_JUNIT") else []
+    words += [f"--tolerance={each}" for each in environment.get("GATE_TOLERANCE", "").split()]
+    words += [f"--evaluation={environment['GATE_EVALUATION']}"] if environment.get("GATE_EVALUATION") else []
+    words += shlex.split(environment.get("GATE_OPTIONS", ""))
     server, against = environment.get("GATE_SERVER"), environment.get("GATE_AGAINST", "")
     if server:
         # what a farm cannot take as a name is told all the same
@@ -171,7 +186,7 @@ def _words(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str
     if server and not against and len(runtimes) > 1:
         sides = zip(("baseline", "candidate"), runtimes, strict=False)
         return [*words, *(f"--{side}={runtime}" for side, runtime in sides)]
-    against = against or (f"{GIT}{forge.base}" if forge.base else "")
+    against = against or _of_base(model, _base(forge))
     _prepare(model, against)
     return [*words, f"--against={against}", *(["--ort", ",".join(runtimes)] if runtimes else [])]
 
@@ -195,7 +210,7 @@ def _prepare(model: str, against: str) -> None:
 
 def _commit(forge: Forge, environment: Mapping[str, str]) -> str:
     """The commit whose model, of the same path, is compared with; empty where something else is compared."""
-    against = environment.get("GATE_AGAINST") or f"{GIT}{forge.base}"
+    against = environment.get("GATE_AGAINST") or f"{GIT}{_base(forge)}"
     is_of_runtimes = environment.get("GATE_SERVER") and len(environment.get("GATE_RUNTIMES", "").split()) > 1
     if is_of_runtimes and not environment.get("GATE_AGAINST"):
         return ""
@@ -203,11 +218,52 @@ def _commit(forge: Forge, environment: Mapping[str, str]) -> str:
     return "" if against == commit or ":" in commit else commit
 
 
+def _base(forge: Forge) -> str:
+    """The commit that the pull request would be merged into. What an event names is as old as its last push; the merge
+    that a forge checks out has the newer one, and says so in a shallow checkout too."""
+    header = _asked("cat-file", "commit", "HEAD").partition("\n\n")[0].splitlines()
+    parents = [line.removeprefix("parent ") for line in header if line.startswith("parent ")]
+    return parents[0] if forge.tip and parents[1:] == [forge.tip] else forge.base
+
+
+def _of_base(model: str, commit: str) -> str:
+    """The model as the commit has it, under the name that it had there."""
+    if not commit:
+        return ""
+    renamed = "" if _fetch(commit) or _has(commit, model) else _name_before(model, commit)
+    return f"{GIT}{commit}:{renamed}" if renamed else f"{GIT}{commit}"
+
+
+def _name_before(model: str, commit: str) -> str:
+    """What a model that was renamed since the commit was called there, by git's own similarity; empty otherwise."""
+    listed = _asked("diff", "--no-ext-diff", "--find-renames", "--diff-filter=R", "--name-status", "-z", commit, "HEAD")
+    fields = listed.split("\0")
+    known = {new: old for old, new in zip(fields[1::3], fields[2::3], strict=False)}
+    return known.get(_asked("ls-files", "--full-name", "-z", "--", f":(literal){model}").rstrip("\0"), "")
+
+
+def _has(commit: str, model: str) -> bool:
+    return _git("cat-file", "-e", f"{commit}:./{model}") == 0
+
+
+def _told_unmeasured(model: str, commit: str) -> str:
+    """Why there is nothing to measure; empty where there is, or nobody can tell."""
+    if not commit or _fetch(commit):
+        return ""
+    is_here, is_there = _has("HEAD", model), _has(commit, model)
+    if is_here and not is_there and not _name_before(model, commit):
+        return f"New: {model} is not in its base, and nothing was compared."
+    if is_there and not is_here and not Path(model).exists():
+        return f"Removed: {model} is in its base alone, and nothing was measured."
+    is_same = is_here and is_there and _is_unchanged(model, commit)
+    return f"Unchanged: {model} is its base, byte for byte, and nothing was measured." if is_same else ""
+
+
 def _is_unchanged(model: str, commit: str) -> bool:
     """Whether the checkout has the model as the commit has it, and what lies beside it that may hold its weights."""
     path = Path(model)
     folder = path if path.is_dir() else path.parent
-    if not commit or _fetch(commit) or _git("--literal-pathspecs", "ls-files", "--error-unmatch", "--", model):
+    if _git("--literal-pathspecs", "ls-files", "--error-unmatch", "--", model):
         return False
     # what a link leads to may have changed elsewhere
     if path.absolute() != path.resolve() or any(entry.is_symlink() for entry in folder.iterdir()):
@@ -225,10 +281,18 @@ def _is_unchanged(model: str, commit: str) -> bool:
 
 
 def _fetch(commit: str) -> int:
-    """Have a commit here, of which a shallow checkout may know nothing."""
+    """Have a commit, or a branch or tag by its name, here, where a shallow checkout knows nothing of it."""
     if _git("cat-file", "-e", f"{commit}^{{commit}}") == 0:
         return 0
-    return _git("fetch", "--quiet", "--no-tags", "--depth=1", "origin", "--", commit)
+    kept = "" if SHA.fullmatch(commit) else f":refs/remotes/{commit}"
+    named = commit.removeprefix("origin/") if kept else commit
+    return _git("fetch", "--quiet", "--no-tags", "--depth=1", "origin", "--", f"{named}{kept}")
+
+
+def _asked(*words: str) -> str:
+    """What git answers; empty where it refuses."""
+    done = subprocess.run(["git", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    return "" if done.returncode else os.fsdecode(done.stdout)
 
 
 def _git(*words: str) -> int:
@@ -260,6 +324,8 @@ def _comment(forge: Forge, mark: str, answer: Answer) -> None:
 def _mark(model: str, environment: Mapping[str, str]) -> str:
     """What the gate's own comment begins with: nothing of a name, as that could end a comment of HTML."""
     asked = [model, *(environment.get(f"GATE_{name}", "") for name in ("RUNTIMES", "SERVER"))]
+    # two gates of one model differ by what else was given
+    asked += filter(None, [environment.get("GATE_OPTIONS")])
     return f"<!-- onnxfarm gate {hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]} -->"
 
 

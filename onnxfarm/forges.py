@@ -82,18 +82,21 @@ class Answer:
 
 
 class Forge(Protocol):
-    """Where the pipeline runs. `base`: the commit to compare with; `branch` and `head`: what it runs for; each empty
-    where the pipeline names none."""
+    """Where the pipeline runs. `base`: the commit to compare with; `branch` and `head`: what it runs for; `tip`: the
+    newest commit of a pull request itself, which its merge has as second parent; each empty where there is none."""
 
     base: str
     branch: str
     head: str
+    tip: str
+    # why nothing can be commented on here; empty where something can
+    mute: str
 
     def quiet(self) -> tuple[str, str]:
         """Lines around what a program prints, between which nothing in it commands the pipeline."""
 
     def comments(self) -> Iterator[tuple[str, str]]:
-        """Path and text of every comment that this pipeline itself wrote."""
+        """Path and text of every comment that this pipeline itself wrote. Of one that is mute nobody asks."""
 
     def write(self, body: str, path: str) -> None:
         """Write a comment, or another text for the one of that path. Raises RefusedError."""
@@ -109,10 +112,12 @@ class GitHub:
         event = json.loads(Path(environment["GITHUB_EVENT_PATH"]).read_text())
         pull = event.get("pull_request") or {}
         self.base = (pull.get("base") or {}).get("sha") or (event.get("merge_group") or {}).get("base_sha", "")
-        self.head = (pull.get("head") or {}).get("sha") or environment.get("GITHUB_SHA", "")
+        self.tip = (pull.get("head") or {}).get("sha", "")
+        self.head = self.tip or environment.get("GITHUB_SHA", "")
         self.branch = (pull.get("head") or {}).get("ref") or environment.get("GITHUB_REF_NAME", "")
         self._repository = f"/repos/{environment['GITHUB_REPOSITORY']}"
         self._issue = f"{self._repository}/issues/{int(pull['number'])}" if pull else ""
+        self.mute = "" if pull else "No comment was written: this job runs for no pull request."
         self._output = environment.get("GITHUB_OUTPUT")
         token = environment.get("GATE_TOKEN", "")
         headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
@@ -124,14 +129,13 @@ class GitHub:
         return f"::stop-commands::{word}", f"::{word}::"
 
     def comments(self) -> Iterator[tuple[str, str]]:
-        for comment in self._api.pages(f"{self._issue}/comments") if self._issue else ():
+        for comment in self._api.pages(f"{self._issue}/comments"):
             # a person may have written the same mark, and could change what is written there
             if (comment.get("user") or {}).get("type") == "Bot":
                 yield f"{self._repository}/issues/comments/{comment['id']}", comment.get("body") or ""
 
     def write(self, body: str, path: str) -> None:
-        if self._issue:
-            self._api.ask("PATCH" if path else "POST", path or f"{self._issue}/comments", {"body": body})
+        self._api.ask("PATCH" if path else "POST", path or f"{self._issue}/comments", {"body": body})
 
     def tell(self, answer: Answer, model: str) -> None:
         if self._output:
@@ -156,24 +160,25 @@ class GitLab:
         names = ("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME")
         self.branch = next(filter(None, map(environment.get, names)), "") or ""
         self.head = environment.get("CI_COMMIT_SHA", "")
+        self.tip = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "")
         token, number = environment.get("GATE_TOKEN", ""), environment.get("CI_MERGE_REQUEST_IID", "")
         project = f"/projects/{environment.get('CI_PROJECT_ID', '')}"
         self._notes = f"{project}/merge_requests/{int(number)}/notes" if number and token else ""
+        missing = "ONNXFARM_GITLAB_TOKEN is not set" if number else "this job runs for no merge request"
+        self.mute = "" if self._notes else f"No note was written: {missing}."
         self._api = Api(environment.get("CI_API_V4_URL", "https://gitlab.com/api/v4"), {"PRIVATE-TOKEN": token})
 
     def quiet(self) -> tuple[str, str]:
         return "", ""
 
     def comments(self) -> Iterator[tuple[str, str]]:
-        if self._notes:
-            own = self._api.ask("GET", "/user")["id"]
-            for note in self._api.pages(self._notes):
-                if note["author"]["id"] == own:
-                    yield f"{self._notes}/{note['id']}", note["body"]
+        own = self._api.ask("GET", "/user")["id"]
+        for note in self._api.pages(self._notes):
+            if note["author"]["id"] == own:
+                yield f"{self._notes}/{note['id']}", note["body"]
 
     def write(self, body: str, path: str) -> None:
-        if self._notes:
-            self._api.ask("PUT" if path else "POST", path or self._notes, {"body": body})
+        self._api.ask("PUT" if path else "POST", path or self._notes, {"body": body})
 
     def tell(self, answer: Answer, model: str) -> None:
         print(f"{model}: {answer.line}", flush=True)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -32,12 +33,11 @@ def written_out(text: str, *, beside: Path, folder: Path) -> Path:
     ref, _, path = text.removeprefix(PREFIX).partition(":")
     repository = Path(_asked("rev-parse", "--show-toplevel", at=beside.resolve().parent, text=text).decode().strip())
     place = Path(path) if path else beside.resolve().relative_to(repository)
-    commit = _asked(
-        "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", at=repository, text=text
-    )
-    at = commit.decode().strip()
+    at = _commit(ref, repository=repository, text=text)
     if place.name in ("", ".."):
         raise Usage(f"{text} cannot be read: {path} names no file.")
+    if not _asked("ls-tree", "-z", at, "--", f":(literal){place.as_posix()}", at=repository, text=text):
+        raise Usage(f"{text} has no {place}: {PREFIX}REF:PATH names the model's path there.")
     # the folder says which model it is
     named = place.parent.name if place.parent.name not in ("", "..") else beside.resolve().parent.name
     folder = folder / (named or "model")
@@ -47,6 +47,20 @@ def written_out(text: str, *, beside: Path, folder: Path) -> Path:
     for name in data_of(model, _siblings(at, place, repository=repository, text=text)):
         _write(at, place.with_name(name), to=folder / name, repository=repository, text=text)
     return model
+
+
+def _commit(ref: str, *, repository: Path, text: str) -> str:
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    try:
+        return _asked(*words, at=repository, text=text).decode().strip()
+    except Usage as problem:
+        if _asked("rev-parse", "--is-shallow-repository", at=repository, text=text).strip() != b"true":
+            raise
+        branch = ref.removeprefix("origin/")
+        raise Usage(
+            f"{problem}; this checkout has the newest commit alone: let actions/checkout have fetch-depth: 0, or type "
+            f"{shlex.join(['git', 'fetch', '--depth=1', 'origin', f'{branch}:refs/remotes/{ref}'])}."
+        ) from problem
 
 
 def _siblings(commit: str, place: Path, *, repository: Path, text: str) -> list[str]:

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from farm.contract.cells import Runtime
+from farm.contract.cells import Budget, Runtime
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
 from farm.rules.changes import gate_comment, gate_reports
 from farm.rules.matrices.matrix import Matrix
+from farm.rules.planning.estimates import ROUNDS
 from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm import git_models
 from onnxfarm.commands import options
@@ -266,12 +267,12 @@ class _Where:
     is_of_pipeline: bool = False
     origin: Mapping[str, str] = field(default_factory=dict)
 
-    def must_make_sense(self) -> None:
+    def must_make_sense(self, budget: Budget) -> None:
         """Raises Usage."""
         if self.subject.expected is not None and self.subject.inputs is None:
             raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
-        if self.rounds is not None and not 1 <= self.rounds <= MAX_ROUNDS:
-            raise Usage(f"--rounds is {self.rounds}: give 1 to {MAX_ROUNDS}.")
+        if self.rounds is not None and not (least := ROUNDS[budget].least) <= self.rounds <= MAX_ROUNDS:
+            raise Usage(f"--rounds is {self.rounds}: a verdict takes {least}, so give {least} to {MAX_ROUNDS}.")
         if self.rounds is not None and self.server is not None:
             raise Usage(
                 "--rounds works on this machine only; a farm takes them from --budget: leave out one of the two."
@@ -295,7 +296,7 @@ def _outcome(
     console: Console,
 ) -> "GateOutcome":
     """Measures and judges. Raises Usage, Infrastructure and TimedOut."""
-    where.must_make_sense()
+    where.must_make_sense(declared.budget)
     with needs_extra("node"):
         from farm.rules.searches.gate import Gate
         from farm.rules.searches.search import carry_out
@@ -326,7 +327,7 @@ def _bench(
 
 def _with_base(given: Given, where: _Where, folder: Path) -> Given:
     """With the model in use now, given what the new one is given. Raises Usage, and Exit where both are the same."""
-    path = Path(where.against)
+    path, new = Path(where.against), files_of(where.subject.model)
     is_version = not path.exists() and lookups.VERSION.fullmatch(where.against) is not None
     if is_version and where.server is not None:
         return replace(given, version=where.against)
@@ -334,7 +335,7 @@ def _with_base(given: Given, where: _Where, folder: Path) -> Given:
         path = git_models.written_out(where.against, beside=where.subject.model, folder=folder)
     elif is_version:
         path = downloaded(where.against, folder=folder)
-    old, new = files_of(path), files_of(where.subject.model)
+    old = files_of(path)
     if len(old) == len(new) and all(filecmp.cmp(*both, shallow=False) for both in zip(old, new, strict=True)):
         say(f"The gate passed: {where.subject.model} is {where.against}, byte for byte, and nothing was measured.")
         raise typer.Exit

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from onnxfarm import ci, gate_process, git_models
+from onnxfarm.forges import Answer, GitHub, RefusedError
 from tests.acceptance.served import Served
 from tests.integration.forges import job
 from tests.integration.forges.server import TOKEN, Forge, forge
@@ -92,6 +93,105 @@ def test_a_model_that_is_the_bases_is_known_before_anything_is_installed(
     done = job.github(repository, known, base=base, model=NAME, installs=False, **inputs)
     assert (done.answer.get("verdict"), "install" in done.ran) == (("passed", False) if is_known else ("", True))
     assert not list(repository.parent.rglob("pwned"))
+
+
+@pytest.mark.parametrize(
+    ("does", "verdict", "said"),
+    [
+        ("git mv models/encoder.onnx models/renamed.onnx && git commit -qm renamed", "passed", "byte for byte"),
+        ("cp models/encoder.onnx models/renamed.onnx && git add -A && git commit -qm new", "passed", "New: models/"),
+        ("git commit -qm none --allow-empty", "not measured", "models/renamed.onnx is not a file"),
+    ],
+)
+def test_a_model_that_a_pull_request_adds_or_renames_is_no_fault(
+    repository: Path, known: Forge, does: str, verdict: str, said: str
+) -> None:
+    base = commit(repository, "x")
+    subprocess.run(
+        ["bash", "-ec", f'git() {{ command git {" ".join(job.AUTHOR)} "$@"; }}; {does}'], cwd=repository, check=True
+    )
+    done = job.github(repository, known, base=base, model="models/renamed.onnx", wheel="installed")
+    assert (done.answer["verdict"], said in done.log + done.summary) == (verdict, True), done.log
+    assert str(repository) not in done.summary
+
+
+def test_a_model_that_a_pull_request_removes_is_no_fault(repository: Path, known: Forge) -> None:
+    base = commit(repository, "x")
+    (repository / NAME).unlink()
+    commit(repository, "removed")
+    done = job.github(repository, known, base=base, model=NAME, installs=False)
+    assert (done.answer["verdict"], "install" in done.ran) == ("passed", False), done.log
+    assert "Removed: " in done.summary
+
+
+def test_the_base_of_a_merge_is_its_first_parent_whatever_the_event_names(
+    repository: Path, known: Forge, tmp_path: Path
+) -> None:
+    """`base.sha` is of the last push, and the merge that is checked out is newer."""
+    lagging = commit(repository, "lagging")
+    main = job.branch_of(repository)
+    job.git(repository, "checkout", "-q", "-b", "feature")
+    (repository / "README.md").write_text("x")
+    head = commit(repository, "a pull request that leaves the model as it is")
+    job.git(repository, "checkout", "-q", main)
+    shutil.copy(MODELS / "cnn_dyn.onnx", repository / NAME)
+    commit(repository, "main goes on")
+    job.git(repository, "merge", "-q", "--no-ff", "-m", "merge", "feature")
+    job.git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{repository}", str(clone)], check=True)
+    done = job.github(clone, known, base=lagging, head=head, model=NAME, installs=False)
+    assert done.answer["verdict"] == "passed", done.log
+
+
+@pytest.mark.parametrize("ref", ["shipped", "origin/side", "side"])
+def test_a_branch_or_tag_that_a_shallow_checkout_lacks_is_fetched(
+    repository: Path, known: Forge, tmp_path: Path, ref: str
+) -> None:
+    job.git(repository, "tag", "shipped")
+    job.git(repository, "branch", "side")
+    commit(repository, "newest")
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{repository}", str(clone)], check=True)
+    done = job.github(clone, known, base="0" * 40, model=NAME, wheel="installed", against=f"git:{ref}:{NAME}")
+    assert (done.code, "byte for byte" in done.log) == (0, True), done.log
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"options": "--frobnicate"}, "No such option"),
+        ({"options": "'unclosed"}, "mend its quotes"),
+        ({"options": "$(touch pwned) `touch pwned` ; touch pwned"}, "unexpected extra argument"),
+        ({"options": "--max-slowdown '5 %' --rounds 4"}, "a verdict takes 8"),
+        ({"tolerance": "$(touch${IFS}pwned)"}, "$(touch${IFS}pwned)"),
+        ({"evaluation": "$(touch pwned).npz"}, "$(touch pwned).npz"),
+    ],
+)
+def test_options_reach_the_gate_as_words_and_no_shell(
+    repository: Path, known: Forge, inputs: dict[str, str], said: str
+) -> None:
+    base = commit(repository, "x")
+    shutil.copy(MODELS / "cnn_dyn.onnx", repository / NAME)
+    commit(repository, "another")
+    done = job.github(repository, known, base=base, model=NAME, wheel="installed", **inputs)
+    assert (done.code, said in done.log + done.summary) == (2, True), done.log
+    assert not list(repository.parent.rglob("pwned*"))
+    asked = {f"GATE_{name.upper()}": text for name, text in inputs.items()}
+    known.comments.clear()
+    assert job.gitlab(repository, known, base=base, GATE_MODEL=NAME, **asked).code == 2
+
+
+def test_a_passed_gate_that_somebody_should_look_at_is_a_warning(
+    repository: Path, known: Forge, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    event = tmp_path / "event.json"
+    event.write_text("{}")
+    there = {"GITHUB_EVENT_PATH": str(event), "GITHUB_REPOSITORY": "a/b", "GITHUB_API_URL": known.url}
+    for is_open, kind in ((False, "notice"), (True, "warning")):
+        with contextlib.suppress(RefusedError):
+            GitHub(there).tell(Answer(0, "as fast; and more", "x", is_open=is_open), "m.onnx")
+        assert capsys.readouterr().out.startswith(f"::{kind} ")
 
 
 def test_a_comment_that_a_person_wrote_with_the_same_mark_is_left_alone(repository: Path, known: Forge) -> None:
@@ -274,7 +374,7 @@ def test_the_template_of_gitlab_writes_one_note_and_junit(repository: Path, know
 
 def test_without_a_token_the_template_of_gitlab_leaves_the_log(repository: Path, known: Forge) -> None:
     done = job.gitlab(repository, known, base="0" * 40, GATE_MODEL=NAME, ONNXFARM_GITLAB_TOKEN="")
-    assert (done.code, known.calls) == (2, [])
+    assert (done.code, known.calls, "ONNXFARM_GITLAB_TOKEN is not set" in done.log) == (2, [], True)
 
 
 def test_what_a_shallow_checkout_lacks_is_fetched_from_its_origin_and_from_lfs(

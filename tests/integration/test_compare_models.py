@@ -121,7 +121,7 @@ def test_a_gate_against_the_model_of_a_commit_passes_an_equal_one_and_fails_a_br
     twin(model, factor=factor)
     junit = tmp_path / "gate.xml"
     words = ["gate", model, "--against", "git:HEAD", "--tolerance", "y=0.001", "--fail-on", "parity,failed"]
-    options = ["--ort", "1.31.1", "--threads", 2, "--rounds", 2, "--junit", junit, "--home", home]
+    options = ["--ort", "1.31.1", "--threads", 2, "--rounds", 8, "--junit", junit, "--home", home]
     result = CliRunner().invoke(app, [str(word) for word in (*words, *options)])
     assert result.exit_code == code, result.stderr
     assert junit.read_text().count("<failure") == code

@@ -48,7 +48,8 @@ def test_a_candidate_that_computes_the_same_passes_and_writes_its_reports(
     assert result.exit_code == 0, result.stderr
     assert "The gate passed: 1 comparison" in result.stderr
     assert files["summary"].read_text().startswith("## ✅ onnxfarm gate: passed")
-    assert step.read_text() == f"before\n{files['summary'].read_text()}"
+    assert step.read_text().startswith("before\n### ✅ ")
+    assert "on your own machine" in step.read_text()
     suite = ElementTree.fromstring(files["junit"].read_text())
     assert [case.get("classname") for case in suite] == ["onnxfarm.parity", "onnxfarm.placement", "onnxfarm.failed"]
     assert suite.get("failures") == "0"
@@ -75,7 +76,8 @@ def test_a_gate_that_runs_out_of_time_ends_with_4(home: Path) -> None:
         (["--candidate", "1.31.1", "--metric", "p99"], "did you mean 'p99_ms'"),
         (["--candidate", "1.31.1", "--fail-on", ","], "is empty"),
         (["--candidate", "1.31.1", "--timeout", "0"], "minutes above 0"),
-        (["--candidate", "1.31.1", "--rounds", "0"], "1 to 96"),
+        (["--candidate", "1.31.1", "--rounds", "4"], "8 to 96"),
+        (["--candidate", "1.31.1", "--rounds", "8", "--budget", "precise"], "16 to 96"),
         (["--candidate", "1.31.1", "--max-slowdown", "much"], "such as '5 %'"),
         (["--candidate", "1.31.1", "--max-slowdown", "nan"], "such as '5 %'"),
         (["--candidate", "1.31.1", "--server", "https://farm.example", "--ci"], "--ci is about this machine"),

@@ -49,6 +49,15 @@ def test_the_model_is_written_out_with_the_data_that_it_names(repository: Path, 
 
 
 @pytest.mark.parametrize(
+    ("ref", "way"), [("origin/other", "other:refs/remotes/origin/other"), ("v2", "v2:refs/remotes/v2")]
+)
+def test_a_shallow_checkout_names_what_fetches_the_commit(repository: Path, tmp_path: Path, ref: str, way: str) -> None:
+    git("clone", "-q", "--depth=1", f"file://{repository}", str(tmp_path / "clone"), at=tmp_path)
+    with pytest.raises(Usage, match=f"fetch-depth: 0, or type git fetch --depth=1 origin {way}"):
+        written_out(f"git:{ref}", beside=tmp_path / "clone/models/encoder.onnx", folder=tmp_path)
+
+
+@pytest.mark.parametrize(
     ("text", "commit"),
     [
         ("git:0123abc", "0123abc"),
@@ -142,7 +151,7 @@ def test_a_file_that_git_lfs_cannot_fetch_is_said_in_a_sentence(
         ("git:nowhere", "git:nowhere cannot be read: "),
         ("git:", "git: cannot be read: "),
         ("git:--output=x", "git:--output=x cannot be read: "),
-        ("git:HEAD:missing.onnx", "git:HEAD:missing.onnx cannot be read: "),
+        ("git:HEAD:missing.onnx", "git:HEAD:missing.onnx has no missing.onnx"),
         ("git:HEAD:../outside.onnx", "cannot be read: "),
         ("git:HEAD\0:x", "cannot be read: "),
         ("git:HEAD:models/..", "git:HEAD:models/.. cannot be read: models/.. names no file."),

@@ -51,12 +51,13 @@ def github(
     home: Path | None = None,
     place: Path | None = None,
     installs: bool = True,
+    head: str = "",
     **inputs: str,
 ) -> Job:
     """The action in a pull request whose base is that commit, in a checkout at `folder`; `inputs`: of the workflow.
 
-    `place`: the runner's own folder, where it is the same for several jobs. Without `installs` it is cancelled where it
-    would install.
+    `head`: the pull request's own newest commit, where the checkout is its merge. `place`: the runner's own folder,
+    where it is the same for several jobs. Without `installs` it is cancelled where it would install.
     """
     action = yaml.safe_load(ACTION.read_text())
     place = place or folder.parent / f"runner-{folder.name}"
@@ -64,7 +65,8 @@ def github(
     event = json.loads(PULL_REQUEST.read_text())
     event["number"] = event["pull_request"]["number"] = number
     event["pull_request"]["base"]["sha"] = base
-    event["pull_request"]["head"] |= {"sha": git(folder, "rev-parse", "HEAD"), "ref": branch_of(folder)}
+    tip = git(folder, "rev-parse", head or "HEAD")
+    event["pull_request"]["head"] |= {"sha": tip, "ref": branch_of(folder)}
     (place / "event.json").write_text(json.dumps(event))
     names = {name.replace("-", "_"): name for name in action["inputs"]}
     given = {name: str(each.get("default", "")) for name, each in action["inputs"].items()}
