@@ -220,11 +220,16 @@ def _beside(old: Cell, new: Cell, *, where: str, than: str) -> list[tuple[Check,
     if old.runtime != new.runtime:
         return []
     wrong = [beside for beside in new.engines if beside.cell == old.id and beside.verdict == "fail"]
-    found: list[tuple[Check, str]] = [("parity", f"{where}: {beside.text}") for beside in wrong]
-    found += [("unjudged", f"{where}: {beside.text}") for beside in unjudged_outputs(old, new)]
+    found: list[tuple[Check, str]] = [("parity", f"{where}: {text_of(beside)}") for beside in wrong]
+    found += [("unjudged", f"{where}: {text_of(beside)}") for beside in unjudged_outputs(old, new)]
     if new.accuracy is not None and is_less_accurate(new.accuracy):
         found.append(("lower", f"{where} is less accurate than {than}: {new.accuracy.text}"))
     return found
+
+
+def text_of(beside: EngineParity) -> str:
+    """What is said of the outputs of two models, where nobody has the document, whose cells have numbers."""
+    return beside.text.replace(f"{beside.cell}'s", "the base's")
 
 
 def unjudged_outputs(old: Cell, new: Cell) -> list[EngineParity]:

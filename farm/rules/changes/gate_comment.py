@@ -8,7 +8,7 @@ from farm.contract.cells import Budget
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.changes.gate import Finding, GateAnswer, setting_label, unjudged_outputs
+from farm.rules.changes.gate import Finding, GateAnswer, setting_label, text_of, unjudged_outputs
 from farm.rules.comparing.sides import between, by_sides
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
@@ -185,7 +185,7 @@ def _explanations(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows[:1]:
         if row.new.accuracy is not None and row.new.accuracy.text:
             yield f"Accuracy: {as_text(row.new.accuracy.text)}"
-        outputs = [beside.text for beside in row.new.engines if beside.cell == row.old.id]
+        outputs = [text_of(beside) for beside in row.new.engines if beside.cell == row.old.id]
         yield from (as_text(text if text.startswith("Outputs ") else f"Outputs: {text}") for text in outputs[:1])
         if row.old.model_bytes and row.new.model_bytes:
             yield f"Size: {numbers.size(row.old.model_bytes)} → {numbers.size(row.new.model_bytes)}"

@@ -318,7 +318,7 @@ def announcement(plan: Plan) -> str:
     noise = "the noise assumed of it" if any(block.is_noise_assumed for block in blocks) else "its known noise"
     return (
         f"{counted(sum(len(block.comparisons) for block in blocks), 'comparison')} in about {duration(expected_s)}, "
-        f"{duration(longest_s)} at most; with {noise} the machine shows changes from {percent(seen)} on."
+        f"{duration(longest_s)} at most; planned to show changes from {percent(seen)} on, with {noise}."
     )
 
 

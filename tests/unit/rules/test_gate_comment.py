@@ -69,7 +69,7 @@ def test_a_slower_model_is_told_in_one_headline_one_table_and_what_explains_it()
         "| `onnxruntime==1.29.0, CPU, fp32, batch 1, 1 thread` | 2.00 ms | 2.48 ms "
         "| 24 % slower (21–26 %) | ▲ slower |",
         "",
-        "- Outputs: equal to c1's",
+        "- Outputs: equal to the base's",
         "- Size: 2.00 MB → 3.00 MB",
         "- Operators: MatMul: 1 node, 10.0 → 20.0 µs, explains 80 % of the change",
         "- This could have seen a change of 4.1 %",
