@@ -84,7 +84,7 @@ def test_a_broken_model_fails_with_the_comments_words_and_a_machine_that_is_take
 ) -> None:
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(folder / "lock"))
     models.write(folder / "encoder.onnx", layers=2, factor=float("nan"))
-    call = 'onnx_gate("encoder.onnx", against="base.onnx", fail_on="parity,failed", ort="1.31.1", rounds=2, threads=2)'
+    call = 'onnx_gate("encoder.onnx", against="base.onnx", fail_on="parity,failed", ort="1.31.1", rounds=8, threads=2)'
     taken = threading.Event()
 
     def own() -> set[Path]:

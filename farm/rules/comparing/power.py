@@ -7,9 +7,10 @@ Changes, margins and s, the standard deviation of ln(new / old) over rounds, are
 from collections.abc import Sequence
 from math import sqrt
 
+from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.comparing.statistics import log_edge
 
-LOOKS = (8, 12, 16, 24)
+LOOKS = PLANNED_LOOKS
 # of a block: farm.contract.blocks.BlockOrder allows no more
 MAX_ROUNDS = 96
 

@@ -10,7 +10,7 @@ from farm.contract.verdicts import MetricVerdict
 from farm.rules.cells.metric import RATE, SIZE, TIME, Metric
 from farm.rules.cells.metrics import BY_NAME, JUDGED, OF_CALLS
 from farm.rules.cells.scenario_metrics import MAX_RATE, OUTSIDE, OUTSIDE_CPU, TPOT, TTFT, TTFT_CPU
-from farm.rules.comparing.power import LOOKS
+from farm.rules.comparing.look_levels import LOOKS
 from farm.rules.comparing.quantities import items_factor, judged_items
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import MIB, memory, plain
