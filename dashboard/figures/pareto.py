@@ -27,6 +27,7 @@ NO_SETTING = (
     "No measured setting was judged on labelled data, so there is no accuracy to draw: add an .npz of inputs and "
     "labels on the model’s page, and run again."
 )
+NONE_RIGHT = "Of the settings that were judged on labelled data none may be recommended: their outputs are wrong."
 SMALLEST, LARGEST = 8.0, 30.0
 # so many points are named in the drawing itself
 MAX_LABELS = 8
@@ -160,7 +161,8 @@ def over_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
         sorted(judged, key=lambda point: point.p50_ms),
     )
     if not judged:
-        return nothing(HARDWARE, NO_SETTING, table)
+        is_known = any(own.cell.accuracy is not None for own in measured)
+        return nothing(HARDWARE, NONE_RIGHT if is_known else NO_SETTING, table)
     metric = accuracies.title(judged[0].accuracy)
     time = title_of([point.is_processor for point in judged])
     targets = list(dict.fromkeys(point.target for point in judged))

@@ -297,14 +297,19 @@ def _fact(name: str, texts: Sequence[str]) -> Line:
 
 
 def _measured(metric: Metric, cells: Sequence[Cell], judged: Sequence[Judged]) -> Line:
+    # the base by what the first of the others is judged by
+    rests = list(zip(cells, [*judged[:1], *judged], strict=False))
+    timed = [verdict.times(cell).told(cell) for cell, verdict in rests] if metric.name == THROUGHPUT else []
+    is_of_processor = any(cell.throughput != own.throughput for own, cell in zip(cells, timed, strict=False))
+    cells = timed if is_of_processor else cells
     changes = [change(metric, cells[0], other, verdict) for other, verdict in zip(cells[1:], judged, strict=False)]
     verdicts = [verdict.metrics.get(metric.name) for verdict in judged]
-    # the base by what the first of the others is judged by
     told = [
         _told(metric, cell, verdict, is_base=cell is cells[0])
         for cell, verdict in zip(cells, [*verdicts[:1], *verdicts] or [None], strict=False)
     ]
-    return Line(title(metric), [text for text, _ in told], [Change(), *changes], [value for _, value in told])
+    heading = f"{title(metric)}, by processor time" if is_of_processor else title(metric)
+    return Line(heading, [text for text, _ in told], [Change(), *changes], [value for _, value in told])
 
 
 def _told(metric: Metric, cell: Cell, judged: MetricChange | None, *, is_base: bool) -> tuple[str, float | bool | None]:

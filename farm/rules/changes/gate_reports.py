@@ -11,6 +11,7 @@ from farm.rules.comparing.sides import between, by_sides
 from farm.rules.presenting.lines import line_of
 from farm.rules.presenting.markdown import as_text
 from farm.rules.presenting.sentences import explanation
+from farm.rules.presenting.times import Times
 from farm.rules.wording.numbers import counted
 
 # findings that say that something was not judged, in words
@@ -95,7 +96,8 @@ def as_benchmark_entries(answer: GateAnswer, document: Document) -> list[dict[st
     measured has its latency even where nothing compares it. A name holds no version, so that the entries of later calls
     are one line.
     """
-    cells = {cell.id: cell for cell in document.cells}
+    times = Times.of(document.cells, document.comparisons)
+    cells = {cell.id: times.told(cell) for cell in document.cells}
     compared = {(pair.baseline, pair.candidate): pair for pair in _measured(answer, document)}
     entries: list[dict[str, object]] = []
     for sides in answer.pairs:
@@ -104,7 +106,7 @@ def as_benchmark_entries(answer: GateAnswer, document: Document) -> list[dict[st
         if pair := compared.get(sides):
             entries.append(_ratio(what, pair, old=old, new=new))
         measured = [(side, cell) for side, cell in (("baseline", old), ("candidate", new)) if cell.p50_ms is not None]
-        entries += [_latency(what, side, cell) for side, cell in measured]
+        entries += [_latency(what, side, cell, times.title([cell], clock="")) for side, cell in measured]
     return entries
 
 
@@ -118,14 +120,14 @@ def _ratio(what: str, pair: Comparison, *, old: Cell, new: Cell) -> dict[str, ob
     }
 
 
-def _latency(what: str, side: str, cell: Cell) -> dict[str, object]:
+def _latency(what: str, side: str, cell: Cell, time: str) -> dict[str, object]:
     interval = f"{cell.p50_ci_ms[0]:.4g}–{cell.p50_ci_ms[1]:.4g}" if cell.p50_ci_ms else ""
     return {
         "name": f"{what}: {side}",
         "unit": "ms",
         "value": cell.p50_ms,
         "range": interval,
-        "extra": str(cell.runtime),
+        "extra": ", ".join(filter(None, (str(cell.runtime), time))),
     }
 
 

@@ -83,6 +83,9 @@ def _held(own: doc_cells.Accuracy, before: Sequence[doc_cells.Accuracy]) -> doc_
         return own
     was, was_low, was_high, value, low, high = (end or 0.0 for end in ends)
     change = value - was
+    if is_loss_shown(own) and abs(own.difference or 0.0) > abs(change) - 1e-9:
+        # paired sample by sample, which is the better interval
+        return own
     told = own.model_copy(
         update={
             "difference": change,

@@ -91,5 +91,6 @@ def test_a_version_that_labelled_data_show_to_be_broken_is_praised_nowhere(
     assert "Wrong outputs in all 2 cells" in page
     across = assert_is_page(signed_in.get(f"{path}hardware/", {"version": "all"}))
     assert "Left out: 2 with wrong outputs" in across
+    assert "No measured setting was judged" not in across
     _, url = share(kind="model", subject=str(version.model_id), by=owner)
     assert "Wrong outputs in all 2 cells" in assert_is_page(Client().get(url[url.index("/shared/") :]))

@@ -12,6 +12,7 @@ from farm.contract.document_cells import Accuracy, Cell, EngineParity, Parity
 from farm.contract.document_comparisons import MetricChange
 from farm.rules.cells.metrics import BY_NAME
 from farm.rules.wording import numbers
+from farm.rules.wording.vocabulary import sign_of
 
 KEYS = ("b1-a0", "b1-a1")
 
@@ -162,3 +163,21 @@ def test_metrics_that_both_launches_say_have_verdicts_beside_their_figures(
     assert known["Session creation"].startswith("▲ 2.0")
     assert known["First inference"] == "▲ bigger"
     assert not known["p50"].startswith("▲")
+
+
+def test_items_per_second_are_of_the_time_that_the_verdict_beside_them_rests_on(chosen: list[side.Chosen]) -> None:
+    base, other = (
+        replace(choice, cell=choice.cell.model_copy(update=own))
+        for choice, own in zip(
+            chosen,
+            (
+                {"batch": 1, "p50_ms": 4.0, "cpu_p50_ms": 2.0, "throughput": 250.0},
+                {"batch": 8, "p50_ms": 40.0, "cpu_p50_ms": 15.6, "throughput": 200.0},
+            ),
+            strict=True,
+        )
+    )
+    verdict = side.Judged(sign_of("faster"), "3 % more items/s", "", ratio=1.03, is_items=True, by_processor=True)
+    known = {line.name: line for line in side.lines([base, other], [verdict])}
+    assert known["Throughput, by processor time"].values == [pytest.approx(500.0), pytest.approx(8000 / 15.6)]
+    assert "Throughput" not in known

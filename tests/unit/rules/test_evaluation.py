@@ -268,6 +268,12 @@ def test_a_version_that_surely_lost_against_one_before_on_the_same_data_is_wrong
     assert (held.accuracy == own) == (not is_lower)
 
 
+def test_a_loss_that_samples_in_pairs_show_keeps_their_interval() -> None:
+    own = reached(0.77, difference=-0.21, difference_low=-0.2529, difference_high=-0.1696)
+    [held] = accuracies.held_against([make_cell("c1", accuracy=own)], [reached(0.98)])
+    assert held.accuracy == own
+
+
 def test_a_version_after_a_broken_one_is_held_against_the_last_that_was_right() -> None:
     right = accuracies.right_ones([reached(0.97), reached(0.98), reached(0.006)])
     assert [one.value for one in right] == [0.98, 0.97]

@@ -260,6 +260,13 @@ def test_cells_with_a_p50_are_benchmark_entries_even_where_nothing_compares_them
     ]
 
 
+def test_latencies_of_benchmark_entries_are_of_the_time_that_the_ratio_is_of() -> None:
+    document = _document("slower", cpu_p50_ms=1.24, cpu_samples_ms=[1.24] * 8)
+    document.comparisons[0].verdict_from = "processor"
+    candidate = gate_reports.as_benchmark_entries(_judged(document, fail_on=["slower"]), document)[-1]
+    assert (candidate["value"], candidate["extra"]) == (1.24, "onnxruntime==2.0, processor time")
+
+
 def test_a_side_that_was_not_measured_is_no_benchmark_entry() -> None:
     reason = Reason(code=ReasonCode.CRASHED, text="It died.")
     document = _document(status=CellStatus.CRASHED, reason=reason, p50_ms=None, p50_ci_ms=None)
