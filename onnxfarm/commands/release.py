@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from farm.contract.api.releases import ReleaseCardOut
+from farm.contract.cells import Runtime
+from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from onnxfarm.commands.listing import minute
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.outputs import console_for, table_of, write_plain
@@ -25,10 +27,10 @@ def release(
     as_json: JsonOption = False,
 ) -> None:
     """Print a release's report card: models by node beside an older release, work-arounds, and what is still open."""
-    named, _, number = version.rpartition("==")
-    if not number:
+    runtime = Runtime.of(version if "==" in version else f"{DEFAULT_DISTRIBUTION}=={version}")
+    if not runtime.version:
         raise Usage(f"{version!r} is no release: write it like 1.32.0 or onnxruntime==1.32.0.")
-    place = {"distribution": named or "onnxruntime", "version": number}
+    place = {"distribution": runtime.distribution or DEFAULT_DISTRIBUTION, "version": runtime.version}
     found = ask_farm(server, operations.RELEASE, params={"against": against} if against else None, **place)
     if as_json:
         write_plain(found.plain)

@@ -89,7 +89,7 @@ def card_of(user: Anyone, distribution: str, version: str, *, against: str = "")
     if not others and not rounds and not _is_known(new):
         raise Missing(f"{new} is no release that this farm knows or has measured.", hint="See the page of runtimes.")
     before = next((name for name in (against, *others) if name in others), None)
-    old = None if before is None else Runtime.of(f"{new.distribution}=={before}")
+    old = None if before is None else new.model_copy(update={"version": before})
     open_runs = _open(user, new, rounds)
     measured = {} if old is None else _measured(known[old.version], old=old, new=new)
     raised = {} if old is None else _raised(user, old=old, new=new)

@@ -239,9 +239,9 @@ def unjudged_outputs(old: Cell, new: Cell) -> list[EngineParity]:
 
 def _further(pair: Pair) -> Sequence[MetricChange]:
     """Metrics beside the headline; of other batches they say nothing."""
-    return (
-        [] if pair.comparison is None or pair.old.batch != pair.new.batch else metric_changes.further(pair.comparison)
-    )
+    if pair.comparison is None or pair.old.batch != pair.new.batch:
+        return []
+    return metric_changes.further(pair.comparison)
 
 
 def _bigger(
