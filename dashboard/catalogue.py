@@ -1,8 +1,9 @@
-"""The documents by kind, as their index lists them, and the passages of them that have words."""
+"""The documents by kind, as their index lists them, and the search in them."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from posixpath import normpath
 
@@ -12,13 +13,29 @@ from django.utils.safestring import SafeString, mark_safe
 from dashboard import documents
 from dashboard.documents import Document, Section
 
-MOST_WORDS = 8
-MOST_SECTIONS = 50
-# sections of one document that are named
-NAMED = 3
-# characters of a passage, and the share of them that stand before its first word
-WIDTH = 240
-BEFORE = 80
+MAX_WORDS = 12
+MAX_SECTIONS = 50
+# letters of a word that may be the beginning of a longer one
+MIN_BEGINNING = 4
+# a word that says something
+WORD = re.compile(
+    r"\b(?!(?:a|an|and|are|as|at|be|by|can|do|does|for|from|has|have|how|i|if|in|into|instead|is|it|its|me|my|of|on|onnxfarm"
+    r"|or|our|own|should|so|some|that|the|their|them|there|this|to|use|was|we|what|when|where|which|who|why|with|you|your)"
+    r"\b)\w+"
+)
+# who searches wants something done: how a section counts by its document's kind, and one of an API's or a document's
+# shapes, of which there are hundreds
+SHARES = {"Reference": 0.35, "Explanation": 0.6, "Judging the project": 0.6}
+SHAPES, SHARE_OF_SHAPES = ("reference/api", "reference/document"), 0.1
+BEGIN, END = "\x02", "\x03"
+TITLE, HEADING = (f"highlight(section, {column}, '{BEGIN}', '{END}')" for column in (3, 5))
+# titles first: a word in a title weighs 6, in its line of the index 4, in a heading 8, in the text 1
+FIND = f"""
+    SELECT rowid, name, anchor, {TITLE}, {HEADING}, snippet(section, 6, '{BEGIN}', '{END}', '…', 40)
+    FROM section WHERE section MATCH ?
+    ORDER BY bm25(section, 0, 0, 0, 6, 4, 8, 1) * share * (1 + covered({TITLE}) + covered({HEADING}))
+    LIMIT {MAX_SECTIONS}
+"""
 
 
 @dataclass(frozen=True)
@@ -91,82 +108,66 @@ class Hit:
     passage: SafeString
 
 
-@dataclass(frozen=True)
+@dataclass
 class Found:
-    """A document with the words, by its best sections; `more`: further ones."""
+    """A document with the words, by its sections that have them, the best first."""
 
     title: SafeString
     kind: str
     address: str
-    hits: Sequence[Hit]
-    more: int
+    hits: list[Hit] = field(default_factory=list)
 
 
 def search(text: str) -> list[Found]:
-    """The documents whose sections hold every word, the best first; none for words so short that all hold them."""
-    words = text.lower().split()[:MOST_WORDS]
-    if any(len(word) < 3 for word in words):
-        return []
-    by_name: dict[str, list[Section]] = {}
-    for section in _sections(words):
-        by_name.setdefault(section.name, []).append(section)
-    return [_found(name, sections, words) for name, sections in by_name.items()]
+    """The documents with the words, the best first: by sections that hold every word, then by those that hold some."""
+    words = WORD.findall(text.lower())[:MAX_WORDS]
+    queries = [joined.join(map(_either, words)) for joined in (" AND ", " OR ")] if words else []
+    # a section that both find keeps its first place
+    rows = {number: row for query in queries for number, *row in _index().execute(FIND, (query,))}
+    found: dict[str, Found] = {}
+    for name, anchor, *texts in rows.values():
+        title, heading, passage = map(_marked, texts)
+        document = found.setdefault(name, Found(title, place_of(name).kind, documents.address(name)))
+        document.hits.append(Hit(heading if anchor else _marked(""), documents.address(name, anchor), passage))
+    return list(found.values())
 
 
-def marked(text: str, words: Sequence[str]) -> SafeString:
-    """The text with each of the words marked."""
-    if not words:
-        return escape(text)
-    # longer words first, so that a part of one does not end it
-    either = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
-    pieces = re.split(f"({either})", text, flags=re.IGNORECASE)
-    # what was split by stands at odd places
-    return mark_safe(
-        "".join(f"<mark>{escape(part)}</mark>" if at % 2 else escape(part) for at, part in enumerate(pieces))
+def _either(word: str) -> str:
+    """A word in SQLite's language: as Britain spells it too, and, of some length, as the beginning of another."""
+    beginning = "*" * (len(word) >= MIN_BEGINNING)
+    return f'("{word}"{beginning} OR "{word.replace("iz", "is")}"{beginning})'
+
+
+def _covered(marked: str) -> float:
+    """The share of a heading's words that were asked for."""
+    asked = [marked[word.start() - 1] == BEGIN for word in WORD.finditer(marked.lower())]
+    return sum(asked) / max(len(asked), 1)
+
+
+@lru_cache(maxsize=1)
+def _index() -> sqlite3.Connection:
+    """Every section, in memory, its words by their stems. It is only read, by several threads at once."""
+    index = sqlite3.connect(":memory:", check_same_thread=False)
+    index.create_function("covered", 1, _covered, deterministic=True)
+    index.execute(
+        "CREATE VIRTUAL TABLE section USING fts5("
+        "name UNINDEXED, anchor UNINDEXED, share UNINDEXED, title, summary, heading, text, tokenize = 'porter')"
     )
+    index.executemany("INSERT INTO section VALUES (?, ?, ?, ?, ?, ?, ?)", _rows())
+    return index
 
 
-def passage(text: str, words: Sequence[str]) -> str:
-    """The part of a text that holds most of the words, from word to word."""
-    lower = text.lower()
-    places = [match.start() for word in words for match in re.finditer(re.escape(word), lower)]
-    starts = [max(0, place - BEFORE) for place in places] or [0]
-    start = max(starts, key=lambda at: (sum(word in lower[at : at + WIDTH] for word in words), -at))
-    end = start + WIDTH
-    if start:
-        start = lower.find(" ", start) + 1
-    if end < len(text):
-        end = lower.rfind(" ", start, end)
-    return f"{'… ' if start else ''}{text[start:end].strip()}{' …' if end < len(text) else ''}"
+def _rows() -> Iterator[tuple[str | float, ...]]:
+    """Every section but those of the index itself."""
+    for kind_name, entry in ((kind.name, entry) for kind in kinds() for entry in kind.entries):
+        shown = documents.document(entry.name)
+        for section in shown.sections if shown else ():
+            is_shape = entry.name in SHAPES and section.level > 1
+            share = SHARE_OF_SHAPES if is_shape else SHARES.get(kind_name, 1.0)
+            anchor = section.anchor if section.level > 1 else ""
+            yield entry.name, anchor, share, entry.title, entry.summary, section.title, section.text
 
 
-def _sections(words: Sequence[str]) -> list[Section]:
-    """Those that hold every word, those that have them in their heading first."""
-    every = [section for name in documents.names() for section in _of(name)]
-    scored = [(_score(section, words), section) for section in every]
-    ordered = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
-    return [section for _, section in ordered[:MOST_SECTIONS]] if words else []
-
-
-def _of(name: str) -> Sequence[Section]:
-    shown = documents.document(name)
-    return shown.sections if shown else ()
-
-
-def _score(section: Section, words: Sequence[str]) -> int:
-    title, text = section.title.lower(), section.text.lower()
-    if not all(word in title or word in text for word in words):
-        return 0
-    return 1 + sum(20 * (word in title) + min(text.count(word), 5) for word in words)
-
-
-def _found(name: str, sections: Sequence[Section], words: Sequence[str]) -> Found:
-    hits = [_hit(section, words) for section in sections[:NAMED]]
-    title, kind = marked(documents.title_of(name), words), place_of(name).kind
-    return Found(title, kind, documents.address(name), hits, max(0, len(sections) - NAMED))
-
-
-def _hit(section: Section, words: Sequence[str]) -> Hit:
-    title = section.title if section.level > 1 else ""
-    address = documents.address(section.name, section.anchor)
-    return Hit(marked(title, words), address, marked(passage(section.text, words), words))
+def _marked(text: str) -> SafeString:
+    """A text of the index as HTML, with what was found marked."""
+    return mark_safe(escape(text).replace(BEGIN, "<mark>").replace(END, "</mark>"))

@@ -292,7 +292,7 @@ def settings() -> Iterator[str]:
     from farm.config.environment import Environment
 
     yield (
-        "Read from the environment of every process of a farm. What a node and the command line read: "
+        "Environment variables that every process of a farm reads. What a node and the command line read: "
         "[operations](../operations.md#settings)."
     )
     meanings = comments(Environment)

@@ -14,7 +14,7 @@ def index(request: HttpRequest) -> HttpResponse:
     if not words:
         return render(request, "dashboard/docs.html", {"kinds": kinds})
     found = catalogue.search(words)
-    count = sum(len(entry.hits) + entry.more for entry in found)
+    count = sum(len(document.hits) for document in found)
     return render(
         request, "dashboard/docs_search.html", {"words": words, "kinds": kinds, "found": found, "count": count}
     )
