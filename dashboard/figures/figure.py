@@ -15,7 +15,7 @@ from farm.contract.document_cells import Cell
 from farm.rules.cells.metrics import BY_NAME
 from farm.rules.presenting.lines import PROCESSOR, is_wrong, items_of
 from farm.rules.presenting.tables import Column, Entry, Number, Table, written
-from farm.rules.presenting.times import Times
+from farm.rules.presenting.times import ITEMS, Times
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import STATES, WRONG
 
@@ -98,10 +98,25 @@ def beside_p50(times: Times, cells: Sequence[Cell], text: str, name: str, *, not
     metric, title = BY_NAME[name], times.heading(text, name, cells)
 
     def entry(cell: Cell) -> Entry:
-        says = times.is_processor(name, cell) and f" or {PROCESSOR}" in title
-        return replace(written(metric.value(cell)), soft="CPU time" if says else "")
+        return replace(written(metric.value(cell)), soft="CPU time" if _says(times, name, cell, title) else "")
 
     return Number(f"{title}, ms", entry, note=note)
+
+
+def items(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
+    """Their items per second, by the time that is told of them."""
+    title = times.heading("items/s", ITEMS, cells)
+    return Number(title, lambda cell: of_items(cell, says=_says(times, ITEMS, cell, title)))
+
+
+def _says(times: Times, name: str, cell: Cell, title: str) -> bool:
+    """Whether a figure says that it is of processor time, because its column is of both kinds."""
+    return times.is_processor(name, cell) and f" or {PROCESSOR}" in title
+
+
+def of_items(cell: Cell, *, says: bool) -> Entry:
+    """Its items per second; `says`: that they are of processor time."""
+    return Entry(items_of(cell), cell.throughput, soft="CPU time" if says else "")
 
 
 def milliseconds(told: Cell, *, says: bool) -> Entry:
@@ -109,7 +124,6 @@ def milliseconds(told: Cell, *, says: bool) -> Entry:
     return Entry(numbers.milliseconds(told.p50_ms, told.p50_ci_ms), told.p50_ms, soft="CPU time" if says else "")
 
 
-ITEMS: Column[Cell] = Number("items/s", lambda cell: Entry(items_of(cell), cell.throughput))
 HALF_WIDTH: Column[Cell] = Number(
     "±, ms",
     lambda cell: Entry(

@@ -9,7 +9,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting.lines import items_of
 from farm.rules.presenting.tables import Column, Number, Table, counted
-from farm.rules.presenting.times import Times
+from farm.rules.presenting.times import Times, items_words
 from farm.rules.wording import numbers
 
 NAME = "throughput"
@@ -24,7 +24,7 @@ def throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(others, address),
         Number("Batch", lambda cell: counted(cell.batch or 0)),
-        figure.ITEMS,
+        figure.items(times, measured),
         figure.p50(times, measured),
     )
     table = Table.of(NAME, "Throughput of each cell", shown, measured)
@@ -33,12 +33,11 @@ def throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
     names = list(dict.fromkeys(axes.name_of(cell, others) for cell in measured))
     lines = [[cell for cell in measured if axes.name_of(cell, others) == name] for name in names]
     best = max(figure.right(measured), key=lambda cell: cell.throughput or 0.0)
-    most, by = items_of(best), times.title(measured)
-    unit = "items/s" if by == "p50" else f"items/s, by {by}"
+    most = items_words(best, is_processor=best.id in times.by_processor)
     batches = sorted({cell.batch for cell in measured if cell.batch})
     return Figure(
         name=NAME,
-        title=f"Most: {most} items/s at batch {best.batch}, {axes.name_of(best, others)}",
+        title=f"Most: {most} at batch {best.batch}, {axes.name_of(best, others)}",
         summary=(
             f"Items per second over {numbers.counted(len(batches), 'batch size')}, "
             f"{numbers.counted(len(lines), 'line')}. The table below has every number."
@@ -50,7 +49,10 @@ def throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Co
         layout=theme.layout(
             height=320,
             xaxis=theme.axis("batch", type="category", categoryarray=[str(batch) for batch in batches]),
-            yaxis=theme.axis(unit, **theme.linear([end for cell in measured for end in _ends(cell)])),
+            yaxis=theme.axis(
+                times.heading("items/s", NAME, measured),
+                **theme.linear([end for cell in measured for end in _ends(cell)]),
+            ),
             showlegend=len(lines) > 1,
         ),
         table=table,

@@ -6,14 +6,14 @@ from math import isfinite
 
 from django.urls import reverse
 
-from dashboard.figures.figure import milliseconds
+from dashboard.figures.figure import milliseconds, of_items
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import Best, best_settings, left_out
 from farm.rules.presenting.hardware import Measured
 from farm.rules.presenting.hardware_words import setting
-from farm.rules.presenting.lines import items_of, outputs_of, why_wrong
+from farm.rules.presenting.lines import outputs_of, why_wrong
 from farm.rules.presenting.tables import Entry, Head, Table, verdict_entry
-from farm.rules.presenting.times import title_of
+from farm.rules.presenting.times import items_words, title_of
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, signed
 
@@ -46,14 +46,20 @@ def panel(version: int | None, settings: Sequence[Measured], typed: str) -> Pane
     budget, error = read_budget(typed)
     best_of_nodes = best_settings(settings, budget_ms=budget)
     latencies = [measured.cell.p50_ms or 0.0 for measured in settings]
-    kinds = {measured.is_processor for best in best_of_nodes for measured in (*best.most, *best.fastest)}
+    shown = [measured for best in best_of_nodes for measured in (*best.most, *best.fastest)]
+    kinds = {measured.is_processor for measured in shown}
     rows = [row for best in best_of_nodes for row in _rows(best, budget, says=len(kinds) > 1)]
     return Panel(
         version=version,
         sentence=_sentence(best_of_nodes, budget),
         left_out=_left_out(settings),
         busy=hardware_words.by_processor(settings),
-        table=Table("best-settings", "Best settings on each machine", _heads(title_of(sorted(kinds))), rows),
+        table=Table(
+            "best-settings",
+            "Best settings on each machine",
+            _heads(title_of(sorted(kinds)), hardware_words.items_heading(shown)),
+            rows,
+        ),
         typed=typed,
         error=error,
         least=min(latencies),
@@ -61,14 +67,14 @@ def panel(version: int | None, settings: Sequence[Measured], typed: str) -> Pane
     )
 
 
-def _heads(time: str) -> tuple[Head, ...]:
+def _heads(time: str, items_heading: str) -> tuple[Head, ...]:
     return (
         Head("Machine"),
         Head("Wanted"),
         Head("Setting"),
         Head(f"{time}, ms", is_number=True),
         Head("±, ms", is_number=True, note="half of the 95 % interval over process launches"),
-        Head("items/s", is_number=True, note=f"by {time}"),
+        Head(items_heading, is_number=True),
         Head("Outputs"),
     )
 
@@ -96,7 +102,7 @@ def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
     if most is None:
         fastest = min((best.fastest[0] for best in best_of_nodes), key=lambda one: one.cell.p50_ms or 0.0)
         return f"No measured setting is{within}; the fastest is {_setting(fastest)}."
-    text = f"Most{within}: {items_of(most[0].cell)} items/s with {_setting(most[0])}."
+    text = f"Most{within}: {items_words(most[0].cell, is_processor=most[0].is_processor)} with {_setting(most[0])}."
     return f"{text} {_alike(len(most) - 1)}".rstrip()
 
 
@@ -143,7 +149,7 @@ def _row(node: str, wanted: str, one: Measured, *, says: bool) -> tuple[Entry, .
         Entry(setting(one), href=reverse("dashboard:cell", args=[one.run, cell.id])),
         milliseconds(cell, says=says and one.is_processor),
         Entry(numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms)),
-        Entry(items_of(cell), cell.throughput),
+        of_items(cell, says=says and one.are_items_of_processor),
         verdict_entry(outputs_of(cell)),
     )
 

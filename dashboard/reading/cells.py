@@ -50,7 +50,7 @@ def table(
         *([Prose[Cell]("Note", lambda cell: Entry(notes[cell.id]))] if any(notes.values()) else []),
         figure.p50(times, cells),
         figure.HALF_WIDTH,
-        figure.ITEMS,
+        figure.items(times, cells),
         figure.beside_p50(times, cells, "session", "session_ms", note="creating the session"),
         figure.beside_p50(times, cells, "first", "first_ms", note="first inference"),
         Number("peak memory", lambda cell: written(cell.peak_memory_bytes, numbers.memory)),

@@ -27,7 +27,8 @@ FEWEST_SAMPLES = 2
 UNJUDGED: numbers.Words = ("longer", "shorter")
 # a cell of wrong outputs is not praised, however fast it is
 WRONG_BASE = replace(STATES[WRONG], word=f"base: {WRONG}")
-P50, PROCESSOR_TIME, THROUGHPUT = "p50_ms", "cpu_p50_ms", "throughput"
+P50, PROCESSOR_TIME = "p50_ms", "cpu_p50_ms"
+THROUGHPUT, OF_PROCESSOR = "throughput", "cpu_throughput"
 # what differs between any two cells says nothing: counts and spreads of single launches
 SELDOM = frozenset({"mean_ms", "std_ms", "min_ms", "max_ms", "disturbed_samples"})
 FACTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
@@ -297,19 +298,14 @@ def _fact(name: str, texts: Sequence[str]) -> Line:
 
 
 def _measured(metric: Metric, cells: Sequence[Cell], judged: Sequence[Judged]) -> Line:
-    # the base by what the first of the others is judged by
-    rests = list(zip(cells, [*judged[:1], *judged], strict=False))
-    timed = [verdict.times(cell).told(cell) for cell, verdict in rests] if metric.name == THROUGHPUT else []
-    is_of_processor = any(cell.throughput != own.throughput for own, cell in zip(cells, timed, strict=False))
-    cells = timed if is_of_processor else cells
     changes = [change(metric, cells[0], other, verdict) for other, verdict in zip(cells[1:], judged, strict=False)]
     verdicts = [verdict.metrics.get(metric.name) for verdict in judged]
+    # the base by what the first of the others is judged by
     told = [
         _told(metric, cell, verdict, is_base=cell is cells[0])
         for cell, verdict in zip(cells, [*verdicts[:1], *verdicts] or [None], strict=False)
     ]
-    heading = f"{title(metric)}, by processor time" if is_of_processor else title(metric)
-    return Line(heading, [text for text, _ in told], [Change(), *changes], [value for _, value in told])
+    return Line(title(metric), [text for text, _ in told], [Change(), *changes], [value for _, value in told])
 
 
 def _told(metric: Metric, cell: Cell, judged: MetricChange | None, *, is_base: bool) -> tuple[str, float | bool | None]:
@@ -330,11 +326,12 @@ def change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:
     if not metric.better or not old or not new or base.model != other.model or base.shapes != other.shapes:
         return Change()
     is_told = not judged.is_rate and None not in (judged.ratio, judged.low, judged.high)
-    is_judged = metric.name in (PROCESSOR_TIME if judged.by_processor else P50, THROUGHPUT) and is_told
+    of_time, of_items = (PROCESSOR_TIME, OF_PROCESSOR) if judged.by_processor else (P50, THROUGHPUT)
+    is_judged = metric.name in (of_time, of_items) and is_told
     if base.batch != other.batch:
-        is_of_items = is_judged and judged.is_items and metric.name == THROUGHPUT
+        is_of_items = is_judged and judged.is_items and metric.name == of_items
         return Change(judged.change, judged.ratio) if is_of_items else Change()
-    if metric.name == P50 and judged.by_processor:
+    if metric.name in (P50, THROUGHPUT) and judged.by_processor:
         return Change()
     if (verdict := judged.metrics.get(metric.name)) is not None and (
         metric.name not in (P50, PROCESSOR_TIME) or judged.is_rate
@@ -344,7 +341,7 @@ def change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:
         return Change(numbers.change(new / old, words=_unjudged(metric)), new / old)
     ratio, low, high = judged.ratio or 1.0, judged.low or 1.0, judged.high or 1.0
     words = judged.words
-    if metric.name == THROUGHPUT:
+    if metric.name == of_items:
         ratio, low, high, words = 1 / ratio, 1 / high, 1 / low, _unjudged(metric)
     # where the values on this line, divided, would give another change, its own stands in the verdict above alone
     is_alike = numbers.pair(old, new, low=low, high=high) is not None
@@ -353,7 +350,7 @@ def change(metric: Metric, base: Cell, other: Cell, judged: Judged) -> Change:
 
 def _unjudged(metric: Metric) -> numbers.Words:
     """What more of it is called, and less, where nobody judges it."""
-    if metric.name == THROUGHPUT:
+    if metric.name in (THROUGHPUT, OF_PROCESSOR):
         return "more", "fewer"
     return UNJUDGED if metric.unit == "ms" else ("more", "less")
 

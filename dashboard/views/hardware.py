@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from dashboard.figures import accuracies, pareto
-from dashboard.figures.figure import ITEMS, Figure
+from dashboard.figures.figure import Figure, of_items
 from dashboard.reading import file_rows
 from dashboard.reading.best_settings import read_budget
 from dashboard.views import lists
@@ -136,8 +136,8 @@ def _read_loss(typed: str) -> tuple[float | None, str]:
 
 
 def _columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Column[Target]]:
-    by = [target.best.is_processor for target in shown if target.best is not None]
-    time, says = title_of(by), len(set(by)) > 1
+    bests = [target.best for target in shown if target.best is not None]
+    time, says = title_of(by := [best.is_processor for best in bests]), len(set(by)) > 1
     version = [Number[Target]("version", lambda one: Entry(str(one.version), one.version))]
     within = [Column[Target](f"Within {hardware_words.limits(asked.wish)}", _keeping)]
     return [
@@ -147,7 +147,11 @@ def _columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Co
         *(within if asked.wish.is_asked else []),
         Prose("Best setting", lambda one: _setting(one, address)),
         Number(f"{time}, ms", lambda one: _time(one, says=says), note="with half of its 95 % interval over launches"),
-        Number("items/s", lambda one: _of(one, lambda best: ITEMS.entry(best.cell)), note="in its batch"),
+        Number(
+            hardware_words.items_heading(bests),
+            lambda one: _of(one, lambda best: of_items(best.cell, says=says and best.are_items_of_processor)),
+            note="in its batch",
+        ),
         Number("accuracy", lambda one: _of(one, lambda best: accuracies.entry(best.cell)), note="on labelled data"),
         Number(
             "loss", lambda one: _of(one, loss_entry), note="against the upload on the same samples; else by parity"

@@ -19,7 +19,7 @@ class FoundSetting(Part):
     p50_ci_ms: tuple[float, float] | None = None  # its 95 % interval
     p99_ms: float | None = None  # of all timings of all launches
     cpu_p50_ms: float | None = None  # processor time of an inference; of one thread of the CPU provider alone
-    throughput: float | None = None  # items per second
+    throughput: float | None = None  # items per second: batch × 1000 / `p50_ms`
     peak_memory_bytes: int | None = None  # of a process that loads and runs the model once
     accuracy: str = ""  # on labelled data, with its interval, in words; empty: there were none
     parity: str = ""  # how the outputs stand to the reference, in words

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from farm.rules.searches.standings import Goal
     from onnxfarm.here.find import Question
 
+ITEMS = "items/s by the clock"
 GOALS = ("latency", "throughput", "processor-time", "memory")
 BATCHES = "1,8,32"
 MAX_MINUTES = 24 * 60.0
@@ -232,7 +233,7 @@ def show(found: Found, *, console: Console) -> None:
 
 
 def _show_table(found: Found, rows: Sequence[FoundSetting], *, console: Console) -> None:
-    figures = ["p50", "memory", *(["items/s"] if found.goal == "throughput" else []), "against the first"]
+    figures = ["p50", "memory", *([ITEMS] if found.goal == "throughput" else []), "against the first"]
     heads = [*figures, *(["accuracy"] if any(row.accuracy for row in rows) else [])]
     columns = (Column(head, justify="right", no_wrap=True) for head in heads)
     table = table_of("setting", *columns)
@@ -243,7 +244,7 @@ def _show_table(found: Found, rows: Sequence[FoundSetting], *, console: Console)
         texts = {
             "p50": _p50(row),
             "memory": memory(row.peak_memory_bytes),
-            "items/s": plain(row.throughput),
+            ITEMS: plain(row.throughput),
             "against the first": interval,
             "accuracy": row.accuracy,
         }

@@ -51,7 +51,8 @@ class Metric:
     of a metric that is a field of it. `is_judged`: verdicts are about it. `from_timings`: how many timings it takes.
     `absent`: why a cell of one thread on the CPU has none, where that is worth a row of its page. `judging`: how two
     arms are compared in it. `phase`: the part of a launch whose wall-clock time it is, where launches say no more.
-    `processor`: by what name launches say the processor time of the same, among their metrics.
+    `processor`: by what name launches say the processor time of the same, among their metrics. `worked_out`: from other
+    figures of the cell, where nothing says it.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Metric:
     judging: Judging | None = None
     phase: str = ""
     processor: str = ""
+    worked_out: Callable[[Cell], float | None] | None = None
 
     @property
     def is_carried(self) -> bool:
@@ -91,8 +93,9 @@ class Metric:
     def value(self, cell: Cell) -> float | bool | None:
         """What a document's cell says of it, as it stands there."""
         if self.is_carried:
-            told = cell.metric(self.name)
-            return None if told is None else told.value
+            if (told := cell.metric(self.name)) is not None:
+                return told.value
+            return None if self.worked_out is None else self.worked_out(cell)
         value: float | bool | None = getattr(cell, self.name)
         return value
 

@@ -6,9 +6,11 @@ here, or beside it in `scenario_metrics`, and the line that measures it, nothing
 """
 
 from collections.abc import Mapping
+from math import isclose
 from statistics import median
 
 from farm.contract.cells import Call
+from farm.contract.document_cells import Cell
 from farm.rules.cells import outside_metrics
 from farm.rules.cells.metric import SIZE, TIME, Judging, Metric
 from farm.rules.cells.scenario_metrics import OF_SCENARIOS
@@ -36,6 +38,13 @@ def _of_call(name: Call) -> Metric:
         judging=Judging(TIME, alerts_as="call"),
         processor=f"{name}_cpu_p50_ms",
     )
+
+
+def items_of_processor_time(cell: Cell) -> float | None:
+    """How many items a second of processor time comes to; None where a load, or concurrent streams, measured them."""
+    items = 1000.0 * (cell.batch or 1)
+    is_worked_out = isclose((cell.throughput or 0.0) * (cell.p50_ms or 0.0), items, rel_tol=1e-6)
+    return items / cell.cpu_p50_ms if is_worked_out and cell.cpu_p50_ms else None
 
 
 # a cell of the one has the metric of the other beside its latency
@@ -91,6 +100,14 @@ OWN: tuple[Metric, ...] = (
         judging=Judging(TIME, margin=0.1, kinds=("load",), is_told=True),
     ),
     Metric("throughput", "throughput", "items/s", "more", note="by the clock"),
+    Metric(
+        "cpu_throughput",
+        "throughput of processor time",
+        "items/s",
+        "more",
+        note="as if the processor had nothing else to do",
+        worked_out=items_of_processor_time,
+    ),
     Metric(
         "with_copies_p50_ms",
         "with host copies",

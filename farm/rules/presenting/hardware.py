@@ -11,6 +11,7 @@ from typing import Literal
 
 from farm.base.grouping import grouped
 from farm.contract.document_cells import Cell
+from farm.rules.cells.metrics import items_of_processor_time
 from farm.rules.presenting.lines import fails_parity, is_loss_shown
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
@@ -45,6 +46,11 @@ class Measured:
     cell: Cell
     device: str = ""
     is_processor: bool = False
+
+    @property
+    def are_items_of_processor(self) -> bool:
+        """Whether its items per second are of processor time too."""
+        return self.is_processor and items_of_processor_time(self.cell) is not None
 
     @property
     def tag(self) -> str:

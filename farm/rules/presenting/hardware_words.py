@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from farm.base.grouping import grouped
 from farm.rules.cells import label
 from farm.rules.presenting.hardware import FAULTS, Goal, Keeping, Measured, Target, Wish
-from farm.rules.presenting.lines import BUSY, items_of
-from farm.rules.presenting.times import title_of
+from farm.rules.presenting.lines import BUSY
+from farm.rules.presenting.times import heading_of, items_words, title_of
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, latency, listed, plain
 
@@ -44,6 +44,12 @@ def time(measured: Measured) -> str:
     """`0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
     lowest = latency(measured.cell.p50_ms, measured.cell.p50_ci_ms)
     return f"{lowest} of CPU time" if measured.is_processor else lowest
+
+
+def items_heading(measured: Sequence[Measured]) -> str:
+    """What heads the items per second of these settings."""
+    by = [own.are_items_of_processor for own in measured]
+    return heading_of("items/s", by) if any(own.is_processor for own in measured) else "items/s"
 
 
 def by_processor(measured: Sequence[Measured]) -> str:
@@ -100,7 +106,7 @@ def _best(kept: Sequence[Target], goal: Goal) -> str:
     if first is None or first.best is None:
         return "Every measured setting was left out, so none is recommended."
     cell, lowest = first.best.cell, time(first.best)
-    items = f"{items_of(cell)} items/s" if cell.throughput is not None else ""
+    items = items_words(cell, is_processor=first.best.is_processor) if cell.throughput is not None else ""
     figures = ", ".join(filter(None, (items, lowest) if goal == "items" else (lowest, items)))
     words = f"Lowest {title_of([first.best.is_processor])}" if goal == "latency" else "Most items/s"
     return f"{words}: {figures} on {target(first)} with {setting(first.best)}."

@@ -21,7 +21,7 @@ EXTRA = ("reason_code", "reason_text", "active_providers", "parity", "shapes", "
 AXES = tuple(axis for axis in axes.AXES if axis.name not in (*COLUMNS, *EXTRA))
 METRICS = tuple(metric for metric in metrics.METRICS if metric.name not in (*COLUMNS, *EXTRA))
 # columns that came later stand behind those of before, which keep their places
-LATER = ("call", "run_p50_ms", "bound_p50_ms")
+LATER = ("call", "run_p50_ms", "bound_p50_ms", "cpu_throughput")
 _READ = (*COLUMNS, *EXTRA, *(axis.name for axis in AXES), *(metric.name for metric in METRICS))
 HEADS = tuple(sorted(_READ, key=LATER.__contains__))
 

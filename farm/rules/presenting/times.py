@@ -5,19 +5,19 @@ The one place that decides between processor time and the clock: pages, charts, 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isclose
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.cells.metrics import BY_NAME, JUDGED
+from farm.rules.cells.metrics import BY_NAME, JUDGED, items_of_processor_time
 from farm.rules.comparing.signed_ranks import median_interval
 from farm.rules.planning.blocks import TWIN
-from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor
+from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor, items_of
 from farm.rules.presenting.metric_changes import OF_PROCESSOR, further, is_of_launches
 from farm.rules.wording import numbers
 
 # of metrics in these a busy machine has other figures by the clock
-TIMED_UNITS = ("ms", "tokens/s")
+TIMED_UNITS = ("ms", "tokens/s", "items/s")
+ITEMS = "throughput"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,8 @@ class Times:
             "p50_ci_ms": median_interval(cell.cpu_samples_ms),
             "samples_ms": cell.cpu_samples_ms,
         }
-        # under a load, and of concurrent streams, they are measured
-        if isclose((cell.throughput or 0.0) * cell.p50_ms, 1000.0 * (cell.batch or 1), rel_tol=1e-6):
-            changed["throughput"] = 1000.0 * (cell.batch or 1) / cell.cpu_p50_ms
+        if (items := items_of_processor_time(cell)) is not None:
+            changed["throughput"] = items
         return cell.model_copy(update=changed)
 
     def whole(self, cell: Cell) -> Cell:
@@ -95,20 +94,19 @@ class Times:
         """Whether what is told of a metric is processor time."""
         if name == JUDGED.name:
             return cell.id in self.by_processor
+        if name == ITEMS:
+            return cell.id in self.by_processor and items_of_processor_time(cell) is not None
         found = self.launched.get(cell.id, {}).get(name)
         return found is not None and found.is_processor
 
     def heading(self, text: str, name: str, cells: Sequence[Cell]) -> str:
-        """What heads a metric of these cells: `session, processor time`; of both kinds `session or processor time`;
-        of a busy machine, where nothing but the clock says it, `session by the clock`."""
+        """What heads a metric of these cells: `session, processor time`; of both kinds `session by the clock or
+        processor time`; of a busy machine, where nothing but the clock says it, `session by the clock`."""
         metric = BY_NAME[name]
         known = [cell for cell in cells if metric.value(cell) is not None]
         if metric.unit not in TIMED_UNITS or not any(cell.id in self.by_processor for cell in known):
             return text
-        count = sum(self.is_processor(name, cell) for cell in known)
-        if not count:
-            return f"{text} by the clock"
-        return f"{text}, {PROCESSOR}" if count == len(known) else f"{text} or {PROCESSOR}"
+        return heading_of(text, [self.is_processor(name, cell) for cell in known], is_p50=name == JUDGED.name)
 
     def title(self, cells: Sequence[Cell], clock: str = "p50") -> str:
         """What the times of these cells are called together, where those by the clock are called `clock`."""
@@ -128,6 +126,27 @@ def title_of(by_processor: Sequence[bool], clock: str = "p50") -> str:
     """What times are called together of which each is processor time or not."""
     count = sum(by_processor)
     return clock if not count else PROCESSOR if count == len(by_processor) else f"{clock} or {PROCESSOR}"
+
+
+def heading_of(text: str, by_processor: Sequence[bool], *, is_p50: bool = False) -> str:
+    """What heads figures of a busy machine, each of processor time or not."""
+    count = sum(by_processor)
+    if count == len(by_processor):
+        return f"{text}, {PROCESSOR}"
+    clock = text if is_p50 else f"{text} by the clock"
+    return f"{clock} or {PROCESSOR}" if count else clock
+
+
+def items_words(cell: Cell, *, is_processor: bool) -> str:
+    """`890 items/s`; `890 items/s of CPU time`, where the time that is told of the cell is that."""
+    is_of_it = is_processor and items_of_processor_time(cell) is not None
+    return f"{items_of(cell)} items/s{' of CPU time' if is_of_it else ''}"
+
+
+def items_told(cell: Cell, comparisons: Iterable[Comparison]) -> str:
+    """A cell's items per second in words, by the verdicts that stand beside it."""
+    times = Times.of([cell], comparisons)
+    return items_words(times.told(cell), is_processor=cell.id in times.by_processor)
 
 
 def latency_of(cell: Cell, comparisons: Iterable[Comparison] = ()) -> str:

@@ -25,8 +25,8 @@ def listed(
     launches = 1 if summary is None else len(summary.launched[JUDGED.name].samples)
     found = [
         _carried(metric, check, summary)
-        if metric.is_carried
-        else _own(metric, cell, launches=launches if metric.name in timed else 1)
+        if metric.is_carried and metric.worked_out is None
+        else _own(metric, cell, launches=launches if metric.name in timed or metric.worked_out else 1)
         for metric in metrics.METRICS
     ]
     return sorted((metric for metric in found if metric is not None), key=lambda metric: metric.name != headline)
@@ -44,7 +44,7 @@ def _carried(metric: Metric, check: CheckReport | None, summary: CellSummary | N
 
 
 def _own(metric: Metric, cell: Cell, *, launches: int) -> CellMetric | None:
-    """One that is a key of the cell, as it stands there."""
+    """One that is a key of the cell, as it stands there, or that follows from such."""
     value = metric.value(cell)
     if value is None or not metric.better:
         return None

@@ -9,12 +9,12 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_find import Found, FoundSetting, LeftSetting
 from farm.rules.cells.values import plain_of
 from farm.rules.presenting.session_code import session_code
-from farm.rules.presenting.times import latency_of
+from farm.rules.presenting.times import items_told, latency_of
 from farm.rules.quality import accuracy_metrics
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Contender, Gone, Outcome, Race
 from farm.rules.searches.standings import Cost, Goal, words_of
-from farm.rules.wording.numbers import counted, latency, memory, percent, plain
+from farm.rules.wording.numbers import counted, latency, memory, percent
 
 # what is told of an answer
 FIGURES = ("p50_ms", "p50_ci_ms", "p99_ms", "cpu_p50_ms", "throughput", "peak_memory_bytes")
@@ -225,11 +225,11 @@ def _best(goal: Goal) -> str:
 
 def _figure(race: Race, digest: str) -> str:
     """What is to be best; of latency the time that the verdicts rest on."""
-    cell = race.cells[digest]
+    cell, pairs = race.cells[digest], race.blocks[-1].pairs.values()
     if race.goal == "memory":
         return memory(cell.peak_memory_bytes)
     if race.goal == "throughput":
-        return f"{plain(cell.throughput)} items/s"
+        return items_told(cell, pairs)
     if race.goal == "processor-time":
         return f"{latency(cell.cpu_p50_ms)} of CPU time"
-    return latency_of(cell, race.blocks[-1].pairs.values())
+    return latency_of(cell, pairs)

@@ -61,7 +61,7 @@ def test_charts_and_tables_of_the_finished_run_are_of_processor_time(
     document = selectors.document(begun)
     assert {pair.verdict_from for pair in document.comparisons} == {"processor"}
     assert max(times_of(signed_in, begun)) < MAX_MS
-    for chart, axis in (("latency", "processor time, ms"), ("throughput", "items/s, by processor time")):
+    for chart, axis in (("latency", "processor time, ms"), ("throughput", "items/s, processor time")):
         text = signed_in.get(f"/runs/{begun.pk}/?chart={chart}").content.decode()
         assert axis in text, chart
     assert "change of processor time" in signed_in.get(f"/runs/{begun.pk}/?chart=comparisons").content.decode()

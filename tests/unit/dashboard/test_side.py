@@ -177,7 +177,9 @@ def test_items_per_second_are_of_the_time_that_the_verdict_beside_them_rests_on(
             strict=True,
         )
     )
-    verdict = side.Judged(sign_of("faster"), "3 % more items/s", "", ratio=1.03, is_items=True, by_processor=True)
+    figures = {"ratio": 1.03, "low": 1.01, "high": 1.05, "is_items": True, "by_processor": True}
+    verdict = side.Judged(sign_of("faster"), "3 % more items/s", "", **figures)
     known = {line.name: line for line in side.lines([base, other], [verdict])}
-    assert known["Throughput, by processor time"].values == [pytest.approx(500.0), pytest.approx(8000 / 15.6)]
-    assert "Throughput" not in known
+    judged, by_clock = known["Throughput of processor time"], known["Throughput"]
+    assert judged.values == [pytest.approx(500.0), pytest.approx(8000 / 15.6)]
+    assert (judged.changes[1].text, by_clock.changes[1].text) == ("3 % more items/s", "")

@@ -6,14 +6,17 @@ import pytest
 
 from farm.contract.document_cells import CellMetric
 from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.rules.cells.metrics import BY_NAME as METRICS
 from farm.rules.cells.scenario_metrics import TTFT, TTFT_CPU
 from farm.rules.planning.estimates import OUT_OF_TIME
 from farm.rules.presenting import sentences
 from farm.rules.presenting.headlines import lead_of
 from farm.rules.presenting.lines import BUSY as BUSY_WORDS
-from farm.rules.presenting.times import Times, latency_of
+from farm.rules.presenting.spreadsheets import rows_of
+from farm.rules.presenting.times import Times, items_told, latency_of
 from tests.documents import NEW, make_cell, make_comparison, make_document
 
+CPU_THROUGHPUT = METRICS["cpu_throughput"]
 BUSY: dict[str, Any] = {
     "p50_ms": 29.0, "p50_ci_ms": (15.0, 43.0), "samples_ms": [29.0] * 8, "throughput": 1000 / 29.0,
     "cpu_p50_ms": 2.7, "cpu_samples_ms": [2.65, 2.66, 2.68, 2.69, 2.71, 2.72, 2.74, 2.75], "disturbed_samples": 8,
@@ -58,6 +61,29 @@ def test_items_per_second_that_were_measured_stay_as_they_are() -> None:
     assert Times.of([loaded]).told(loaded).throughput == 50.0
     calm = make_cell(**CALM)
     assert Times.of([calm]).told(calm) is calm
+
+
+def test_items_per_second_say_of_which_time_they_are_and_stand_under_a_key_each() -> None:
+    """4 120 items/s on the page and the terminal were 4 440 in the CSV, the JSON and on the cell's own page."""
+    busy, calm = make_cell("c1", **BUSY), make_cell("c2", **CALM)
+    loaded = make_cell("c3", **BUSY | {"throughput": 50.0})
+    assert [CPU_THROUGHPUT.value(cell) for cell in (busy, loaded)] == [pytest.approx(1000 / 2.7), None]
+    assert CPU_THROUGHPUT.value(make_cell(p50_ms=2.0, throughput=500.0)) is None
+    times = Times.of([busy, calm, loaded])
+    for cells, heading in (
+        ([calm], "items/s"),
+        ([busy], "items/s, processor time"),
+        ([busy, calm], "items/s by the clock or processor time"),
+        ([loaded], "items/s by the clock"),
+    ):
+        assert times.heading("items/s", "throughput", [times.told(cell) for cell in cells]) == heading
+    assert [items_told(cell, []) for cell in (busy, calm, loaded)] == [
+        "370 items/s of CPU time",
+        "34.5 items/s",
+        "50.0 items/s",
+    ]
+    (row,) = rows_of(make_document(busy))
+    assert (row["throughput"], row["cpu_throughput"]) == (busy.throughput, pytest.approx(1000 / 2.7))
 
 
 def test_an_axis_says_of_what_its_times_are() -> None:
@@ -115,7 +141,7 @@ def test_session_creation_is_told_by_the_launches_that_its_verdict_is_of() -> No
     assert times.heading("memory", "peak_memory_bytes", sides) == "memory"
     assert times.heading("p50", "p50_ms", sides) == "p50, processor time"
     alone = make_cell("c3", session_ms=40.0, **CALM)
-    assert times.heading("session", "session_ms", [*sides, alone]) == "session or processor time"
+    assert times.heading("session", "session_ms", [*sides, alone]) == "session by the clock or processor time"
 
 
 def test_of_a_calm_machine_session_creation_is_the_median_of_its_launches_too() -> None:
