@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard import documents, markup
+from dashboard import documents, markup, places
 from dashboard.figures.figure import Figure
 from farm.alerts.selectors.pages import open_count
 from farm.contract.cells import Runtime
@@ -37,6 +37,7 @@ register.filter("hardware_tags", markup.hardware_tags)
 register.filter("line", markup.spark)
 register.filter("series_mark", markup.key)
 register.filter("submit_command", submit_command)
+register.filter("place", places.place_of)
 
 
 @register.filter

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from dashboard import catalogue, documents
+from dashboard import catalogue, documents, places, urls
 from tests.integration.dashboard.pages import assert_is_page
 
 pytestmark = pytest.mark.django_db
@@ -90,6 +90,37 @@ def test_a_document_has_its_headings_and_neighbours_beside_it(signed_in: Client)
     for section in catalogue.contents(document):
         assert f'href="#{section.anchor}"' in text, section.title
     assert catalogue.place_of("README") == catalogue.Place()
+
+
+def test_the_question_mark_of_each_page_opens_its_place(signed_in: Client) -> None:
+    addresses = [str(pattern.pattern) for pattern in urls.urlpatterns if "<" not in str(pattern.pattern)]
+    for address in addresses:
+        answer = signed_in.get(f"/{address}")
+        if answer.status_code == 200 and b'<header class="top">' in answer.content:
+            [place] = re.findall(r'href="([^"]+)" title="About this page"', answer.content.decode())
+            assert place == places.place_of(f"/{address}")
+    known = {address.partition("/")[0] for address in addresses} - {"docs", "graph", "search", "sign-in", "sign-out"}
+    assert known <= set(places.PLACES)
+
+
+@pytest.mark.parametrize(("name", "anchor"), places.PLACES.values(), ids="#".join)
+def test_a_place_is_a_heading_of_a_document(name: str, anchor: str) -> None:
+    shown = documents.document(name)
+    assert shown is not None
+    assert anchor in {"", *(section.anchor for section in shown.sections)}
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("/", "/docs/"),
+        ("/runs/12/cells/c5/", "/docs/cells#what-a-cell-says"),
+        ("/runs/12/more/", "/docs/symptoms"),
+        ("/nothing/here/", "/docs/"),
+    ],
+)
+def test_a_page_without_a_place_of_its_own_has_that_of_the_page_it_belongs_to(path: str, place: str) -> None:
+    assert places.place_of(path) == place
 
 
 def test_a_search_that_finds_nothing_says_so(signed_in: Client) -> None:

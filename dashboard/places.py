@@ -1,0 +1,42 @@
+"""The place in the documents that each page's *?* opens."""
+
+from dashboard import documents
+
+# the words of an address without its numbers → a document and a heading in it; longer ones before what they begin with
+PLACES = {
+    "": (documents.FIRST, ""),
+    "alerts": ("watch", "an-alert"),
+    "alerts/digest": ("watch", "notify-a-channel"),
+    "models": ("uploads", "which-releases-load-it"),
+    "models/upload": ("uploads", ""),
+    "models/hardware": ("choosing", "where-should-it-run"),
+    "models/versions/graph": ("comparing", "on-the-graph"),
+    "variants": ("variants", ""),
+    "runs": ("symptoms", ""),
+    "runs/new": ("matrix", ""),
+    "runs/cells": ("cells", "what-a-cell-says"),
+    "watches": ("watch", ""),
+    "trends": ("verdicts", "level-shifts"),
+    "fleet": ("nodes", "control-it"),
+    "fleet/invite": ("nodes", ""),
+    "runtimes": ("nodes", "other-packages-plug-ins-and-indexes"),
+    "releases": ("watch", "a-release"),
+    "compare": ("comparing", "cells-and-runs-on-pages"),
+    "settings": ("operations", "settings"),
+    "settings/channels": ("watch", "notify-a-channel"),
+    "settings/indexes": ("nodes", "other-packages-plug-ins-and-indexes"),
+    "settings/tokens": ("operations", "people"),
+    "settings/teams": ("operations", "people"),
+    "settings/shares": ("sharing", ""),
+    "settings/openid": ("signing-in", "groups-teams-and-roles"),
+    "settings/backup": ("operations", "backup-and-restore"),
+    "settings/audit": ("security", "who-trusts-whom"),
+}
+
+
+def place_of(path: str) -> str:
+    """Where the page at that path is explained; the index of documents where nothing is said of it."""
+    words = [word for word in path.split("/") if word and not word.isdigit()]
+    beginnings = ("/".join(words[:size]) for size in range(len(words), -1, -1))
+    name, anchor = next(PLACES[beginning] for beginning in beginnings if beginning in PLACES)
+    return documents.address(name, anchor)
