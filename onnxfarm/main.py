@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from farm.contract.texts import own_words
 from farm.sandbox import unconfined
 from onnxfarm.command_list import COMMANDS
+from onnxfarm.examples import example_of
 from onnxfarm.problems import main_guard, needs_extra
 
 
@@ -32,6 +33,7 @@ class LazyGroup(TyperGroup):
         super().__init__(**settings)
         for name, entry in COMMANDS.items():
             self.commands[name] = TyperCommand(name, help=entry.line)
+        _open_with_example(self, "onnxfarm")
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -52,7 +54,17 @@ def _load(name: str) -> Any:
     if not isinstance(target, typer.Typer):
         function, target = target, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         target.command(name)(function)
-    return typer.main.get_command(target)
+    command = typer.main.get_command(target)
+    _open_with_example(command, f"onnxfarm {name}")
+    return command
+
+
+def _open_with_example(command: Any, words: str) -> None:
+    """The help of a command, and of those below it. In lists they keep their own line."""
+    for name, inner in getattr(command, "commands", {}).items():
+        _open_with_example(inner, f"{words} {name}")
+    command.short_help = command.short_help or command.help
+    command.help = f"Example: {example_of(words)}\n\n{command.help or ''}"
 
 
 app = typer.Typer(cls=LazyGroup, no_args_is_help=True, pretty_exceptions_enable=False)

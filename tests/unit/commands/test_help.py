@@ -1,6 +1,9 @@
 """What `--help` says of every command: the default of each option that has one, and which form `--json` takes."""
 
+import re
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
@@ -9,6 +12,7 @@ from typer.testing import CliRunner
 
 from farm.config.embedded import quickstart
 from onnxfarm.command_list import COMMANDS
+from onnxfarm.examples import EXAMPLES
 from onnxfarm.main import app
 
 # left out, these do nothing: there is no default to show
@@ -93,6 +97,24 @@ def is_saying_a_default(option: TyperOption) -> bool:
     if option.required or (option.is_flag and not option.secondary_opts):
         return False
     return option.opts[0] not in WITHOUT_DEFAULT or bool(option.show_default and option.show_default is not True)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_is_taken_by_its_command(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    typed = shlex.split(example)[1:]
+    for word in typed:
+        if Path(word).suffix in {".onnx", ".npz", ".json", ".yaml", ".csv"}:
+            Path(word).touch()
+    [words] = [words for words in EVERY if f"{' '.join(typed)} ".startswith(f"{words} ")]
+    EVERY[words].make_context(words, typed[len(words.split()) :])
+
+
+def test_every_command_opens_its_help_with_an_example_of_its_own() -> None:
+    assert len(EXAMPLES) == len(EVERY)
+    for words in ("", *COMMANDS, *EVERY):
+        said = flat(CliRunner().invoke(app, [*words.split(), "--help"]).output)
+        assert re.search(rf"Usage: \S+ {words}.*? Example: onnxfarm {words}", said), words
 
 
 @pytest.mark.parametrize("words", EVERY)
